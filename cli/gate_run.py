@@ -70,7 +70,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run's options as they were given, its work, and what is made of both: how items are judged, ended and counted."""
+    """A run's options as they were given, its work, and what is made of both: how items are judged, ended and
+    counted.
+    """
 
     asked: GateOptions
     work: Work
@@ -99,7 +101,9 @@ def request_of(asked: GateOptions, work: Work) -> Request:
 
 
 def run_gate(asked: GateOptions, work: Work) -> int:
-    """Do what is asked, and return the exit code. Raises LayoutproofError or click.UsageError for what cannot be done."""
+    """Do what is asked, and return the exit code. Raises LayoutproofError or click.UsageError for what cannot be
+    done.
+    """
     request = request_of(asked, work)
     try:
         os.getcwd()

@@ -94,7 +94,9 @@ def sessions(block: Block) -> list[Session]:
 
 
 def agrees(shown: str, printed: str) -> bool:
-    """Whether a page shows what was printed, times and hits of the cache aside, and lines aside for which it has `...`."""
+    """Whether a page shows what was printed, times and hits of the cache aside, and lines aside for which it has
+    `...`.
+    """
     pattern = re.escape(_steady(shown)).replace(re.escape("...\n"), "(?:.*\n)*?")
     return re.fullmatch(pattern, _steady(printed)) is not None
 

@@ -79,7 +79,9 @@ def test_tools_know_every_room() -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_bare_import_is_refused(room: str) -> None:
-    """A room imported under its bare name, which would double every class in it, fails and says what to write instead."""
+    """A room imported under its bare name, which would double every class in it, fails and says what to write
+    instead.
+    """
     result = run_python("-c", f"import {room}")
     assert result.returncode == 1
     assert f"write 'import layoutproof.{room}'" in result.stderr

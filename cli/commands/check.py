@@ -46,7 +46,8 @@ class CheckRequest(GateOptions):
 )
 @function_option
 @proof_options(
-    "The float licences that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words such as 'nnan ninf'."
+    "The float licences that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words "
+    "such as 'nnan ninf'."
 )
 @policy_options
 @click.option(

@@ -96,7 +96,9 @@ def explanation(meaning: Meaning) -> str:
 
 
 def _plain(text: str) -> str:
-    """Markdown without its fences: what stands between them is indented and kept as it is, paragraphs are broken anew."""
+    """Markdown without its fences: what stands between them is indented and kept as it is, paragraphs are broken
+    anew.
+    """
     lines: list[str] = []
     for number, part in enumerate(re.split(r"^```\w*$\n?", text, flags=re.MULTILINE)):
         if number % 2:

@@ -61,7 +61,8 @@ if TYPE_CHECKING:
     "--absorb",
     multiple=True,
     metavar="NAME[.ARRAY]",
-    help="Fold the rewrites that are left beside a call into it: it reads or stores these arrays as they come, whatever that costs it.",
+    help="Fold the rewrites that are left beside a call into it: it reads or stores these arrays as they "
+    "come, whatever that costs it.",
 )
 @click.option(
     "--costs",
@@ -90,7 +91,8 @@ if TYPE_CHECKING:
     "--planned",
     type=file_path,
     metavar="GRAPH.py",
-    help="Plan nothing: prove that this graph, such as -o wrote, is the given one; --free says how it is called, if otherwise.",
+    help="Plan nothing: prove that this graph, such as -o wrote, is the given one; --free says how it is "
+    "called, if otherwise.",
 )
 @click.option(
     "--run",

@@ -1,4 +1,6 @@
-"""`layoutproof recheck`: certificates, lemmas and expected verdicts again, from their files alone, with other solvers."""
+"""`layoutproof recheck`: certificates, lemmas and expected verdicts again, from their files alone, with other
+solvers.
+"""
 
 from __future__ import annotations
 

@@ -144,22 +144,23 @@ def find_items(paths: Sequence[Path], traces: Sequence[Path] = (), function: str
             raise error(codes.NOTHING_TO_CHECK, f"there is no file {path}")
         if path.is_char_device():
             raise error(codes.NOTHING_TO_CHECK, f"{path} is a device, neither a file nor a folder")
-    if traces:
-        if paths[0].is_file() and _holds_gates(paths[0]):
-            raise error(codes.FUNCTION, f"--trace is for a program, and {paths[0]} is a file of gates")
-        for trace in traces:
-            yield from _schedules(trace, paths[0], function, alone=True)
-        return
-    for path in paths:
-        found = False
-        for item in _items_of(path, function):
-            found = True
-            yield item
-        if not found:
+    if traces and paths[0].is_file() and _holds_gates(paths[0]):
+        raise error(codes.FUNCTION, f"--trace is for a program, and {paths[0]} is a file of gates")
+    for trace in traces:
+        yield from _schedules(trace, paths[0], function, alone=True)
+    for path in paths if not traces else ():
+        items = _items_of(path, function)
+        first = next(items, None)
+        if first is None:
             raise error(codes.NOTHING_TO_CHECK, f"there is nothing to check in {path}", help=_HINT)
+        yield first
+        yield from items
 
 
-_HINT = "gates are functions decorated with @layoutproof.gate; schedules stand beside their program, conv2d.py and conv2d.jsonl"
+_HINT = (
+    "gates are functions decorated with @layoutproof.gate; schedules stand beside their program, "
+    "conv2d.py and conv2d.jsonl"
+)
 
 
 def _items_of(path: Path, function: str | None) -> Iterator[Item]:

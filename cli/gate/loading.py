@@ -289,7 +289,10 @@ def _gates_in(path: str, where: Path, text: str) -> Mapping[str, Gate]:
         what = (
             f"the gate {lost[0].name} is not there when the file has been loaded" if lost else f"{path} defines no gate"
         )
-        hint = "a gate is a function of the file itself, not of a class or a function; its name is its own, its first decorator `gate`"
+        hint = (
+            "a gate is a function of the file itself, not of a class or a function; its name is its own, "
+            "its first decorator `gate`"
+        )
         raise error(codes.GATE_FILE, what, span, help=hint)
     return found
 

@@ -51,7 +51,9 @@ class Baseline:
 
     @staticmethod
     def of(outcomes: Iterable[Outcome]) -> Baseline:
-        """The findings that would fail a run without a baseline. Those of wrong input are left out: nothing hides them."""
+        """The findings that would fail a run without a baseline. Those of wrong input are left out: nothing hides
+        them.
+        """
         found: dict[tuple[str, str], Entry] = {}
         for outcome in outcomes:
             for finding in outcome.findings:
@@ -105,7 +107,9 @@ class Baseline:
         write_file(path, self.text().encode("utf-8"))
 
     def text(self) -> str:
-        """The file's text: the same for the same findings, one a line, so that a change of one is a change of one line."""
+        """The file's text: the same for the same findings, one a line, so that a change of one is a change of one
+        line.
+        """
         lines = ",\n".join(f"    {json.dumps(asdict(entry), ensure_ascii=True)}" for entry in self.entries)
         inner = f"\n{lines}\n  " if lines else ""
         return f'{{\n  "{_VERSION_KEY}": {VERSION},\n  "{_ENTRIES_KEY}": [{inner}]\n}}\n'
@@ -184,7 +188,8 @@ def _read_entries(path: Path, data: Any) -> Iterable[Entry]:
             words = ", ".join(_COVERED_BY)
             raise _damaged(
                 path,
-                f"entry {number} of {_ENTRIES_KEY} has the status {json.dumps(entry['status'])}; expected one of {words}",
+                f"entry {number} of {_ENTRIES_KEY} has the status {json.dumps(entry['status'])}; expected one of "
+                f"{words}",
             )
         if entry["obligation"] == "":
             raise _damaged(path, f"entry {number} of {_ENTRIES_KEY} has no obligation")

@@ -66,7 +66,8 @@ def request_of(asked: PlanOptions) -> Request:
         raise click.UsageError("--onnxruntime is said of --run.")
     if (asked.onnxruntime or asked.sizes) and asked.graph.suffix == ".py":
         raise click.UsageError(
-            f"{'--onnxruntime' if asked.onnxruntime else '--size'} is for ONNX models; {asked.graph} is a graph as text."
+            f"{'--onnxruntime' if asked.onnxruntime else '--size'} is for ONNX models; {asked.graph} is a graph as "
+            "text."
         )
     if asked.onnxruntime:
         require_onnxruntime()

@@ -68,7 +68,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """Layouts that are asked for, not yet looked up in a graph: of operators, of single calls, of inputs and outputs."""
+    """Layouts that are asked for, not yet looked up in a graph: of operators, of single calls, of inputs and
+    outputs.
+    """
 
     operators: tuple[Wanted, ...] = ()
     calls: tuple[Wanted, ...] = ()
@@ -147,7 +149,9 @@ def _of_calls(calls: Sequence[Call], wanted: Sequence[Wanted]) -> dict[str, dict
 
 
 def _ends(graph: Graph, wanted: Sequence[Wanted]) -> tuple[dict[str, IndexMap | Free], dict[int, IndexMap | Free]]:
-    """What is asked of inputs, by name, and of outputs, by number. Raises LayoutproofError for other names and misfits."""
+    """What is asked of inputs, by name, and of outputs, by number. Raises LayoutproofError for other names and
+    misfits.
+    """
     inputs: dict[str, IndexMap | Free] = {}
     outputs: dict[int, IndexMap | Free] = {}
     values = graph.by_name()
@@ -266,7 +270,10 @@ def _fits_none(wanted: Wanted, calls: Sequence[Call]) -> LayoutproofError:
     there = {buffer.name: buffer.rank for buffer in (*signature.operands, *signature.results)}
     known = ", ".join(f"{name} with {counted(rank, 'axis', 'axes')}" for name, rank in there.items())
     if isinstance(wanted.array, int) and wanted.array >= len(there):
-        message = f"{wanted.label}: {calls[0].function.name} has {counted(len(there), 'array', 'arrays')}, operands before results"
+        message = (
+            f"{wanted.label}: {calls[0].function.name} has {counted(len(there), 'array', 'arrays')}, "
+            "operands before results"
+        )
     elif isinstance(wanted.array, str) and wanted.array not in there:
         message = f"{wanted.label}.{wanted.array}: {calls[0].function.name} has no array {wanted.array}"
     else:

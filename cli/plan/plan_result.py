@@ -256,7 +256,9 @@ class PlanReport:
 
     @property
     def padding_of_ends(self) -> tuple[str, ...]:
-        """What padding of inputs and outputs holds that come or go in another layout; it is proved with their values."""
+        """What padding of inputs and outputs holds that come or go in another layout; it is proved with their
+        values.
+        """
         return () if self.refused is not None else padding_of_ends(self.rewrite, self.plan.interface)
 
     @property

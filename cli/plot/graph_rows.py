@@ -106,7 +106,10 @@ def _steps(rewrite: GraphRewrite, name: Callable[[Layout], str]) -> Iterator[_It
             yield row, step.operands, tuple(value.name for value in step.results)
         elif made.name in moves:
             move = moves[made.name]
-            text = f"{with_operator(rewrite.old, move.value)}: {name(move.source)} to {name(move.target)}, {bytes_text(move.bytes)}"
+            text = (
+                f"{with_operator(rewrite.old, move.value)}: {name(move.source)} to {name(move.target)}, "
+                f"{bytes_text(move.bytes)}"
+            )
             yield Row(Kind.REWRITE, text, move.target), (move.first.name,), tuple(value.name for value in move.made)
     for output in graph.outputs:
         yield Row(Kind.OUTPUT, rewrite.places[output].value, layout_in(rewrite, output)), (output,), ()

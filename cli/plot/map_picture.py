@@ -119,7 +119,8 @@ def _by_search(report: MapReport, picture: Picture, shape: tuple[int, ...]) -> H
     if prod(shape) > _MOST_COLLIDING:
         raise error(
             codes.NOTHING_TO_DRAW,
-            f"the map is not injective and its shape has more than {_MOST_COLLIDING} points: too many to draw its clashes",
+            f"the map is not injective and its shape has more than {_MOST_COLLIDING} points: too many to draw its "
+            "clashes",
         )
     held: Held = {place.index: [] for place in picture.places}
     for index in np.ndindex(*shape):

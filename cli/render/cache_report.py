@@ -117,7 +117,8 @@ def render_cleared(cleared: Cleared) -> str:
     """One line."""
     which = "of other versions of the tool " if cleared.stale else ""
     what = _counted(cleared.removed, "report") if cleared.reports else counted(cleared.removed, "entry", "entries")
-    return f"removed {what} {which}from the proof cache {cleared.path}; it was {_size(cleared.before)}, and is {_size(cleared.after)}\n"
+    sizes = f"it was {_size(cleared.before)}, and is {_size(cleared.after)}"
+    return f"removed {what} {which}from the proof cache {cleared.path}; {sizes}\n"
 
 
 def verified_to_dict(found: Verified) -> dict[str, Any]:
@@ -187,7 +188,10 @@ def _counts(found: Verified) -> Iterator[str]:
         if found.wrong or found.unconfirmed
         else ""
     )
-    yield f"checked {found.checked:,} of {_counted(found.current, 'proof')} in {found.path}{asked}: {found.right:,} right{bad}"
+    yield (
+        f"checked {found.checked:,} of {_counted(found.current, 'proof')} in {found.path}{asked}: "
+        f"{found.right:,} right{bad}"
+    )
     questions, confirmed = (sum(getattr(entry, name) for entry in entries) for name in ("questions", "confirmed"))
     if engines:
         single = sum(len(entry.exceptions) for entry in entries)
@@ -195,7 +199,10 @@ def _counts(found: Verified) -> Iterator[str]:
         yield f"{confirmed:,} of {questions:,} questions confirmed by two solvers{rest}"
     else:
         there = ", ".join(found.installed) if found.installed else "none"
-        yield f"no solver was asked: that takes two, there is {there}; the others come with `pip install 'layoutproof[recheck]'`"
+        yield (
+            f"no solver was asked: that takes two, there is {there}; the others come with `pip install "
+            "'layoutproof[recheck]'`"
+        )
 
 
 def _rest(found: Verified) -> Iterator[str]:
@@ -208,7 +215,10 @@ def _rest(found: Verified) -> Iterator[str]:
     if found.reports.entries:
         checked, wrong = found.reports.checked, len(found.reports.wrong)
         rest = f"; {wrong:,} not confirmed" if wrong else ""
-        yield f"judged again {checked:,} of {_counted(found.reports.entries, 'report')} on schedules and comparisons{rest}"
+        yield (
+            f"judged again {checked:,} of {_counted(found.reports.entries, 'report')} on schedules and "
+            f"comparisons{rest}"
+        )
     if found.stale:
         yield f"{_counted(found.stale, 'proof')} of other versions of the tool: never used, and not checked"
 

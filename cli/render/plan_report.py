@@ -203,7 +203,9 @@ def _remaining(report: PlanReport) -> Iterator[str]:
         yield f"    stays: {kept.value}, padded or cropped, {bytes_text(kept.bytes)}: no call absorbs that"
     rest = [each for group in shown[_MOST_REMAINING:] for each in group]
     if rest:
-        yield f"    and {len(rest)} more, {bytes_text(sum(each.bytes for each in rest))} together; --format json has all"
+        yield (
+            f"    and {len(rest)} more, {bytes_text(sum(each.bytes for each in rest))} together; --format json has all"
+        )
 
 
 def _otherwise(report: PlanReport, left: Remaining) -> str:
@@ -281,7 +283,10 @@ def _run(trial: GraphTrial, markup: bool) -> Iterator[str]:
     if trial.peer is not None:
         peer = trial.peer
         word, status = ("close", Status.PROVED) if peer.close else ("DIFFERS", Status.REFUTED)
-        told = f"onnxruntime {peer.version}: {peer.difference:.1e} of the largest element apart at most, {TOLERANCE:g} is allowed"
+        told = (
+            f"onnxruntime {peer.version}: {peer.difference:.1e} of the largest element apart at most, "
+            f"{TOLERANCE:g} is allowed"
+        )
         yield f"  {_styled(word, status, markup)}  {_plain(told, markup)}; one run {peer.seconds * 1e3:.1f} ms"
 
 
@@ -331,7 +336,10 @@ def render_check(report: CheckReport, markup: bool = False, times: bool = False)
     left = (
         ""
         if report.left is None
-        else f", {counted(report.left.count, 'layout rewrite', 'layout rewrites')}, {bytes_text(report.left.bytes)} moved"
+        else (
+            f", {counted(report.left.count, 'layout rewrite', 'layout rewrites')}, "
+            f"{bytes_text(report.left.bytes)} moved"
+        )
     )
     lines.append(f"  {counted(calls, 'call', 'calls')}{left}")
     lines += [plain(line) for line in before_planning(report.hoisting, report.folding)]

@@ -62,7 +62,10 @@ def render_recheck(report: Report, markup: bool = False) -> str:
 
 def _alarm(report: Report, markup: bool) -> Iterator[str]:
     if report.disagreements:
-        line = f"SOLVERS CONTRADICT EACH OTHER on {len(report.disagreements)} questions: one of them, or this tool, is wrong"
+        line = (
+            f"SOLVERS CONTRADICT EACH OTHER on {len(report.disagreements)} questions: one of them, or this "
+            "tool, is wrong"
+        )
         yield f"[{STYLES[Status.REFUTED]}]{line}[/]" if markup else line
         yield from (f"  {_plain(text, markup)}" for text in report.disagreements)
 
@@ -83,7 +86,10 @@ def _word(file: FileReport) -> str:
 def _counts(file: FileReport) -> str:
     if file.kind is Kind.REWRITE:
         return "" if file.problems else ", the checker says what its header says"
-    return f", {_counted(file.claims, 'claim')}, {file.confirmed} of {_counted(file.questions, 'question')} confirmed by two solvers"
+    return (
+        f", {_counted(file.claims, 'claim')}, {file.confirmed} of {_counted(file.questions, 'question')} "
+        "confirmed by two solvers"
+    )
 
 
 def _exceptions(report: Report, markup: bool) -> Iterator[str]:

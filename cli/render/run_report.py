@@ -134,7 +134,10 @@ def step_lines(step: Step, markup: bool) -> Iterator[str]:
 def lowering_lines(passes: Sequence[Step], markup: bool) -> Iterator[str]:
     """Lowering: its passes, how many obligations they had together, and, once each, what was not proved."""
     verdicts = [verdict for step in passes for verdict in step.verdicts]
-    yield f"  {_word(worst(v.status for v in verdicts), markup)} lowered in {len(passes)} passes: {_obligations(verdicts)}"
+    yield (
+        f"  {_word(worst(v.status for v in verdicts), markup)} lowered in {len(passes)} passes: "
+        f"{_obligations(verdicts)}"
+    )
     yield from _not_proved({verdict.claim: verdict for verdict in verdicts}.values(), markup)
 
 
@@ -187,7 +190,10 @@ def summary_lines(verdicts: Sequence[Verdict], markup: bool) -> Iterator[str]:
 def build_lines(built: BuildReport, markup: bool) -> Iterator[str]:
     """How the kernel was built, in one line, and what is to be said of that."""
     if built.verdicts:
-        yield f"  {_word(worst(v.status for v in built.verdicts), markup)} its textures can be images: {_obligations(built.verdicts)}"
+        yield (
+            f"  {_word(worst(v.status for v in built.verdicts), markup)} its textures can be images: "
+            f"{_obligations(built.verdicts)}"
+        )
     if built.device is not None:
         how = f"for {built.device}"
     else:
@@ -220,7 +226,10 @@ def _licensed_lines(report: RunReport) -> Iterator[str]:
     steps = report.steps[: report.licensed]
     if steps:
         needed = frozenset(Licence(word) for step in steps for verdict in step.verdicts for word in verdict.strictness)
-        yield f"  compared with the program after step {len(steps)}: up to there it does the same with {' '.join(names_of(needed))}"
+        yield (
+            f"  compared with the program after step {len(steps)}: up to there it does the same with "
+            f"{' '.join(names_of(needed))}"
+        )
 
 
 def _compared_line(good: bool, text: str, markup: bool) -> str:
@@ -257,13 +266,16 @@ def _padding_text(padding: PaddingTrial) -> str:
         return f"{padding.buffer}: {', '.join(parts)}"
     index, found, wanted = padding.first
     return (
-        f"{padding.buffer}: {padding.wrong:,} of {padding.required + padding.untouchable:,} padding cells are wrong, first {list(index)}: "
+        f"{padding.buffer}: {padding.wrong:,} of {padding.required + padding.untouchable:,} padding cells are "
+        f"wrong, first {list(index)}: "
         f"{number_text(found)} instead of {number_text(wanted)}"
     )
 
 
 def build_to_dict(result: BuildResult) -> dict[str, Any]:
-    """`run`'s keys without the run, then what was written and what a caller has to know; null where a step was refused."""
+    """`run`'s keys without the run, then what was written and what a caller has to know; null where a step was
+    refused.
+    """
     proved = run_to_dict(result.report)
     del proved["fault"], proved["run"]
     files = [str(path) for path in result.files] if result.files is not None else []

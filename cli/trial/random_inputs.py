@@ -48,7 +48,10 @@ def logical_shapes(
             for s in (steps[-1].physical_shape if steps else buffer.shape, buffer.shape)
         )
         if prod(box) != prod(shape):
-            message = f"the layout of {buffer.name} ends in {list(box)}, which has not as many cells as its shape {list(shape)}"
+            message = (
+                f"the layout of {buffer.name} ends in {list(box)}, which has not as many cells as its shape "
+                f"{list(shape)}"
+            )
             raise error(codes.LAYOUT, f"{func.name}: {message}", func.span)
     return {name: _numbers(func, name, shape, sizes) for name, shape in shapes.items()}
 

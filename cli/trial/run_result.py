@@ -1,4 +1,6 @@
-"""The steps that `run` and `build` share (prove, lower, build), and what they found as one object that renderers read."""
+"""The steps that `run` and `build` share (prove, lower, build), and what they found as one object that renderers
+read.
+"""
 
 from __future__ import annotations
 

@@ -73,7 +73,9 @@ def _say(diagnostic: Diagnostic) -> None:
 
 
 def cache_place(cache: Path | None, no_cache: bool) -> str | None:
-    """Where proofs are kept, None where they are not. Raises click.UsageError for options that contradict each other."""
+    """Where proofs are kept, None where they are not. Raises click.UsageError for options that contradict each
+    other.
+    """
     if cache is not None and no_cache:
         raise click.UsageError("--cache and --no-cache contradict each other.")
     return None if no_cache else str(place_of(None if cache is None else str(cache)))

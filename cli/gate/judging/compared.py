@@ -214,7 +214,9 @@ def _code(whole: Verdict, detailed: Verdict) -> str:
 
 
 def _obligation_of(compared: Comparison) -> str:
-    """The hash of what was asked: both programs and what was given. What was found besides is no part of the question."""
+    """The hash of what was asked: both programs and what was given. What was found besides is no part of the
+    question.
+    """
     from layoutproof.ir.script.printer import print_func
 
     given = [
@@ -240,7 +242,10 @@ def _hint(compared: Comparison) -> str | None:
         b.name for b in compared.before.buffers if b.name not in given and b.name in new and _differ(b, new[b.name])
     ]
     if sought:
-        return f"the layout of {', '.join(sought)} was looked for; one that is given narrows the search, and lets a difference be refuted"
+        return (
+            f"the layout of {', '.join(sought)} was looked for; one that is given narrows the search, and "
+            "lets a difference be refuted"
+        )
     kept = kept_by(compared)
     return (
         f"{', '.join(kept)}: cells were taken to stay where they are; a layout that is given says otherwise"

@@ -26,7 +26,9 @@ _WIDTH = 64  # columns of one cell of a table; longer texts are cut
 
 
 def drawn(verdict: Verdict) -> tuple[str, ...]:
-    """The lines that show a verdict's counterexample; none where there is none, or where its reason says all there is."""
+    """The lines that show a verdict's counterexample; none where there is none, or where its reason says all there
+    is.
+    """
     example = verdict.counterexample
     if example is None:
         return ()

@@ -86,7 +86,9 @@ def briefly(outcome: Outcome) -> Outcome:
 
 
 def _keep(store: ProofStore, outcome: Outcome, item: Item, options: Options, text: str) -> None:
-    """Keep an outcome whole, with all that it takes to judge the schedule again, and briefly, which is quick to read."""
+    """Keep an outcome whole, with all that it takes to judge the schedule again, and briefly, which is quick to
+    read.
+    """
     given = {
         "path": item.program,
         "program": text,
@@ -279,7 +281,9 @@ def read_trace(item: Item) -> tuple[list[Any], Sequence[Pass]]:
 
 
 def _check_decoded(item: Item) -> None:
-    """Raise LayoutproofError where a byte of the file is no UTF-8: it was read as a lone surrogate, which no UTF-8 has."""
+    """Raise LayoutproofError where a byte of the file is no UTF-8: it was read as a lone surrogate, which no UTF-8
+    has.
+    """
     if item.text.isascii():
         return
     for row, line in enumerate(item.text.split("\n"), start=1):

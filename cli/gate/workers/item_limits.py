@@ -75,7 +75,10 @@ def ended(limits: Limits, item: Item, ending: Ending) -> Outcome:
         )
         return _unknown(item, codes.WORKER_DIED, "the fleet's workers died with it, one after the other", help_)
     message = f"its worker process {ending}, twice; the second time with nothing but this item"
-    help_ = "a crash of a solver or of code that the file runs, or the system was out of memory (try fewer workers, or --memory)"
+    help_ = (
+        "a crash of a solver or of code that the file runs, or the system was out of memory (try fewer "
+        "workers, or --memory)"
+    )
     return _unknown(item, codes.WORKER_DIED, message, help_)
 
 

@@ -147,7 +147,9 @@ def _properties(place: Place | None) -> dict[str, str]:
 
 
 def _path(path: str) -> str:
-    """A path from the root of the checkout, which is not the working directory of a step that runs in a folder of it."""
+    """A path from the root of the checkout, which is not the working directory of a step that runs in a folder of
+    it.
+    """
     whole = os.path.abspath(path)
     root = os.environ.get("GITHUB_WORKSPACE")
     if root and PurePath(whole).is_relative_to(root):
@@ -156,7 +158,9 @@ def _path(path: str) -> str:
 
 
 def _command(kind: str, properties: Mapping[str, str], message: str) -> str:
-    """A workflow command: `::error file=a.py,line=3::message`, with what would end a property or the command escaped."""
+    """A workflow command: `::error file=a.py,line=3::message`, with what would end a property or the command
+    escaped.
+    """
     texts = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
     return f"::{kind} {texts}::{_data(message)}\n"
 

@@ -182,8 +182,10 @@ FLAT = """
 @T.prim_func
 def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     T.func_attr({"layoutproof.layout": {
-        "A_data": {"logical_shape": [7], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [2, 4], "contract": "undef"}]},
-        "B_data": {"logical_shape": [7], "steps": [{"index_map": "lambda i: [i%4, i//4]", "shape": [4, 2], "contract": "T.float32(3)"}]},
+        "A_data": {"logical_shape": [7], "steps": [
+            {"index_map": "lambda i: [i//4, i%4]", "shape": [2, 4], "contract": "undef"}]},
+        "B_data": {"logical_shape": [7], "steps": [
+            {"index_map": "lambda i: [i%4, i//4]", "shape": [4, 2], "contract": "T.float32(3)"}]},
     }})
     for i in T.serial(7):
         B[i%4*2 + i//4] = A[i] + T.float32(1)

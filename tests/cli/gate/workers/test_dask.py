@@ -147,7 +147,9 @@ def test_a_run_that_is_interrupted(fleet: Cluster, number: signal.Signals, code:
 
 @pytest.mark.campaign
 def test_a_run_that_is_killed(fleet: Cluster) -> None:
-    """When the asking process is killed outright, what the fleet does for it ends with the limit of time at the latest."""
+    """When the asking process is killed outright, what the fleet does for it ends with the limit of time at the
+    latest.
+    """
     command = [sys.executable, "-m", "tests.cli.gate.driver", fleet.address, "1", *["hang_deaf"] * 3]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
     with subprocess.Popen(command, cwd=ROOT, env=environment) as process:

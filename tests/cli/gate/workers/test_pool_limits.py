@@ -117,7 +117,9 @@ def test_memory_that_was_another_item_s(mark: str) -> None:
     ],
 )
 def test_a_worker_that_dies_costs_its_item_only(mark: str, text: str, ending: str) -> None:
-    """A crash is tried once more alone and then told of, by signal or exit status; all other items have their outcome."""
+    """A crash is tried once more alone and then told of, by signal or exit status; all other items have their
+    outcome.
+    """
     outcomes = run({3: text, 4: text, 9: text}, Limits(workers=2))
     for number in (3, 4, 9):
         code, message = told(outcomes[number])
@@ -144,7 +146,9 @@ def test_the_second_trial_is_alone(mark: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(workers=2)], ids=["here", "two"])
 def test_a_judge_that_raises(mark: str, limits: Limits) -> None:
-    """An exception, and an attempt to end the process, are told of where they happened, in this process as in a worker."""
+    """An exception, and an attempt to end the process, are told of where they happened, in this process as in a
+    worker.
+    """
     outcomes = run({3: "raise some\nthing", 4: "raise", 5: "stop 1", 6: "recurse"}, limits)
     code, message = told(outcomes[3])
     assert code == codes.JUDGE_FAILED
