@@ -1,4 +1,4 @@
-"""The codes of everything that can be wrong with a call of the command line, with what each means."""
+"""The codes of errors in calls of the command line, with their sentences."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ SECONDS = 600.0  # as `cli.gating` has it, which takes long to load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequest(GateOptions):
-    """What is to be checked, by how many processes, and how."""
+    """What to check, with how many processes, and how."""
 
     paths: tuple[Path, ...]
     traces: tuple[Path, ...]

@@ -1,4 +1,4 @@
-"""What `cache info`, `cache clear` and `cache verify` say, as text and as plain data for JSON."""
+"""The output of `cache info`, `cache clear` and `cache verify`, as text and JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = {"proof": ("proof", "proofs"), "report": ("report", "reports")}
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What `clear` did; sizes in bytes."""
+    """The result of `clear`; sizes in bytes."""
 
     path: Path
     stale: bool
@@ -33,7 +33,7 @@ class Cleared:
 
 @dataclass(slots=True)
 class Named:
-    """An entry that was checked, with what stood in it; `aside` is where it was put."""
+    """A checked entry and its contents; `aside` is where it was moved."""
 
     checked: Checked
     entry: Mapping[str, Any]
@@ -42,9 +42,9 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What `verify` found. `current` counts the proofs of this version of the tool, `stale` the others, which are not
-    checked; `reports` is what was found of reports on schedules and comparisons; `installed` are the solvers that there
-    are; `forgotten` those taken out.
+    """The result of `verify`. `current`: the number of proofs of this version of the tool; `stale`: the others, which
+    are not checked; `reports`: the result for stored reports; `installed`: the solvers; `forgotten`: the entries
+    removed.
     """
 
     path: Path
@@ -60,17 +60,17 @@ class Verified:
 
     @property
     def checked(self) -> int:
-        """How many were."""
+        """The number of checked proofs."""
         return len(self.verification.entries)
 
     @property
     def right(self) -> int:
-        """How many of them were right."""
+        """The number of confirmed proofs."""
         return self.checked - len(self.wrong) - len(self.unconfirmed)
 
 
 def info_to_dict(path: Path, info: Info | None, tool: str) -> dict[str, Any]:
-    """As JSON has it; `there` says whether anything is at the place."""
+    """As JSON has it; `there`: whether the cache exists."""
     tables = {} if info is None else info.tables
     return {
         "place": str(path),
