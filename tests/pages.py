@@ -154,7 +154,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def like_a_checkout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder look like the repository to whoever follows a page; what they write stays in it."""
+    """Make a folder look like the repository to the commands of a page; what they write stays in it."""
     for name in ("examples", "proofs"):
         (folder / name).symlink_to(ROOT / name)
     monkeypatch.chdir(folder)

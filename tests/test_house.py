@@ -25,7 +25,7 @@ MISWORDED = (
     "every observable cell",
     "extra instance",
     "finds a value",
-    "holds what they owe",
+    "what they owe",
     "made-up data",
     "nobody",
     "onto the box",

@@ -1,4 +1,4 @@
-"""Arguments put together at random: the exit code is one of four, and nobody sees a traceback."""
+"""Arguments put together at random: the exit code is one of four, and there is no traceback."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_any_arguments(data: st.DataObject, folder: Path) -> None:
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_comparison(data: st.DataObject, folder: Path) -> None:
-    """The same of two programs and what is said of them."""
+    """The same for two programs and the options on them."""
     (folder / "out").mkdir(exist_ok=True)
     (folder / "out" / "a.txt").unlink(missing_ok=True)
     code, said = ended(data.draw(comparisons(folder)), folder)

@@ -56,7 +56,7 @@ def test_what_is_no_size(call: Caller, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_onnxruntime_has_to_be_installed(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is not, that is said before anything is planned; and it is said of `--run`."""
+    """A missing onnxruntime is reported before planning; and the option is for `--run`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     model = batched("net.onnx", 1)

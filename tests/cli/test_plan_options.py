@@ -93,9 +93,7 @@ def test_layouts_from_a_file(call: Caller, example: str, form: str) -> None:
 
 
 def test_options_go_before_a_file(call: Caller, example: str) -> None:
-    """Of one array what an option says counts, of one call what is said of it alone; ends that the file frees are
-    free.
-    """
+    """An array's option overrides the file, a call's own entry the others, and ends that the file frees are free."""
     Path("l.toml").write_text(
         '[operators]\nconv = "NCHW8c"\n[calls]\nadd = "default"\n[ends]\nx = true\nconv2d_1 = "NCHW4c"\n'
     )

@@ -143,7 +143,7 @@ def team(tmp_path: Path) -> Team:
 
 
 def test_it_is_an_entry_point() -> None:
-    """Whoever has layoutproof installed has the plugin."""
+    """Installing layoutproof installs the plugin."""
     assert [point.value for point in entry_points(group="pytest11", name="layoutproof")] == [
         "layoutproof.cli.pytest_plugin"
     ]

@@ -1,4 +1,4 @@
-"""`layoutproof compare`: what is said of two programs, in every form, and what becomes of calls that are wrong."""
+"""`layoutproof compare`: the answers on two programs, in every format, and the errors of wrong calls."""
 
 from __future__ import annotations
 

@@ -53,9 +53,7 @@ def built_line(text: str) -> str:
 
 @pytest.mark.parametrize(("name", "steps"), [("plain", []), ("padded", PADDED), ("unpadded", UNPADDED)])
 def test_text(call: Caller, golden: Golden, trace: Path, name: str, steps: list[object]) -> None:
-    """A run that goes well says what was proved, built and compared, the padding that is owed or must be left alone
-    included.
-    """
+    """A successful run reports what was proved, built and compared, required and untouchable padding included."""
     trace.write_text(json.dumps(steps))
     outcome = call("run", ROW_SUM, "--trace", str(trace))
     assert (outcome.code, outcome.err) == (0, "")
@@ -148,9 +146,7 @@ def test_a_program_that_does_nothing(call: Caller, tmp_path: Path) -> None:
 
 
 def test_data_that_break_an_assumption(call: Caller, tmp_path: Path) -> None:
-    """Where no data were made up that meet what is assumed, nothing is said of the kernel: exit code 3, and the
-    assumption is named.
-    """
+    """If no random inputs satisfy the assumption, it is named, the kernel is not judged, and the exit code is 3."""
     (tmp_path / "program.py").write_text(ASSUMING)
     outcome = call("run", str(tmp_path / "program.py"), "--format", "json")
     assert (outcome.code, outcome.json()["verdict"]) == (3, "unknown")

@@ -224,7 +224,7 @@ def test_versions_that_differ_are_named() -> None:
 
 @pytest.mark.parametrize("listens", [True, False])
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, listens: bool) -> None:
-    """An address at which nobody listens, or where somebody listens and says nothing, is an error."""
+    """An address at which no scheduler listens, or where a listener never answers, is an error."""
     monkeypatch.setattr(dask_fleet, "CONNECT_SECONDS", 0.5)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -75,7 +75,7 @@ def test_time_is_an_item_s_own(mark: str) -> None:
 
 
 def test_time_holds_while_nobody_asks_for_outcomes(mark: str) -> None:
-    """A worker that hangs is ended in time even where whoever reads the outcomes does not come back to it."""
+    """A worker that hangs is ended in time even if its outcomes are not read."""
     outcomes = run_items(
         (item(n, "leave_and_hang /dev/null" if n == 1 else "") for n in range(2)), judge, OPTIONS, TIME
     )
@@ -193,7 +193,7 @@ def test_many_crashes(mark: str) -> None:
 
 
 def test_a_keeper_that_is_killed(mark: str) -> None:
-    """A keeper that somebody kills takes its worker along, and the item is tried again and told of."""
+    """A keeper that is killed takes its worker along, and the item is tried again and reported."""
     outcomes = run({3: "kill_keeper"}, Limits(workers=2))
     assert told(outcomes[3])[1].startswith("its worker process was ended by SIGKILL")
     assert wait_until(lambda: marked(mark) == set())

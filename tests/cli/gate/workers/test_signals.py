@@ -136,7 +136,7 @@ def test_a_late_signal_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_other_threads_have_no_signals() -> None:
-    """In a thread, where Python lets nobody handle signals, nothing is changed and nothing fails."""
+    """In a thread, where Python handles no signals, nothing is changed and nothing fails."""
     seen = []
 
     def work() -> None:
