@@ -141,7 +141,7 @@ def _counts(report: PlanReport) -> Iterator[str]:
     how = (
         f", and nothing cheaper is {possible}"
         if plan.optimal
-        else f", the best that was found; {_least(report)} has to be"
+        else f", the best that was found; {_cost(report.costs, plan.least)} has to be"
     )
     how = f", by a greedy walk{how if plan.optimal else ''}" if report.greedy else how
     rows.append(("planned", plan.choice, how))
@@ -158,13 +158,10 @@ def _counts(report: PlanReport) -> Iterator[str]:
         yield f"    {counted(report.costs.measured, 'rewrite was', 'rewrites were')} measured"
 
 
-def _least(report: PlanReport) -> str:
-    """A lower bound for every plan."""
-    return bytes_text(report.plan.least) if report.costs is None else _cost(report.costs, report.plan.least)
-
-
-def _cost(costs: MeasuredCosts, cost: int) -> str:
-    """A cost in the table's unit, as far as known."""
+def _cost(costs: MeasuredCosts | None, cost: int) -> str:
+    """A cost in the table's unit, as far as known; without a table, it is in bytes."""
+    if costs is None:
+        return bytes_text(cost)
     return f"{cost / 1e6:.3f} ms" if costs.measures else f"cost {cost:,}"
 
 
@@ -203,7 +200,7 @@ def _otherwise(report: PlanReport, left: Remaining) -> str:
         return " (no plan does without it)"
     if left.more is None:
         return ""
-    more = bytes_text(abs(left.more)) if report.costs is None else _cost(report.costs, abs(left.more))
+    more = _cost(report.costs, abs(left.more))
     return f" (without it {more} more)" if left.more > 0 else f" (without it {more} less)" if left.more < 0 else ""
 
 
