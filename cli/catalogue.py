@@ -1,9 +1,8 @@
-"""Every code with its documentation: the sentence in its table, and the page that stands beside the table, read when it
-is asked for.
+"""Every code with its documentation.
 
-A table `MEANINGS` in `codes.py`, or beside the rules that it names, has one sentence for each code; importing it costs
-nothing. The rest is text: `meanings/LPnnn.md` in the table's folder says why the code matters, has an example that
-raises it, and says what to do. Examples are blocks of a console, which the tests run. Nothing here loads a solver.
+A table `MEANINGS` in `codes.py`, or beside the rules that it names, has one sentence for each code. The page
+`meanings/LPnnn.md` in the table's folder, read on demand, says why the code matters, has an example, which the tests
+run, and says what to do. Nothing here loads a solver.
 """
 
 from __future__ import annotations
@@ -40,9 +39,8 @@ _REMEDY = "## What to do"
 class Meaning:
     """The documentation of one code, as Markdown.
 
-    `what` is one sentence or two; `why` says why it matters; `example` raises it, or says why none can be shown;
-    `shows` is the message as the example shows it; `remedy` says what to do, mostly with the example put right. A code
-    without a page has `what` alone.
+    `what`: one sentence or two; `why`: why it matters; `example`: what raises it, or why that cannot be shown; `shows`:
+    the message of the example; `remedy`: what to do. A code without a page has `what` alone.
     """
 
     code: str
@@ -53,9 +51,7 @@ class Meaning:
 
     @staticmethod
     def read(code: str, what: str, page: str) -> Meaning:
-        """A page in its three parts, told apart by the headings `## Example` and `## What to do`. Raises ValueError
-        without these.
-        """
+        """Split a page at the headings `## Example` and `## What to do`. Raises ValueError without these."""
         why, example_mark, rest = page.partition(f"{_EXAMPLE}\n")
         example, remedy_mark, remedy = rest.partition(f"{_REMEDY}\n")
         if not example_mark or not remedy_mark:
@@ -69,7 +65,7 @@ class Meaning:
 
     @property
     def shows(self) -> str:
-        """The first line of the example's output that names the code; empty where there is none."""
+        """The first output line of the example that names the code; empty if there is none."""
         return next((line.strip() for line in self.example.splitlines() if self.code in line), "")
 
     def to_dict(self) -> dict[str, str]:
@@ -87,7 +83,7 @@ class Meaning:
 
 @cache
 def sentences(layer: str) -> Mapping[str, tuple[str, Path]]:
-    """By code of a layer, in order: its sentence, and where its page is (which may be missing)."""
+    """By code of a layer, in order: its sentence, and the path of its page, which may be missing."""
     found: dict[str, tuple[str, Path]] = {}
     for name in _TABLES[layer]:
         table = import_module(name)
@@ -97,17 +93,17 @@ def sentences(layer: str) -> Mapping[str, tuple[str, Path]]:
 
 
 def all_codes() -> tuple[str, ...]:
-    """Every code there is, in order."""
+    """Every code, in order."""
     return tuple(code for layer in _TABLES for code in sentences(layer))
 
 
 def sentence_of(code: str) -> str:
-    """What a code means, in one sentence or two. Raises KeyError for a code that there is not."""
+    """The sentence of a code. Raises KeyError for an unknown code."""
     return _entry(code)[0]
 
 
 def meaning_of(code: str) -> Meaning:
-    """The documentation of a code. Raises KeyError for a code that there is not."""
+    """The documentation of a code. Raises KeyError for an unknown code."""
     what, path = _entry(code)
     if not path.is_file():
         return Meaning(code, what)

@@ -1,4 +1,4 @@
-"""The codes of everything that can be wrong with a call of the command line, with what each means."""
+"""The codes of errors in calls of the command line, with their sentences."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ MEANINGS: Mapping[str, str] = {
     NOTHING_TO_CHECK: "No named file has a certificate, lemmas, a rewrite with its expected verdict, or a schedule.",
     SOLVERS: "Rechecking needs two solvers, and those that are named must be installed.",
     CERTIFICATE_OF_MANY: "A certificate is of one schedule; a file of several schedules has none.",
-    COMPARE_OPTION: "An option of `compare` for a parameter is written NAME=VALUE, once for each; a map has an index for each axis.",
+    COMPARE_OPTION: "An option of `compare` for a parameter is written NAME=VALUE, once for each; a map has an "
+    "index for each axis.",
     COMPARE_NAME: "--layout, --pad and --match name parameters of the programs that are compared.",
     GATE_FILE: "A file of gates is Python with functions decorated with @layoutproof.gate, and must be loadable.",
     GATE_RAISED: "The function of a gate, or its file, raised an exception that is not one of layoutproof's.",
@@ -76,8 +77,10 @@ MEANINGS: Mapping[str, str] = {
     NO_SUCH_CODE: "This code does not exist.",
     SPOOL: "The outcomes of a run are kept in a temporary file, and the disk is full.",
     SELECTION: "--select and --ignore take codes of findings, such as LP216, or their common prefix: LP2, LP21.",
-    BASELINE: "A baseline is a file that --write-baseline wrote: JSON with one finding per line, by the hash of the claim.",
+    BASELINE: "A baseline is a file that --write-baseline wrote: JSON with one finding per line, by the hash "
+    "of the claim.",
     JOB_SUMMARY: "The file in GITHUB_STEP_SUMMARY cannot be written.",
     NO_CACHE: "There is no proof cache at this place, so there is nothing to verify.",
-    CACHE_REFUSED: "The proof cache cannot be read or changed; `check` would continue without it, but the command `cache` cannot.",
+    CACHE_REFUSED: "The proof cache cannot be read or changed; `check` would continue without it, but the "
+    "command `cache` cannot.",
 }

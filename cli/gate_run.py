@@ -1,6 +1,4 @@
-"""A run of the gate from its request to its exit code: items found, judged, counted, and reported in as many formats as
-were asked for.
-"""
+"""A run of the gate from its request to its exit code: items found, judged, counted and reported in each format."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ from layoutproof.ir.diagnostic import counted, error
 
 Renderer = Callable[[Iterable[Outcome], Summary, TextIO], None]
 
-SECONDS = 600.0  # for an item, where there are several, and nobody has said how long it may take
+SECONDS = 600.0  # for an item of several, by default
 _MEGABYTE = 1 << 20
 _MOST_NOTES = 20  # on entries of a baseline that are needed no more
 _STREAMED = ("text", "json")  # printed while outcomes come in
@@ -52,10 +50,10 @@ _COLOURS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a run checks, and who does it.
+    """What a run checks, and where.
 
-    `paths`, `traces` and `function` are as `find_items` takes them. `items`, where they are given, are what is checked,
-    and `paths` the files that they name; `witness` is where the rewrite is written that a comparison finds.
+    `paths`, `traces` and `function` are as `find_items` takes them. If `items` are given, these are checked, and
+    `paths` are their files; `witness` is the file for the rewrite that a comparison finds.
     """
 
     paths: tuple[Path, ...]
@@ -70,7 +68,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run's options as they were given, its work, and what is made of both: how items are judged, ended and counted."""
+    """A run's options as given, its work, and how its items are judged, limited and counted."""
 
     asked: GateOptions
     work: Work
@@ -81,7 +79,7 @@ class Request:
 
 
 def request_of(asked: GateOptions, work: Work) -> Request:
-    """The request that options make. Raises LayoutproofError or click.UsageError for those that make none."""
+    """The request of the options. Raises LayoutproofError or click.UsageError for wrong ones."""
     place = cache_place(asked.cache, asked.no_cache)
     known = Baseline.load(asked.baseline) if asked.baseline is not None else None
     options = Options(
@@ -99,7 +97,7 @@ def request_of(asked: GateOptions, work: Work) -> Request:
 
 
 def run_gate(asked: GateOptions, work: Work) -> int:
-    """Do what is asked, and return the exit code. Raises LayoutproofError or click.UsageError for what cannot be done."""
+    """Run the request and return the exit code. Raises LayoutproofError or click.UsageError if that is impossible."""
     request = request_of(asked, work)
     try:
         os.getcwd()
@@ -162,8 +160,8 @@ def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[
     options = replace(request.options, brief=not alone and request.asked.forms.isdisjoint(_WHOLE))
     store = store_of(options)
     if store is not None and not store.usable and limits.dask is None:
-        options = replace(options, cache=None)  # said once, and not by each worker
-    # Counting reads the files once more, which is quick, and done only for who looks at the bar.
+        options = replace(options, cache=None)  # reported once, not by each worker
+    # Counting reads the files once more, which is quick, and needed for the bar only.
     total = None if not sys.stderr.isatty() else 1 if alone else sum(1 for _ in _items(request))
     known = partial(recall_compared if request.work.items is not None else recall, options=options)
     outcomes = run_recalling(items, known, lambda rest: run_items(rest, judge, options, limits))
@@ -171,7 +169,7 @@ def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[
 
 
 class _Live:
-    """What is printed while outcomes come in: text and JSON, which need not wait for the end."""
+    """Output while outcomes come in: text and JSON."""
 
     def __init__(self, request: Request, alone: bool) -> None:
         form = request.asked.output_format

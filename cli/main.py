@@ -26,9 +26,7 @@ _GATES = "layoutproof_gates_"  # what modules of gate files are called: see `gat
 
 
 def leave_with(code: int) -> None:
-    """From now on the process ends with this exit code, however it ends; at once, where a thread would keep it for
-    ever.
-    """
+    """From now on the process ends with this exit code; at once if a thread would keep it alive."""
     if not any(name.startswith(_GATES) for name in sys.modules):
         return
     process, end = os.getpid(), os._exit
@@ -76,7 +74,7 @@ class _Commands(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, None where there is none."""
+        """The command of a name, None if there is none."""
         if cmd_name not in _COMMANDS:
             return None
         module = cmd_name.replace("-", "_")
@@ -86,9 +84,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments begin with. For a name that is none, click.UsageError with the one that is
-        like it.
-        """
+        """The command of the arguments. Raises click.UsageError, with a similar name, for an unknown one."""
         name = args[0]
         if name in _COMMANDS or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -98,7 +94,7 @@ class _Commands(click.Group):
         raise click.UsageError(f"No such command '{name}'.{near}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, none of them loaded."""
+        """List the commands without loading them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
@@ -157,10 +153,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _prepare_streams() -> None:
-    """A closed stream becomes one that leads nowhere; a character that a stream cannot encode is written as an escape.
+    """Replace closed streams by ones that lead nowhere; write characters that a stream cannot encode as escapes.
 
-    Its number is taken for the processes that are started, too: what is opened next would get it, and be written to as
-    that stream.
+    The stream's number is taken as well, since the next opened file of a child process would get it and be written to.
     """
     for number in range(3):
         try:
@@ -178,7 +173,7 @@ def _prepare_streams() -> None:
 
 
 def _abandon(stream: object) -> None:
-    """Let what is still buffered go nowhere: Python would complain once more when it flushes at exit."""
+    """Drop what is buffered: Python would report an error when it flushes at exit."""
     if isinstance(stream, io.TextIOWrapper):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -36,9 +36,7 @@ def names_of(shape: Sequence[Expr]) -> tuple[Var, ...]:
 
 
 def read_sizes(items: Sequence[str]) -> dict[str, int]:
-    """`n=5` options as a dictionary. Raises LayoutproofError for anything else, for a name given twice and for negative
-    sizes.
-    """
+    """`n=5` options as a dictionary. Raises LayoutproofError for other texts, repeated names and negative sizes."""
     sizes: dict[str, int] = {}
     for item in items:
         name, equals, value = item.partition("=")

@@ -1,6 +1,4 @@
-"""Options that several commands share, and how a command takes them. It loads fast: what becomes of their texts stands
-in `values`.
-"""
+"""Options that several commands share. It loads fast: `option_values` turns their texts into values."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ GATE_FORMATS = ("text", "json", "junit", "sarif", "github", "html")
 
 
 def takes(kind: type[Request]) -> Callable[[Callable[[Request], int]], Callable[..., int]]:
-    """For a command that takes what click has read as one object, a dataclass with a field for each option."""
+    """For a command that takes its parameters as one object, a dataclass with a field for each."""
 
     def decorate(command: Callable[[Request], int]) -> Callable[..., int]:
         @wraps(command)
@@ -36,9 +34,9 @@ def takes(kind: type[Request]) -> Callable[[Callable[[Request], int]], Callable[
 
 
 def file_path(text: str | Path) -> Path:
-    """A path, not looked at yet: whether it can be read or written is said by who does that, with what is wrong.
+    """A path; whether it can be read or written is checked by its user.
 
-    Raises click.BadParameter for text that no file can be called by.
+    Raises click.BadParameter for text that cannot name a file.
     """
     if "\0" in str(text):
         raise click.BadParameter("a path has no null byte")
@@ -46,7 +44,7 @@ def file_path(text: str | Path) -> Path:
 
 
 class Number(click.FloatRange):
-    """A number of a range; `nan`, which is in none and which no comparison keeps out, is refused."""
+    """A number in a range; `nan`, which passes range comparisons, is refused."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         """The number. Raises click.BadParameter."""
@@ -57,7 +55,7 @@ class Number(click.FloatRange):
 
 
 def _group(*options: Decorator) -> Decorator:
-    """Several options as one, in the order in which help lists them."""
+    """Several options as one, in the order of the help text."""
 
     def decorate(command: Any) -> Any:
         for option in reversed(options):
@@ -71,7 +69,7 @@ output_option = click.option("-o", "--output", type=file_path, metavar="FILE", h
 
 
 def format_option(*formats: str) -> Decorator:
-    """`--format`, the first being the default."""
+    """`--format`; the first is the default."""
     return click.option(
         "--format",
         "output_format",
@@ -108,12 +106,12 @@ jobs_option = click.option(
 
 
 def number_of_jobs(jobs: int | None) -> int:
-    """What was asked for, or one for each core that this process may use."""
+    """The given number, or one for each core available to this process."""
     return len(os.sched_getaffinity(0)) if jobs is None else jobs
 
 
 def target_options(device: str) -> Decorator:
-    """What code is generated, and for which device, which `device` says more of."""
+    """The target of code generation and its device; `device` is help text."""
     return _group(
         click.option(
             "--target",
@@ -135,7 +133,7 @@ def target_options(device: str) -> Decorator:
 
 
 def proof_options(strictness: str) -> Decorator:
-    """What proofs may use, and where they are written; `strictness` is the help of the first."""
+    """Which assumptions proofs may use, and where proofs are written; `strictness` is the help of the first."""
     return _group(
         click.option(
             "--strictness",
@@ -185,7 +183,7 @@ policy_options = _group(
 
 
 def limit_options(timeout: str, memory: str) -> Decorator:
-    """When an item is ended; both help texts are given."""
+    """Limits of an item; both help texts are given."""
     return _group(
         click.option("--timeout", type=Number(0, 1_000_000), metavar="SECONDS", help=timeout),
         click.option("--memory", type=click.IntRange(64), metavar="MB", help=memory),
@@ -224,7 +222,7 @@ report_options = _group(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOptions:
-    """The options that `check` and `compare` share: of proofs, policy, limits, cache and reports."""
+    """The options that `check` and `compare` share: proofs, policy, limits, cache and reports."""
 
     allowed: Licences
     budget: float

@@ -1,6 +1,4 @@
-"""Where results go: whole files or none, each written by one option and none that the run reads; terminals with colour
-and everything else without.
-"""
+"""Output: files written whole or not at all, none that the run reads; colour on terminals only."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ FoundIn = TypeVar("FoundIn", contravariant=True)
 
 
 class Render(Protocol[FoundIn]):
-    """Something as text; with `markup`, styled by rich's."""
+    """A renderer; with `markup`, it writes rich's markup."""
 
     def __call__(self, found: FoundIn, /, *, markup: bool = False) -> str:
         """The text, whole lines."""
@@ -46,7 +44,7 @@ def exit_code(status: Status) -> int:
 
 
 def console() -> Console:
-    """Standard output: coloured and as wide as the terminal, or plain and of one width when it is not a terminal."""
+    """Standard output: coloured and as wide as the terminal; else plain and of fixed width."""
     from layoutproof.cli.console import PipeConsole
 
     if sys.stdout.isatty():
@@ -55,47 +53,47 @@ def console() -> Console:
 
 
 def show(text: str) -> None:
-    """Text with rich's markup on standard output. Lines are not broken: a lambda or a condition can be copied whole."""
+    """Text with rich's markup on standard output. Lines are not wrapped, so that they can be copied whole."""
     console().print(text, end="", soft_wrap=True)
 
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file whole or not at all: into a temporary one beside it, then renamed over it.
 
-    Raises LayoutproofError where that cannot be done; an existing file is then as it was.
+    Raises LayoutproofError on failure; an existing file is then unchanged.
     """
     write_files({path: data})
 
 
 def write_files(contents: Mapping[Path, Content]) -> None:
-    """Write files that belong together: all of them are there beside their places before the first takes its own.
+    """Write files that belong together: all are complete beside their places before the first takes its own.
 
-    Raises LayoutproofError where one cannot be written; existing files are then as they were.
+    Raises LayoutproofError on failure; existing files are then unchanged.
     """
     write_whole_files(contents, codes.OUTPUT)
 
 
 def writing(path: Path) -> AbstractContextManager[TextIO]:
-    """A text file that takes its place, whole, when the block ends; after an exception nothing is there but what was.
+    """A text file that takes its place, whole, when the block ends; after an exception nothing has changed.
 
-    For what is too long to be made in memory. Raises LayoutproofError where it cannot be written.
+    For text too long for memory. Raises LayoutproofError if it cannot be written.
     """
     return writing_whole(path, codes.OUTPUT)
 
 
 def check_writable(path: Path) -> None:
-    """Raise LayoutproofError now where `write_file` would later, so that no work is done for nothing."""
+    """Raise LayoutproofError now if `write_file` would later."""
     check_place(path, codes.OUTPUT)
 
 
 def check_output(path: Path | None) -> None:
-    """The same of a file that is written only where one is named."""
+    """The same for an optional file."""
     if path is not None:
         check_writable(path)
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder where there is none. Raises LayoutproofError where that cannot be done."""
+    """Make a folder if it is missing. Raises LayoutproofError on failure."""
     if not path.is_dir():
         check_writable(path)
     try:
@@ -107,7 +105,7 @@ def make_folder(path: Path) -> None:
 
 
 def emit(text: str, path: Path | None) -> None:
-    """`text` to a file, or to standard output when there is none."""
+    """Write `text` to a file, or to standard output if there is none."""
     if path is not None:
         write_file(path, text.encode(errors="backslashreplace"))
     else:
@@ -122,7 +120,7 @@ def json_text(data: object) -> str:
 def tell(
     found: Found, form: str, output: Path | None, to_data: Callable[[Found], object], render: Render[Found]
 ) -> None:
-    """What was found, as JSON or as text, into a file or on standard output, where the text is styled."""
+    """Write an answer as JSON or text, into a file or to standard output, where text is styled."""
     if form == "json":
         emit(json_text(to_data(found)), output)
     elif output is not None:
@@ -132,7 +130,7 @@ def tell(
 
 
 def say(diagnostics: Iterable[Diagnostic]) -> None:
-    """Messages on standard error."""
+    """Write messages to standard error."""
     for diagnostic in diagnostics:
         click.echo(diagnostic.render(), err=True)
 
@@ -143,11 +141,11 @@ _TRACES = (".json", ".jsonl")
 def check_targets(
     targets: Iterable[tuple[str, Path | None]], read: Sequence[Path], baseline: Path | None = None
 ) -> None:
-    """Raise LayoutproofError unless all files can be written, each by one option; `targets` has options and files,
-    `read` the inputs.
+    """Raise LayoutproofError unless all files can be written, each by one option. `targets`: options and files; `read`:
+    the inputs.
 
-    A program and schedules beside it are read with each other, and so is every program, gate and schedule below a
-    folder. A baseline that is read may be written anew, by its own option.
+    Schedules beside a program are read with it, and so is every program, gate and schedule below a folder. A baseline
+    that is read may be rewritten by its own option.
     """
     taken: dict[object, str] = {}
     for option, path in targets:
@@ -171,7 +169,7 @@ def check_targets(
 
 
 def _is_read(path: Path, source: Path) -> bool:
-    """Whether an existing file is, or may be, read by a run over a source."""
+    """Whether a run over a source reads, or may read, an existing file."""
     if not path.is_file() or not source.exists():
         return False
     program = path.with_suffix(".py")
@@ -183,7 +181,7 @@ def _is_read(path: Path, source: Path) -> bool:
 
 
 def _identity(path: Path) -> object:
-    """What two names of one file have in common, whether there is such a file or not."""
+    """A key that is the same for all names of one file, existing or not."""
     try:
         found = path.stat()
     except OSError:

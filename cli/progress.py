@@ -1,4 +1,4 @@
-"""A bar for whoever waits at a terminal; nothing at all for anybody else."""
+"""A progress bar on terminals; nothing otherwise."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Advance = Callable[[str], None]
 
 @contextmanager
 def stages(count: int) -> Iterator[Advance]:
-    """Give a function to call at the beginning of each of `count` stages, with its name.
+    """Give a function to call with the name of each of `count` stages when it begins.
 
-    The bar stands on standard error, and only when both streams are terminals; it is gone at the end.
+    The bar is on standard error, if both streams are terminals, and is removed at the end.
     """
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         yield _silent
         return
-    # Rich takes long to load, and only who watches needs it.
+    # Rich takes long to load.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -35,9 +35,7 @@ def stages(count: int) -> Iterator[Advance]:
 
 @contextmanager
 def timed(advance: Advance, seconds: dict[str, float]) -> Iterator[Advance]:
-    """Give a function to call like `advance`, which calls it; `seconds` has how long each stage took, by its name, at
-    the end.
-    """
+    """Give a function to call like `advance`; at the end, `seconds` has the duration of each stage by name."""
     begun: list[tuple[str, float]] = []
 
     def end() -> None:
@@ -55,4 +53,4 @@ def timed(advance: Advance, seconds: dict[str, float]) -> Iterator[Advance]:
 
 
 def _silent(name: str) -> None:
-    """Nobody is watching."""
+    """No bar."""

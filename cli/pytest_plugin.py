@@ -1,11 +1,10 @@
-"""`pytest --layoutproof`: gates as test items, judged as `layoutproof check` judges them, in pytest's own process.
+"""`pytest --layoutproof`: gates as test items, judged as by `layoutproof check`, in pytest's own process.
 
-The plugin is loaded in every run of pytest where layoutproof is installed. So nothing of layoutproof is imported here
-before `--layoutproof` was given, and without it nothing is done.
+pytest loads the plugin wherever layoutproof is installed, so nothing of layoutproof is imported before `--layoutproof`
+is given, and without it nothing is done.
 
-What an outcome is to pytest: proved is *passed*; a finding that fails a run is *failed*. What is neither proved nor
-refuted, and allowed, is *skipped*: nothing was established, and "passed" would say that something was. A finding that
-stands in the baseline, or whose code is ignored, is *xfailed*: the gate does not hold, and that is known.
+Proved is *passed*; a finding that fails a run is *failed*. An allowed unknown is *skipped*, since "passed" would claim
+a proof. A finding in the baseline, or with an ignored code, is *xfailed*: the gate is known not to hold.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the options once, so that a wrong one ends the run before anything is collected."""
+    """Read the options once, so that a wrong one ends the run before collection."""
     if not config.getoption("layoutproof"):
         return
     config.addinivalue_line("markers", f"{_MARKER}: set on every gate, for `-m {_MARKER}` and `-m 'not {_MARKER}'`")
@@ -118,15 +117,15 @@ def _settings(config: pytest.Config) -> Settings:
 
 
 # --- collecting
-# -----------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Collecting:
-    """Besides what others collect from a file, its gates.
+    """The gates of a file, besides what others collect from it.
 
-    A file that is no test file by its name, and has gates and no tests, is left to this plugin alone: as a test module
-    it would be imported once more, for nothing, and what is wrong with it would be told twice.
+    A file with gates and no tests, and no test file by its name, is left to this plugin alone: as a test module it
+    would be imported again, and its errors reported twice.
     """
     collected = yield
     if not parent.config.getoption("layoutproof") or not _is_searched(file_path, parent):
@@ -141,7 +140,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Collecting
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
-    """A gate in a test module is no test function, whatever it is called: it is collected as a gate."""
+    """A gate in a test module is collected as a gate, whatever its name."""
     if not collector.config.getoption("layoutproof"):
         return None
     from layoutproof.lowering.gates import Gate
@@ -150,26 +149,26 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
 
 
 def _is_searched(path: Path, parent: pytest.Collector) -> bool:
-    """Whether a file was named, or its name is that of a file of gates or of tests."""
+    """Whether the file was named, or has the name of a file of gates or tests."""
     patterns = (*parent.config.getini("layoutproof_files"), *parent.config.getini("python_files"))
     return path.suffix == ".py" and (parent.session.isinitpath(path) or _matches(path, patterns))
 
 
 def _matches(path: Path, patterns: Iterable[str]) -> bool:
-    """Whether a pattern is that of the file's name or, with a slash in it, of the end of its path."""
+    """Whether a pattern matches the file's name or, with a slash in it, the end of its path."""
     return any(
         fnmatch(str(path), f"*/{pattern}") if "/" in pattern else fnmatch(path.name, pattern) for pattern in patterns
     )
 
 
 def _parsed(path: Path) -> ast.Module | None:
-    """The tree of a file of gates, empty for one that is to be one and is no Python; None for any other file."""
+    """The tree of a file of gates, empty if it is not valid Python; None for any other file."""
     from layoutproof.cli.gate.loading import has_gates
 
     try:
         text = path.read_bytes()
     except OSError:
-        return None  # whoever else collects it tells
+        return None  # reported by other collectors
     if b"gate" not in text:
         return None
     try:
@@ -180,7 +179,7 @@ def _parsed(path: Path) -> ast.Module | None:
 
 
 def _has_tests(tree: ast.Module, config: pytest.Config) -> bool:
-    """Whether something at the top level of a file is called like a test, gates aside."""
+    """Whether the file's top level defines a name of a test, gates aside."""
     from layoutproof.cli.gate.loading import decorated_with_gate
 
     gates = set(decorated_with_gate(tree))
@@ -193,11 +192,11 @@ def _has_tests(tree: ast.Module, config: pytest.Config) -> bool:
 
 
 class GateFile(pytest.File):
-    """A file of gates. Collecting it runs it, since only then its gates and their cases are known."""
+    """A file of gates. Collecting runs it, since only then its gates and cases are known."""
 
     def collect(self) -> Iterator[GateItem]:
-        """An item for each case of each gate. Raises CollectError, as a text without a traceback, for a file that
-        cannot be loaded.
+        """An item for each case of each gate. Raises CollectError, without a traceback, for a file that cannot be
+        loaded.
         """
         from layoutproof.cli.gate.check_items import gate_items
         from layoutproof.cli.gate.judging.judge import judge
@@ -211,7 +210,7 @@ class GateFile(pytest.File):
 
 
 # --- judging
-# --------------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 class GateItem(pytest.Item):
@@ -223,9 +222,7 @@ class GateItem(pytest.Item):
         self.add_marker(_MARKER)
 
     def runtest(self) -> None:
-        """Judge it; what does not pass is raised as pytest's own failure, skip or expected failure, with the findings
-        as its text.
-        """
+        """Judge it; raises pytest's failure, skip or expected failure, with the findings, if it does not pass."""
         from layoutproof.cli.gate.judging.judge import judge
         from layoutproof.cli.gate.outcomes import Fate
 
@@ -266,7 +263,7 @@ def _shown(finding: Finding, config: pytest.Config) -> Finding:
 
 
 def _relative(place: Place, config: pytest.Config) -> Place:
-    """The place with its file as seen from where pytest was called, if it lies below."""
+    """The place with its file relative to pytest's invocation folder, if below it."""
     path = Path(place.path)
     below = path.is_absolute() and path.is_relative_to(config.invocation_params.dir)
     return replace(place, path=os.path.relpath(path, config.invocation_params.dir)) if below else place

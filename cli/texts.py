@@ -1,4 +1,4 @@
-"""How bytes and texts of others are shown, wherever they are: on a terminal, in a report, in a picture."""
+"""Byte counts and foreign texts, printable on terminals, in reports and in pictures."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ def bytes_text(number: int) -> str:
 
 
 def readable(text: str) -> str:
-    """A text without what would steer a terminal: names of files and words of exceptions are anybody's. Lines and tabs
-    stay.
+    """A text without terminal control characters, except line ends and tabs.
 
-    Lone surrogates stay as well; they are bytes of a file's name, which streams write as escapes.
+    Lone surrogates stay: they are bytes of a file's name, which streams write as escapes.
     """
     if text.isprintable():
         return text

@@ -54,7 +54,7 @@ _is_same, _through_load = Walk._is_same, StoredValues.through_load
 
 
 def is_same_or_calls(self: Walk, old: Expr, new: Expr, domain: Any) -> bool:
-    """Any call that nobody looks into is taken for any other one."""
+    """Opaque calls are taken to be equal."""
     return (has_calls(old) and has_calls(new)) or _is_same(self, old, new, domain)
 
 
@@ -86,7 +86,7 @@ def delete_all(half: ProgramModel, *_asked: object) -> list[NoOps]:
 
 
 def state_by_cell(self: Knowledge, number: int, assumption: Any, condition: Expr) -> Fact | None:
-    """A fact serves whoever reads the cell, though another instance wrote it."""
+    """A fact serves all reads of the cell, though another instance wrote it."""
     fact = _stated(self, number, assumption, condition)
     if fact is None:
         return None

@@ -1,4 +1,6 @@
-"""Whether a map report says the truth: each claim of its JSON form compared with brute force, and every text in it run."""
+"""Whether a map report says the truth: each claim of its JSON form compared with brute force, and every text in it
+run.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +158,9 @@ def _counterexamples(report: Mapping[str, Any], true: Truth) -> list[Complaint]:
 
 
 def is_counterexample(example: Mapping[str, Any] | None, true: Truth, allow_unreached: bool) -> bool:
-    """Whether it shows two logical indices with one image, or (for `onto`) a cell of the box without a logical index."""
+    """Whether it shows two logical indices with one image, or (for `onto`) a cell of the box without a logical
+    index.
+    """
     assert true.shape is not None
     if example is None:
         return False

@@ -18,7 +18,10 @@ from layoutproof.verify.certificate.reading import LEMMAS_ENDING
 
 _ABOUT_INDEX = "The simplifier's rules for index arithmetic: true of all integers, with floored division."
 _ABOUT_VALUES = "The simplifier's rules for values as they are stored: integers that wrap, floats bit for bit."
-_ABOUT_LAYOUTS = "Usual layouts, for all shapes: one place to each index, inside the box, and the inverse and the padding that are told."
+_ABOUT_LAYOUTS = (
+    "Usual layouts, for all shapes: one place to each index, inside the box, and the inverse and "
+    "the padding that are told."
+)
 _ABOUT_TEXTURES = (
     "Layouts of tensors in textures (`lowering/layout/textures.py`), for all shapes: the same of each of them."
 )

@@ -94,7 +94,9 @@ def sessions(block: Block) -> list[Session]:
 
 
 def agrees(shown: str, printed: str) -> bool:
-    """Whether a page shows what was printed, times and hits of the cache aside, and lines aside for which it has `...`."""
+    """Whether a page shows what was printed, times and hits of the cache aside, and lines aside for which it has
+    `...`.
+    """
     pattern = re.escape(_steady(shown)).replace(re.escape("...\n"), "(?:.*\n)*?")
     return re.fullmatch(pattern, _steady(printed)) is not None
 
@@ -152,7 +154,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def like_a_checkout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder look like the repository to whoever follows a page; what they write stays in it."""
+    """Make a folder look like the repository to the commands of a page; what they write stays in it."""
     for name in ("examples", "proofs"):
         (folder / name).symlink_to(ROOT / name)
     monkeypatch.chdir(folder)

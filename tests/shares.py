@@ -19,7 +19,9 @@ def some(values: Iterable[T], count: int) -> list[ParameterSet]:
 def chosen(
     values: Iterable[T], is_taken: Callable[[int], bool], name: Callable[[T], str] | None = None
 ) -> list[ParameterSet]:
-    """Parameters: for every run those whose number is taken, the others for the campaign; `name` gives them their ids."""
+    """Parameters: for every run those whose number is taken, the others for the campaign; `name` gives them their
+    ids.
+    """
     found = [
         pytest.param(
             value, id=None if name is None else name(value), marks=() if is_taken(number) else pytest.mark.campaign

@@ -107,6 +107,16 @@ def test_clauses(clause: Clause) -> None:
     assert any(source_of(function.__module__) in files for function in checking)
 
 
+def test_the_guide_leads_to_code() -> None:
+    """Each row of the table of questions in CONTRIBUTING.md names files, and what it says stands in them does."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Finding your way")[2]
+    rows = re.findall(r"`([\w/]+\.py)`: `(\w+)`", guide.partition("###")[0])
+    assert len(rows) >= 10
+    for path, name in rows:
+        pattern = rf"^(?:(?:def|class) {name}\b|{name}\b.* = )"
+        assert re.search(pattern, file(ROOT / path).text, re.MULTILINE), (path, name)
+
+
 def test_named_files_are_there() -> None:
     """Every path in the page leads to a file or a folder."""
     for name in re.findall(r"`((?:ir|verify|lowering|graph|importers|cli|proofs|tests|src)/[\w/.]*)`", PAGE):

@@ -81,7 +81,7 @@ def words() -> Counter[str]:
 
 @pytest.mark.parametrize("path", list(TABLES), ids=name_of)
 def test_each_named_code_is_used(path: Path) -> None:
-    """A table has no code that nobody raises: its name stands elsewhere than where it is defined and explained."""
+    """A table has no code that is never raised: its name stands elsewhere than where it is defined and explained."""
     for name in file(path).named_codes:
         assert words()[name] > 2, name
 

@@ -105,7 +105,8 @@ def test_a_share_of_each_table_is_taken(tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
         listed[chosen] = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
     assert listed["not campaign"] == [
-        "test_crossed[0-a]", "test_crossed[0-b]", "test_crossed[1-a]", "test_crossed[2-a]", "test_table[0-0]", "test_table[3-0]",
+        "test_crossed[0-a]", "test_crossed[0-b]", "test_crossed[1-a]", "test_crossed[2-a]",
+        "test_table[0-0]", "test_table[3-0]",
     ]  # fmt: skip
     assert listed["campaign"] == [
         "test_crossed[1-b]",

@@ -58,7 +58,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Caller:
 
 @pytest.fixture
 def reader(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Reader:
-    """Somebody who follows pages in a folder of their own, with proofs of their own only."""
+    """A reader who follows pages in a folder of their own, with proofs of their own only."""
     like_a_checkout(tmp_path, monkeypatch)
     monkeypatch.setenv("LAYOUTPROOF_PROOF_CACHE", str(tmp_path / ".cache" / "proofs.sqlite"))
     return Reader(call, bool(request.config.getoption("--update-golden")))

@@ -46,7 +46,9 @@ def test_seed() -> None:
 
 
 def test_many_begin_alike() -> None:
-    """Schedules have one to four steps, those made wrong up to two more, and most share their first step with others."""
+    """Schedules have one to four steps, those made wrong up to two more, and most share their first step with
+    others.
+    """
     traces = [json.loads(line) for line in search("conv2d_nhwc", 60, 0)]
     assert all(1 <= len(trace) <= LONGEST + 2 for trace in traces)
     first = Counter(json.dumps(trace[0]) for trace in traces)

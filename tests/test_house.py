@@ -6,14 +6,52 @@ them.
 
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.tree import ROOT, File, all_files, code_files, file, files_of_tests, name_of
+from tests.tree import ROOT, File, all_files, code_files, file, files_of_tests, material_files, name_of
 
+MOST_FILES = 500
+MOST_IN_FOLDER = 25
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 70
 MEDIAN_FUNCTION = 12
+
+MISWORDED = (
+    "as asked, nothing planned",
+    "caller's word",
+    "ends with the value that it had",
+    "every observable cell",
+    "extra instance",
+    "finds a value",
+    "what they owe",
+    "made-up data",
+    "nobody",
+    "onto the box",
+    "owed padding",
+    "said of",
+    "what it comes to",
+    "whoever",
+)
+"""Phrases for which there is a standard term."""
+
+KNOWN: dict[str, int] = {
+    "as asked, nothing planned": 14,
+    "caller's word": 9,
+    "ends with the value that it had": 27,
+    "every observable cell": 29,
+    "extra instance": 14,
+    "finds a value": 10,
+    "made-up data": 9,
+    "nobody": 64,
+    "onto the box": 9,
+    "owed padding": 1,
+    "said of": 27,
+    "what it comes to": 1,
+    "whoever": 20,
+}
+"""How often phrases that are still to be replaced occur."""
 
 
 def files() -> Iterator[File]:
@@ -32,6 +70,16 @@ def test_files_are_short() -> None:
     complain(
         (f"{name}: {lines} lines" for name, lines in lengths if lines > LONGEST_FILE),
         f"a file has {LONGEST_FILE} lines at most",
+    )
+
+
+def test_folders_are_small() -> None:
+    """No folder of the product has too many files, and neither has the product."""
+    folders = Counter(name_of(path.parent) for path in code_files())
+    assert folders.total() <= MOST_FILES
+    complain(
+        (f"{name}: {count} files" for name, count in folders.items() if count > MOST_IN_FOLDER),
+        f"a folder has {MOST_IN_FOLDER} files of code at most",
     )
 
 
@@ -90,6 +138,22 @@ def unexplained(path: Path) -> Iterator[str]:
             r"#[^#]*[\[:] ?[\w, -]+\]?  # \w.*", comment
         ):
             yield f"{name_of(path)}:{line}: {comment}"
+
+
+def test_standard_terms() -> None:
+    """The README, the documentation and the strings of the product use standard terms, and have no more exceptions than
+    are known.
+    """
+    wrong = re.compile(rf"\b(?:{'|'.join(MISWORDED)})", re.IGNORECASE)
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(p for p in material_files() if p.suffix == ".md")]
+    texts = [(name_of(path), path.read_text(encoding="utf-8")) for path in pages]
+    texts += [(f"{file(path).name}:{line}", text) for path in code_files() for line, text in file(path).strings]
+    found = [(m[0].lower(), place) for place, text in texts for m in wrong.finditer(" ".join(text.split()))]
+    counts = Counter(phrase for phrase, _ in found)
+    complain(
+        (f"{place}: {phrase}" for phrase, place in found if counts[phrase] > KNOWN.get(phrase, 0)),
+        "a text uses standard terms",
+    )
 
 
 def test_no_star_imports() -> None:

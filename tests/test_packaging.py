@@ -47,6 +47,20 @@ def test_every_package_is_listed() -> None:
     assert len(SETUPTOOLS["packages"]) == len(set(SETUPTOOLS["packages"]))
 
 
+def test_no_package_imports_its_own_face() -> None:
+    """No module imports a name from the `__init__` of a package that contains it, which would be a hidden cycle."""
+    offenders = [
+        f"{file(path).name}: from {module} import {name}"
+        for path in code_files()
+        if path.parent != FACE
+        for module, name in file(path).imports
+        if (folder := ROOT.joinpath(*module.split(".")[1:])) in path.parents
+        and not (folder / f"{name}.py").is_file()
+        and not (folder / name / "__init__.py").is_file()
+    ]
+    assert offenders == []
+
+
 def test_every_folder_of_code_is_a_package() -> None:
     """No Python file lies in a folder without `__init__.py`, where the list of packages would miss it."""
     assert [path for path in code_files() if not (path.parent / "__init__.py").is_file()] == []
@@ -79,7 +93,9 @@ def test_tools_know_every_room() -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_bare_import_is_refused(room: str) -> None:
-    """A room imported under its bare name, which would double every class in it, fails and says what to write instead."""
+    """A room imported under its bare name, which would double every class in it, fails and says what to write
+    instead.
+    """
     result = run_python("-c", f"import {room}")
     assert result.returncode == 1
     assert f"write 'import layoutproof.{room}'" in result.stderr

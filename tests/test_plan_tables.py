@@ -1,4 +1,6 @@
-"""The tables of planned networks in the documentation are made from the figures that were kept, and say what must hold."""
+"""The tables of planned networks in the documentation are made from the figures that were kept, and say what must
+hold.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ from tests.tree import PROJECT, ROOT
 HOOKS: Mapping[str, Mapping[str, Any]] = {
     hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
 }
-GATE = "import layoutproof as lp\n\n\n@lp.gate\ndef rows():\n    return lp.check_map(lambda i: [i // 4, i % {}], shape=(14,))\n"
+GATE = (
+    "import layoutproof as lp\n\n\n@lp.gate\ndef rows():\n"
+    "    return lp.check_map(lambda i: [i // 4, i % {}], shape=(14,))\n"
+)
 
 
 def call(hook: Mapping[str, Any], folder: Path, *files: str) -> subprocess.CompletedProcess[str]:

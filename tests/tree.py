@@ -53,6 +53,8 @@ class File:
     star_imports: tuple[str, ...]
     imports: tuple[tuple[str, str], ...]
     """Module and name of each `from layoutproof.x import y`."""
+    strings: tuple[tuple[int, str], ...]
+    """Line and text of each string, docstrings too."""
     codes: tuple[str, ...]
     """The diagnostic codes that stand as strings of their own."""
     named_codes: tuple[str, ...]
@@ -81,6 +83,7 @@ def file(path: Path) -> File:
             if isinstance(n, ast.ImportFrom) and any(each.name == "*" for each in n.names)
         ),
         tuple(each for node in nodes for each in _imports(node)),
+        tuple((n.lineno, n.value) for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)),
         tuple(
             n.value
             for n in nodes

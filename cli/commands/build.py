@@ -1,6 +1,4 @@
-"""`layoutproof build`: prove, lower, generate; two files for programs that know nothing of Python: source and header or
-description.
-"""
+"""`layoutproof build`: prove, lower, generate: a source file, and its header or description."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ ENDINGS: Mapping[str, tuple[str, str]] = {"c": (".c", ".h"), "opencl": (".cl", "
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """A program, its schedule, and what is to be made of them for which target."""
+    """A program, its schedule, the target and the options."""
 
     program: Path
     outputs: tuple[Path, Path]
@@ -128,7 +126,7 @@ def _built(request: BuildRequest) -> BuildResult:
 
 
 def _refused_textures(schedule: Schedule, request: BuildRequest) -> Refusal | None:
-    """What takes no compiler and no device: what the target needs of textures is proved, for the profile alone."""
+    """Prove the constraints of textures for the target's profile; this needs neither a compiler nor a device."""
     from layoutproof.cli.trial.run_result import Refusal
     from layoutproof.lowering.passes.illegal import IllegalTransform
     from layoutproof.lowering.runtime.opencl.build_opencl import prove_textures
@@ -145,9 +143,7 @@ def _refused_textures(schedule: Schedule, request: BuildRequest) -> Refusal | No
 
 
 def _places(request: BuildRequest) -> tuple[Path, Path]:
-    """The source's and the other file's path, by their endings, in whatever order. Raises LayoutproofError for other
-    endings.
-    """
+    """The paths of the source and of the other file, by their endings. Raises LayoutproofError for other endings."""
     wanted = ENDINGS[request.target]
     by_ending = {path.suffix: path for path in request.outputs}
     if set(by_ending) != set(wanted):
@@ -161,7 +157,7 @@ def _places(request: BuildRequest) -> tuple[Path, Path]:
 
 
 def _generated(schedule: Schedule, target: str, files: tuple[Path, Path]) -> tuple[tuple[bytes, bytes], dict[str, Any]]:
-    """The contents of the files, and what a caller has to know. Raises LayoutproofError for what the target cannot
+    """The contents of the files, and the interface for callers. Raises LayoutproofError for what the target cannot
     express.
     """
     from layoutproof.cli.output import json_text

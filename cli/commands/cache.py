@@ -1,4 +1,4 @@
-"""`layoutproof cache`: what the proof cache holds, what of it may go, and whether it is right."""
+"""`layoutproof cache`: inspect, clear and verify the proof cache."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cache_command() -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClearRequest:
-    """Which entries of which cache are to go."""
+    """Which entries of which cache to remove."""
 
     place: Path | None
     stale: bool
@@ -54,7 +54,7 @@ class ClearRequest:
 
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
-    """Which entries of which cache are to be checked again, and how."""
+    """Which entries of which cache to check again, and how."""
 
     place: Path | None
     sample: int | None
@@ -182,7 +182,7 @@ def _verified(store: _Opened, request: VerifyRequest) -> render.Verified:
 
 
 def _chosen(keys: Sequence[str], sample: int | None) -> Sequence[str]:
-    """The same keys each time."""
+    """A reproducible choice of keys."""
     return keys if sample is None or sample >= len(keys) else random.Random(_SEED).sample(keys, sample)
 
 
@@ -199,13 +199,15 @@ def _named(cache: ProofStore, checked: Any) -> render.Named:
 
 
 def _forget_reports(cache: ProofStore) -> int:
-    """Take out all reports: what they tell may rest on the proof that was wrong. How many there were."""
+    """Remove all reports, since they may rest on the proof that was wrong. Returns their number."""
     reports = [key for key, value in cache.entries(REPORT) if cache.set_aside(REPORT, key, value) is not None]
     return len(reports)
 
 
 class _Opened:
-    """A cache that is there, opened to be looked into: trouble is an error here, where a run would go on without it."""
+    """An existing cache, opened for inspection: problems with it are errors here, where a run would continue without
+    it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -221,14 +223,13 @@ class _Opened:
         self.opened.close()
 
     def there(self) -> Info:
-        """What it holds."""
         found = self.opened.info(tool_digest())
         if found is None:
             raise self.refused()
         return found
 
     def refused(self) -> LayoutproofError:
-        """The error of a cache that does not do what it was asked for."""
+        """The error of a cache that cannot be used."""
         said = self._said[-1] if self._said else None
         what = said.message if said is not None else f"the proof cache {self.path} cannot be used"
         return error(codes.CACHE_REFUSED, what, help=said.help if said is not None else None)

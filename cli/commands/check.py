@@ -24,7 +24,7 @@ SECONDS = 600.0  # as `cli.gating` has it, which takes long to load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequest(GateOptions):
-    """What is to be checked, by how many processes, and how."""
+    """What to check, with how many processes, and how."""
 
     paths: tuple[Path, ...]
     traces: tuple[Path, ...]
@@ -46,7 +46,8 @@ class CheckRequest(GateOptions):
 )
 @function_option
 @proof_options(
-    "The float licences that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words such as 'nnan ninf'."
+    "The float licences that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words "
+    "such as 'nnan ninf'."
 )
 @policy_options
 @click.option(

@@ -1,8 +1,6 @@
-"""`layoutproof compare`: two given programs, and whether the second does what the first does, up to how buffers are
-stored.
+"""`layoutproof compare`: whether two given programs are equivalent up to the layouts of their buffers.
 
-Both programs are read before anything is proved, and names and texts of options are looked up in them, so that a wrong
-one is told at once, with its place in the option's own text.
+Both programs are read, and all names and texts of options are checked against them, before anything is proved.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareRequest(GateOptions):
-    """Two programs, and what is said of how the second one stores what the first one has."""
+    """Two programs, with the layouts and pad values that are given."""
 
     before: Path
     after: Path
@@ -112,7 +110,7 @@ def compare_command(request: CompareRequest) -> int:
 
 
 def _asked(request: CompareRequest, old: PrimFunc, new: PrimFunc) -> Asked:
-    """What is said of parameters, looked up in both functions. Raises LayoutproofError for what is wrong with it."""
+    """The options on parameters, checked against both functions. Raises LayoutproofError for wrong ones."""
     from layoutproof.cli.gate.judging.comparisons import Asked
     from layoutproof.ir.diagnostic import Source
     from layoutproof.ir.script.parsing import parse_expression
@@ -162,13 +160,13 @@ def _title(path: Path, func: PrimFunc, chosen: bool) -> str:
 
 
 def _parameters(func: PrimFunc) -> list[str]:
-    """The names of a function's parameters as users write them: of buffers, and of scalars."""
+    """The names of a function's parameters as users write them, of buffers and of scalars."""
     buffers = dict(func.buffer_map)
     return [buffers[p].name if p in buffers else p.name for p in func.params]
 
 
 def _pairs(option: str, texts: Sequence[str], form: str) -> Pairs:
-    """`NAME=VALUE` as pairs. Raises LayoutproofError for other texts, and for a name that is given twice."""
+    """`NAME=VALUE` as pairs. Raises LayoutproofError for other texts and for repeated names."""
     found: list[tuple[str, str]] = []
     for text in texts:
         name, equals, value = text.partition("=")
@@ -195,7 +193,7 @@ def _check_once(option: str, names: Iterable[str]) -> None:
 
 
 def _check_names(option: str, names: Iterable[str], known: Sequence[str], func: PrimFunc, path: Path) -> None:
-    """Raise LayoutproofError for a name that is no parameter of a function, with those that are."""
+    """Raise LayoutproofError, listing the parameters, for a name that is none of them."""
     from difflib import get_close_matches
 
     for name in names:
@@ -209,9 +207,7 @@ def _check_names(option: str, names: Iterable[str], known: Sequence[str], func: 
 
 
 def _check_condition(text: str, func: PrimFunc) -> None:
-    """Raise LayoutproofError, with the names that there are, for a text that is no condition on the constants of a
-    function.
-    """
+    """Raise LayoutproofError, listing the names, for a text that is no condition on the constants of a function."""
     from layoutproof.ir.notations.map_text import parse_condition
     from layoutproof.lowering.arith.known_facts import constants_of
 
@@ -227,9 +223,7 @@ def _check_condition(text: str, func: PrimFunc) -> None:
 
 
 def _map(func: PrimFunc, name: str, text: str) -> str:
-    """The text of a map as a lambda. Raises LayoutproofError for one that is none, or that takes another number of
-    indices.
-    """
+    """A map's text as a lambda. Raises LayoutproofError for a text that is no map, or another number of indices."""
     from layoutproof.cli.option_values import read_index_map
     from layoutproof.ir.index_map import index_map_text
     from layoutproof.lowering.arith.known_facts import constants_of

@@ -1,4 +1,4 @@
-"""`layoutproof demo`: the product in a minute, on a convolution with 70 channels."""
+"""`layoutproof demo`: the whole tool in a minute, on a convolution with 70 channels."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def demo_command(output: Path) -> int:
 
 
 def _run(out: Console, func: PrimFunc, schedule: Schedule, folder: Path) -> bool:
-    """Compile, run and compare, and save everything; whether the kernel agrees with the interpreter."""
+    """Compile, run, compare and save; whether the kernel agrees with the interpreter."""
     from layoutproof.cli.output import write_file
     from layoutproof.cli.plot.map_picture import picture_of
     from layoutproof.cli.progress import stages
@@ -166,7 +166,7 @@ def _say(out: Console, title: str | None, text: str) -> None:
 
 
 def _show(out: Console, text: str) -> None:
-    """A program; the record of its layouts, a line of a thousand characters, is left to the file."""
+    """Print a program without its layout record, a line of a thousand characters that the file has."""
     from rich.syntax import Syntax
 
     from layoutproof.ir.primfunc import LAYOUT

@@ -1,4 +1,4 @@
-"""`layoutproof devices`: the OpenCL devices of this machine, and what each can do."""
+"""`layoutproof devices`: the OpenCL devices of this machine and their capabilities."""
 
 from __future__ import annotations
 

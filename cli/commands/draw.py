@@ -12,7 +12,7 @@ from layoutproof.cli.options import file_path, size_option, takes
 
 @dataclass(frozen=True, slots=True)
 class DrawRequest:
-    """A map on a shape, and the picture that is to be made."""
+    """A map on a shape, and the picture to draw."""
 
     index_map: str
     shape: str

@@ -43,7 +43,7 @@ def explain_command(wanted: Sequence[str], output_format: str, output: Path | No
 
 
 def find(text: str) -> tuple[str, ...]:
-    """The code that a text names, or all codes that begin with it. Raises LayoutproofError where there is none."""
+    """The code that a text names, or all codes that begin with it. Raises LayoutproofError if there is none."""
     word = text.strip()
     shape = _CODE.fullmatch(word)
     beginning = f"LP{shape[1]}" if shape is not None else word.upper()
@@ -55,7 +55,7 @@ def find(text: str) -> tuple[str, ...]:
 
 
 def _no_such_code(text: str, written: str, known: Sequence[str]) -> LayoutproofError:
-    """What was asked for, and what may have been meant: codes of almost these digits, or whose meaning has the word."""
+    """The error, with suggestions: codes of similar digits, or with the word in their sentence."""
     digits = "".join(re.findall(r"\d", written))
     if digits:
         close = [code for code in known if _almost(digits, code[2:])]
@@ -88,7 +88,7 @@ def _list(chosen: Sequence[str]) -> Iterator[str]:
 
 
 def explanation(meaning: Meaning) -> str:
-    """One code's documentation for a terminal: blocks of code are indented, everything else is as it was written."""
+    """One code's documentation for a terminal: blocks of code are indented, all else is unchanged."""
     parts = [f"{meaning.code} ({meaning.layer})", _broken(meaning.what)]
     if meaning.why:
         parts += [_plain(meaning.why), "Example", _plain(meaning.example), "What to do", _plain(meaning.remedy)]
@@ -96,7 +96,7 @@ def explanation(meaning: Meaning) -> str:
 
 
 def _plain(text: str) -> str:
-    """Markdown without its fences: what stands between them is indented and kept as it is, paragraphs are broken anew."""
+    """Markdown without its fences: code is indented and kept, paragraphs are wrapped."""
     lines: list[str] = []
     for number, part in enumerate(re.split(r"^```\w*$\n?", text, flags=re.MULTILINE)):
         if number % 2:
@@ -107,5 +107,4 @@ def _plain(text: str) -> str:
 
 
 def _broken(paragraph: str) -> str:
-    """A paragraph in lines that fit; an empty line where there is none."""
     return textwrap.fill(paragraph, _WIDTH, break_long_words=False, break_on_hyphens=False) if paragraph.strip() else ""

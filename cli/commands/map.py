@@ -1,4 +1,4 @@
-"""`layoutproof map`: everything that can be said of one index map on one shape."""
+"""`layoutproof map`: check one index map on one shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from layoutproof.cli.options import result_options, takes
 
 @dataclass(frozen=True, slots=True)
 class MapRequest:
-    """A map, its shape, and what is to be said of them."""
+    """A map, its shape, and the preconditions."""
 
     index_map: str
     shape: str

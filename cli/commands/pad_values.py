@@ -1,4 +1,4 @@
-"""`layoutproof pad-values`: which pad values of a buffer would make guards of a block unnecessary."""
+"""`layoutproof pad-values`: pad values of a buffer that make guards of a block unnecessary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PadValuesRequest:
-    """A program with its schedule, the block, the buffer, and where the answer goes."""
+    """A program with its schedule, the block, the buffer, and the output."""
 
     program: Path
     trace_path: Path
@@ -63,7 +63,7 @@ def pad_values_command(request: PadValuesRequest) -> int:
 
 
 def _status(report: PadValueReport) -> Status:
-    """Whether there is a value; where there is none, whether that is known."""
+    """Proved if there is a value; else refuted, or unknown where some candidate was not decided."""
     from layoutproof.verify.verdict.verdict import Status
 
     if report.best is not None:

@@ -1,6 +1,4 @@
-"""`layoutproof plan`: a whole graph, layouts for some of its operators, and the fewest layout rewrites that this takes,
-each proved.
-"""
+"""`layoutproof plan`: plan the layouts of a graph with the fewest layout rewrites, each proved."""
 
 from __future__ import annotations
 
@@ -61,7 +59,8 @@ if TYPE_CHECKING:
     "--absorb",
     multiple=True,
     metavar="NAME[.ARRAY]",
-    help="Fold the rewrites that are left beside a call into it: it reads or stores these arrays as they come, whatever that costs it.",
+    help="Fold the rewrites that are left beside a call into it: it reads or stores these arrays as they "
+    "come, whatever that costs it.",
 )
 @click.option(
     "--costs",
@@ -90,7 +89,8 @@ if TYPE_CHECKING:
     "--planned",
     type=file_path,
     metavar="GRAPH.py",
-    help="Plan nothing: prove that this graph, such as -o wrote, is the given one; --free says how it is called, if otherwise.",
+    help="Plan nothing: prove that this graph, such as -o wrote, is the given one; --free says how it is "
+    "called, if otherwise.",
 )
 @click.option(
     "--run",
@@ -155,7 +155,7 @@ def _plan(request: Request, options: Options) -> int:
         if files:
             write_files(files)
     report = replace(report, written=tuple(files), seconds=seconds)
-    # Times differ from run to run: who redirects the output to compare it has none in it.
+    # Times differ from run to run, so redirected output, which may be compared, has none.
     tell(report, asked.output_format, None, plan_to_dict, partial(render_plan, times=sys.stdout.isatty()))
     say(report.refused.diagnostics if report.refused is not None else ())
     wanted = asked.output or asked.certificate
@@ -166,9 +166,7 @@ def _plan(request: Request, options: Options) -> int:
 
 
 def _files(request: Request, report: PlanReport) -> dict[Path, Content]:
-    """What is written: the planned graph and its certificate where all of it is proved, a picture of whatever there is,
-    measured costs.
-    """
+    """Write the planned graph and its certificate if all of it is proved, the picture, and measured costs."""
     from layoutproof.graph.graph_files import graph_files
     from layoutproof.graph.planning.costs import costs_text
     from layoutproof.graph.prove.graph_certificate import certificate_files
@@ -192,7 +190,7 @@ def _files(request: Request, report: PlanReport) -> dict[Path, Content]:
 
 
 def _check(request: Request, options: Options) -> int:
-    """Prove that a graph is the given one, planned; write its certificate and tell."""
+    """Prove that a graph is the given one, planned; write the certificate and report."""
     from layoutproof.cli.gate.judging.cached_proofs import remembered
     from layoutproof.cli.output import exit_code, tell, write_file
     from layoutproof.cli.plan.plan_graph import checked

@@ -1,4 +1,4 @@
-"""`layoutproof recheck`: certificates, lemmas and expected verdicts again, from their files alone, with other solvers."""
+"""`layoutproof recheck`: check certificates, lemmas and expected verdicts again with other solvers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXIT_BROKEN = 2
 
 @dataclass(frozen=True, slots=True)
 class RecheckRequest:
-    """Files, and by which solvers they are checked."""
+    """Files, and the solvers to check them with."""
 
     paths: tuple[Path, ...]
     engines: tuple[str, ...]
@@ -92,7 +92,7 @@ def recheck_command(request: RecheckRequest) -> int:
 
 
 def choose_engines(wanted: Sequence[str]) -> dict[str, str]:
-    """The solvers to ask, with their versions. Raises LayoutproofError where there are fewer than two, or one is not
+    """The solvers to ask, with their versions. Raises LayoutproofError for fewer than two, or for one that is not
     installed.
     """
     from layoutproof.verify.smt.engines import installed
@@ -111,7 +111,7 @@ def choose_engines(wanted: Sequence[str]) -> dict[str, str]:
 
 
 def code_of(report: Report) -> int:
-    """Refuted before broken before unknown: the process's exit code."""
+    """The exit code: refuted before broken before unknown."""
     from layoutproof.cli.output import exit_code
     from layoutproof.verify.verdict.verdict import Status
 

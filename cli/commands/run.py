@@ -1,4 +1,4 @@
-"""`layoutproof run`: prove, lower, build, run on made-up data, compare with the reference interpreter."""
+"""`layoutproof run`: prove, lower, build, run on random inputs, compare with the reference interpreter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A program, its schedule, what it is built for and run on."""
+    """A program, its schedule, the target and the inputs."""
 
     program: Path
     trace_path: Path | None
@@ -73,7 +73,7 @@ def run_command(request: RunRequest) -> int:
 
 
 def _report(request: RunRequest) -> RunReport:
-    """What came of the steps, the kernel and its run. Raises LayoutproofError for bad input."""
+    """The report on the steps, the kernel and its run. Raises LayoutproofError for bad input."""
     from layoutproof.cli.gate.loading import read_program, remarks_on
     from layoutproof.cli.option_values import read_sizes
     from layoutproof.cli.output import say, write_file
@@ -110,8 +110,8 @@ def _report(request: RunRequest) -> RunReport:
 
 
 def _compared(report: RunReport, schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int], seed: int) -> RunReport:
-    """The report with what came of running the kernel beside the program as it was after the last step that needs a
-    float licence.
+    """The report with the kernel run and compared with the program after the last step that needs a fast-math
+    assumption.
     """
     from layoutproof.cli.trial.kernel_trial import compare_kernel
     from layoutproof.cli.trial.run_result import licensed_steps

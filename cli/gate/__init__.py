@@ -1,1 +1,1 @@
-"""The gate: many schedules, gates and rewrites checked in one run, with one outcome each, for people and for CI."""
+"""The gate: many schedules, gates and rewrites checked in one run, one outcome each."""

@@ -1,6 +1,6 @@
-"""The items of a run: how they are discovered lazily in paths and divided into shards, and where each stands.
+"""The items of a run: found lazily in paths, and divided into shards.
 
-Items are plain enough to travel to another process or machine.
+Items are plain data that can be sent to another process or machine.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from layoutproof.ir.diagnostic import LayoutproofError, Source, error
 class Item:
     """One thing to check.
 
-    `path` is the file that it stands in, as the user named it; `line` its line there, from 1. Of a gate, `subject` is
-    its function's name and `case` the name of its case, if it has cases. Of a trace, `subject` is the program's
-    function, `program` the program's file, `text` the schedule as JSON; of a rewrite there is only the file. Of a
-    comparison, `path` and `subject` are the file and the function after, `program` is the file before, and `text` is
-    what is asked, as JSON: see `gate.comparisons.Asked`.
+    `path`: its file, as the user named it; `line`: its line there, from 1. A gate has its function's name as `subject`
+    and, if it has cases, the case's name as `case`. A trace has the program's function as `subject`, the program's file
+    as `program` and the schedule's JSON as `text`; a rewrite has only the file. A comparison has the file and function
+    after as `path` and `subject`, the file before as `program`, and its options as JSON in `text` (see
+    `gate.judging.comparisons.Asked`).
     """
 
     kind: Kind
@@ -42,16 +42,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How items are judged, the same for all items of a run; everything that an outcome depends on besides its item and
-    the files.
+    """How items are judged; with the item and its files, all that an outcome depends on.
 
-    `brief` leaves steps out of outcomes of schedules, which is enough for all forms but JSON and HTML, and much less to
-    move and to read.
-
-    `licences` are those that proofs may use, by name, sorted; `budget_scale` multiplies all budgets; `detail` asks for
-    what the HTML report shows; `cache` is the place of the proof cache (None: no cache is used, "": the default place);
-    `certificate` is the file to write what was proved to, where the run has one item only, and `witness` the one to
-    write the rewrite to that a comparison found.
+    `brief`: outcomes of schedules have no steps, which suffices for all formats but JSON and HTML. `licences`: names of
+    the fast-math assumptions that proofs may use, sorted. `budget_scale` multiplies all budgets. `detail`: collect what
+    the HTML report shows. `cache`: place of the proof cache (None: no cache; "": the default place). `certificate` and
+    `witness`: files to write, for runs of one item, the proof and the rewrite that a comparison found to.
     """
 
     licences: tuple[str, ...]
@@ -76,7 +72,7 @@ def program_of(item: Item) -> str:
 
 
 def place_of(item: Item) -> Place:
-    """Where an item stands, with the line there: the schedule, or the `def` of the gate."""
+    """The line of an item: of the schedule, or of the `def` of the gate."""
     if item.kind is Kind.TRACE:
         text = item.text.split("\n")[0][:_SHOWN]
     else:
@@ -101,7 +97,7 @@ class Shard:
     parts: int
 
     def of(self, items: Iterable[T]) -> Iterator[T]:
-        """The items of this part, in their order. Neighbours go to different parts: slow items often stand together."""
+        """The items of this part, in order. Neighbours go to different parts, since slow items often stand together."""
         return islice(items, self.number - 1, None, self.parts)
 
     def count(self, total: int) -> int:
@@ -113,7 +109,7 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """The part that `I/N` names. Raises LayoutproofError (LP529) for text that names none."""
+    """The part that `I/N` names. Raises LayoutproofError (LP529) for other texts."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise error(codes.SHARD, f"--shard {text}: expected I/N, such as 3/10 for the third of ten parts")
@@ -131,11 +127,10 @@ _TRACES = (".jsonl", ".json")
 
 
 def find_items(paths: Sequence[Path], traces: Sequence[Path] = (), function: str | None = None) -> Iterator[Item]:
-    """The items of `paths`, in their order, files of folders by name.
+    """The items of `paths` in order; files of folders by name.
 
-    With `traces` there is one path, a program, and the items are its schedules; `function` names its function. Raises
-    LayoutproofError where a path is none of these, or names nothing to check; before anything else where one is not
-    there.
+    With `traces`, there is one path, a program, and the items are its schedules; `function` names its function. Raises
+    LayoutproofError for a path that cannot be checked or has nothing to check; for missing files before anything else.
     """
     if traces and len(paths) != 1:
         raise error(codes.TRACES_OF_SEVERAL, f"--trace is for one program, and {len(paths)} paths are given")
@@ -144,22 +139,23 @@ def find_items(paths: Sequence[Path], traces: Sequence[Path] = (), function: str
             raise error(codes.NOTHING_TO_CHECK, f"there is no file {path}")
         if path.is_char_device():
             raise error(codes.NOTHING_TO_CHECK, f"{path} is a device, neither a file nor a folder")
-    if traces:
-        if paths[0].is_file() and _holds_gates(paths[0]):
-            raise error(codes.FUNCTION, f"--trace is for a program, and {paths[0]} is a file of gates")
-        for trace in traces:
-            yield from _schedules(trace, paths[0], function, alone=True)
-        return
-    for path in paths:
-        found = False
-        for item in _items_of(path, function):
-            found = True
-            yield item
-        if not found:
+    if traces and paths[0].is_file() and _holds_gates(paths[0]):
+        raise error(codes.FUNCTION, f"--trace is for a program, and {paths[0]} is a file of gates")
+    for trace in traces:
+        yield from _schedules(trace, paths[0], function, alone=True)
+    for path in paths if not traces else ():
+        items = _items_of(path, function)
+        first = next(items, None)
+        if first is None:
             raise error(codes.NOTHING_TO_CHECK, f"there is nothing to check in {path}", help=_HINT)
+        yield first
+        yield from items
 
 
-_HINT = "gates are functions decorated with @layoutproof.gate; schedules stand beside their program, conv2d.py and conv2d.jsonl"
+_HINT = (
+    "gates are functions decorated with @layoutproof.gate; schedules stand beside their program, "
+    "conv2d.py and conv2d.jsonl"
+)
 
 
 def _items_of(path: Path, function: str | None) -> Iterator[Item]:
@@ -186,9 +182,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _files(folder: Path, seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """The Python files below a folder, sorted; hidden folders and those of tools are passed over, and links back to
-    where they stand.
-    """
+    """The Python files below a folder, sorted; without hidden folders, those of tools, and links that lead back."""
     real = folder.resolve()
     if real in seen:
         return
@@ -202,15 +196,13 @@ def _files(folder: Path, seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
 
 
 def _of_file(path: Path, function: str | None, *, asked: bool) -> Iterator[Item]:
-    """The items of a Python file. One that was asked for by name holds something, or is wrong; in a folder others are
-    passed over.
-    """
+    """The items of a Python file. A file named by the user must have some; others in a folder are skipped."""
     from layoutproof.cli.gate.loading import text_of
 
     try:
         text = text_of(str(path))
     except LayoutproofError:
-        # Text of another encoding, or nothing that may be read. What may hold gates is told of among the others.
+        # Another encoding, or unreadable. A file that may have gates is reported as an item.
         if asked or b"gate" in _bytes(path):
             yield Item(Kind.GATE, str(path), str(path))
         return
@@ -247,11 +239,11 @@ def _holds_gates(path: Path) -> bool:
     try:
         return has_gates(ast.parse(text_of(str(path))))
     except (LayoutproofError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return False  # whoever reads it as a program says what is wrong
+        return False  # reading it as a program reports the error
 
 
 def _beside(path: Path) -> list[Path]:
-    """The files of schedules of a program: beside it, under the same name."""
+    """The schedule files of a program: beside it, under the same name."""
     return [path.with_suffix(suffix) for suffix in _TRACES if path.with_suffix(suffix).is_file()]
 
 
@@ -262,15 +254,15 @@ def _broken(path: Path, text: str) -> Item:
 
 
 def gate_items(path: Path) -> Iterator[Item]:
-    """The gates of a file, each case an item; of a file that cannot be loaded one item without a subject, which fails
-    when judged.
+    """The gates of a file, one item per case; for a file that cannot be loaded one item without a subject, whose
+    judging fails.
     """
     from layoutproof.cli.gate.loading import gates_in
 
     try:
         gates = gates_in(str(path)).values()
     except LayoutproofError:
-        # Whoever judges it loads it again, and tells what is wrong in its place among the others.
+        # Judging loads it again and reports the error in its place among the others.
         yield Item(Kind.GATE, str(path), str(path))
         return
     for gate in gates:
@@ -282,7 +274,7 @@ def gate_items(path: Path) -> Iterator[Item]:
 def _schedules(
     trace: Path, program: Path, function: str | None, *, alone: bool = False, named: bool = True
 ) -> Iterator[Item]:
-    """The schedules of a file: one, or one a line that is not blank, read as they are asked for."""
+    """The schedules of a file: one, or one per line that is not blank, read lazily."""
     from layoutproof.cli.gate.loading import read_program
 
     try:
@@ -290,7 +282,7 @@ def _schedules(
     except LayoutproofError:
         if alone:
             raise
-        # Told once, as one item among the others: judging it fails in the same way.
+        # Reported once, as an item: judging it fails in the same way.
         subject = function if function is not None else ""
         yield Item(Kind.TRACE, str(program), str(program), subject=subject, program=str(program), text="[]")
         return
@@ -312,8 +304,8 @@ def _schedules(
 
 
 def _text(path: Path) -> str:
-    """The text of a schedule. A byte that is not UTF-8 is kept as it is: who reads the schedule tells of it among the
-    other items.
+    """The text of a schedule. Bytes that are not UTF-8 are kept; reading the schedule reports them as part of its
+    outcome.
     """
     from layoutproof.cli.gate.loading import text_of
 
@@ -324,7 +316,7 @@ def _text(path: Path) -> str:
 
 
 def _lines(path: Path) -> Iterable[tuple[int, str]]:
-    """The lines of a file that are not blank, with their numbers, one at a time. Raises LayoutproofError."""
+    """The lines of a file that are not blank, with their numbers, read lazily. Raises LayoutproofError."""
     try:
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
             for number, line in enumerate(file, start=1):

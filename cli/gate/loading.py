@@ -1,6 +1,6 @@
-"""Programs and gate files, read once by each process.
+"""Programs and gate files, read once in each process.
 
-What code of a gate file may do to the process (modules of its folder, the working directory, an early end) is undone.
+What code of a gate file does to the process (imports from its folder, the working directory, an early exit) is undone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _modules: dict[Path, dict[str, ModuleType]] = {}
 
 @contextlib.contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Let modules of a folder be imported meanwhile, before all others, as Python does for a script.
+    """Within it, modules of a folder can be imported, before all others, as for a Python script.
 
-    Those that are, are there again when the folder is importable the next time, and are not there in between. Modules
-    of other folders that are called like one of this folder, as tests may have imported them, are not there meanwhile.
+    They are removed afterwards, and restored when the folder is importable again. Modules of other folders with the
+    same names, which tests may have imported, are hidden meanwhile.
     """
     own = _modules.setdefault(folder, {})
     others = set(_from_elsewhere(folder))
@@ -56,9 +56,7 @@ def importable(folder: Path) -> Iterator[None]:
 
 
 def _from_elsewhere(folder: Path) -> Iterator[str]:
-    """The modules that are loaded, called like one of a folder, and not of it; what is installed, and Python's own,
-    stays what it is.
-    """
+    """Loaded modules that have the name of one in a folder but are not from it, except installed and standard ones."""
     with contextlib.suppress(OSError):
         names = {name.removesuffix(".py") for name in os.listdir(folder)} - sys.stdlib_module_names - {_OURS}
         for name in list(sys.modules):
@@ -69,7 +67,7 @@ def _from_elsewhere(folder: Path) -> Iterator[str]:
 
 
 def _stands_in(name: str, folder: Path) -> bool:
-    """Whether a module is found in a folder: it is a file there, or in a package there."""
+    """Whether a module is a file of a folder, or in a package there."""
     top = name.partition(".")[0]
     if top == _OURS or top.startswith(f"{_OURS}_gates_"):
         return False
@@ -84,10 +82,10 @@ def _stands_in(name: str, folder: Path) -> bool:
 
 @contextlib.contextmanager
 def staying() -> Iterator[None]:
-    """Come back to the working directory, and let `os._exit` raise SystemExit meanwhile: with it the run would end, and
-    pass.
+    """Within it, `os._exit` raises SystemExit, since it would end the run with success; afterwards the working
+    directory is restored.
 
-    A process that was forked meanwhile and comes out of here would be the run a second time: it ends.
+    A process forked meanwhile that comes out of it ends, since it would repeat the run.
     """
     here, process, end = os.getcwd(), os.getpid(), os._exit
 
@@ -110,13 +108,13 @@ _copies: dict[str, str] = {}
 
 
 def use_copies(copies: Mapping[str, str]) -> None:
-    """From now on, in this process, read these paths' files from those paths instead, and no others."""
+    """From now on, this process reads these copies in place of their paths, and no others."""
     _copies.clear()
     _copies.update(copies)
 
 
 def place_of(path: str) -> str:
-    """Where to read the file of a path."""
+    """The file to read for a path."""
     return _copies.get(path, path)
 
 
@@ -129,9 +127,7 @@ def has_gates(tree: ast.AST) -> bool:
 
 
 def decorated_with_gate(tree: ast.AST) -> Iterator[Function]:
-    """The functions that are decorated with `gate`, of whatever module, with arguments or not, or with the name that it
-    is imported as.
-    """
+    """The functions decorated with `gate`, with arguments or without, from any module or under its imported name."""
     names = {"gate"}
     for node in ast.walk(tree):
         if (
@@ -156,16 +152,16 @@ _KEPT = 64  # files
 
 
 def read_program(path: str, name: str | None) -> PrimFunc:
-    """The function of that name in a program's file; the only one where `name` is None or empty.
+    """The function of that name in a program's file; the only one if `name` is None or empty.
 
-    Raises LayoutproofError for a file that cannot be read or is no program, and, with the names there are, where none
-    is meant.
+    Raises LayoutproofError for a file that cannot be read or is no program, and, listing the names, for a missing
+    function.
     """
     return function_of(path, text_of(path), name)
 
 
 def function_of(path: str, text: str, name: str | None) -> PrimFunc:
-    """The same of a program's text, which is that of a file called `path`."""
+    """The same for the text of a file called `path`."""
     functions = _module(path, text)
     if name:
         if name in functions:
@@ -178,16 +174,14 @@ def function_of(path: str, text: str, name: str | None) -> PrimFunc:
 
 
 def remarks_on(func: PrimFunc) -> tuple[Diagnostic, ...]:
-    """What to know of a program that is right: where an init may not run, and what TVM computes otherwise. Warnings and
-    notes.
-    """
+    """Warnings and notes on a valid program: inits that may not run, and differences from TVM."""
     from layoutproof.ir.script.lint import check_init, check_upstream
 
     return (*check_init(func), *check_upstream(func))
 
 
 def text_of(path: str) -> str:
-    """A file's text as it is now. Raises LayoutproofError."""
+    """A file's current text. Raises LayoutproofError."""
     path = place_of(path)
     try:
         found = os.stat(path)
@@ -213,10 +207,9 @@ def _module(path: str, text: str) -> Mapping[str, PrimFunc]:
 
 @lru_cache(maxsize=_KEPT)
 def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
-    """What a gate file defines, by name: it is run, once by each process as long as its text stays the same.
+    """The definitions of a gate file by name. The file is run, once in each process unless its text changes.
 
-    Its folder can be imported from meanwhile. Raises LayoutproofError, naming the line, where it cannot be read or
-    fails.
+    Its folder is importable meanwhile. Raises LayoutproofError, with the line, for a file that cannot be read or fails.
     """
     if "\0" in text:
         # Some Pythons say that with a ValueError, and none says where.
@@ -247,9 +240,8 @@ def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
 def gates_in(path: str) -> Mapping[str, Gate]:
     """The gates of a file, by name, in the order of their lines.
 
-    Raises LayoutproofError for a file that cannot be read or fails, and where a function is decorated as a gate and is
-    none of these: defined once more under its name, deleted, decorated further, or inside of something else. Nobody
-    would miss it.
+    Raises LayoutproofError for a file that cannot be read or fails, and for a function that is decorated as a gate but
+    is none: redefined, deleted, decorated further, or nested. It would be missed silently.
     """
     return _gates_in(path, Path(path).resolve(), text_of(path))
 
@@ -289,15 +281,18 @@ def _gates_in(path: str, where: Path, text: str) -> Mapping[str, Gate]:
         what = (
             f"the gate {lost[0].name} is not there when the file has been loaded" if lost else f"{path} defines no gate"
         )
-        hint = "a gate is a function of the file itself, not of a class or a function; its name is its own, its first decorator `gate`"
+        hint = (
+            "a gate is a function of the file itself, not of a class or a function; its name is its own, "
+            "its first decorator `gate`"
+        )
         raise error(codes.GATE_FILE, what, span, help=hint)
     return found
 
 
 @contextlib.contextmanager
 def running(path: str) -> Iterator[None]:
-    """Run code of a gate file: what it prints goes to standard error, what it raises becomes a LayoutproofError with
-    its line there.
+    """Run code of a gate file: its output goes to standard error, its exceptions become a LayoutproofError with their
+    line.
     """
     try:
         with contextlib.redirect_stdout(sys.stderr), contextlib.redirect_stderr(sys.stderr), staying():
@@ -318,7 +313,7 @@ def running(path: str) -> Iterator[None]:
 
 
 def place_in(path: str, trace: TracebackType | None) -> Span | None:
-    """The innermost line of a file that a traceback passes through, None where it does not."""
+    """The innermost line of a file in a traceback; None if it is not there."""
     where = str(Path(path).resolve())
     found: Span | None = None
     source: Source | None = None

@@ -1,5 +1,5 @@
-"""The outcome of one item of a run, as plain data that travels between processes and is cached; the temporary file that
-keeps a run's outcomes, their count with the exit code, and paths as reports write them.
+"""The outcome of one item of a run, as plain data; the temporary file of a run's outcomes, their count with the exit
+code, and paths as reports write them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REPORTED = ("status", "claim", "engine", "strictness", "reason", "counterexample
 
 
 def step_of(primitive: str, arguments: Mapping[str, Any], verdicts: Iterable[Verdict]) -> Mapping[str, Any]:
-    """A step as outcomes have it: its obligations with all that code asks of them."""
+    """A step as outcomes have it, its obligations with everything that code uses."""
     return {
         "primitive": primitive,
         "arguments": dict(arguments),
@@ -47,7 +47,7 @@ def step_of(primitive: str, arguments: Mapping[str, Any], verdicts: Iterable[Ver
 
 
 class Fate(StrEnum):
-    """What a finding means for the run, once the run's options were applied to it."""
+    """What a finding means for the run under the run's options."""
 
     FAILS = "fails"
     ALLOWED = "allowed"  # an unknown, where those are allowed
@@ -57,9 +57,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of a file: lines and columns count from 1, the end column is exclusive. `text` is the first line of it,
-    whole.
-    """
+    """A range of a file: lines and columns from 1, the end column exclusive. `text` is its first line, whole."""
 
     path: str
     line: int
@@ -70,7 +68,7 @@ class Place:
 
     @staticmethod
     def of(span: Span) -> Place:
-        """The place of a span of a source."""
+        """The place of a source span."""
         text = span.source.line(span.line)
         return Place(span.source.name, span.line, span.column + 1, span.end_line, span.end_column + 1, text)
 
@@ -92,9 +90,9 @@ class Place:
 class Finding:
     """One thing that is wrong or not known: a diagnostic with its code, and what it means for the run.
 
-    `status` is a verdict's word (refuted, unknown, vacuous), None where the input itself is wrong. `obligation` is the
-    hash under which a baseline knows it: of the program before the step, the step and the claim, free of lines.
-    `counterexample` is a verdict's, as JSON has it; `drawing` are lines that show it small.
+    `status`: a verdict's word (refuted, unknown, vacuous), None for wrong input. `obligation`: the hash under which a
+    baseline knows it: of the program before the step, the step and the claim, free of lines. `counterexample`: a
+    verdict's, as JSON; `drawing`: lines that show it.
     """
 
     code: str
@@ -160,14 +158,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one item.
+    """The outcome of one item.
 
-    `name` is unique in a run: `gates.py::blocked_input[8]`, `conv2d.py:conv2d`, with `tuned.jsonl:17` behind it for a
-    line of a file of traces. `place` is where the item stands. `verdict` is a verdict's word, the worst of all; None
-    where the input is wrong. `steps` are as `step_of` makes them, a refused one last; `notes` is what else a reader
-    should know, a line each (licences, assumptions of callers). `seconds` is how long it took to prove, `cached`
-    whether that was in an earlier run; `certificate` is the file that was made. `detail` is there only for who asked
-    for it (the HTML report): see `gate.detail`. `compared` is what only comparisons have, by the keys of COMPARED.
+    `name` is unique in a run: `gates.py::blocked_input[8]`, `conv2d.py:conv2d`, followed by `tuned.jsonl:17` for a line
+    of a trace file. `place`: the item's. `verdict`: the worst verdict's word; None for wrong input. `steps`: as
+    `step_of` makes them, a refused one last. `notes`: lines on fast-math assumptions, preconditions and the like.
+    `seconds`: how long proving took, in an earlier run if `cached`. `certificate`: the written file. `detail`: for the
+    HTML report only, see `gate.judging.detail`. `compared`: of comparisons only, by the keys of COMPARED.
     """
 
     kind: Kind
@@ -186,24 +183,24 @@ class Outcome:
 
     @property
     def word(self) -> str:
-        """The verdict's word; `error` where the input is wrong."""
+        """The verdict's word; `error` for wrong input."""
         return "error" if self.verdict is None else self.verdict
 
     @property
     def passes(self) -> bool:
-        """Whether it does not fail the run: all is proved, or the findings that say why not are there, and are spared.
-        What is no right input was not checked, and never passes.
+        """Whether it does not fail the run: all is proved, or all its findings are allowed, ignored or in the baseline.
+        Wrong input never passes.
         """
         if self.verdict is None or any(finding.fate is Fate.FAILS for finding in self.findings):
             return False
         return self.verdict == "proved" or any(finding.status == self.verdict for finding in self.findings)
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Outcome:
-        """The same outcome with other findings: those whose fate was decided."""
+        """The same outcome with other findings."""
         return replace(self, findings=findings)
 
     def to_report(self) -> dict[str, Any]:
-        """As reports have it: `to_dict` without what only code asks of obligations."""
+        """As reports have it: `to_dict` without what only code uses of obligations."""
         shorter = [
             {**step, "obligations": [{key: one[key] for key in REPORTED} for one in step["obligations"]]}
             for step in self.steps
@@ -253,9 +250,9 @@ EXIT_PASSED, EXIT_REFUTED, EXIT_INPUT, EXIT_UNKNOWN = 0, 1, 2, 3
 
 @dataclass(slots=True)
 class Summary:
-    """What a run came to: outcomes by verdict, findings by fate and code.
+    """Counts of a run: outcomes by verdict, findings by fate and code.
 
-    The words under `verdicts` are those of verdicts, and `error` for an item that is no right input.
+    `verdicts` also counts `error`, for wrong input.
     """
 
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -267,7 +264,7 @@ class Summary:
     cached: int = 0
 
     def add(self, outcome: Outcome) -> None:
-        """Count one outcome, whose findings have their fate."""
+        """Count one outcome with the fates of its findings."""
         self.items += 1
         self.cached += outcome.cached
         self.verdicts[outcome.word] += 1
@@ -283,7 +280,7 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """0 where nothing fails the run; else of the worst that does: refuted, wrong input, unknown or vacuous."""
+        """0 if nothing fails the run; else by the worst that does: refuted, wrong input, unknown or vacuous."""
         if self.failed["refuted"]:
             return EXIT_REFUTED
         if self.failed["error"]:
@@ -295,16 +292,14 @@ _CHUNK = 1 << 16
 
 
 class Spool:
-    """Outcomes in the order in which they were added, a line of JSON each.
+    """Outcomes in the order of their addition, a line of JSON each.
 
-    The file has no name in any folder, so nothing of it stays behind, however the process ends. An iteration sees what
-    was added before it began; several may go on at one time.
+    The file has no name, so it never stays behind. An iteration sees what was added before it began; several may run at
+    the same time.
     """
 
     def __init__(self) -> None:
-        """Open the file. Raises LayoutproofError where there is no folder for temporary files, or none may be written
-        to.
-        """
+        """Open the file. Raises LayoutproofError if no temporary file can be written."""
         try:
             self._file: IO[bytes] = tempfile.TemporaryFile(prefix="layoutproof-")
         except OSError as problem:
@@ -320,17 +315,16 @@ class Spool:
         self.close()
 
     def close(self) -> None:
-        """Give the file back; to do so twice is no mistake."""
+        """Close the file; twice is fine."""
         try:
             self._file.close()
         except OSError as problem:
-            # Closing writes what is buffered, which nobody will read any more: a disk that is full now was told of by
-            # `add` or by reading.
+            # Closing writes the buffer, which is not read any more: `add` or reading reported a full disk.
             if not self._file.closed:
                 raise _cannot_keep(problem) from problem
 
     def __len__(self) -> int:
-        """How many outcomes there are."""
+        """The number of outcomes."""
         return self._count
 
     def add(self, outcome: Outcome) -> None:
@@ -343,7 +337,7 @@ class Spool:
         self._count += 1
 
     def __iter__(self) -> Iterator[Outcome]:
-        """The outcomes from the first on. Raises LayoutproofError where the disk had no place for the last of them."""
+        """The outcomes from the first on. Raises LayoutproofError if the last ones could not be written."""
         try:
             self._file.flush()
         except OSError as problem:
@@ -367,10 +361,9 @@ def _cannot_keep(problem: OSError) -> LayoutproofError:
 
 
 def steady_path(path: str) -> str:
-    """A path as text with forward slashes: relative to the working directory where it lies below, absolute elsewhere.
+    """A path as text with forward slashes: relative if it is below the working directory, else absolute.
 
-    `./a.py`, `b/../a.py` and the absolute path of `a.py` become the same text. Nothing is looked up: links are not
-    followed.
+    `./a.py`, `b/../a.py` and the absolute path of `a.py` become the same text. Links are not followed.
     """
     here = os.getcwd()
     whole = os.path.normpath(os.path.join(here, path))

@@ -1,5 +1,5 @@
-"""Which findings fail a run: by code, by what is allowed, or because the baseline, a file of known findings, has them.
-Wrong input always fails.
+"""Which findings fail a run: by code, by permission, and by the baseline, a file of known findings. Wrong input always
+fails.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ _HELP = "mend it, or write it anew with --write-baseline"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """A known finding: where it was found, its code, status, hash and claim. Hash and status decide, the rest is for
-    people.
-    """
+    """A known finding. Hash and status identify it; place, code and claim are for readers."""
 
     file: str
     name: str
@@ -44,14 +42,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Known findings, sorted, each once; `path` is the file that they were read from."""
+    """Known findings, sorted, each once; `path` is the file they were read from."""
 
     entries: tuple[Entry, ...] = ()
     path: str = field(default="", compare=False)
 
     @staticmethod
     def of(outcomes: Iterable[Outcome]) -> Baseline:
-        """The findings that would fail a run without a baseline. Those of wrong input are left out: nothing hides them."""
+        """The findings that would fail a run without a baseline, except those of wrong input."""
         found: dict[tuple[str, str], Entry] = {}
         for outcome in outcomes:
             for finding in outcome.findings:
@@ -72,9 +70,7 @@ class Baseline:
 
     @staticmethod
     def load(path: Path) -> Baseline:
-        """The baseline in a file. Raises LayoutproofError, saying what is wrong and where, for a file that cannot be
-        read or is damaged.
-        """
+        """Read a baseline. Raises LayoutproofError, with the place, for a file that is unreadable or damaged."""
         if path.is_char_device():
             raise error(codes.BASELINE, f"the baseline {path} cannot be read: it is a device")
         try:
@@ -99,28 +95,28 @@ class Baseline:
         return Baseline(tuple(sorted(set(_read_entries(path, data)))), str(path))
 
     def save(self, path: Path) -> None:
-        """Write the file, whole or not at all. Raises LayoutproofError where that cannot be done."""
+        """Write the file, whole or not at all. Raises LayoutproofError if that is impossible."""
         from layoutproof.cli.output import write_file
 
         write_file(path, self.text().encode("utf-8"))
 
     def text(self) -> str:
-        """The file's text: the same for the same findings, one a line, so that a change of one is a change of one line."""
+        """The file's text: one finding per line, in a fixed order."""
         lines = ",\n".join(f"    {json.dumps(asdict(entry), ensure_ascii=True)}" for entry in self.entries)
         inner = f"\n{lines}\n  " if lines else ""
         return f'{{\n  "{_VERSION_KEY}": {VERSION},\n  "{_ENTRIES_KEY}": [{inner}]\n}}\n'
 
     def knows(self, finding: Finding) -> bool:
-        """Whether a finding is known, and is not worse than it was."""
+        """Whether a finding is known, and no worse than it was."""
         if finding.obligation is None or finding.status is None:
             return False
         return any((finding.obligation, status) in self._keys for status in _COVERED_BY.get(finding.status, ()))
 
     def stale(self, outcomes: Iterable[Outcome]) -> tuple[Entry, ...]:
-        """The entries that nothing in a whole run needs any more, so that the file can shrink.
+        """The entries that a whole run did not need.
 
-        Entries of files that the run did not look at, or that were wrong input, are left alone, unless the file is
-        gone. Of a shard of a run this tells nothing.
+        Entries of files that the run did not look at, or that were wrong input, stay unless the file is gone. Not
+        meaningful for a shard.
         """
         needed: set[tuple[str, str]] = set()
         files: set[str] = set()
@@ -140,7 +136,7 @@ class Baseline:
 
 
 class _Repeated(Exception):
-    """A key twice in one object: most likely two versions of the file were merged by hand."""
+    """A repeated key in one object: probably two versions of the file were merged by hand."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -184,7 +180,8 @@ def _read_entries(path: Path, data: Any) -> Iterable[Entry]:
             words = ", ".join(_COVERED_BY)
             raise _damaged(
                 path,
-                f"entry {number} of {_ENTRIES_KEY} has the status {json.dumps(entry['status'])}; expected one of {words}",
+                f"entry {number} of {_ENTRIES_KEY} has the status {json.dumps(entry['status'])}; expected one of "
+                f"{words}",
             )
         if entry["obligation"] == "":
             raise _damaged(path, f"entry {number} of {_ENTRIES_KEY} has no obligation")
@@ -205,12 +202,11 @@ _FAULTS = frozenset({codes.WORKER_DIED, codes.JUDGE_FAILED})
 class Policy:
     """Which findings fail a run.
 
-    `select` and `ignore` are codes or beginnings of codes (`LP216`, `LP21`, `LP2`); nothing selected means everything.
-    Of those that a code begins with, the longest decides, and of two equal ones `ignore`. `allow_unknown` lets pass
-    what is neither proved nor refuted, and nothing else: not an item whose worker died. `baseline` has the findings
-    that are known.
+    `select` and `ignore` are codes or prefixes of codes (`LP216`, `LP21`, `LP2`); an empty `select` means all. The
+    longest matching prefix decides; `ignore` wins ties. `allow_unknown` allows claims that are neither proved nor
+    refuted, but no items whose worker died. `baseline` has the known findings.
 
-    Raises LayoutproofError where a text of `select` or `ignore` begins no code.
+    Raises LayoutproofError for texts of `select` or `ignore` that begin no code.
     """
 
     select: tuple[str, ...] = ()
@@ -232,7 +228,7 @@ class Policy:
         )
 
     def fate_of(self, finding: Finding) -> Fate:
-        """What a finding means for the run. An unknown that its gate allows is allowed already, and stays so."""
+        """The fate of a finding. Unknowns that the gate allows stay allowed."""
         if (finding.status is None and finding.severity == _ERROR) or finding.code in _FAULTS:
             return Fate.FAILS
         if not self.selects(finding.code):
@@ -250,14 +246,12 @@ class Policy:
 
 
 def read_codes(texts: Iterable[str]) -> tuple[str, ...]:
-    """The codes in the texts of a repeatable option, in each of which they stand apart by commas or blanks:
-    `LP221,LP31`.
-    """
+    """The codes in the texts of a repeatable option, separated by commas or blanks: `LP221,LP31`."""
     return tuple(dict.fromkeys(code for text in texts for code in text.replace(",", " ").split()))
 
 
 def _longest(code: str, beginnings: Iterable[str]) -> int:
-    """The length of the longest that the code begins with; -1 where there is none."""
+    """The length of the longest prefix of the code; -1 if there is none."""
     return max((len(beginning) for beginning in beginnings if code.startswith(beginning)), default=-1)
 
 
@@ -268,9 +262,7 @@ def _check_begins_codes(option: str, beginning: str) -> None:
 
 
 def _codes_like(text: str) -> tuple[str, ...]:
-    """The codes of the layer that a text names; all codes where it names none. Tables of other layers are not loaded
-    for nothing.
-    """
+    """The codes of the layer of a text; all codes if it names none. Loads no other layer's table."""
     layer = text.removeprefix("LP")[:1]
     return tuple(sentences(layer)) if layer in LAYERS else all_codes()
 

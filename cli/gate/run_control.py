@@ -1,5 +1,5 @@
-"""A long run as its user sees and stops it: the progress bar on standard error, only where that is a terminal; and
-SIGINT and SIGTERM, of which the first ends the run in good order and no second one disturbs that.
+"""A long run's progress bar, on standard error if that is a terminal; and SIGINT and SIGTERM: the first ends the run
+cleanly, further ones do not disturb that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STRETCH_SECONDS, _SAMPLES = 20.0, 64
 
 
 def watched(outcomes: Generator[Outcome, None, None], total: int | None = None) -> Generator[Outcome, None, None]:
-    """The same outcomes, with a bar while they come in. `total` is how many there will be, None where nobody knows.
+    """The same outcomes, with a progress bar. `total`: their number, None if unknown.
 
     Closing it closes `outcomes`.
     """
@@ -54,7 +54,7 @@ def _with_bar(outcomes: Generator[Outcome, None, None], total: int | None) -> Ge
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has come to so far. `total`: how many outcomes there will be, None where nobody knows."""
+    """The counts of a run so far. `total`: the number of outcomes, None if unknown."""
 
     total: int | None
     begun: float = field(default_factory=time.monotonic)
@@ -75,7 +75,7 @@ class Tally:
 
     @property
     def rate(self) -> float | None:
-        """Items a second of late; None before it can be told."""
+        """Recent items per second; None at the beginning."""
         if self.done == 0:
             return None
         first, before = self._samples[0] if self._samples[0][0] < self._last else (self.begun, 0)
@@ -83,7 +83,7 @@ class Tally:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds still to go at the present rate; None where that cannot be told."""
+        """Seconds left at the present rate; None if unknown."""
         rate = self.rate
         if self.total is None or rate is None or rate <= 0:
             return None
@@ -103,7 +103,7 @@ class Tally:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: `8 s`, `3:05`, `2:00:41`."""
+    """Seconds for people: `8 s`, `3:05`, `2:00:41`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -114,7 +114,7 @@ def duration(seconds: float) -> str:
 
 
 class Display:
-    """Rich's bar with a tally beside it, from a second after its making on."""
+    """Rich's bar with a tally beside it, shown after a second."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -142,12 +142,12 @@ class Display:
         self.show()
 
     def show(self) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=self._tally.done, description=str(self._tally))
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._timer.cancel()
         with self._lock:
             if self._progress is not None:
@@ -160,7 +160,7 @@ PATIENCE_SECONDS = 3.0
 
 
 class Stopped(BaseException):
-    """The process was told to end; no `except Exception` keeps it from that."""
+    """The process was told to end; `except Exception` does not catch it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -168,7 +168,7 @@ class Stopped(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """What a shell reports for a process that the signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
+        """The exit code of a process ended by the signal: 130 for Ctrl-C, 143 for SIGTERM."""
         return 128 + self.number
 
     def __str__(self) -> str:
@@ -177,12 +177,11 @@ class Stopped(BaseException):
 
 @contextmanager
 def stop_on_signals() -> Iterator[None]:
-    """Within it SIGINT, SIGTERM and SIGHUP raise Stopped, once in a few seconds; a signal that is ignored stays so
+    """Within it, SIGINT, SIGTERM and SIGHUP raise Stopped, at most once in a few seconds; ignored signals stay ignored
     (`nohup`).
 
-    Whoever catches Stopped ends the process with its exit code: after one, signals are ignored.
-
-    Outside a process's main thread, where Python has no signals, it does nothing.
+    After Stopped, signals are ignored: the catcher ends the process with its exit code. Does nothing outside a
+    process's main thread, where Python has no signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

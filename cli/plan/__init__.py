@@ -1,1 +1,1 @@
-"""What `plan` is asked for, what it does, and what it found."""
+"""The request, the work and the result of `plan`."""

@@ -1,4 +1,4 @@
-"""What `plan` does: its request is read and checked, the graph is read, folded, planned, proved and run.
+"""The work of `plan`: its request is checked, the graph is read, folded, planned, proved and run.
 
 With `--planned`, a given graph is proved to be the planned one.
 """
@@ -47,9 +47,8 @@ _SIZE = re.compile(r"(?P<name>[^=]+)=(?P<size>[0-9]{1,10})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The options, and what is read of them: layouts that options and a file ask for, sizes of open extents, calls that
-    absorb rewrites (of each, the array that is meant; None: all), and what rewrites cost (None: the bytes that they
-    move).
+    """The options and what is read from them: layouts, sizes of open extents, calls that absorb rewrites (each with an
+    array; None: all), and the costs of rewrites (None: the bytes moved).
     """
 
     asked: PlanOptions
@@ -61,12 +60,13 @@ class Request:
 
 
 def request_of(asked: PlanOptions) -> Request:
-    """What options say. Raises LayoutproofError or click.UsageError for what is wrong with them."""
+    """The request of the options. Raises LayoutproofError or click.UsageError for wrong ones."""
     if asked.onnxruntime and not asked.run:
         raise click.UsageError("--onnxruntime is said of --run.")
     if (asked.onnxruntime or asked.sizes) and asked.graph.suffix == ".py":
         raise click.UsageError(
-            f"{'--onnxruntime' if asked.onnxruntime else '--size'} is for ONNX models; {asked.graph} is a graph as text."
+            f"{'--onnxruntime' if asked.onnxruntime else '--size'} is for ONNX models; {asked.graph} is a graph as "
+            "text."
         )
     if asked.onnxruntime:
         require_onnxruntime()
@@ -82,16 +82,14 @@ def request_of(asked: PlanOptions) -> Request:
 
 
 def _costs(costs: Path | None, measure: Path | None) -> MeasuredCosts | None:
-    """A table of costs, to which measured ones are added where that is asked for. Raises LayoutproofError for a file
-    that is no table.
-    """
+    """A table of costs, with measured ones added on request. Raises LayoutproofError for a file that is no table."""
     if costs is None and measure is None:
         return None
     return MeasuredCosts(load_costs(costs) if costs is not None else None, measures=measure is not None)
 
 
 def _check_only(asked: PlanOptions, planned: Path, names_layouts: bool) -> None:
-    """Raise click.UsageError for options that say how to plan, where nothing is planned."""
+    """Raise click.UsageError for planning options if nothing is planned."""
     if planned.suffix != ".py":
         raise click.UsageError(f"--planned takes a graph as text, which ends in .py; {planned} does not.")
     others = ("absorb", "costs", "measure", "greedy", "output", "picture", "onnxruntime")
@@ -101,10 +99,10 @@ def _check_only(asked: PlanOptions, planned: Path, names_layouts: bool) -> None:
 
 
 def _check_places(asked: PlanOptions) -> None:
-    """Raise LayoutproofError now for what could not be written at the end, or would overwrite what is read or written
-    besides.
+    """Raise LayoutproofError now for files that could not be written at the end, or would overwrite other files of the
+    run.
 
-    A table of costs may be written over the one that was read: it has all that this one had.
+    A table of costs may overwrite the one that was read, since it contains it.
     """
     graph, planned, output, picture = asked.graph, asked.planned, asked.output, asked.picture
     beside_planned = (planned, planned.with_suffix(".npz")) if planned is not None else ()
@@ -132,9 +130,7 @@ def _check_places(asked: PlanOptions) -> None:
 
 
 def _sizes(texts: Sequence[str]) -> dict[str, int]:
-    """The sizes of open extents. A model may call them anything, so nothing is said here of names but that each is
-    given once.
-    """
+    """The sizes of open extents, each given once; models may use any names."""
     sizes: dict[str, int] = {}
     for text in texts:
         found = _SIZE.fullmatch(text)
@@ -154,7 +150,7 @@ def _absorbed(text: str) -> tuple[str, str | None]:
 
 
 def read_graph(path: Path, sizes: Mapping[str, int]) -> Graph:
-    """The graph of a file: a model, whose open extents have these sizes, or a text. Raises LayoutproofError."""
+    """The graph of a file: a model, with sizes for its open extents, or a text. Raises LayoutproofError."""
     if path.suffix == ".onnx":
         return load_model(path, sizes)
     if path.suffix == ".py":
@@ -163,9 +159,9 @@ def read_graph(path: Path, sizes: Mapping[str, int]) -> Graph:
 
 
 def planned(request: Request, advance: Advance) -> PlanReport:
-    """The plan of a graph with all that is proved of it, and its run; or what was refused.
+    """The plan of a graph with its proofs and its run; or what was refused.
 
-    Raises LayoutproofError for bad input, and where no call gets the layout that was asked for.
+    Raises LayoutproofError for bad input, and if no call gets the requested layout.
     """
     asked_for = request.asked
     advance("reading")
@@ -218,11 +214,10 @@ def _with_absorbed(rewrite: GraphRewrite, names: Sequence[tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Two graphs, by their files, and what is proved of the second one. `rewrite` is None where its calls could not be
+    """Two graphs, by their files, and the proofs about the second one. `rewrite` is None if their calls could not be
     paired.
 
-    `outputs` are compared where both were run; `written` are the files that were made, `seconds` how long each stage
-    took.
+    `outputs` are compared if both were run; `written`: the files made; `seconds`: the duration of each stage.
     """
 
     source: str
@@ -240,7 +235,7 @@ class CheckReport:
 
     @property
     def proof(self) -> Status:
-        """The worst of all claims; results that differ refute them."""
+        """The worst of all claims; different results refute them."""
         if self.outputs is not None and any(output.differing for output in self.outputs):
             return Status.REFUTED
         hoists = (verdict for hoisted in self.hoisting.made for verdict in hoisted.verdicts)
@@ -249,12 +244,12 @@ class CheckReport:
 
     @property
     def status(self) -> Status:
-        """What the run ends with: the worst of all claims; refuted where a limit is not kept."""
+        """The status of the run: the worst of all claims; refuted if a limit is exceeded."""
         return worst([self.proof, *([Status.REFUTED] if self.broken else [])])
 
     @property
     def left(self) -> Left | None:
-        """The rewrites that the planned graph has; None where nothing is known of what it moves."""
+        """The rewrites that the planned graph has; None if unknown."""
         if self.rewrite is None:
             return None
         moves = list(moves_in(self.rewrite))
@@ -262,12 +257,12 @@ class CheckReport:
 
     @property
     def broken(self) -> tuple[Broken, ...]:
-        """The limits that are not kept."""
+        """The exceeded limits."""
         return () if self.left is None else broken_of(self.limits, self.left)
 
 
 def checked(request: Request, advance: Advance) -> tuple[CheckReport, Interface]:
-    """What is proved of the planned graph, and how it is called. Raises LayoutproofError for bad input."""
+    """The proof of the planned graph. Raises LayoutproofError for bad input."""
     asked = request.asked
     assert asked.planned is not None  # else there is nothing to check
     advance("reading")
@@ -291,9 +286,7 @@ def checked(request: Request, advance: Advance) -> tuple[CheckReport, Interface]
 
 
 def _interface(request: Request, graph: Graph) -> Interface:
-    """How the planned graph is called: `--free` says so. Raises LayoutproofError for an end that is free without a
-    layout.
-    """
+    """The planned graph's interface, from `--free`. Raises LayoutproofError for a free end without a layout."""
     asked = asked_of(graph, request.wishes, request.file_wishes)
     free = [*asked.inputs.items(), *((graph.outputs[number], each) for number, each in asked.outputs.items())]
     for name, each in free:
@@ -309,9 +302,7 @@ def _interface(request: Request, graph: Graph) -> Interface:
 
 
 def _check_alike(old: Graph, new: Graph, interface: Interface) -> None:
-    """Raise LayoutproofError where the planned graph cannot be called as the given one is: then there is nothing to
-    compare.
-    """
+    """Raise LayoutproofError if the two graphs have different interfaces, and cannot be compared."""
     maps = interface.inputs
     wanted = [(v.name, box_of(maps[v.name], v.shape) if v.name in maps else v.shape, v.dtype) for v in old.inputs]
     if wanted != [(v.name, v.shape, v.dtype) for v in new.inputs] or len(new.outputs) != len(old.outputs):

@@ -1,4 +1,4 @@
-"""The layouts that `plan` is asked for, from options and from a TOML or JSON file, as maps for arrays of calls.
+"""The layouts that `plan` is given, in options and in a TOML or JSON file, as maps for arrays of calls.
 
 Names are looked up in the graph.
 """
@@ -53,9 +53,9 @@ Map = IndexMap | tuple[IndexMap, PadNumber]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A layout that is asked for: whose, of which array, by name or by its place among operands and results (None: of
-    the first operand and of the results), its map, if any, and what its padding is to hold, if anything. `label` says
-    where it was asked for.
+    """A requested layout: of which operator, call or end, of which array, by name or position among operands and
+    results (None: the first operand and the results), its map, and its padding's contents. `label` is the place of the
+    request.
     """
 
     label: str
@@ -68,7 +68,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """Layouts that are asked for, not yet looked up in a graph: of operators, of single calls, of inputs and outputs."""
+    """Requested layouts, not yet looked up in a graph: of operators, of single calls, of inputs and outputs."""
 
     operators: tuple[Wanted, ...] = ()
     calls: tuple[Wanted, ...] = ()
@@ -80,8 +80,8 @@ NOTHING = Wishes()
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """All that is asked for: maps for arrays of calls, by their first results; inputs by name, and outputs by number,
-    that need not stay as they are; and how people call the layouts that were given so.
+    """The request on a graph: maps for arrays of calls, by their first results; free inputs by name, and outputs by
+    number; and the names of the layouts.
     """
 
     calls: Mapping[str, Mapping[str, Map]]
@@ -91,7 +91,7 @@ class Asked:
 
 
 def wishes_of(layouts: Sequence[str], frozen: Sequence[str], free: Sequence[str]) -> Wishes:
-    """What the options say. Raises LayoutproofError for a text that has not the form, or that is no layout."""
+    """The layouts in the options. Raises LayoutproofError for malformed texts."""
     return Wishes(
         *(
             tuple(_read(option, text) for text in texts)
@@ -101,10 +101,9 @@ def wishes_of(layouts: Sequence[str], frozen: Sequence[str], free: Sequence[str]
 
 
 def asked_of(graph: Graph, options: Wishes, file: Wishes = NOTHING) -> Asked:
-    """What is asked of a graph: of one array, what options say before what a file says; and of one call, what is said
-    of it alone.
+    """The request on a graph: for an array, options override a file; for a call, what names it overrides the rest.
 
-    Raises LayoutproofError for names that no call or array has, and for a layout that fits none of them.
+    Raises LayoutproofError for unknown names, and for a layout that fits none of the arrays.
     """
     calls = tuple(calls_of(graph))
     found: dict[str, dict[str, Map]] = {}
@@ -147,7 +146,7 @@ def _of_calls(calls: Sequence[Call], wanted: Sequence[Wanted]) -> dict[str, dict
 
 
 def _ends(graph: Graph, wanted: Sequence[Wanted]) -> tuple[dict[str, IndexMap | Free], dict[int, IndexMap | Free]]:
-    """What is asked of inputs, by name, and of outputs, by number. Raises LayoutproofError for other names and misfits."""
+    """The request on inputs, by name, and outputs, by number. Raises LayoutproofError for wrong names and misfits."""
     inputs: dict[str, IndexMap | Free] = {}
     outputs: dict[int, IndexMap | Free] = {}
     values = graph.by_name()
@@ -175,7 +174,7 @@ def _ends(graph: Graph, wanted: Sequence[Wanted]) -> tuple[dict[str, IndexMap | 
 
 
 def _read(option: str, text: str) -> Wanted:
-    """`OP=LAYOUT`, or `NAME` alone where no layout has to be given. Raises LayoutproofError."""
+    """`OP=LAYOUT`, or `NAME` alone if the layout is optional. Raises LayoutproofError."""
     name, equals, layout = (part.strip() for part in text.partition("="))
     name, dot, array = name.partition(".")
     named = name.isidentifier() and (not dot or option != "--free") and (not dot or array.isidentifier())
@@ -191,9 +190,7 @@ def _read(option: str, text: str) -> Wanted:
 
 
 def wanted_of(label: str, name: str, array: str | int | None, text: str, place: str) -> Wanted:
-    """A layout that is asked for as a text: `NCHW8c`, or `NCHW8c holding 0`, if padding is to hold a number. Raises
-    LayoutproofError.
-    """
+    """A layout as text: `NCHW8c`, or `NCHW8c holding 0` for the contents of its padding. Raises LayoutproofError."""
     found = _HOLDING.fullmatch(text)
     if found is None:
         return Wanted(label, name, array, text, _map_of(text, place))
@@ -210,7 +207,7 @@ def _number(text: str, place: str) -> PadNumber:
 
 
 def _map_of(text: str, name: str) -> IndexMap:
-    """A layout's map. Raises LayoutproofError for a text that is none, with its place."""
+    """A layout's map. Raises LayoutproofError, with the place, for other texts."""
     arrow = _ARROW.fullmatch(text)
     if arrow is not None:
         return layout_map(parse_layout(arrow[1], name), parse_layout(arrow[2], name))
@@ -227,9 +224,7 @@ def _map_of(text: str, name: str) -> IndexMap:
 
 
 def _give(found: dict[str, dict[str, Map]], wanted: Wanted, calls: Sequence[Call]) -> None:
-    """Note the map for all calls whose arrays it fits. Raises LayoutproofError where there is none, or one has a layout
-    already.
-    """
+    """Record the map for all calls whose arrays it fits. Raises LayoutproofError for none, or for a second layout."""
     fits = False
     for call in calls:
         arrays = list(_arrays(call, wanted))
@@ -247,7 +242,7 @@ def _give(found: dict[str, dict[str, Map]], wanted: Wanted, calls: Sequence[Call
 
 
 def _arrays(call: Call, wanted: Wanted) -> Iterator[str]:
-    """The arrays of a call that a layout is for: those asked for, as far as they have as many axes as the map takes."""
+    """The arrays of a call that a layout is for, if they have as many axes as the map takes."""
     if wanted.index_map is None:
         return
     rank = len(wanted.index_map.inputs)
@@ -266,7 +261,10 @@ def _fits_none(wanted: Wanted, calls: Sequence[Call]) -> LayoutproofError:
     there = {buffer.name: buffer.rank for buffer in (*signature.operands, *signature.results)}
     known = ", ".join(f"{name} with {counted(rank, 'axis', 'axes')}" for name, rank in there.items())
     if isinstance(wanted.array, int) and wanted.array >= len(there):
-        message = f"{wanted.label}: {calls[0].function.name} has {counted(len(there), 'array', 'arrays')}, operands before results"
+        message = (
+            f"{wanted.label}: {calls[0].function.name} has {counted(len(there), 'array', 'arrays')}, "
+            "operands before results"
+        )
     elif isinstance(wanted.array, str) and wanted.array not in there:
         message = f"{wanted.label}.{wanted.array}: {calls[0].function.name} has no array {wanted.array}"
     else:
@@ -297,9 +295,7 @@ _SECTIONS = ("operators", "calls", "ends")
 
 
 def read_layouts(path: Path) -> Wishes:
-    """What a file asks for. Raises LayoutproofError, naming the line or the entry, for what is no such file or no
-    layout.
-    """
+    """The layouts in a file. Raises LayoutproofError, with the line or entry, for a wrong one."""
     found = _parsed(path)
     if not isinstance(found, dict):
         raise _wrong(path, f"expected a table of {', '.join(_SECTIONS)}")
@@ -353,9 +349,7 @@ def _wrong(path: Path, why: str, help: str | None = None) -> LayoutproofError:
 
 
 def _arrays_of_layout_file(path: Path, section: str, name: str, value: Any) -> Iterator[Wanted]:
-    """The layouts of one name: one for the first operand and the results, or one for each array that is named or has
-    its place.
-    """
+    """The layouts of one name: one for the first operand and the results, or one for each array by name or position."""
     label = f"{path}: {section}.{name}"
     pairs: Iterator[tuple[str | int | None, Any]]
     match value:

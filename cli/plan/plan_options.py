@@ -1,4 +1,4 @@
-"""The options of `plan`, its limits on remaining rewrites, and how numbers of bytes are shown.
+"""The options of `plan` and its limits on remaining rewrites.
 
 Loaded for `--help`, so it imports nothing heavy.
 """
@@ -18,7 +18,7 @@ _LIMIT = re.compile(rf"\s*(\d{{1,18}}(?:\.\d{{1,9}})?)\s*({'|'.join(_UNITS)})?\s
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most that may be left: rewrites, or bytes that they move. `text` is how it was given."""
+    """The most that may be left: rewrites, or bytes that they move. `text` is the option's text."""
 
     text: str
     most: int
@@ -27,7 +27,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """How many rewrites are left, and the bytes that they move, padding that is filled included."""
+    """The number of remaining rewrites, and the bytes that they move, filled padding included."""
 
     count: int
     bytes: int
@@ -35,14 +35,14 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A limit that is not kept: what it is, and what is left."""
+    """An exceeded limit, and what is left."""
 
     limit: Limit
     found: int
 
 
 def broken_of(limits: Sequence[Limit], left: Left) -> tuple[Broken, ...]:
-    """The limits that are not kept."""
+    """The exceeded limits."""
     found = ((limit, left.bytes if limit.of_bytes else left.count) for limit in limits)
     return tuple(Broken(limit, number) for limit, number in found if number > limit.most)
 
@@ -66,7 +66,7 @@ def _limit(text: str) -> Limit:
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """A graph's file, the layouts that are asked for, and what is to be done with the plan."""
+    """A graph's file, the requested layouts, and what to do with the plan."""
 
     graph: Path
     layouts: tuple[str, ...]

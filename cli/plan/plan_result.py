@@ -1,5 +1,5 @@
-"""What `plan` found, as plain objects that renderers read: the layout rewrites in the planned graph, and the comparison
-of both graphs on the same random inputs.
+"""The results of `plan`, as plain objects that renderers read: the layout rewrites in the planned graph, and the
+comparison of both graphs on the same random inputs.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """An old value that is rewritten, from which layout to which; `first` is taken, and `made` are the values that this
-    makes, in a row.
+    """An old value that is rewritten, from which layout to which, by a chain of steps that takes `first` and makes
+    `made`.
     """
 
     value: str
@@ -51,7 +51,7 @@ class Moved:
 
     @property
     def bytes(self) -> int:
-        """What is read at the beginning and written at the end."""
+        """The bytes read at the beginning and written at the end."""
         return sum(prod(value.shape) * value.dtype.bytes for value in (self.first, self.made[-1]))
 
 
@@ -79,7 +79,7 @@ def moves_in(rewrite: GraphRewrite) -> Iterator[Moved]:
 
 
 def with_operator(graph: Graph, value: str) -> str:
-    """The name of a value, with that of the operator that makes it where the name does not say so."""
+    """The name of a value, followed by its operator if the name does not contain it."""
     made = graph.producers().get(value)
     if not isinstance(made, Call) or value.startswith(operator_name(made)):
         return value
@@ -96,7 +96,7 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
-    """An output of the graph as it was given, and how many of its cells the planned graph has otherwise."""
+    """An output of the given graph, and the number of cells that differ in the planned graph."""
 
     name: str
     cells: int
@@ -105,7 +105,7 @@ class OutputComparison:
 
 @dataclass(frozen=True, slots=True)
 class PeerComparison:
-    """The largest difference of any output from onnxruntime's, as a part of that output's largest element; and the
+    """The largest difference of any output from onnxruntime's, relative to that output's largest element; and the
     seconds of its run.
     """
 
@@ -115,15 +115,14 @@ class PeerComparison:
 
     @property
     def close(self) -> bool:
-        """Whether that is what sums in another order come to."""
+        """Whether another order of sums explains the difference."""
         return self.difference <= TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
 class GraphTrial:
-    """How the planned graph compares. Seconds are of one run, kernels built: of the graph as it was given, of the one
-    in which just the operators that were asked for have their layouts, with all the rewrites that this takes, and of
-    the planned one.
+    """The comparison with the planned graph. Seconds are of one run, without builds: of the given graph, of the one in
+    which only the requested operators have their layouts, with all rewrites that this takes, and of the planned one.
     """
 
     outputs: tuple[OutputComparison, ...]
@@ -134,16 +133,16 @@ class GraphTrial:
 
     @property
     def equal(self) -> bool:
-        """Whether no cell differs, and no output is far from what onnxruntime makes of the model."""
+        """Whether no cell differs, and every output is close to onnxruntime's."""
         return not any(output.differing for output in self.outputs) and (self.peer is None or self.peer.close)
 
 
 def compare_graphs(
     graph: Graph, plan: Plan, rewrite: GraphRewrite, seed: int, peer: Callable[[Sequence[Array]], PeerRun] | None = None
 ) -> GraphTrial:
-    """Run all three, `rewrite` being what is made of the plan; and `peer`, where there is one, on the inputs in order.
+    """Run all three, and `peer`, if there is one, on the same inputs.
 
-    Raises LayoutproofError where data would take too much memory, and where no kernel can be built.
+    Raises LayoutproofError for too much data, and if no kernel can be built.
     """
     inputs = _inputs(graph, seed)
     kernels = Kernels()
@@ -164,7 +163,7 @@ def compare_graphs(
 
 
 def compare_outputs(graph: Graph, new: Graph, interface: Interface, seed: int) -> tuple[OutputComparison, ...]:
-    """Run a graph and one that is to do the same. Raises as `compare_graphs` does."""
+    """Run a graph and its rewritten form. Raises as `compare_graphs` does."""
     inputs = _inputs(graph, seed)
     kernels = Kernels()
     wanted = run_graph(graph, inputs, runner=kernels, mover=kernels.move)
@@ -177,7 +176,7 @@ def compare_outputs(graph: Graph, new: Graph, interface: Interface, seed: int) -
 
 
 def _inputs(graph: Graph, seed: int) -> dict[str, Array]:
-    """Made-up arrays for the inputs. Raises LayoutproofError where a run would take too much memory."""
+    """Random inputs. Raises LayoutproofError if a run would take too much memory."""
     size = sum(value.dtype.bytes * int(np.prod(value.shape)) for value in graph.values())
     if size > MOST_BYTES:
         raise error(
@@ -189,7 +188,7 @@ def _inputs(graph: Graph, seed: int) -> dict[str, Array]:
 
 
 def compared(ours: Sequence[Array], peer: PeerRun) -> PeerComparison:
-    """How far outputs are from those of another tool. Where one of them has another shape, as far as can be."""
+    """The distance of outputs from another tool's; infinite for different shapes."""
     farthest = 0.0
     for mine, theirs in zip(ours, peer.outputs, strict=False):
         farthest = max(farthest, _distance(mine, theirs) if mine.shape == theirs.shape else inf)
@@ -197,9 +196,7 @@ def compared(ours: Sequence[Array], peer: PeerRun) -> PeerComparison:
 
 
 def _distance(mine: Array, theirs: Array) -> float:
-    """The largest difference of two elements, as a part of the largest one; what is no number counts as equal to its
-    like.
-    """
+    """The largest difference of two elements, relative to the largest one; non-finite numbers equal themselves."""
     a, b = mine.astype(np.float64), theirs.astype(np.float64)
     if a.size == 0:
         return 0.0
@@ -225,12 +222,10 @@ def _timed(graph: Graph, kernels: Kernels, inputs: Mapping[str, Array]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """A plan: of which file and graph, what was asked, what was taken apart and folded first, and what is proved of the
-    planned graph.
+    """A plan: of which file and graph, the request, hoisting and folding, and the proofs about the planned graph.
 
-    `absorbed` is the planned graph with rewrites folded into calls, where that was asked for. `refused` is set where an
-    operator's layouts were not proved: then there is no planned graph. `written` are the files that were made,
-    `seconds` how long each stage took.
+    `absorbed`: the planned graph with rewrites folded into calls, on request. `refused`: an operator whose layouts were
+    not proved; there is no planned graph then. `written`: the files made; `seconds`: the duration of each stage.
     """
 
     source: str
@@ -251,38 +246,36 @@ class PlanReport:
 
     @property
     def rewrite(self) -> GraphRewrite:
-        """The planned graph with its witness. Raises IllegalTransform where an operator's layouts are not proved."""
+        """The planned graph with its witness. Raises IllegalTransform if an operator's layouts are not proved."""
         return self.absorbed if self.absorbed is not None else self.plan.rewrite
 
     @property
     def padding_of_ends(self) -> tuple[str, ...]:
-        """What padding of inputs and outputs holds that come or go in another layout; it is proved with their values."""
+        """The padding of inputs and outputs that have another layout, proved with their values."""
         return () if self.refused is not None else padding_of_ends(self.rewrite, self.plan.interface)
 
     @property
     def claims(self) -> tuple[Verdict, ...]:
-        """All that was proved, or was not: of functions taken apart, of folds, of values, or of the operator that was
-        refused.
-        """
+        """All claims, proved or not: on hoisting, folds and values, or on the refused operator."""
         hoists = (verdict for hoisted in self.hoisting.made for verdict in hoisted.verdicts)
         folds = (verdict for fold in self.folding.made for verdict in fold.verdicts)
         return (*hoists, *folds, *(self.refused.verdicts if self.refused is not None else self.verdicts))
 
     @property
     def proof(self) -> Status:
-        """The worst of all claims; results that differ refute what was proved."""
+        """The worst of all claims; different results refute them."""
         if self.trial is not None and not self.trial.equal:
             return Status.REFUTED
         return worst(verdict.status for verdict in self.claims)
 
     @property
     def status(self) -> Status:
-        """What the run ends with: the worst of all claims; refuted where a limit is not kept."""
+        """The status of the run: the worst of all claims; refuted if a limit is exceeded."""
         return worst([self.proof, *([Status.REFUTED] if self.broken else [])])
 
     @property
     def broken(self) -> tuple[Broken, ...]:
-        """The limits that the planned graph does not keep."""
+        """The exceeded limits."""
         return broken_of(self.limits, self.left)
 
     def moved(self, choice: Choice) -> Left:
@@ -297,7 +290,7 @@ class PlanReport:
 
     @property
     def left(self) -> Left:
-        """What is left in the end."""
+        """The rewrites that remain."""
         planned = self.moved(self.plan.choice)
         if self.absorbed is None:
             return planned
@@ -306,7 +299,7 @@ class PlanReport:
 
     @property
     def remaining(self) -> tuple[Remaining, ...]:
-        """The rewrites that are left in the end, the largest first."""
+        """The rewrites that remain, the largest first."""
         if self.absorbed is None:
             return self.plan.remaining
         there = {(each.value, each.target) for each in moves_in(self.absorbed)}
@@ -322,19 +315,19 @@ class PlanReport:
 
     @property
     def calls(self) -> int:
-        """How many calls were planned."""
+        """The number of planned calls."""
         return len(self.plan.problem.calls[self.plan.problem.inner])
 
     def layout_name(self, layout: Layout) -> str:
-        """How people call a layout: as it was asked for, else by the indices that it stores by."""
+        """A layout's name: as requested, else by its stored indices."""
         known, pad = bare(layout), pad_of(layout)
         name = "plain" if is_plain(known) else self.asked.names.get(known, known.partition(":")[2].strip())
         return name if pad is None else f"{name} with {pad} in its padding"
 
     @property
     def operators(self) -> Iterator[tuple[str, Layout, int]]:
-        """Each operator with the layouts that its calls' first results have, and how many calls have it, in the order
-        of the graph.
+        """Each operator with the layouts of its calls' first results, and the number of calls, in the order of the
+        graph.
         """
         found: Counter[tuple[str, Layout]] = Counter()
         inner = self.plan.problem.inner

@@ -1,4 +1,4 @@
-"""A graph before and after planning drawn with matplotlib, as SVG or PNG: boxes in rows, layouts as colours, rewrites
+"""A graph before and after planning, drawn with matplotlib as SVG or PNG: boxes in rows, layouts as colours, rewrites
 marked. The output depends on the plan alone.
 """
 
@@ -33,7 +33,7 @@ _COLOURS = ("#bfe0d2", "#c3d7f2", "#e3cdee", "#f4e3a6", "#f2c3cf", "#cfe8a9", "#
 
 
 def draw_columns(columns: Sequence[Column], name: Callable[[Layout], str], title: str, fmt: str) -> bytes:
-    """The file's bytes; `fmt` is `svg` or `png`. `name` says how people call a layout."""
+    """The file's bytes; `fmt` is `svg` or `png`. `name` gives a layout's name."""
     widths = [_SIDE + _BOX + _LANE * (min(column.lanes, _MOST_LANES) + 2) for column in columns]
     wide = sum(widths) + _SIDE
     high = _TOP + _BOTTOM + _STEP * max(len(column.rows) for column in columns)
@@ -55,7 +55,7 @@ def draw_columns(columns: Sequence[Column], name: Callable[[Layout], str], title
 
 
 def _colours(columns: Sequence[Column]) -> Mapping[Layout, str]:
-    """A colour for each layout: grey where arrays are stored as they are indexed."""
+    """A colour for each layout: grey for arrays that are stored as they are indexed."""
     others = [layout for layout in layouts_in(columns) if not is_plain(layout)]
     found = {layout: _COLOURS[number % len(_COLOURS)] for number, layout in enumerate(others)}
     return {layout: found.get(layout, _PLAIN) for layout in layouts_in(columns)}

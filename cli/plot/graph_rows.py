@@ -1,10 +1,8 @@
-"""What a picture of a planned graph shows and where: its steps in rows, one below the other. No drawing here, so that
-it can be tested.
+"""The contents of a picture of a planned graph, without drawing, so that it can be tested.
 
-A row is an input, a call, a layout rewrite, an output. Of a large graph, calls that follow one another in one layout
-share a row, so that what is left are the places around rewrites; of a very large one, rows in the middle are left out.
-Rows stand in the order in which steps run, and edges lead down: to the next row straight, to others in lanes beside the
-rows.
+A row is an input, a call, a layout rewrite or an output. In a large graph, consecutive calls in one layout share a row,
+so that the surroundings of rewrites remain; in a very large one, rows in the middle are left out. Rows are in the order
+of execution; edges lead down, to the next row straight, to others in lanes beside the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _MOST_OPERATORS = 4
 
 
 class Kind(StrEnum):
-    """What a row stands for."""
+    """The kind of a row."""
 
     INPUT = "input"
     CALLS = "calls"
@@ -40,9 +38,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its text, and the layout that it makes (None where there is none to speak of). `operators` are those of
-    its calls.
-    """
+    """One row: its text, the layout that it makes, if any, and the operators of its calls."""
 
     kind: Kind
     text: str
@@ -52,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Something flows from a row to a later one, in a lane beside the rows; lane 0 leads from a row to the next."""
+    """Data flow from a row to a later one, in a lane beside the rows; lane 0 leads to the next row."""
 
     start: int
     end: int
@@ -69,7 +65,7 @@ class Column:
 
     @property
     def lanes(self) -> int:
-        """How many lanes there are beside the rows."""
+        """The number of lanes beside the rows."""
         return max((edge.lane for edge in self.edges), default=0)
 
 
@@ -92,7 +88,7 @@ _Item = tuple[Row, tuple[str, ...], tuple[str, ...]]
 
 
 def _steps(rewrite: GraphRewrite, name: Callable[[Layout], str]) -> Iterator[_Item]:
-    """A row for each input, call, rewrite in whatever many steps, and output."""
+    """A row for each input, call, rewrite (of any number of steps) and output."""
     graph, operator = rewrite.new, _operators(rewrite)
     moves = {each.made[0].name: each for each in moves_in(rewrite)}
     for value in graph.inputs:
@@ -106,16 +102,17 @@ def _steps(rewrite: GraphRewrite, name: Callable[[Layout], str]) -> Iterator[_It
             yield row, step.operands, tuple(value.name for value in step.results)
         elif made.name in moves:
             move = moves[made.name]
-            text = f"{with_operator(rewrite.old, move.value)}: {name(move.source)} to {name(move.target)}, {bytes_text(move.bytes)}"
+            text = (
+                f"{with_operator(rewrite.old, move.value)}: {name(move.source)} to {name(move.target)}, "
+                f"{bytes_text(move.bytes)}"
+            )
             yield Row(Kind.REWRITE, text, move.target), (move.first.name,), tuple(value.name for value in move.made)
     for output in graph.outputs:
         yield Row(Kind.OUTPUT, rewrite.places[output].value, layout_in(rewrite, output)), (output,), ()
 
 
 def _operators(rewrite: GraphRewrite) -> Callable[[Call], str]:
-    """How the operator of a new call is called: as in the old graph, where functions have names without numbers for
-    their layouts.
-    """
+    """The operator of a new call, by its name in the old graph, which has no number for the layout."""
     producers = rewrite.old.producers()
 
     def operator(call: Call) -> str:
@@ -126,7 +123,7 @@ def _operators(rewrite: GraphRewrite) -> Callable[[Call], str]:
 
 
 def _joined(steps: Sequence[_Item]) -> list[_Item]:
-    """Rows in which calls that follow one another and make one layout are one."""
+    """Rows with consecutive calls of one layout joined."""
     found: list[_Item] = []
     for row, used, made in steps:
         last = found[-1][0] if found else None
@@ -140,7 +137,7 @@ def _joined(steps: Sequence[_Item]) -> list[_Item]:
 
 
 def _alike(one: Layout | None, other: Layout | None) -> bool:
-    """Whether two layouts are one, or arrays are stored as they are indexed in both, with however many axes."""
+    """Whether two layouts are equal, or both store arrays as they are indexed, of any number of axes."""
     return one == other or (one is not None and other is not None and is_plain(one) and is_plain(other))
 
 
@@ -153,7 +150,7 @@ def _summary(operators: Sequence[str]) -> str:
 def _shortened(
     rows: Sequence[Row], pairs: Iterable[tuple[int, int]], most: int
 ) -> tuple[list[Row], set[tuple[int, int]]]:
-    """The first rows and the last ones, with one between them that stands for the others."""
+    """The first and the last rows, with one between them for the others."""
     head, tail = most // 2, most - most // 2 - 1
     left_out = rows[head : len(rows) - tail]
     rewrites = sum(row.kind is Kind.REWRITE for row in left_out)
@@ -167,7 +164,7 @@ def _shortened(
 
 
 def _edges(pairs: Iterable[tuple[int, int]]) -> Iterator[Edge]:
-    """Edges in lanes: two that pass one row have lanes of their own, short ones stand inside."""
+    """Edges in lanes: two that pass one row have separate lanes, short ones are inside."""
     taken: dict[int, list[tuple[int, int]]] = {}
     for start, end in sorted(pairs, key=lambda pair: (pair[1] - pair[0], pair)):
         if end == start + 1:
@@ -181,7 +178,7 @@ def _edges(pairs: Iterable[tuple[int, int]]) -> Iterator[Edge]:
 
 
 def layouts_in(columns: Iterable[Column]) -> Mapping[Layout, int]:
-    """The layouts that are shown, each with a number of its own, in the order in which they appear."""
+    """The layouts shown, numbered in the order of their appearance."""
     found = dict.fromkeys(
         row.layout for column in columns for row in column.rows if row.kind is Kind.CALLS and row.layout is not None
     )

@@ -1,9 +1,9 @@
-"""What a picture of a layout shows and where: the physical box as cells on a plane. No drawing here, so that it can be
-tested.
+"""The contents of a picture of a layout, without drawing, so that it can be tested: the physical box as cells on a
+plane.
 
 Axes of one group nest: the last runs one way, the one before it the other way, and so on outwards, a grid of grids.
-With one axis group the last axis runs to the right; with two, the first group runs down and the second to the right, as
-an image in memory does; with three, the first group stacks images to the right. Long axes are elided in their middle.
+With one axis group the last axis runs to the right; with two, the first group runs down and the second to the right,
+like an image in memory; with three, the first group stacks images to the right. Long axes are elided in their middle.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ _ELISION = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One physical axis as drawn: which way it runs, which of its indices are shown, and where each begins (cell
-    widths).
-    """
+    """A physical axis as drawn: its direction, the indices shown, and their positions in cell widths."""
 
     axis: int
     extent: int
@@ -48,7 +46,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One shown cell: its physical index, its row-major offset in the whole box, its corner on the plane (x right, y
+    """A shown cell: its physical index, its row-major offset in the whole box, its corner on the plane (x right, y
     down).
     """
 
@@ -60,7 +58,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What one cell holds: the logical indices that go there (none: padding; several: the map is not injective)."""
+    """The logical indices of a cell (none: padding; several: the map is not injective)."""
 
     logical: tuple[tuple[int, ...], ...]
     rank: float  # place of the first one in the logical row-major order, 0 to 1
@@ -118,8 +116,8 @@ def _directions(rank: int, separators: tuple[int, ...]) -> dict[int, bool]:
 
 
 def _shown(shape: Sequence[int], directions: Mapping[int, bool], max_cells: int, longest: int) -> list[tuple[int, ...]]:
-    """For each axis the indices shown: all, or some from the beginning and some from the end; at least two of each
-    while that fits.
+    """The indices shown of each axis: all, or some from the beginning and the end; at least two of each while that
+    fits.
     """
     counts = [min(extent, longest) for extent in shape]
     across = max(_MAX_ACROSS, isqrt(max_cells) * 3 // 2)
@@ -139,7 +137,7 @@ def _shorten(counts: list[int], axes: Sequence[int], most: int) -> None:
 
 
 def _ends(extent: int, count: int) -> tuple[int, ...]:
-    """`count` indices of `extent`: the first ones, and at the end the last ones, since padding is most often there."""
+    """`count` indices of `extent`: the first and, since padding is mostly there, the last ones."""
     if count >= extent:
         return tuple(range(extent))
     tail = count // 2

@@ -1,8 +1,7 @@
-"""Drawing a layout's picture with matplotlib, as SVG or PNG.
+"""A layout's picture, drawn with matplotlib as SVG or PNG.
 
-A cell shows the logical index it holds and, in its corner, its row-major offset. Padding is hatched, colours follow the
-logical row-major order, so that one sees at a glance what lies next to what. The output depends on the layout alone: no
-dates, no random ids.
+A cell shows its logical index and, in its corner, its row-major offset. Padding is hatched; colours follow the logical
+row-major order, so that neighbours are visible. The output depends on the layout alone: no dates, no random ids.
 """
 
 from __future__ import annotations
@@ -143,9 +142,7 @@ def _box(place: Place) -> Rectangle:
 
 
 def _row_major_path(picture: Picture) -> list[list[tuple[float, float]]]:
-    """Segments between the middles of cells that follow one another in memory; of a box with many axes, those along a
-    row.
-    """
+    """Segments between cells that follow one another in memory; for many axes, those along a row."""
     segments = []
     flat = sum(extent > 1 for extent in picture.shape) <= 2
     for a, b in pairwise(picture.places):
@@ -179,7 +176,7 @@ def _draw_labels(axes: Axes, picture: Picture, scale: float) -> None:
 
 
 def _ticks(level: Level) -> list[tuple[float, str]]:
-    """Where the level's indices stand, along its direction, and `…` where some are left out."""
+    """The positions of the level's indices, and `…` for elided ones."""
     ticks = [(start + level.step / 2, str(index)) for index, start in zip(level.shown, level.starts, strict=True)]
     for number, (a, b) in enumerate(pairwise(level.shown)):
         if b != a + 1:

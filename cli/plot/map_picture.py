@@ -1,4 +1,4 @@
-"""The picture of a layout: laid out, its cells' contents found, and drawn."""
+"""The picture of a layout: placed, filled and drawn."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _numbers(extents: Sequence[Expr | None]) -> tuple[int, ...]:
 
 
 def _legend(picture: Picture, contents: Mapping[tuple[int, ...], Content]) -> str:
-    """What is to be seen, and nothing that is not."""
+    """Entries for what the picture shows."""
     counts = {len(content.logical) for content in contents.values()}
     parts = ["logical index, offset in the corner"]
     parts += ["padding hatched"] if 0 in counts else []
@@ -103,7 +103,7 @@ Held = dict[tuple[int, ...], list[tuple[int, ...]]]
 
 
 def _by_inverse(report: MapReport, picture: Picture) -> Held:
-    """Which logical index each shown cell holds, from the proved inverse and padding predicate."""
+    """The logical index of each shown cell, from the proved inverse and padding predicate."""
     assert report.inverse is not None
     assert report.padding.predicate is not None
     held: Held = {}
@@ -115,11 +115,12 @@ def _by_inverse(report: MapReport, picture: Picture) -> Held:
 
 
 def _by_search(report: MapReport, picture: Picture, shape: tuple[int, ...]) -> Held:
-    """The same for a map without an inverse, by going through the logical box."""
+    """The same for a map without an inverse, by enumeration of the logical box."""
     if prod(shape) > _MOST_COLLIDING:
         raise error(
             codes.NOTHING_TO_DRAW,
-            f"the map is not injective and its shape has more than {_MOST_COLLIDING} points: too many to draw its clashes",
+            f"the map is not injective and its shape has more than {_MOST_COLLIDING} points: too many to draw its "
+            "clashes",
         )
     held: Held = {place.index: [] for place in picture.places}
     for index in np.ndindex(*shape):

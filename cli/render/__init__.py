@@ -1,1 +1,1 @@
-"""Reports to output: one file per format."""
+"""Reports as text and JSON: one file per format."""

@@ -1,4 +1,4 @@
-"""What `cache info`, `cache clear` and `cache verify` say, as text and as plain data for JSON."""
+"""The output of `cache info`, `cache clear` and `cache verify`, as text and JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = {"proof": ("proof", "proofs"), "report": ("report", "reports")}
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What `clear` did; sizes in bytes."""
+    """The result of `clear`; sizes in bytes."""
 
     path: Path
     stale: bool
@@ -33,7 +33,7 @@ class Cleared:
 
 @dataclass(slots=True)
 class Named:
-    """An entry that was checked, with what stood in it; `aside` is where it was put."""
+    """A checked entry and its contents; `aside` is where it was moved."""
 
     checked: Checked
     entry: Mapping[str, Any]
@@ -42,9 +42,9 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What `verify` found. `current` counts the proofs of this version of the tool, `stale` the others, which are not
-    checked; `reports` is what was found of reports on schedules and comparisons; `installed` are the solvers that there
-    are; `forgotten` those taken out.
+    """The result of `verify`. `current`: the number of proofs of this version of the tool; `stale`: the others, which
+    are not checked; `reports`: the result for stored reports; `installed`: the solvers; `forgotten`: the entries
+    removed.
     """
 
     path: Path
@@ -60,17 +60,17 @@ class Verified:
 
     @property
     def checked(self) -> int:
-        """How many were."""
+        """The number of checked proofs."""
         return len(self.verification.entries)
 
     @property
     def right(self) -> int:
-        """How many of them were right."""
+        """The number of confirmed proofs."""
         return self.checked - len(self.wrong) - len(self.unconfirmed)
 
 
 def info_to_dict(path: Path, info: Info | None, tool: str) -> dict[str, Any]:
-    """As JSON has it; `there` says whether anything is at the place."""
+    """As JSON has it; `there`: whether the cache exists."""
     tables = {} if info is None else info.tables
     return {
         "place": str(path),
@@ -117,7 +117,8 @@ def render_cleared(cleared: Cleared) -> str:
     """One line."""
     which = "of other versions of the tool " if cleared.stale else ""
     what = _counted(cleared.removed, "report") if cleared.reports else counted(cleared.removed, "entry", "entries")
-    return f"removed {what} {which}from the proof cache {cleared.path}; it was {_size(cleared.before)}, and is {_size(cleared.after)}\n"
+    sizes = f"it was {_size(cleared.before)}, and is {_size(cleared.after)}"
+    return f"removed {what} {which}from the proof cache {cleared.path}; {sizes}\n"
 
 
 def verified_to_dict(found: Verified) -> dict[str, Any]:
@@ -187,7 +188,10 @@ def _counts(found: Verified) -> Iterator[str]:
         if found.wrong or found.unconfirmed
         else ""
     )
-    yield f"checked {found.checked:,} of {_counted(found.current, 'proof')} in {found.path}{asked}: {found.right:,} right{bad}"
+    yield (
+        f"checked {found.checked:,} of {_counted(found.current, 'proof')} in {found.path}{asked}: "
+        f"{found.right:,} right{bad}"
+    )
     questions, confirmed = (sum(getattr(entry, name) for entry in entries) for name in ("questions", "confirmed"))
     if engines:
         single = sum(len(entry.exceptions) for entry in entries)
@@ -195,7 +199,10 @@ def _counts(found: Verified) -> Iterator[str]:
         yield f"{confirmed:,} of {questions:,} questions confirmed by two solvers{rest}"
     else:
         there = ", ".join(found.installed) if found.installed else "none"
-        yield f"no solver was asked: that takes two, there is {there}; the others come with `pip install 'layoutproof[recheck]'`"
+        yield (
+            f"no solver was asked: that takes two, there is {there}; the others come with `pip install "
+            "'layoutproof[recheck]'`"
+        )
 
 
 def _rest(found: Verified) -> Iterator[str]:
@@ -208,7 +215,10 @@ def _rest(found: Verified) -> Iterator[str]:
     if found.reports.entries:
         checked, wrong = found.reports.checked, len(found.reports.wrong)
         rest = f"; {wrong:,} not confirmed" if wrong else ""
-        yield f"judged again {checked:,} of {_counted(found.reports.entries, 'report')} on schedules and comparisons{rest}"
+        yield (
+            f"judged again {checked:,} of {_counted(found.reports.entries, 'report')} on schedules and "
+            f"comparisons{rest}"
+        )
     if found.stale:
         yield f"{_counted(found.stale, 'proof')} of other versions of the tool: never used, and not checked"
 

@@ -1,4 +1,4 @@
-"""OpenCL devices, as a table and as plain data for JSON."""
+"""OpenCL devices, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _HEADINGS = (
 
 
 def devices_to_list(found: Sequence[Device], chosen: Device) -> list[dict[str, Any]]:
-    """Each device as JSON has it. Sizes of images are in texels, memory in bytes; `subnormals` and `correct_division`
-    are of float32.
+    """Each device as JSON has it. Image sizes are in texels, memory in bytes; `subnormals` and `correct_division` are
+    of float32.
     """
     return [_to_dict(device, number == found.index(chosen)) for number, device in enumerate(found)]
 
@@ -54,7 +54,7 @@ def _to_dict(device: Device, is_chosen: bool) -> dict[str, Any]:
 
 
 def render_devices(found: Sequence[Device], chosen: Device, *, markup: bool = False) -> str:
-    """One line a device under its headings; with `markup`, the headings are bold on a terminal."""
+    """One line per device under headings, which are bold with `markup`."""
     rows = [_HEADINGS, *(_row(device, number == found.index(chosen)) for number, device in enumerate(found))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,6 +1,4 @@
-"""What a program that calls generated code has to know, as plain data for JSON: parameters, shapes, layouts, launches,
-assumptions.
-"""
+"""The interface of generated code as plain data for JSON: parameters, shapes, layouts, launches, preconditions."""
 
 from __future__ import annotations
 
@@ -47,11 +45,10 @@ def c_interface(source: CSource, layouts: Layouts, assumptions: Iterable[Assumpt
 
 
 def opencl_interface(source: OpenCLSource, layouts: Layouts, assumptions: Iterable[Assumption]) -> dict[str, Any]:
-    """The OpenCL kernels in the order of their launches, with arguments and work sizes, and the memory to allocate
-    around them.
+    """The OpenCL kernels in the order of their launches, with arguments and work sizes, and the memory to allocate.
 
-    Sizes are numbers, or texts over the scalar parameters with `//` rounding down; a launch of which one size is 0 is
-    left out.
+    Sizes are numbers, or texts over the scalar parameters with `//` rounding down; a launch with a size of 0 is left
+    out.
     """
     return {
         "launches": [
@@ -72,7 +69,7 @@ def opencl_interface(source: OpenCLSource, layouts: Layouts, assumptions: Iterab
 
 
 def _sees_to(assumption: Assumption, names: Mapping[str, str]) -> str:
-    """Whether the C function checks it; `names` are the C names of the parameters that are integers."""
+    """Whether the C function checks it; `names` are the C names of the integer parameters."""
     requirement = assumption.requirement
     checked = assumption.duty is Duty.CHECKED and (requirement is None or is_expressible(requirement, names))
     return FUNCTION if checked else CALLER

@@ -1,12 +1,10 @@
-"""Reports as people read them."""
+"""The report on a map as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.markup import escape
-
-from layoutproof.cli.output import STYLES
+from layoutproof.cli.render.markup import escaped, styled
 from layoutproof.ir.expr import FALSE, TRUE, Binary, Expr
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.text import expr_text
@@ -19,17 +17,13 @@ _LABEL_WIDTH = 16
 
 
 def verdict_text(verdict: Verdict, markup: bool = False, *, calm: bool = False) -> str:
-    """`proved  by isl in 0.12 ms`, with the reason behind it where there is one. `calm`: no colour, since nothing hangs
-    on it.
-    """
-    word = f"{verdict.status.value:<8}"
-    if markup and not calm:
-        word = f"[{STYLES[verdict.status]}]{word}[/]"
-    text = f"{word} {_escaped(f'by {verdict.engine} in {_duration(verdict.seconds)}', markup)}"
+    """`proved  by isl in 0.12 ms`, followed by its reason, if any. `calm`: no colour, for mere information."""
+    word = styled(f"{verdict.status.value:<8}", verdict.status, markup and not calm)
+    text = f"{word} {escaped(f'by {verdict.engine} in {_duration(verdict.seconds)}', markup)}"
     if verdict.strictness:
-        text += _escaped(f", needs {' '.join(verdict.strictness)}", markup)
+        text += escaped(f", needs {' '.join(verdict.strictness)}", markup)
     if verdict.reason is not None:
-        text += _escaped(f"; {verdict.reason}", markup)
+        text += escaped(f"; {verdict.reason}", markup)
     return text
 
 
@@ -37,13 +31,9 @@ def _duration(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def _escaped(text: str, markup: bool) -> str:
-    return escape(text) if markup else text
-
-
 def counterexample_text(verdict: Verdict) -> str | None:
-    """What the counterexample of an injectivity or bijectivity verdict shows, in words; None where there is none, and
-    where it is an input of two programs: the reason tells of that.
+    """The counterexample of an injectivity or bijectivity verdict in words; None if there is none, or if it is an input
+    of two programs, which the reason describes.
     """
     example = verdict.counterexample
     if example is None or "inputs" in example:
@@ -66,24 +56,22 @@ def _index(values: object) -> str:
 
 
 def render_map(report: MapReport, markup: bool = False) -> str:
-    """The report, one fact a line; with `markup`, verdicts carry rich's colours. Whether the map is onto is
-    information: no colour.
-    """
+    """The report, one fact a line; with `markup`, verdicts are coloured, except surjectivity, which is information."""
     example, hole = counterexample_text(report.injective), counterexample_text(report.bijective)
     rows: list[tuple[str, str]] = [
-        ("index map", _escaped(index_map_text(report.index_map), markup)),
-        ("logical shape", _escaped(_extents(report.shape), markup)),
+        ("index map", escaped(index_map_text(report.index_map), markup)),
+        ("logical shape", escaped(_extents(report.shape), markup)),
         ("injective", verdict_text(report.injective, markup)),
-        ("", _escaped(example or "", markup)),
+        ("", escaped(example or "", markup)),
         ("onto the box", verdict_text(report.bijective, markup, calm=True)),
-        ("", _escaped(hole if hole is not None and hole != example else "", markup)),
-        ("physical shape", _escaped(_extents(report.physical_shape), markup)),
-        ("flattened shape", _escaped(_extents(report.flattened_shape), markup)),
-        ("padding where", _escaped(_predicate(report), markup)),
-        ("padding cells", _escaped(_cells(report), markup)),
+        ("", escaped(hole if hole is not None and hole != example else "", markup)),
+        ("physical shape", escaped(_extents(report.physical_shape), markup)),
+        ("flattened shape", escaped(_extents(report.flattened_shape), markup)),
+        ("padding where", escaped(_predicate(report), markup)),
+        ("padding cells", escaped(_cells(report), markup)),
         (
             "inverse",
-            _escaped(
+            escaped(
                 index_map_text(report.inverse) if report.inverse is not None else _none(report.inverse_reason), markup
             ),
         ),
@@ -109,9 +97,7 @@ def _predicate(report: MapReport) -> str:
 
 
 def _no_zero(predicate: Expr, shape: Sequence[Expr]) -> str:
-    """What keeps the divisors of a predicate from 0: where an extent is 0, nothing is stored, and nothing is asked of a
-    cell.
-    """
+    """The condition that keeps a predicate's divisors from 0: with an extent of 0, nothing is stored."""
     divisors = [node.rhs for node in walk(predicate) if isinstance(node, Binary) and node.op in DIVISIONS]
     sizes = {variable for extent in shape for variable in free_variables(extent)}
     conditions = dict.fromkeys(f"{v.name} >= 1" for divisor in divisors for v in free_variables(divisor) if v in sizes)

@@ -1,4 +1,4 @@
-"""A plan as plain data: what `plan --format json` prints. `docs/schemas/plan.schema.json` says what each part is."""
+"""A plan as `plan --format json` prints it; `docs/schemas/plan.schema.json` describes it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from layoutproof.ir.index_map import index_map_text
 
 
 def plan_to_dict(report: PlanReport) -> dict[str, Any]:
-    """A plan as JSON has it: what was asked, counted, left over, and every verdict."""
+    """A plan as JSON has it: the request, counts, remaining rewrites, and every verdict."""
     plan = report.plan
     return {
         "graph": report.source,
@@ -66,7 +66,7 @@ def plan_to_dict(report: PlanReport) -> dict[str, Any]:
 
 
 def _asked(given: Map) -> str:
-    """A layout that was asked for, with what its padding is to hold."""
+    """A requested layout, with the contents of its padding."""
     index_map, pad = given if isinstance(given, tuple) else (given, None)
     return holding(index_map_text(index_map), pad)
 
@@ -77,14 +77,12 @@ def _count_to_dict(report: PlanReport, choice: Choice) -> dict[str, int]:
 
 
 def left_to_dict(left: Left) -> dict[str, int]:
-    """What is left."""
+    """The remaining rewrites."""
     return {"count": left.count, "bytes": left.bytes}
 
 
 def _layouts(report: PlanReport) -> Iterator[tuple[str, dict[str, Any]]]:
-    """By calls (the first value that they make), the operator and the layouts that its arrays got; folding into calls
-    comes after that.
-    """
+    """By calls (their first values): the operator and the layouts of its arrays, before folding into calls."""
     plan = report.plan
     inner = plan.problem.inner
     for call, asked, number in zip(calls_of(plan.graph), plan.problem.calls[inner], plan.choice[inner], strict=True):
@@ -97,7 +95,7 @@ def _layouts(report: PlanReport) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _interface_to_dict(report: PlanReport) -> dict[str, Any]:
-    """By inputs and outputs that are not as they were, their layouts."""
+    """By inputs and outputs with a new layout: their layouts."""
     found = report.plan.interface
     outputs = found.outputs if found.outputs is not None else ()
     return {
@@ -129,7 +127,7 @@ def fold_to_dict(fold: Fold) -> dict[str, Any]:
 
 
 def output_to_dict(each: OutputComparison) -> dict[str, Any]:
-    """An output that was compared."""
+    """A compared output."""
     return {"value": each.name, "cells": each.cells, "differing": each.differing}
 
 

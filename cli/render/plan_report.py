@@ -1,4 +1,4 @@
-"""A plan as text; and what `plan --planned` found, as text and as plain data for JSON."""
+"""A plan as text; and the result of `plan --planned`, as text and JSON."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.markup import escape
-
-from layoutproof.cli.output import STYLES
 from layoutproof.cli.plan.plan_graph import CheckReport
 from layoutproof.cli.plan.plan_options import Broken, Left
 from layoutproof.cli.plan.plan_result import TOLERANCE, GraphTrial, OutputComparison, PlanReport, with_operator
 from layoutproof.cli.render.map_report import counterexample_text, verdict_text
+from layoutproof.cli.render.markup import escaped, styled
 from layoutproof.cli.render.plan_json import fold_to_dict, hoisted_to_dict, left_to_dict, output_to_dict
 from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.graph_files import step_text
@@ -39,27 +37,26 @@ _NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 def render_plan(report: PlanReport, markup: bool = False, times: bool = False) -> str:
-    """The plan, one fact a line: what is counted, what is left and why, who has which layout, what is proved, what was
-    run.
+    """The plan, one fact a line: counts, remaining rewrites and their reasons, layouts, proofs, the run.
 
-    `times` adds how long each stage took.
+    `times` adds the duration of each stage.
     """
-    word = _styled(report.proof.value, report.proof, markup)
-    lines = [f"{_plain(report.source, markup)}: {word}"]
-    lines += [_plain(line, markup) for line in _facts(report)]
+    word = styled(report.proof.value, report.proof, markup)
+    lines = [f"{escaped(report.source, markup)}: {word}"]
+    lines += [escaped(line, markup) for line in _facts(report)]
     values = report.verdicts if report.refused is None else report.refused.verdicts
     lines += proof_lines(report.hoisting, report.folding, values, markup)
     if report.trial is not None:
         lines += _run(report.trial, markup)
     lines += limit_lines(report.broken, markup)
-    lines += [_plain(f"  written: {path}", markup) for path in report.written]
+    lines += [escaped(f"  written: {path}", markup) for path in report.written]
     if times:
         lines.append(time_line(report.seconds))
     return "\n".join(lines) + "\n"
 
 
 def time_line(seconds: Mapping[str, float]) -> str:
-    """How long it took, and which stages."""
+    """The total duration, and the longest stages."""
     each = ", ".join(f"{name} {_seconds(taken)}" for name, taken in seconds.items() if taken >= _SHOWN)
     return f"  {_seconds(sum(seconds.values()))}{': ' if each else ''}{each}"
 
@@ -68,16 +65,8 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def _plain(text: str, markup: bool) -> str:
-    return escape(text) if markup else text
-
-
-def _styled(text: str, status: Status, markup: bool) -> str:
-    return f"[{STYLES[status]}]{text}[/]" if markup else text
-
-
 def _facts(report: PlanReport) -> Iterator[str]:
-    """What is counted and listed, without colours."""
+    """Counts and lists, without colours."""
     plan = report.plan
     constants, functions = len(report.graph.constants), len(report.graph.functions())
     yield (
@@ -110,7 +99,7 @@ def _facts(report: PlanReport) -> Iterator[str]:
 
 
 def _not_given(report: PlanReport) -> Iterator[str]:
-    """The calls that could not have what was asked for, those with one reason together."""
+    """The calls that could not have the requested layout, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for call, reason in report.plan.refused.items():
         reasons.setdefault(reason, []).append(call)
@@ -123,7 +112,7 @@ def _not_given(report: PlanReport) -> Iterator[str]:
 
 
 def before_planning(hoisting: Hoisting, folding: Folding, assumed: Sequence[str] = ()) -> Iterator[str]:
-    """What was taken out of functions, folded, and refused; and what nobody proved."""
+    """Hoisting and folding before planning, and preconditions that are not checked."""
     for hoisted in hoisting.made:
         parts = ", ".join(f"{each.outer} {'before' if each.is_before else 'after'}" for each in hoisted.lifted)
         yield f"  layout rewrites taken out of {hoisted.function.name}: {parts}; the rest keeps its layouts"
@@ -152,7 +141,7 @@ def _counts(report: PlanReport) -> Iterator[str]:
     how = (
         f", and nothing cheaper is {possible}"
         if plan.optimal
-        else f", the best that was found; {_least(report)} has to be"
+        else f", the best that was found; {_cost(report.costs, plan.least)} has to be"
     )
     how = f", by a greedy walk{how if plan.optimal else ''}" if report.greedy else how
     rows.append(("planned", plan.choice, how))
@@ -169,13 +158,10 @@ def _counts(report: PlanReport) -> Iterator[str]:
         yield f"    {counted(report.costs.measured, 'rewrite was', 'rewrites were')} measured"
 
 
-def _least(report: PlanReport) -> str:
-    """What no plan can do without."""
-    return bytes_text(report.plan.least) if report.costs is None else _cost(report.costs, report.plan.least)
-
-
-def _cost(costs: MeasuredCosts, cost: int) -> str:
-    """A cost in the table's unit, as far as that is known."""
+def _cost(costs: MeasuredCosts | None, cost: int) -> str:
+    """A cost in the table's unit, as far as known; without a table, it is in bytes."""
+    if costs is None:
+        return bytes_text(cost)
     return f"{cost / 1e6:.3f} ms" if costs.measures else f"cost {cost:,}"
 
 
@@ -184,7 +170,7 @@ def _count(name: str, width: int, left: Left, note: str) -> str:
 
 
 def _remaining(report: PlanReport) -> Iterator[str]:
-    """What is left, the largest first; rewrites that are left for reasons alike together, with that of the largest."""
+    """The remaining rewrites, largest first; those with similar reasons together, with the reason of the largest."""
     groups: dict[tuple[Layout, Layout, str], list[Remaining]] = {}
     names = {value.name for value in report.plan.graph.values()}
     for each in report.remaining:
@@ -203,29 +189,31 @@ def _remaining(report: PlanReport) -> Iterator[str]:
         yield f"    stays: {kept.value}, padded or cropped, {bytes_text(kept.bytes)}: no call absorbs that"
     rest = [each for group in shown[_MOST_REMAINING:] for each in group]
     if rest:
-        yield f"    and {len(rest)} more, {bytes_text(sum(each.bytes for each in rest))} together; --format json has all"
+        yield (
+            f"    and {len(rest)} more, {bytes_text(sum(each.bytes for each in rest))} together; --format json has all"
+        )
 
 
 def _otherwise(report: PlanReport, left: Remaining) -> str:
-    """What the cheapest plan without a rewrite would cost."""
+    """The cost of the cheapest plan without a rewrite."""
     if left.needed:
         return " (no plan does without it)"
     if left.more is None:
         return ""
-    more = bytes_text(abs(left.more)) if report.costs is None else _cost(report.costs, abs(left.more))
+    more = _cost(report.costs, abs(left.more))
     return f" (without it {more} more)" if left.more > 0 else f" (without it {more} less)" if left.more < 0 else ""
 
 
 def limit_lines(broken: Sequence[Broken], markup: bool) -> Iterator[str]:
-    """The limits that are not kept, and how many are."""
+    """The exceeded limits, with the values."""
     for each in broken:
         found = bytes_text(each.found) if each.limit.of_bytes else f"{each.found:,}"
-        word = _styled("TOO MANY", Status.REFUTED, markup)
-        yield f"  {word}  {_plain(f'at most {each.limit.text} was allowed, there are {found}', markup)}"
+        word = styled("TOO MANY", Status.REFUTED, markup)
+        yield f"  {word}  {escaped(f'at most {each.limit.text} was allowed, there are {found}', markup)}"
 
 
 def _interface(report: PlanReport) -> Iterator[str]:
-    """Inputs and outputs that the planned graph has otherwise."""
+    """Inputs and outputs of the planned graph that have changed."""
     found = report.plan.interface
     outputs = found.outputs if found.outputs is not None else ()
     for what, name, index_map in (
@@ -254,10 +242,10 @@ def proof_lines(hoisting: Hoisting, folding: Folding, values: Sequence[Verdict],
         yield "  every value holds bit for bit what it held"
     for verdict in every:
         if verdict.status is not Status.PROVED:
-            yield f"    {_plain(verdict.claim.text, markup)}: {verdict_text(verdict, markup)}"
+            yield f"    {escaped(verdict.claim.text, markup)}: {verdict_text(verdict, markup)}"
             example = counterexample_text(verdict)
             if example is not None:
-                yield f"      {_plain(example, markup)}"
+                yield f"      {escaped(example, markup)}"
 
 
 def _statuses(verdicts: list[Verdict]) -> str:
@@ -270,7 +258,7 @@ def _statuses(verdicts: list[Verdict]) -> str:
 
 
 def _run(trial: GraphTrial, markup: bool) -> Iterator[str]:
-    """What was run: whether outputs are equal, and the times."""
+    """The comparison: whether outputs are equal, and the times."""
     yield from output_lines(trial.outputs, markup)
     times = (
         ("as it was given", trial.given_seconds),
@@ -281,18 +269,21 @@ def _run(trial: GraphTrial, markup: bool) -> Iterator[str]:
     if trial.peer is not None:
         peer = trial.peer
         word, status = ("close", Status.PROVED) if peer.close else ("DIFFERS", Status.REFUTED)
-        told = f"onnxruntime {peer.version}: {peer.difference:.1e} of the largest element apart at most, {TOLERANCE:g} is allowed"
-        yield f"  {_styled(word, status, markup)}  {_plain(told, markup)}; one run {peer.seconds * 1e3:.1f} ms"
+        told = (
+            f"onnxruntime {peer.version}: {peer.difference:.1e} of the largest element apart at most, "
+            f"{TOLERANCE:g} is allowed"
+        )
+        yield f"  {styled(word, status, markup)}  {escaped(told, markup)}; one run {peer.seconds * 1e3:.1f} ms"
 
 
 def output_lines(outputs: Sequence[OutputComparison], markup: bool) -> Iterator[str]:
-    """Whether each output is what it was, bit for bit."""
+    """Whether each output is unchanged, bit for bit."""
     for each in outputs:
         word, status, told = ("DIFFERS", Status.REFUTED, f"{each.differing:,} differ")
         if not each.differing:
             word, status, told = ("equal", Status.PROVED, "bit for bit")
         cells = f"{each.cells:,} {'cell' if each.cells == 1 else 'cells'}"
-        yield f"  {_styled(word, status, markup)}  {_plain(f'{each.name}: {cells}, {told}', markup)}"
+        yield f"  {styled(word, status, markup)}  {escaped(f'{each.name}: {cells}, {told}', markup)}"
 
 
 def check_to_dict(report: CheckReport) -> dict[str, Any]:
@@ -319,27 +310,26 @@ def check_to_dict(report: CheckReport) -> dict[str, Any]:
 
 
 def render_check(report: CheckReport, markup: bool = False, times: bool = False) -> str:
-    """The report, one fact a line; `times` adds how long each stage took."""
-
-    def plain(text: str) -> str:
-        return escape(text) if markup else text
-
+    """The report, one fact a line; `times` adds the duration of each stage."""
     word = report.proof.value
-    styled = f"[{STYLES[word]}]{word}[/]" if markup else word
-    lines = [f"{plain(f'{report.planned} is {report.source}, planned')}: {styled}"]
+    title = escaped(f"{report.planned} is {report.source}, planned", markup)
+    lines = [f"{title}: {styled(word, word, markup)}"]
     calls = sum(isinstance(step, Call) for step in report.new.steps)
     left = (
         ""
         if report.left is None
-        else f", {counted(report.left.count, 'layout rewrite', 'layout rewrites')}, {bytes_text(report.left.bytes)} moved"
+        else (
+            f", {counted(report.left.count, 'layout rewrite', 'layout rewrites')}, "
+            f"{bytes_text(report.left.bytes)} moved"
+        )
     )
     lines.append(f"  {counted(calls, 'call', 'calls')}{left}")
-    lines += [plain(line) for line in before_planning(report.hoisting, report.folding)]
+    lines += [escaped(line, markup) for line in before_planning(report.hoisting, report.folding)]
     lines += proof_lines(report.hoisting, report.folding, report.verdicts, markup)
     if report.outputs is not None:
         lines += output_lines(report.outputs, markup)
     lines += limit_lines(report.broken, markup)
-    lines += [plain(f"  written: {path}") for path in report.written]
+    lines += [escaped(f"  written: {path}", markup) for path in report.written]
     if times:
         lines.append(time_line(report.seconds))
     return "\n".join(lines) + "\n"

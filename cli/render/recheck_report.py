@@ -1,13 +1,11 @@
-"""What `recheck` found, as text and as plain data for JSON."""
+"""The result of `recheck`, as text and JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.markup import escape
-
-from layoutproof.cli.output import STYLES
+from layoutproof.cli.render.markup import escaped, styled
 from layoutproof.verify.certificate.reading import Kind
 from layoutproof.verify.certificate.recheck import EngineReport, FileReport, Report
 from layoutproof.verify.verdict.verdict import Status
@@ -51,9 +49,7 @@ def _engine_to_dict(engine: EngineReport) -> dict[str, Any]:
 
 
 def render_recheck(report: Report, markup: bool = False) -> str:
-    """Disagreements first and loud, then files with what is wrong, what rests on one engine, and the engines as a
-    table.
-    """
+    """Disagreements first, then files with their problems, what rests on one engine, and the engines as a table."""
     return (
         "\n".join([*_alarm(report, markup), *_files(report, markup), *_exceptions(report, markup), *_engines(report)])
         + "\n"
@@ -62,28 +58,36 @@ def render_recheck(report: Report, markup: bool = False) -> str:
 
 def _alarm(report: Report, markup: bool) -> Iterator[str]:
     if report.disagreements:
-        line = f"SOLVERS CONTRADICT EACH OTHER on {len(report.disagreements)} questions: one of them, or this tool, is wrong"
-        yield f"[{STYLES[Status.REFUTED]}]{line}[/]" if markup else line
-        yield from (f"  {_plain(text, markup)}" for text in report.disagreements)
+        line = (
+            f"SOLVERS CONTRADICT EACH OTHER on {len(report.disagreements)} questions: one of them, or this "
+            "tool, is wrong"
+        )
+        yield styled(line, Status.REFUTED, markup)
+        yield from (f"  {escaped(text, markup)}" for text in report.disagreements)
 
 
 def _files(report: Report, markup: bool) -> Iterator[str]:
     for file in report.files:
-        word, style = ("refused", STYLES[Status.REFUTED]) if file.is_broken else (_word(file), STYLES[file.status])
-        shown = f"[{style}]{word:<8}[/]" if markup else f"{word:<8}"
-        yield f"{shown} {_plain(file.path, markup)}" + ("" if file.is_broken else f": {file.kind.value}{_counts(file)}")
+        word, status = ("refused", Status.REFUTED) if file.is_broken else (_word(file), file.status)
+        shown = styled(f"{word:<8}", status, markup)
+        yield f"{shown} {escaped(file.path, markup)}" + (
+            "" if file.is_broken else f": {file.kind.value}{_counts(file)}"
+        )
         yield from _listed(file.problems, "  ", markup)
 
 
 def _word(file: FileReport) -> str:
-    """A rewrite that must be refuted, and is, is not to be called proved."""
+    """A confirmed rewrite is `expected`: its expected verdict may be refuted."""
     return "expected" if file.kind is Kind.REWRITE and file.status is Status.PROVED else file.status.value
 
 
 def _counts(file: FileReport) -> str:
     if file.kind is Kind.REWRITE:
         return "" if file.problems else ", the checker says what its header says"
-    return f", {_counted(file.claims, 'claim')}, {file.confirmed} of {_counted(file.questions, 'question')} confirmed by two solvers"
+    return (
+        f", {_counted(file.claims, 'claim')}, {file.confirmed} of {_counted(file.questions, 'question')} "
+        "confirmed by two solvers"
+    )
 
 
 def _exceptions(report: Report, markup: bool) -> Iterator[str]:
@@ -95,13 +99,13 @@ def _exceptions(report: Report, markup: bool) -> Iterator[str]:
     if every:
         yield f"resting on one engine ({len(every)}; all are named in JSON):"
     for reason, claims in reasons.items():
-        yield f"  {_counted(len(claims), 'claim')}: {_plain(reason, markup)}"
+        yield f"  {_counted(len(claims), 'claim')}: {escaped(reason, markup)}"
         yield from _listed(claims, "    ", markup, _SHOWN_OF_A_REASON)
 
 
 def _listed(texts: Sequence[str], indent: str, markup: bool, shown: int = _SHOWN) -> Iterator[str]:
     for text in texts[:shown]:
-        yield from (f"{indent}{_plain(line, markup)}" for line in text.splitlines())
+        yield from (f"{indent}{escaped(line, markup)}" for line in text.splitlines())
     if len(texts) > shown:
         yield f"{indent}and {len(texts) - shown} more"
 
@@ -114,7 +118,3 @@ def _engines(report: Report) -> Iterator[str]:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _plain(text: str, markup: bool) -> str:
-    return escape(text) if markup else text

@@ -1,4 +1,4 @@
-"""The report of `run` and of `build`, as text and as plain data for JSON."""
+"""The report of `run` and `build`, as text and JSON."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
-from layoutproof.cli.output import STYLES
 from layoutproof.cli.render.map_report import counterexample_text, verdict_text
+from layoutproof.cli.render.markup import escaped, styled
 from layoutproof.cli.trial.kernel_trial import OutputTrial, PaddingTrial, Trial
 from layoutproof.cli.trial.run_result import BuildResult, Refusal, RunReport
 from layoutproof.lowering.passes.steps import Step
@@ -20,11 +18,11 @@ from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
 
 
 def run_to_dict(report: RunReport) -> dict[str, Any]:
-    """The run as JSON has it: `check`'s keys, the lowering passes, and the comparison under `run`, null where a step
-    was refused.
+    """The run as JSON has it: `check`'s keys, the lowering passes, and the comparison under `run`, null after a refused
+    step.
 
-    A refused step stands where it would have been kept, with the obligations that were not proved. Floats are
-    hexadecimal texts.
+    A refused step is in its place among the steps, with the obligations that were not proved. Floats are hexadecimal
+    texts.
     """
     steps, lowering = ([step.to_dict() for step in part] for part in (report.steps, report.lowering))
     if report.refused is not None:
@@ -100,8 +98,8 @@ def number_text(value: Any) -> str:
 
 
 def render_run(report: RunReport, markup: bool = False) -> str:
-    """The steps with their verdicts, then what was lowered, built and compared; one fact a line."""
-    lines = [escape(report.program) if markup else report.program]
+    """The steps with their verdicts, then lowering, build and comparison; one fact a line."""
+    lines = [escaped(report.program, markup)]
     for step in report.steps:
         lines.extend(step_lines(step, markup))
     if report.lowering:
@@ -115,26 +113,28 @@ def render_run(report: RunReport, markup: bool = False) -> str:
         lines.extend(trial_lines(report.trial, markup))
     if report.fault is not None:
         text = f"the reference interpreter stopped: {report.fault}"
-        lines.append(f"  {_word(report.status, markup)} {escape(text) if markup else text}")
+        lines.append(f"  {_word(report.status, markup)} {escaped(text, markup)}")
     return "\n".join(lines) + "\n"
 
 
 def _word(status: Status, markup: bool, word: str | None = None) -> str:
-    text = f"{status.value if word is None else word:<8}"
-    return f"[{STYLES[status]}]{text}[/]" if markup else text
+    return styled(f"{status.value if word is None else word:<8}", status, markup)
 
 
 def step_lines(step: Step, markup: bool) -> Iterator[str]:
-    """A step: its worst verdict, how many obligations it had, and each that was not proved."""
-    name = escape(str(step)) if markup else str(step)
+    """A step: its worst verdict, its number of obligations, and each that was not proved."""
+    name = escaped(str(step), markup)
     yield f"  {_word(step.status, markup)} {name}: {_obligations(step.verdicts)}"
     yield from _not_proved(step.verdicts, markup)
 
 
 def lowering_lines(passes: Sequence[Step], markup: bool) -> Iterator[str]:
-    """Lowering: its passes, how many obligations they had together, and, once each, what was not proved."""
+    """Lowering: the number of passes and obligations, and, once each, what was not proved."""
     verdicts = [verdict for step in passes for verdict in step.verdicts]
-    yield f"  {_word(worst(v.status for v in verdicts), markup)} lowered in {len(passes)} passes: {_obligations(verdicts)}"
+    yield (
+        f"  {_word(worst(v.status for v in verdicts), markup)} lowered in {len(passes)} passes: "
+        f"{_obligations(verdicts)}"
+    )
     yield from _not_proved({verdict.claim: verdict for verdict in verdicts}.values(), markup)
 
 
@@ -143,34 +143,34 @@ def _obligations(verdicts: Sequence[Verdict]) -> str:
 
 
 def refusal_lines(refused: Refusal, markup: bool) -> Iterator[str]:
-    """A step that was not kept: what it was, and each obligation that was not proved."""
+    """A refused step, and each obligation that was not proved."""
     arguments = ", ".join(f"{name}={value!r}" for name, value in refused.arguments.items())
     name = f"{refused.primitive}({arguments})" if refused.primitive != "lower" else "lowering"
     status = worst(v.status for v in refused.verdicts)
     what = "not built" if refused.primitive == "build" else "not applied"
-    yield f"  {_word(status, markup)} {escape(name) if markup else name}: {what}"
+    yield f"  {_word(status, markup)} {escaped(name, markup)}: {what}"
     yield from _not_proved(refused.verdicts, markup)
 
 
 def _not_proved(verdicts: Iterable[Verdict], markup: bool) -> Iterator[str]:
     for verdict in verdicts:
         if verdict.status is not Status.PROVED:
-            claim = escape(verdict.claim.text) if markup else verdict.claim.text
-            # What was run and seen to differ is told in several lines; all of them belong to the claim.
+            claim = escaped(verdict.claim.text, markup)
+            # A difference between runs takes several lines.
             first, *rest = verdict_text(verdict, markup).split("\n")
             yield f"      {claim}: {first}"
             yield from (f"      {line}" for line in rest)
             example = counterexample_text(verdict)
             if example is not None:
-                yield f"        {escape(example) if markup else example}"
+                yield f"        {escaped(example, markup)}"
 
 
-# Claims of these kinds come by the dozen, one an access; a summary counts them. All others are told one by one.
+# Claims of these kinds, one per access, are counted in a summary; all others are listed.
 _KINDS = {ClaimKind.WITHIN_BUFFER: "accesses stay within their buffers", ClaimKind.DEFINED_READ: "reads find a value"}
 
 
 def summary_lines(verdicts: Sequence[Verdict], markup: bool) -> Iterator[str]:
-    """Obligations by kind, with their number and the engines that decided them; each that was not proved in full."""
+    """Proved obligations by kind, with their number and engines; each that was not proved in full."""
     groups: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.status is Status.PROVED:
@@ -180,14 +180,17 @@ def summary_lines(verdicts: Sequence[Verdict], markup: bool) -> Iterator[str]:
             f"{name} {n}" if len(group) > 1 else name for name, n in Counter(v.engine for v in group).items()
         )
         text = f"{f'{len(group)} ' if len(group) > 1 else ''}{kind} ({engines})"
-        yield f"      {escape(text) if markup else text}"
+        yield f"      {escaped(text, markup)}"
     yield from _not_proved(verdicts, markup)
 
 
 def build_lines(built: BuildReport, markup: bool) -> Iterator[str]:
-    """How the kernel was built, in one line, and what is to be said of that."""
+    """How the kernel was built."""
     if built.verdicts:
-        yield f"  {_word(worst(v.status for v in built.verdicts), markup)} its textures can be images: {_obligations(built.verdicts)}"
+        yield (
+            f"  {_word(worst(v.status for v in built.verdicts), markup)} its textures can be images: "
+            f"{_obligations(built.verdicts)}"
+        )
     if built.device is not None:
         how = f"for {built.device}"
     else:
@@ -196,11 +199,11 @@ def build_lines(built: BuildReport, markup: bool) -> Iterator[str]:
         f"built {how}, {built.index_bits}-bit indices; self-check {built.self_check}",
         *(f"note: {note}" for note in built.notes),
     ):
-        yield f"  {escape(text) if markup else text}"
+        yield f"  {escaped(text, markup)}"
 
 
 def trial_lines(trial: Trial, markup: bool) -> Iterator[str]:
-    """How the kernel compares with the interpreter."""
+    """The comparison of the kernel with the interpreter."""
     scope = "the backward slice of chosen cells" if trial.sliced else "all cells"
     yield (
         f"  {trial.instances:,} instances; kernel {trial.kernel_seconds * 1e3:.1f} ms, "
@@ -216,16 +219,19 @@ def trial_lines(trial: Trial, markup: bool) -> Iterator[str]:
 
 
 def _licensed_lines(report: RunReport) -> Iterator[str]:
-    """That results of the program as it was written may differ, which then is not what the kernel is compared with."""
+    """A note that results of the original program may differ, and that the kernel is compared with a later one."""
     steps = report.steps[: report.licensed]
     if steps:
         needed = frozenset(Licence(word) for step in steps for verdict in step.verdicts for word in verdict.strictness)
-        yield f"  compared with the program after step {len(steps)}: up to there it does the same with {' '.join(names_of(needed))}"
+        yield (
+            f"  compared with the program after step {len(steps)}: up to there it does the same with "
+            f"{' '.join(names_of(needed))}"
+        )
 
 
 def _compared_line(good: bool, text: str, markup: bool) -> str:
     status = Status.PROVED if good else Status.REFUTED
-    return f"  {_word(status, markup, 'equal' if good else 'DIFFERS')} {escape(text) if markup else text}"
+    return f"  {_word(status, markup, 'equal' if good else 'DIFFERS')} {escaped(text, markup)}"
 
 
 def _output_text(output: OutputTrial, trial: Trial) -> str:
@@ -257,13 +263,14 @@ def _padding_text(padding: PaddingTrial) -> str:
         return f"{padding.buffer}: {', '.join(parts)}"
     index, found, wanted = padding.first
     return (
-        f"{padding.buffer}: {padding.wrong:,} of {padding.required + padding.untouchable:,} padding cells are wrong, first {list(index)}: "
+        f"{padding.buffer}: {padding.wrong:,} of {padding.required + padding.untouchable:,} padding cells are "
+        f"wrong, first {list(index)}: "
         f"{number_text(found)} instead of {number_text(wanted)}"
     )
 
 
 def build_to_dict(result: BuildResult) -> dict[str, Any]:
-    """`run`'s keys without the run, then what was written and what a caller has to know; null where a step was refused."""
+    """`run`'s keys without the run, then the written files and the interface; null after a refused step."""
     proved = run_to_dict(result.report)
     del proved["fault"], proved["run"]
     files = [str(path) for path in result.files] if result.files is not None else []
@@ -271,8 +278,8 @@ def build_to_dict(result: BuildResult) -> dict[str, Any]:
 
 
 def render_build(result: BuildResult, *, markup: bool = False) -> str:
-    """The steps with their verdicts, then what was written and how it is called; one fact a line."""
-    lines = (f"  {escape(line) if markup else line}\n" for line in _written_lines(result))
+    """The steps with their verdicts, then the written files and the interface; one fact a line."""
+    lines = (f"  {escaped(line, markup)}\n" for line in _written_lines(result))
     return render_run(result.report, markup=markup) + "".join(lines)
 
 

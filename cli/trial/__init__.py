@@ -1,1 +1,1 @@
-"""Kernels of a program: its steps proved, the kernel built, run on made-up data, and compared."""
+"""Kernels of a program: its steps proved, the kernel built, run on random inputs, and compared."""

@@ -1,6 +1,5 @@
 """A kernel run on random inputs and compared with the reference interpreter, bit for bit, and its padding with the
-contract. A kernel that may compute otherwise (fast arithmetic, functions of a device) may differ within the enclosure
-of its program.
+contract. With fast arithmetic or a device's own functions, results may differ within the program's enclosure.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from layoutproof.verify.faults.satisfying_data import assumption_program, repair
 
 @dataclass(frozen=True, slots=True)
 class PaddingTrial:
-    """The padding of one output after a run: cells that owe a value, cells nobody may touch, how many are wrong, the
-    first of them (physical index, what it holds, what it should).
+    """The padding of one output after a run: cells with a required value, cells that must stay untouched, the number of
+    wrong ones, and the first of them (physical index, found, expected).
     """
 
     buffer: str
@@ -51,11 +50,10 @@ class PaddingTrial:
 def compare_padding(
     func: PrimFunc, kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]
 ) -> tuple[PaddingTrial, ...]:
-    """Run `kernel`, built from the scheduled `func`, on physical arrays, and look at the padding of its outputs
-    afterwards.
+    """Run `kernel`, built from the scheduled `func`, on physical arrays, and check the padding of its outputs.
 
-    `arrays` are logical, by parameter. The padding of an output holds something wrong beforehand, so that a value that
-    is there afterwards was written.
+    `arrays` are logical, by parameter. The padding of an output starts with wrong values, so that right ones were
+    written.
     """
     layouts = runtime_layouts(func)
     cells = padding_cells(func, sizes)
@@ -88,12 +86,12 @@ def compare_padding(
 
 
 def scalars_of(kernel: Kernel, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Those of the sizes that are arguments of the kernel."""
+    """The sizes that are arguments of the kernel."""
     return {p.name: sizes[p.name] for p in kernel.source.parameters if p.buffer is None and p.name in sizes}
 
 
 def _spoilt(flat: Array, dtype: DType) -> Array:
-    """For each cell something else than what the contract promises (which is what the array holds after packing)."""
+    """For each cell a value that violates the contract (the array holds what the contract promises)."""
     if dtype.is_bool:
         return ~flat
     return (flat.view(np.uint8) ^ np.uint8(0x25)).view(flat.dtype)
@@ -118,12 +116,12 @@ Pair = tuple[Array, Array, Sequence[tuple[int, ...]] | None]
 
 @dataclass(frozen=True, slots=True)
 class OutputTrial:
-    """One output compared: how many cells, how many differ, the worst distance (units in the last place), the first
-    difference (logical index, what the kernel gave, what the interpreter gave).
+    """One output compared: the number of cells and of differences, the worst distance (units in the last place), and
+    the first difference (logical index, kernel's value, interpreter's value).
 
-    `beside_padding` is None where all cells were compared; else how many of those next to padding were, and how many
-    there are. `arbitrary` scalars hold anything, as the program has it: they cannot differ. `outside` of those that
-    differ lie where none may: all of them, unless the kernel may compute otherwise.
+    `beside_padding`: None if all cells were compared; else how many cells next to padding were, and how many there are.
+    `arbitrary`: scalars that hold anything, as in the program, and cannot differ. `outside`: the differences that are
+    not allowed: all of them, unless the kernel may compute otherwise.
     """
 
     buffer: str
@@ -141,8 +139,8 @@ class OutputTrial:
 class Trial:
     """One run of a kernel beside the interpreter; times in seconds.
 
-    `enclosed` says whether results were compared with an enclosure, since some differ and may; `open` why there was
-    none then.
+    `enclosed`: whether results were compared with an enclosure, since some differ and may; `open`: why there was none
+    then.
     """
 
     outputs: tuple[OutputTrial, ...]
@@ -156,7 +154,7 @@ class Trial:
 
     @property
     def equal(self) -> bool:
-        """Whether every compared cell agrees within what is allowed, and padding holds what it should."""
+        """Whether every compared cell agrees within what is allowed, and padding satisfies its contract."""
         return all(output.outside == 0 for output in self.outputs) and all(
             padding.wrong == 0 for padding in self.padding
         )
@@ -174,9 +172,9 @@ def compare_kernel(
     """Run `kernel`, built from `scheduled`, and the interpreter on `func`, the program before any transform; compare
     what they write.
 
-    Outputs are compared in logical layout, and their padding with what `scheduled` promises of it. Data is made to meet
-    what `func` assumes of it. Raises LayoutproofError for sizes that do not fit and for too much data, Fault where the
-    interpreter meets one, an assumption that the data does not meet among them.
+    Outputs are compared in logical layout, their padding with the contract in `scheduled`. Inputs satisfy the
+    assumptions of `func`. Raises LayoutproofError for sizes that do not fit and for too much data, Fault if the
+    interpreter meets one, including a violated assumption.
     """
     layouts = runtime_layouts(func)
     shapes = logical_shapes(func, layouts, sizes)
@@ -218,7 +216,7 @@ def _judged(
     numbers: Mapping[str, int | bool],
     pairs: Mapping[str, Pair],
 ) -> Trial:
-    """The trial with cells that differ compared with the enclosure of the program, where it has one."""
+    """The trial with different cells compared with the program's enclosure, if it has one."""
     chosen = {name: cells for name, (_, _, cells) in pairs.items() if cells is not None}
     try:
         enclosed = kernel.enclosed(arrays, numbers, limit=DEFAULT_LIMIT, cells=chosen if trial.sliced else None)
@@ -235,10 +233,9 @@ def _judged(
 
 
 class _Reference:
-    """The interpreter on a function whose arrays are given in logical layout (a function that was read may be re-laid
-    already).
+    """The interpreter on a function with arrays in logical layout (a function that was read may have layouts already).
 
-    `arrays` are those, changed where the function assumes something of them.
+    `arrays` are changed where the function assumes something of them.
     """
 
     def __init__(
@@ -261,9 +258,7 @@ class _Reference:
         self.arrays = {**arrays, **self._meet_assumptions(physical)}
 
     def _meet_assumptions(self, physical: Mapping[str, Array]) -> dict[str, Array]:
-        """Make the arguments meet what is assumed of them; the arrays in logical layout. Raises Fault where they do not
-        meet it then.
-        """
+        """Make the arguments satisfy the assumptions; arrays are in logical layout. Raises Fault on failure."""
         repairs, assumptions = repair_program(self.func), assumption_program(self.func)
         if repairs is None:
             return {}
@@ -279,11 +274,11 @@ class _Reference:
         }
 
     def instances(self) -> int:
-        """How many statement instances a full run has."""
+        """The number of statement instances of a full run."""
         return count_instances(self.func, self.arguments)
 
     def run(self, outputs: Sequence[str]) -> dict[str, tuple[Array, Array]]:
-        """Each output after a full run, with which of its scalars are defined: the others may hold anything."""
+        """Each output after a full run, with a mask of its defined scalars: the others may hold anything."""
         after = run(self.func, self.arguments)
         found = {}
         for name in outputs:
@@ -312,7 +307,7 @@ class _Reference:
 
 
 def _pick(array: Array, cells: Sequence[tuple[int, ...]]) -> Array:
-    """The elements at some indices, in order; of elements with lanes, all lanes."""
+    """The elements at some indices, in order, with all lanes."""
     return np.array([array[cell] for cell in cells], dtype=array.dtype)
 
 

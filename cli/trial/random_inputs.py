@@ -1,5 +1,5 @@
-"""Random inputs for a function's parameters, in logical layout, and the cells of a large output that are compared: some
-at random, and those beside padding.
+"""Random inputs for a function's parameters, in logical layout, and the cells of a large output to compare: random ones
+and those beside padding.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def logical_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """The logical shape of every buffer parameter, by name, as numbers.
 
-    Raises LayoutproofError for an extent without a size, for a negative one, for a size that nothing asks for, and for
-    a layout that does not end in as many cells as the parameter has.
+    Raises LayoutproofError for an extent without a size, for negative and unused sizes, and for a layout whose last box
+    has another number of cells than the parameter.
     """
     known = {v.name for b in func.buffers for e in b.shape for v in free_variables(e)} | {p.name for p in func.params}
     for name in sizes:
@@ -48,24 +48,25 @@ def logical_shapes(
             for s in (steps[-1].physical_shape if steps else buffer.shape, buffer.shape)
         )
         if prod(box) != prod(shape):
-            message = f"the layout of {buffer.name} ends in {list(box)}, which has not as many cells as its shape {list(shape)}"
+            message = (
+                f"the layout of {buffer.name} ends in {list(box)}, which has not as many cells as its shape "
+                f"{list(shape)}"
+            )
             raise error(codes.LAYOUT, f"{func.name}: {message}", func.span)
     return {name: _numbers(func, name, shape, sizes) for name, shape in shapes.items()}
 
 
 def physical_shapes(func: PrimFunc, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """The shape of every buffer parameter as it lies in memory, by name; a last axis more for lanes.
+    """The shape of every buffer parameter in memory, by name; with a last axis for lanes.
 
-    A parameter that was flattened has another shape than the last box of its layout, with as many cells.
+    A flattened parameter has another shape than the last box of its layout, with as many cells.
     """
     shapes = {b.name: _numbers(func, b.name, b.shape, sizes) for b in func.buffers}
     return {b.name: shapes[b.name] if b.dtype.lanes == 1 else (*shapes[b.name], b.dtype.lanes) for b in func.buffers}
 
 
 def check_amount(func: PrimFunc, sizes: Mapping[str, int]) -> None:
-    """Raise LayoutproofError where the parameters, as they lie in memory, take more than a gigabyte: such a run would
-    fill the machine.
-    """
+    """Raise LayoutproofError if the parameters take more than a gigabyte in memory."""
     shapes = physical_shapes(func, sizes)
     total = sum(prod(shapes[b.name]) * numpy_dtype(b.dtype.element).itemsize for b in func.buffers)
     if total > MOST_BYTES:
@@ -100,7 +101,7 @@ def _numbers(func: PrimFunc, name: str, shape: Sequence[Expr], sizes: Mapping[st
 
 
 def scalar_values(func: PrimFunc, sizes: Mapping[str, int]) -> dict[str, int | bool]:
-    """The values of scalar parameters, which come from the sizes as those of symbolic extents do.
+    """The values of scalar parameters, given as sizes like symbolic extents.
 
     Raises LayoutproofError for one that is not an integer or has no size.
     """
@@ -123,7 +124,7 @@ def random_arrays(func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], seed: i
 
 
 def random_array(shape: tuple[int, ...], dtype: DType, generator: np.random.Generator) -> Array:
-    """One array of such data. `shape` is in elements of the type, vectors where it has lanes."""
+    """One such array. `shape` is in elements of the type, vectors if it has lanes."""
     element = numpy_dtype(dtype.element)
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
     if dtype.is_float:
@@ -175,7 +176,7 @@ def padding_edge(kernel: Kernel, name: str, shape: Sequence[int], sizes: Mapping
     info = kernel.buffers[name]
     if info.index_map is None:
         return np.zeros((0, len(shape)), dtype=np.int64)
-    # Not the parameter's own shape: it may have been flattened since, and neighbours are told in the box.
+    # Not the parameter's own shape: it may have been flattened since, and neighbours are those in the box.
     box = tuple(int(evaluate(extent, sizes)) for extent in info.steps[-1].physical_shape)
     positions = info.index_map.flat_positions(shape, box, sizes)
     held = np.zeros(prod(box), dtype=bool)

@@ -1,4 +1,4 @@
-"""The steps that `run` and `build` share (prove, lower, build), and what they found as one object that renderers read."""
+"""The stages that `run` and `build` share (prove, lower, build), and their results as one object for renderers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 
 def licensed_steps(steps: Sequence[Step]) -> int:
-    """How many steps there are up to the last that needs a float licence: what the program computes after it is kept
-    bit for bit.
-    """
+    """The number of steps up to the last that needs a fast-math assumption; later ones keep values bit for bit."""
     return max(
         (number for number, step in enumerate(steps, start=1) if any(v.strictness for v in step.verdicts)), default=0
     )
@@ -33,7 +31,7 @@ def licensed_steps(steps: Sequence[Step]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A step that was not kept: what it was, and why."""
+    """A refused step and the reasons."""
 
     primitive: str
     arguments: Mapping[str, Any]
@@ -41,7 +39,7 @@ class Refusal:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Those that were not proved, worst first."""
+        """The verdicts that are not proved, worst first."""
         return self.problem.verdicts
 
     @property
@@ -60,12 +58,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """The program's name, the steps kept, the lowering passes, and what came of the kernel; or the step that was
-    refused.
+    """The program's name, the applied steps, the lowering passes, and the results of the kernel; or the refused step.
 
-    `built` and `trial` are None where a step was refused: nothing was run then. `fault` is what the interpreter stopped
-    at. The kernel is compared with the program after its first `licensed` steps: those need float licences, under which
-    results may differ.
+    `built` and `trial` are None after a refused step. `fault`: what stopped the interpreter. The kernel is compared
+    with the program after its first `licensed` steps: these need fast-math assumptions, under which results may differ.
     """
 
     program: str
@@ -85,10 +81,10 @@ class RunReport:
 
     @property
     def status(self) -> Status:
-        """The worst verdict of the steps and of lowering; refuted where kernel and interpreter differ or the program is
-        at fault.
+        """The worst verdict of the steps and of lowering; refuted if kernel and interpreter differ or the program has a
+        fault.
 
-        Made-up data that break an assumption of the program say nothing of it: unknown.
+        If the random inputs violate an assumption, that is unknown.
         """
         if self.fault is not None:
             return Status.UNKNOWN if self.fault.kind is FaultKind.ASSUMPTION else Status.REFUTED
@@ -101,10 +97,9 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What `build` did: the proofs and, unless it was switched off, the comparison; what was written, and what a caller
-    has to know.
+    """The result of `build`: the proofs and, unless switched off, the comparison; the written files and the interface.
 
-    `files` and `interface` are None where a step was refused: nothing was written then.
+    `files` and `interface` are None after a refused step: nothing was written.
     """
 
     report: RunReport
@@ -114,8 +109,8 @@ class BuildResult:
 
 
 def chosen_device(target: str, device: str | None, profile: str | None) -> Device | None:
-    """The device of the OpenCL target, known before anything is proved. Raises LayoutproofError, for options of another
-    target too.
+    """The device of the OpenCL target, known before any proof. Raises LayoutproofError, also for options of other
+    targets.
     """
     if target != "opencl":
         given = "--device" if device is not None else "--device-profile" if profile is not None else None
@@ -131,8 +126,8 @@ def chosen_device(target: str, device: str | None, profile: str | None) -> Devic
 
 
 def build_or_refuse(schedule: Schedule, target: str, device: Device | None, profile: str | None) -> Kernel | Refusal:
-    """The kernel; or the refusal, where what the target needs of textures is not proved. Raises LayoutproofError for
-    all else.
+    """The kernel; or the refusal if the target's constraints on textures are not proved. Raises LayoutproofError
+    otherwise.
     """
     try:
         return schedule.build(target, device=device, profile=profile)
@@ -143,8 +138,8 @@ def build_or_refuse(schedule: Schedule, target: str, device: Device | None, prof
 
 
 def apply_and_lower(schedule: Schedule, passes: Sequence[Pass], advance: Advance) -> Refusal | None:
-    """Apply the passes and lower; the first step that is not proved, or None. Raises LayoutproofError for one that does
-    not apply.
+    """Apply the passes and lower; the first step that is not proved, or None. Raises LayoutproofError for an
+    inapplicable one.
     """
     for number, transform in enumerate(passes, start=1):
         advance(f"step {number} of {len(passes)}")

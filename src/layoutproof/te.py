@@ -1,6 +1,6 @@
-"""The compute front end under the name that people know: `from layoutproof import te`.
+"""The compute front end as `from layoutproof import te`.
 
-Loaded when it is asked for; it stands on the schedule, and that on the solvers.
+Loaded on demand, since it imports the schedule and, with it, the solvers.
 """
 
 from layoutproof.ir.expr import Expr, Var, equal

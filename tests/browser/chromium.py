@@ -31,7 +31,8 @@ def tool(variable: str) -> str:
         if path is not None:
             return path
     raise FileNotFoundError(
-        f"{' or '.join(_NAMES[variable])} is not installed: apt install chromium chromium-driver, or name it in {variable}"
+        f"{' or '.join(_NAMES[variable])} is not installed: apt install chromium chromium-driver, or name it in "
+        f"{variable}"
     )
 
 

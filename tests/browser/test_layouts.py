@@ -26,7 +26,8 @@ box.scrollTop = Math.max(0, arguments[2] - 200);
 """
 CORNER = "const box = arguments[0].getBoundingClientRect(); return [box.left, box.top]"
 COLOURS = """
-const data = arguments[0].getContext('2d').getImageData(arguments[1], arguments[2], arguments[3], arguments[3]).data, seen = new Set();
+const [canvas, x, y, side] = arguments, seen = new Set();
+const data = canvas.getContext('2d').getImageData(x, y, side, side).data;
 for (let k = 0; k < data.length; k += 4) seen.add(data.slice(k, k + 3).join());
 return seen.size;
 """
@@ -117,7 +118,9 @@ def test_between_cells_there_is_no_tip(report: Page) -> None:
 
 
 def test_arrow_keys_go_from_cell_to_cell(report: Page) -> None:
-    """With the keyboard alone each cell is reached, across gaps too, and what it holds is read out below the picture."""
+    """With the keyboard alone each cell is reached, across gaps too, and what it holds is read out below the
+    picture.
+    """
     canvas = opened(report, 0)
     report.run(
         "arguments[0].previousElementSibling.querySelector('input').focus()", canvas.find_element(By.XPATH, "..")
@@ -163,7 +166,9 @@ def test_a_logical_index_is_found(report: Page) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_padding_is_drawn(report: Page, dark: bool) -> None:
-    """Cells of padding look different from logical cells by more than a shade: they have stripes, in light and in dark."""
+    """Cells of padding look different from logical cells by more than a shade: they have stripes, in light and in
+    dark.
+    """
     canvas, picture = opened(report, 0, dark=dark), layout_of(0)["picture"]
     size = (canvas.size["width"] - 2) / picture["width"]
     seen = {}

@@ -45,7 +45,9 @@ def shade(page: Page, selector: str, name: str) -> float:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_every_item_opens_quietly(report: Page, size: tuple[int, int], dark: bool) -> None:
-    """Every item shows its name and fits the window's width; the console stays empty, and no request leaves the file."""
+    """Every item shows its name and fits the window's width; the console stays empty, and no request leaves the
+    file.
+    """
     for number in range(len(samples())):
         report.open(number, size=size, dark=dark)
         assert report.one("#pane h2").text.strip() != ""
@@ -234,7 +236,8 @@ def test_ten_thousand_items(large: Page) -> None:
     assert "100 of 10,000 items fail" in large.one("h1").text
     assert len(large.all("#list .row")) < 40
     large.run(
-        "const list = document.getElementById('list'); list.scrollTop = list.scrollHeight; list.dispatchEvent(new Event('scroll'))"
+        "const list = document.getElementById('list'); list.scrollTop = list.scrollHeight; list.dispatchEvent(new "
+        "Event('scroll'))"
     )
     assert names(large)[-1].endswith("tuned.jsonl:9999")
     large.one("#search").send_keys("jsonl:5031")

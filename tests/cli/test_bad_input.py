@@ -157,7 +157,7 @@ def directory(folder: Path) -> Path:
 
 
 def loop(folder: Path) -> Path:
-    """A link to itself: a file that nobody can open, not even the superuser."""
+    """A link to itself: a file that cannot be opened, not even by the superuser."""
     (folder / "loop.py").symlink_to(folder / "loop.py")
     return folder / "loop.py"
 

@@ -1,4 +1,4 @@
-"""Arguments put together at random: the exit code is one of four, and nobody sees a traceback."""
+"""Arguments put together at random: the exit code is one of four, and there is no traceback."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from tests.cli.calling import OPERATORS
 from layoutproof.cli.main import main
 
 MAPS = [
-    "lambda i: [i//4, i%4]", "lambda i, j: [j, i]", "lambda i: [i//n, i%n]", "NHWC->NCHW4c", "lambda: []", "lambda i: [i",
-    "lambda i: [i//0]", "[i]", "lambda i: [i, AXIS_SEPARATOR, 0]", "lambda i: [i << 40]", "lambda *i: [i]", "lambda i: [-i]",
-    "lambda i: [i % 1000003]",
+    "lambda i: [i//4, i%4]", "lambda i, j: [j, i]", "lambda i: [i//n, i%n]", "NHWC->NCHW4c", "lambda: []",
+    "lambda i: [i", "lambda i: [i//0]", "[i]", "lambda i: [i, AXIS_SEPARATOR, 0]", "lambda i: [i << 40]",
+    "lambda *i: [i]", "lambda i: [-i]", "lambda i: [i % 1000003]",
 ]  # fmt: skip
 SHAPES = ["14", "n", "4*n", "3,5", "n,m", "0", "-1", "", "2147483647", "1.5", "1,2,3,4", "n-n", "()", "n//m"]
 CONDITIONS = ["n >= 1", "n < 1 and n > 1", "True", "n", "i >= 0", "n % 2 == 0", ")("]
 SIZES = ["n=5", "n=0", "m=3", "n", "=", "n=-1", "k=2", "n=99999999999999999999"]
 FITTING = [
-    ["lambda i: [i//4, i%4]", "--shape", "14"], ["lambda i: [i//4, i%4]", "--shape", "n"], ["lambda i, j: [j, i]", "--shape", "3,5"],
-    ["lambda i: [i//n, i%n]", "--shape", "4*n"], ["NHWC->NCHW4c", "--shape", "1,2,3,4"], ["lambda i: [i, 0]", "--shape", "14"],
+    ["lambda i: [i//4, i%4]", "--shape", "14"], ["lambda i: [i//4, i%4]", "--shape", "n"],
+    ["lambda i, j: [j, i]", "--shape", "3,5"], ["lambda i: [i//n, i%n]", "--shape", "4*n"],
+    ["NHWC->NCHW4c", "--shape", "1,2,3,4"], ["lambda i: [i, 0]", "--shape", "14"],
     ["lambda i: [i//5]", "--shape", "14"], ["lambda i: [i % 8]", "--shape", "n"],
 ]  # fmt: skip
 SPLIT = {"block": "A_red", "buffer": "A", "index_map": "lambda i, j: [i, j//4, j%4]", "pad_value": "T.float32(0)"}
@@ -45,9 +46,9 @@ TRACES = [
     {"not": "a trace"},
 ]
 WORDS = [
-    "-h", "--help", "--version", "--", "-", "-o", "--format", "json", "text", "xml", "--shape", "--where", "--box", "tight", "--trace",
-    "--size",    "--target", "c", "opencl", "--function", "main", "--seed", "-1", "7", "--cells", "16", "--physical-shape",
-    "", "\x00", "\udcff", "\N{SNOWMAN}",
+    "-h", "--help", "--version", "--", "-", "-o", "--format", "json", "text", "xml", "--shape", "--where", "--box",
+    "tight", "--trace", "--size", "--target", "c", "opencl", "--function", "main", "--seed", "-1", "7", "--cells", "16",
+    "--physical-shape", "", "\x00", "\udcff", "\N{SNOWMAN}",
 ]  # fmt: skip
 
 
@@ -66,7 +67,9 @@ Words = st.SearchStrategy[list[str]]
 
 
 def option(name: str, good: list[str], bad: list[str], *, needed: bool = False) -> Words:
-    """An option with one of its values, most often a good one; now and then none, or, where it is needed, mostly one."""
+    """An option with one of its values, most often a good one; now and then none, or, where it is needed, mostly
+    one.
+    """
     found = st.sampled_from([*good * (1 + 3 * len(bad) // len(good)), *bad]).map(lambda value: [name, value])
     return st.one_of(found, found, found, st.just([])) if needed else st.one_of(found, st.just([]), st.just([]))
 
@@ -149,7 +152,7 @@ def test_any_arguments(data: st.DataObject, folder: Path) -> None:
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_comparison(data: st.DataObject, folder: Path) -> None:
-    """The same of two programs and what is said of them."""
+    """The same for two programs and the options on them."""
     (folder / "out").mkdir(exist_ok=True)
     (folder / "out" / "a.txt").unlink(missing_ok=True)
     code, said = ended(data.draw(comparisons(folder)), folder)

@@ -118,7 +118,9 @@ def terminal_output(arguments: list[str], columns: int) -> str:
 
 @pytest.mark.parametrize("columns", [20, 80, 300])
 def test_colour_on_a_terminal(columns: int) -> None:
-    """On a terminal of any width the verdict on injectivity is coloured, that on the box is not, and no line is broken."""
+    """On a terminal of any width the verdict on injectivity is coloured, that on the box is not, and no line is
+    broken.
+    """
     lines = terminal_output(MAP, columns).splitlines()
     (injective,) = [line for line in lines if line.startswith("injective")]
     (onto,) = [line for line in lines if line.startswith("onto the box")]

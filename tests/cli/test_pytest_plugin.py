@@ -37,8 +37,8 @@ def forgetful():
     return lp.check_map(lambda i: [i // 4], shape=(14,))
 """
 REFUTED = """\
-gates.py:10:1: error[LP210]: check_map(index_map='lambda i: [i//4]', shape='[14]'): no two logical indices of [14] share a physical cell \
-is refuted: [0] and [1] both go to [0]
+gates.py:10:1: error[LP210]: check_map(index_map='lambda i: [i//4]', shape='[14]'): \
+no two logical indices of [14] share a physical cell is refuted: [0] and [1] both go to [0]
   10 | def forgetful():
      | ^^^^^^^^^^^^^^^^
     [0] ──┐
@@ -143,7 +143,7 @@ def team(tmp_path: Path) -> Team:
 
 
 def test_it_is_an_entry_point() -> None:
-    """Whoever has layoutproof installed has the plugin."""
+    """Installing layoutproof installs the plugin."""
     assert [point.value for point in entry_points(group="pytest11", name="layoutproof")] == [
         "layoutproof.cli.pytest_plugin"
     ]
@@ -208,7 +208,9 @@ def test_a_refused_step_shows_both_places(team: Team) -> None:
     ],
 )
 def test_unknown_never_passes(allowed: bool, options: tuple[str, ...], code: int, outcome: str, team: Team) -> None:
-    """What is unknown fails; allowed, it is skipped; ignored by its code, it fails as expected; each with the reason."""
+    """What is unknown fails; allowed, it is skipped; ignored by its code, it fails as expected; each with the
+    reason.
+    """
     team.write(gates=UNDECIDED.format(allowed=allowed))
     run = team.run("--layoutproof", "-rsx", "--layoutproof-budget", "0.01", *options)
     assert (run.code, run.outcomes) == (code, {"gates::wavefront": outcome}), run.text
@@ -258,7 +260,10 @@ def test_gates_import_what_stands_beside_them(team: Team) -> None:
     """A gate gets the module of its own folder, also where tests have imported one of the same name, and they keep
     theirs.
     """
-    gate = "import layoutproof as lp\nfrom layouts import MAP\n\n\n@lp.gate\ndef placed():\n    return lp.check_map(MAP, shape=(14,))\n"
+    gate = (
+        "import layoutproof as lp\nfrom layouts import MAP\n\n\n@lp.gate\ndef placed():\n"
+        "    return lp.check_map(MAP, shape=(14,))\n"
+    )
     test = "def test_{}():\n    import layouts\n    assert layouts.MAP == 'lambda i: [i]'\n"
     for folder, text in (("first", "lambda i: [i]"), ("second", "lambda i: [i // 2]")):
         (team.folder / folder).mkdir()
@@ -389,7 +394,8 @@ def test_strictness_bounds_proofs(team: Team) -> None:
 def test_proofs_are_kept_where_asked(team: Team) -> None:
     """Proofs of schedules go to the cache that is named, and nowhere with --layoutproof-no-cache."""
     gate = (
-        "import layoutproof as lp\nfrom layoutproof.lowering.kernels.reference import row_sum_program\n\n\n@lp.gate\ndef kept():\n"
+        "import layoutproof as lp\nfrom layoutproof.lowering.kernels.reference import row_sum_program\n\n\n"
+        "@lp.gate\ndef kept():\n"
         "    schedule = lp.Schedule(row_sum_program(16, 14))\n"
         "    schedule.transform_layout('row_sum', 'A', lambda i, j: [i, j // 4, j % 4], pad_value=0.0)\n"
         "    return schedule\n"

@@ -1,1 +1,1 @@
-"""One item judged: a gate, a schedule, a rewrite or two programs becomes an outcome."""
+"""One item judged: an outcome for a gate, a schedule, a rewrite or two programs."""

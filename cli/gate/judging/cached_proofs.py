@@ -1,4 +1,4 @@
-"""The proof cache as a run uses it: open once in each process, and counting what it knew."""
+"""The proof cache in a run: opened once in each process, with hits counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from layoutproof.verify.values.fast_math import ALL, Licences
 
 
 class Counted:
-    """A store that knows whether all that was asked of it was there."""
+    """A store that records whether every request was a hit."""
 
     def __init__(self, store: ProofStore | None) -> None:
         self.store = store
@@ -28,26 +28,24 @@ class Counted:
 
     @property
     def known_all(self) -> bool:
-        """Whether something was asked, and all of it was known."""
+        """Whether there were requests, and all were hits."""
         return self.hits > 0 and self.misses == 0
 
     def get(self, table: str, key: str) -> dict[str, Any] | None:
-        """The value under a key."""
         found = self.store.get(table, key) if self.store is not None else None
         self.hits += found is not None
         self.misses += found is None
         return found
 
     def put(self, table: str, key: str, value: dict[str, Any]) -> None:
-        """Keep a value."""
         if self.store is not None:
             self.store.put(table, key, value)
 
 
 @contextmanager
 def remembered(options: Options, allowed: Licences = ALL) -> Iterator[Counted]:
-    """Look up, and keep, what is proved of steps meanwhile; budgets, and the licences that are `allowed`, are those of
-    the run.
+    """Within it, steps are looked up in the cache and stored there; budgets and `allowed` licences are those of the
+    run.
     """
     store = store_of(options)
     counted = Counted(store)
@@ -57,7 +55,7 @@ def remembered(options: Options, allowed: Licences = ALL) -> Iterator[Counted]:
 
 
 def store_of(options: Options) -> ProofStore | None:
-    """The proof cache of a run, open once in each process; None where it is to use none."""
+    """The proof cache of a run, opened once in each process; None if it uses none."""
     return None if options.cache is None else _opened(str(place_of(options.cache)))
 
 
@@ -67,13 +65,13 @@ def _opened(place: str) -> ProofStore:
 
 
 def _say(diagnostic: Diagnostic) -> None:
-    """Tell of trouble with the cache on standard error: the run goes on without it."""
+    """Report a problem with the cache on standard error; the run continues without it."""
     sys.stderr.write(f"{diagnostic.render()}\n")  # in one piece: workers write there at one time
     sys.stderr.flush()
 
 
 def cache_place(cache: Path | None, no_cache: bool) -> str | None:
-    """Where proofs are kept, None where they are not. Raises click.UsageError for options that contradict each other."""
+    """The place of the proof cache, None for no cache. Raises click.UsageError for contradicting options."""
     if cache is not None and no_cache:
         raise click.UsageError("--cache and --no-cache contradict each other.")
     return None if no_cache else str(place_of(None if cache is None else str(cache)))

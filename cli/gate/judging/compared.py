@@ -1,5 +1,5 @@
-"""What a comparison of two programs says in a report: how parameters are stored, which keep their cells, what callers
-have to see to, and where it is not proved, one finding, with its lines in both files.
+"""The report on a comparison of two programs: layouts, parameters with unchanged cells, preconditions, and one finding
+with its lines in both files if it is not proved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def as_step(compared: Comparison) -> Mapping[str, Any]:
-    """The comparison as the one step of a report."""
+    """The comparison as a report's only step."""
     return step_of("compare", compared.arguments, compared.verdicts)
 
 
@@ -36,8 +36,8 @@ def as_step(compared: Comparison) -> Mapping[str, Any]:
 
 
 def kept_by(compared: Comparison) -> tuple[str, ...]:
-    """The parameters, by their names before, taken to keep their cells: of one shape and type in both, and nothing was
-    said of them.
+    """Parameters, by their names before, whose cells are unchanged: same shape and type in both programs, and no layout
+    given.
     """
     moved = {layout.buffer for layout in compared.layouts}
     new = _counterparts(compared)
@@ -47,7 +47,7 @@ def kept_by(compared: Comparison) -> tuple[str, ...]:
 
 
 def _counterparts(compared: Comparison) -> Mapping[str, Buffer]:
-    """The buffer after by the name of the one before: by memory where a rewrite was made; else by name, or by place."""
+    """The buffer after by the name of the one before: by memory if there is a rewrite; else by name, or by position."""
     if compared.rewrite is not None:
         by_memory = {buffer.data: buffer for buffer in compared.rewrite.new.buffers}
         return {
@@ -64,8 +64,8 @@ def _alike(old: Buffer, new: Buffer) -> bool:
 
 
 def notes_of(compared: Comparison) -> tuple[str, ...]:
-    """What a reader should know besides the verdict, a line each: layouts and padding, what keeps its cells, licences,
-    assumptions.
+    """Notes besides the verdict, a line each: layouts and padding, unchanged parameters, fast-math assumptions,
+    preconditions.
     """
     lines = layouts_of(compared)
     if compared.status is Status.PROVED:
@@ -78,7 +78,7 @@ def notes_of(compared: Comparison) -> tuple[str, ...]:
 
 
 def layouts_of(compared: Comparison) -> list[str]:
-    """How each parameter is stored, a line for each that moved and one for all others."""
+    """A line for each parameter that has moved, and one for all others."""
     lines = [_layout_line(layout, compared) for layout in compared.layouts]
     kept = kept_by(compared)
     if kept and compared.status is not Status.REFUTED:  # the reason says it then
@@ -116,7 +116,7 @@ def _written(func: PrimFunc) -> frozenset[str]:
 
 
 def _cells(func: PrimFunc, name: str) -> int | None:
-    """How many cells a parameter has; None where its shape has names, or there is no such parameter."""
+    """A parameter's number of cells; None for symbolic shapes and unknown parameters."""
     shape: Sequence[Any] = next((buffer.shape for buffer in func.buffers if buffer.name == name), (None,))
     total = 1
     for extent in shape:
@@ -127,7 +127,7 @@ def _cells(func: PrimFunc, name: str) -> int | None:
 
 
 def _assumed(compared: Comparison) -> Iterator[str]:
-    """What nobody proves, by who answers for it."""
+    """Preconditions that are not checked, by their origin."""
     from layoutproof.cli.gate.judging.detail import assumptions
 
     rewrite = compared.rewrite
@@ -149,8 +149,8 @@ _WHOSE = {"whoever asked": "by whoever asked", "the program": "by the program be
 
 
 def findings_of(compared: Comparison, call: Place | None = None, allow_unknown: bool = False) -> tuple[Finding, ...]:
-    """One finding of two programs that were not proved to do the same, at its line in the program after, with the line
-    before as a related one. `call` is the place in a gate that asked: then both are.
+    """The finding of two programs that are not proved equivalent, at its line in the program after, with the line
+    before as a related place. With `call`, the gate's place of the question, both are related places.
     """
     if compared.status is Status.PROVED:
         return ()
@@ -172,7 +172,6 @@ def findings_of(compared: Comparison, call: Place | None = None, allow_unknown: 
 
 
 def _reason(whole: Verdict) -> str:
-    """Why it is not proved."""
     text = counterexample_text(whole)
     return text if text is not None else whole.claim.text
 
@@ -187,11 +186,11 @@ def _headline(compared: Comparison) -> str:
 
 
 def _shown(compared: Comparison) -> tuple[Verdict, Verdict]:
-    """The verdict that tells the whole, and the one of the checker's that says most of where it fails."""
+    """The verdict on the whole, and the checker's most specific one."""
     ordered = worst_first(compared.verdicts)
     whole = compared.verdicts[0] if compared.verdicts[0].status is compared.status else ordered[0]
     others = [verdict for verdict in ordered if verdict.status is compared.status and verdict is not whole]
-    # Without a witness the checker says that there is none, which is nobody's fault.
+    # Without a witness the checker only reports that there is none.
     telling = [verdict for verdict in others if verdict.claim.kind.code not in _SAYING_NOTHING]
     return whole, next(iter(telling), whole)
 
@@ -200,9 +199,7 @@ _SAYING_NOTHING = (claims.WITNESS, claims.UNPROVED)
 
 
 def _code(whole: Verdict, detailed: Verdict) -> str:
-    """The code of what is refuted: of the claim itself, or of a value that differs at the end, of an element or of
-    padding.
-    """
+    """The code of what is refuted: of the claim, or of a different value of an element or of padding."""
     example = whole.counterexample
     if example is None:
         return whole.code
@@ -214,7 +211,7 @@ def _code(whole: Verdict, detailed: Verdict) -> str:
 
 
 def _obligation_of(compared: Comparison) -> str:
-    """The hash of what was asked: both programs and what was given. What was found besides is no part of the question."""
+    """The hash of the question: both programs and what was given, without what was found."""
     from layoutproof.ir.script.printer import print_func
 
     given = [
@@ -231,7 +228,7 @@ def _obligation_of(compared: Comparison) -> str:
 
 
 def _hint(compared: Comparison) -> str | None:
-    """What could be said to `compare` that might change the answer."""
+    """Options of `compare` that might change the answer."""
     if compared.status is not Status.UNKNOWN:
         return None
     given = {layout.buffer for layout in compared.layouts if layout.layout_given}
@@ -240,7 +237,10 @@ def _hint(compared: Comparison) -> str | None:
         b.name for b in compared.before.buffers if b.name not in given and b.name in new and _differ(b, new[b.name])
     ]
     if sought:
-        return f"the layout of {', '.join(sought)} was looked for; one that is given narrows the search, and lets a difference be refuted"
+        return (
+            f"the layout of {', '.join(sought)} was looked for; one that is given narrows the search, and "
+            "lets a difference be refuted"
+        )
     kept = kept_by(compared)
     return (
         f"{', '.join(kept)}: cells were taken to stay where they are; a layout that is given says otherwise"
@@ -250,7 +250,7 @@ def _hint(compared: Comparison) -> str | None:
 
 
 def _differ(old: Buffer, new: Buffer) -> bool:
-    """Whether two shapes are different whatever their names stand for."""
+    """Whether two shapes are different for all values of their names."""
     pairs = zip(old.shape, new.shape, strict=False)
     return old.rank != new.rank or any(
         isinstance(a, IntImm) and isinstance(b, IntImm) and a.value != b.value for a, b in pairs
@@ -261,9 +261,7 @@ Pointed = tuple[Place | None, str]
 
 
 def _places(compared: Comparison, whole: Verdict, detailed: Verdict) -> tuple[Pointed, Pointed]:
-    """The lines that it is about in the program after and in the one before, each with a word; None where no line is
-    known.
-    """
+    """The lines in the program after and in the one before, each with a word; None if no line is known."""
     from layoutproof.lowering.passes.steps import place_of_claim
 
     furthest, example = compared.furthest, whole.counterexample
@@ -285,7 +283,7 @@ def _places(compared: Comparison, whole: Verdict, detailed: Verdict) -> tuple[Po
 
 
 def _line_of(func: PrimFunc, line: int | None, part: str | None = None) -> Place | None:
-    """A line of the file that a function was read from, or a part of it."""
+    """A line of the file of a function, or a part of it."""
     if line is None or func.span is None:
         return None
     source = func.span.source

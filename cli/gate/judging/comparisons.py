@@ -1,6 +1,4 @@
-"""Two programs that somebody has, judged as one item: a rewrite between them is looked for, and what is found is proved
-or refuted.
-"""
+"""Two given programs judged as one item: a rewrite between them is searched for, then proved or refuted."""
 
 from __future__ import annotations
 
@@ -32,9 +30,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of two programs, as texts: the functions' names, layouts and pad values by parameters of the one
-    before, parameters of the one after by those of the one before, and a condition on symbols. What is not given is
-    looked for.
+    """The options of a comparison as texts: names of the functions, layouts and pad values by parameters of the one
+    before, parameters after by those before, and a condition on symbols. What is missing is searched for.
     """
 
     functions: tuple[str, str]
@@ -45,12 +42,12 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """As an item holds it."""
+        """The form that an item holds."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def read(text: str) -> Asked:
-        """What `text` wrote."""
+        """The inverse of `text`."""
         data = json.loads(text)
         layouts, pads, match = (
             tuple((name, value) for name, value in data[key]) for key in ("layouts", "pads", "match")
@@ -60,8 +57,8 @@ class Asked:
 
 
 def recall(item: Item, options: Options) -> Outcome | None:
-    """The outcome of a comparison that was made before of the same programs, with these options and this version of the
-    tool; None where it is not known, and where files are to be written that only making it makes.
+    """The stored outcome of an earlier comparison of the same programs, with these options and this version of the
+    tool; None if there is none, or if files are to be written that only a new comparison makes.
     """
     store = store_of(options)
     if (
@@ -74,16 +71,15 @@ def recall(item: Item, options: Options) -> Outcome | None:
     try:
         known = store.get(REPORT, _report_key(item, options, _texts(item)))
     except LayoutproofError:
-        return None  # a program cannot be read: whoever judges the item says so
+        return None  # an unreadable program is reported by judging
     return None if known is None else replace(Outcome.from_dict(known["outcome"]), cached=True)
 
 
 def judged_comparison(item: Item, options: Options, allowed: Licences) -> Outcome:
-    """What becomes of a comparison; kept where that lasts. The certificate of one that is proved, and the rewrite that
-    was found, are written where that is asked.
+    """The outcome of a comparison; stored if it is reproducible. Writes the certificate of a proved one, and the
+    rewrite that was found, where requested.
 
-    Raises LayoutproofError for programs that cannot be read, and for layouts, pad values and names that do not fit
-    them.
+    Raises LayoutproofError for unreadable programs, and for layouts, pad values and names that do not fit them.
     """
     known = recall(item, options)
     if known is not None:
@@ -115,7 +111,7 @@ def _texts(item: Item) -> tuple[str, str]:
 
 
 def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
-    """The comparison, and whether it comes out like this whenever it is made: the clock had no part in it."""
+    """The comparison, and whether it is reproducible: independent of the clock."""
     from layoutproof.lowering.compare.compare_programs import compare
     from layoutproof.lowering.proof_cache.entries import Clock, is_storable
 
@@ -133,7 +129,7 @@ def _functions(item: Item, texts: tuple[str, str], asked: Asked) -> tuple[PrimFu
 
 
 def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], detail: bool) -> Outcome:
-    """The outcome, without what was written."""
+    """The outcome, without written files."""
     line = Source(item.path, texts[1]).line(item.line)
     return Outcome(
         Kind.COMPARISON,
@@ -185,7 +181,7 @@ def _report_key(item: Item, options: Options, texts: tuple[str, str]) -> str:
 
 
 def _kept(item: Item, options: Options, texts: tuple[str, str], outcome: Outcome) -> dict[str, Any]:
-    """An outcome with all that it takes to make the comparison again."""
+    """An outcome with everything needed to repeat the comparison."""
     given = {
         "kind": Kind.COMPARISON.value,
         "item": asdict(item),
@@ -198,10 +194,9 @@ def _kept(item: Item, options: Options, texts: tuple[str, str], outcome: Outcome
 
 
 def compared_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """What is wrong with a report that was kept, None where it is right, and whether that is certain: the clock may
-    have had a part.
+    """What is wrong with a stored report, None if it is right; and whether that is certain, independent of the clock.
 
-    The programs are compared again, with nothing taken from the cache.
+    The programs are compared again without the cache.
     """
     try:
         given, kept = value["given"], Outcome.from_dict(value["outcome"])

@@ -1,5 +1,5 @@
-"""What the HTML report shows of an item besides its outcome, as plain data: programs step by step with their
-differences, layouts as pictures, padding contracts, assumptions.
+"""The details of an item for the HTML report, as plain data: programs step by step with differences, layouts as
+pictures, padding contracts, preconditions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ALIKE = 0.4
 
 
 def diff_of(old: Sequence[str], new: Sequence[str]) -> list[Row]:
-    """The rows that lead from `old` to `new`, in order; walking them counts the lines of both."""
+    """The rows that lead from `old` to `new`, in order."""
     return _diff(tuple(old), tuple(new))
 
 
@@ -73,7 +73,7 @@ def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> list[Row]:
 
 
 def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[Row]:
-    """A block that was replaced: lines that are alike are pairs, the others are gone or new."""
+    """A replaced block: similar lines are paired, the others are removed or new."""
     i = j = 0
     for left, right in (*_pairs(old, new), (len(old), len(new))):
         if left > i:
@@ -86,7 +86,7 @@ def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[Row]:
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Which lines correspond, in order: as alike as possible together. Of a very large block, none."""
+    """Which lines correspond, in order, with the greatest total similarity. None for very large blocks."""
     if len(old) * len(new) > _LARGEST_BLOCK:
         return []
     words = [set(_WORD.findall(line.strip())) for line in (*old, *new)]
@@ -143,7 +143,7 @@ _NO_OVERLAP = "parameters do not overlap where one of them is written"
 
 
 def detail_of(schedule: Schedule, refused: RefusedStep | None = None) -> Part:
-    """A schedule; `refused` is the step that it did not take, whose program and layout are then shown too."""
+    """A schedule; with the program and layout of the `refused` step."""
     programs = [schedule.original, *(step.rewrite.new for step in schedule.steps)]
     primitives = [step.transform.primitive for step in schedule.steps]
     wheres = dict.fromkeys(step.where for step in schedule.steps if step.where is not None)
@@ -151,7 +151,7 @@ def detail_of(schedule: Schedule, refused: RefusedStep | None = None) -> Part:
 
 
 def detail_of_refusal(refused: RefusedStep) -> Part:
-    """A step that was refused, where the schedule that it was for is not at hand."""
+    """A refused step whose schedule is not at hand."""
     return _of_programs([refused.func], [], [], refused)
 
 
@@ -180,7 +180,7 @@ def _of_programs(
 
 
 def detail_of_rewrite(rewrite: Rewrite, where: Expr | None = None, primitive: str = "rewrite") -> Part:
-    """Two programs that somebody wrote, under a condition on symbols that was vouched for."""
+    """Two programs of a rewrite file, under an unchecked condition on symbols."""
     part = _programs([rewrite.old, rewrite.new])
     part["whole"] = diff_of(_lines(part, 0), _lines(part, 1))
     layouts = [*_layouts(rewrite.new), *_moved(rewrite, where)]
@@ -195,7 +195,7 @@ def detail_of_rewrite(rewrite: Rewrite, where: Expr | None = None, primitive: st
 
 
 def detail_of_comparison(compared: Comparison) -> Part:
-    """Two programs that were compared: as a rewrite where one was found, else both as they were given."""
+    """Two compared programs: as a rewrite if one was found, else as they are."""
     if compared.rewrite is not None:
         return detail_of_rewrite(compared.rewrite, compared.where, PRIMITIVE)
     part = _programs([compared.before, compared.after])
@@ -228,7 +228,7 @@ def _part(title: str, programs: Mapping[str, Any], **rest: Any) -> Part:
 
 
 # -- programs
-# -----------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def _programs(functions: Sequence[PrimFunc]) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _lines(part: Mapping[str, Any], stage: int) -> list[str]:
 
 
 def _proposed(transform: Pass, func: PrimFunc) -> PrimFunc | None:
-    """The program that a refused transform would have made; None where it makes none."""
+    """The program that a refused transform would have made; None if it makes none."""
     try:
         return transform.propose(func).new
     except LayoutproofError:
@@ -257,7 +257,7 @@ def _proposed(transform: Pass, func: PrimFunc) -> PrimFunc | None:
 
 
 # -- layouts
-# ------------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def _layouts(func: PrimFunc) -> Iterator[dict[str, Any]]:
@@ -274,7 +274,7 @@ def _stored(func: PrimFunc, buffer: Buffer | None, record: LayoutRecord, where: 
     if buffer is not None and buffer.rank == len(record.shape):
         separators = buffer.axis_separators
     elif record.steps:
-        # Flattened: the groups are those that the map said.
+        # Flattened: the groups are those of the map.
         separators = record.steps[-1].index_map.separators
     used = tuple(v for v in symbols if _is_named(v.name, record))
     return Stored(
@@ -320,7 +320,7 @@ def _layout(
 
 
 def _refused_layout(transform: TransformLayout, func: PrimFunc) -> Iterator[dict[str, Any]]:
-    """How a buffer would have been stored; none where there is no such buffer or the map means nothing for it."""
+    """The layout that a buffer would have had; none if the buffer is missing or the map does not apply."""
     try:
         buffer = find_buffer(func, transform.buffer)
         index_map = parse_index_map(transform.index_map, symbols=constants_of(func))
@@ -358,7 +358,7 @@ def _moved(rewrite: Rewrite, where: Expr | None) -> Iterator[dict[str, Any]]:
 
 
 def _contracts(layouts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What padding holds, by buffer and map; of a layout without padding, that there is none."""
+    """Padding contracts, by buffer and map; for a layout without padding, a note of that."""
     found = []
     for layout in layouts:
         picture = layout["picture"]
@@ -381,7 +381,7 @@ def _contracts(layouts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def assumptions(functions: Sequence[PrimFunc], wheres: Sequence[Expr]) -> list[dict[str, Any]]:
-    """Every condition that nobody proves, once each, as certificates name them; whoever asked first."""
+    """Every precondition that is not checked, once each, as certificates name them."""
     found: dict[tuple[str, str], int] = {(text, THE_CALLER): 0 for where in wheres for text in _parts(where)}
     for stage, function in enumerate(functions):
         for text in _stated(function):

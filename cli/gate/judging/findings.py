@@ -1,5 +1,5 @@
-"""Findings: what of an item was not proved, with code, place, a hash that survives edits, and the counterexample drawn
-as a few lines of text.
+"""Findings: what is not proved, with code, place, a hash that survives edits, and the counterexample as a few lines of
+text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WIDTH = 64  # columns of one cell of a table; longer texts are cut
 
 
 def drawn(verdict: Verdict) -> tuple[str, ...]:
-    """The lines that show a verdict's counterexample; none where there is none, or where its reason says all there is."""
+    """The lines that show a verdict's counterexample; none if there is none, or if its reason suffices."""
     example = verdict.counterexample
     if example is None:
         return ()
@@ -43,7 +43,7 @@ def drawn(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _meeting(first: str, second: str, where: str, example: Mapping[str, Any]) -> tuple[str, ...]:
-    """Two things that end in one place."""
+    """Two indices with one cell."""
     width = max(len(first), len(second))
     given = _values(example.get("symbols", {}))
     return (
@@ -54,7 +54,7 @@ def _meeting(first: str, second: str, where: str, example: Mapping[str, Any]) ->
 
 
 def _two_runs(example: Mapping[str, Any]) -> tuple[str, ...]:
-    """One cell at the end of both programs, with the stores that made it and what they read, side by side."""
+    """One cell of the final states of both programs, side by side, with the stores that made it and their reads."""
     element = example["element"]
     rows: list[tuple[str, str, str]] = [("", "before", "after")]
     # Padding is no element: it has the places of its cells only.
@@ -99,7 +99,7 @@ def _index(values: Sequence[Any]) -> str:
 
 
 def number(value: Any) -> str:
-    """A number of a counterexample for people: a float, which is hexadecimal there, in decimal."""
+    """A number of a counterexample; floats, which are hexadecimal there, in decimal."""
     if not isinstance(value, str):
         return str(value)
     try:
@@ -114,9 +114,9 @@ _WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status
 def of_refusal(
     problem: IllegalTransform, call: Place | None = None, allow_unknown: bool = False
 ) -> tuple[Finding, ...]:
-    """The findings of a step that was refused: one for each claim that is not proved.
+    """The findings of a refused step: one for each claim that is not proved.
 
-    `call` is the place in a gate file that asked for the step; the place in the program is then a related one.
+    `call` is the line in a gate file that asked for the step; the place in the program is then a related one.
     """
     found: list[Finding] = []
     for diagnostic, verdict in _paired(problem):
@@ -144,9 +144,7 @@ def _hash_of(claim: Claim, step: RefusedStep | None) -> str | None:
 
 
 def _paired(problem: IllegalTransform) -> Sequence[tuple[Diagnostic, Verdict]]:
-    """Each verdict with its diagnostic: one each where the checker refused; a pass that refuses by itself has one of
-    its own.
-    """
+    """Each verdict with its diagnostic; a pass that refuses by itself has one of its own."""
     diagnostics, verdicts = problem.diagnostics, problem.verdicts
     if len(diagnostics) == len(verdicts):
         return list(zip(diagnostics, verdicts, strict=True))
@@ -154,7 +152,7 @@ def _paired(problem: IllegalTransform) -> Sequence[tuple[Diagnostic, Verdict]]:
 
 
 def of_verdicts(schedule: Schedule, place: Place | None = None, allow_unknown: bool = False) -> tuple[Finding, ...]:
-    """The findings of a schedule whose steps were all kept: steps that hold only of nothing."""
+    """The findings of a schedule with all steps applied: steps that hold vacuously."""
     found: list[Finding] = []
     for step in schedule.steps:
         for verdict in step.verdicts:
@@ -169,7 +167,7 @@ def of_verdicts(schedule: Schedule, place: Place | None = None, allow_unknown: b
 def of_verdict(
     verdict: Verdict, subject: str, place: Place | None, obligation: str | None, allow_unknown: bool = False
 ) -> Finding:
-    """The finding of one verdict that is not proved, on what `subject` says."""
+    """The finding of a verdict that is not proved, about `subject`."""
     reason = counterexample_text(verdict)
     return Finding(
         verdict.code,
@@ -185,7 +183,7 @@ def of_verdict(
 
 
 def nothing_proved(func: PrimFunc, place: Place | None = None, gate: str = "") -> Finding:
-    """The finding of a schedule of a program without a step, made by a gate of that name, if by one."""
+    """The finding of a schedule without a step, made by a gate of that name, if by one."""
     from layoutproof.ir.script.printer import print_func
 
     return Finding(
@@ -198,10 +196,9 @@ def nothing_proved(func: PrimFunc, place: Place | None = None, gate: str = "") -
 
 
 def obligation_of(claim: Claim, primitive: str, arguments: Mapping[str, Any], before: PrimFunc) -> str:
-    """The hash of a claim about a step of a program: of the program's text as it is printed, the step and the claim,
-    without lines.
+    """The hash of a claim about a step: of the program's printed text, the step and the claim, without lines.
 
-    It stays the same where the program's file is edited elsewhere, and changes with the program.
+    It is stable under edits elsewhere in the file, and changes with the program.
     """
     from layoutproof.ir.script.printer import print_func
 

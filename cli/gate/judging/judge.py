@@ -1,6 +1,6 @@
-"""One item judged, in whatever process, and judged again when the proof cache is verified.
+"""One item judged, in any process, and judged again when the proof cache is verified.
 
-Nothing that is wrong with an item is raised: it becomes the outcome's.
+Errors of an item are not raised: they become its outcome.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from layoutproof.verify.workers.worker import Ending, Limits
 
 
 def judge(item: Item, options: Options) -> Outcome:
-    """What becomes of an item. Raises nothing but KeyboardInterrupt and MemoryError."""
+    """The outcome of an item. Raises nothing but KeyboardInterrupt and MemoryError."""
     allowed = frozenset(Licence(word) for word in options.licences)
     try:
         if item.kind is Kind.TRACE:
@@ -56,7 +56,7 @@ def judge(item: Item, options: Options) -> Outcome:
 
 
 def wrong_input(item: Item, problem: LayoutproofError) -> Outcome:
-    """The outcome of an item that is no right input."""
+    """The outcome of an item that is wrong input."""
     place = place_of(item)
     span = place_in(item.path, problem.__traceback__) if item.kind is Kind.GATE else None
     call = Place.of(span) if span is not None else None
@@ -65,9 +65,7 @@ def wrong_input(item: Item, problem: LayoutproofError) -> Outcome:
 
 
 def _in_gate(finding: Finding, place: Place, call: Place | None) -> Finding:
-    """A finding with its place: its own, where that is a file, with the line of the gate that led there (`call`); else
-    that line.
-    """
+    """A finding with its place: its own, if that is a file, with the gate's line (`call`) as related; else the line."""
     if finding.place is None:
         return replace(finding, place=call if call is not None else place)
     if call is None or finding.place.path == call.path:
@@ -105,11 +103,11 @@ def _judge_gate(item: Item, options: Options) -> Outcome:
 
 
 def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None, detail: bool = False) -> Outcome:
-    """What the checker says of a rewrite's file (see `ir/notations/rewrite_text.py`), under licences that the run and
+    """The checker's verdicts on a rewrite file (see `ir/notations/rewrite_text.py`), under licences that the run and
     its header allow.
 
-    The certificate of one that is proved is written to `certificate`. What the file expects of itself is for `recheck`.
-    Raises LayoutproofError for a text that is none.
+    Writes the certificate of a proved one to `certificate`. The header's expectation is for `recheck`. Raises
+    LayoutproofError for other texts.
     """
     from layoutproof.cli.gate.judging.detail import detail_of_rewrite
     from layoutproof.verify.certificate.certificate import certify
@@ -154,8 +152,8 @@ Entry = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class WrongReport:
-    """A report that is not confirmed: its key, and what is wrong with it. `certain` is false where only the clock kept
-    it from being.
+    """A report that is not confirmed: its key and what is wrong. `certain` is false if only the clock prevented
+    confirmation.
     """
 
     key: str
@@ -165,7 +163,7 @@ class WrongReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportsChecked:
-    """How many reports there were, how many of them were checked, and those that are not confirmed."""
+    """The number of reports, the number checked, and those not confirmed."""
 
     entries: int = 0
     checked: int = 0
@@ -175,9 +173,7 @@ class ReportsChecked:
 def check_reports(
     cache: ProofStore, tool: str, choose: Callable[[Sequence[str]], Sequence[str]], jobs: int, told: Callable[[], None]
 ) -> ReportsChecked:
-    """Check those reports of a version of the tool that `choose` takes of the whole ones, and all brief ones against
-    theirs.
-    """
+    """Check the whole reports of a version of the tool that `choose` takes, and all brief ones against these."""
     current = [(key, value) for key, value in cache.entries(REPORT) if value.get("tool") == tool]
     brief = {key: value["whole"] for key, value in current if "whole" in value}
     chosen = set(choose(sorted(key for key, _ in current if key not in brief)))
@@ -197,7 +193,7 @@ def check_reports(
 
 
 def set_aside(cache: ProofStore, wrong: Iterable[WrongReport]) -> int:
-    """Take out reports that are wrong; how many went."""
+    """Remove wrong reports; returns their number."""
     gone = 0
     for each in wrong:
         value = cache.get(REPORT, each.key) if each.certain else None

@@ -1,6 +1,4 @@
-"""What an outcome says besides its findings: its steps as plain data, what proofs rest on, how long they took; and
-outcomes of gates.
-"""
+"""An outcome's contents besides findings (steps as plain data, notes, times), and the outcomes of gates."""
 
 from __future__ import annotations
 
@@ -48,12 +46,12 @@ def worst_of(steps: Iterable[Step]) -> str:
 
 
 def seconds_of(steps: Iterable[Step]) -> float:
-    """How long the obligations of steps took, in seconds, whenever that was."""
+    """How long the obligations of steps took to prove, in seconds, including earlier runs."""
     return float(sum(obligation["seconds"] for step in steps for obligation in step["obligations"]))
 
 
 def notes_of(verdicts: Sequence[Verdict], what: str = "all steps hold") -> tuple[str, ...]:
-    """What proved claims hold with, and what is checked whenever a kernel is called."""
+    """The assumptions of proved claims, and what kernels check at every call."""
     found = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness)
     needed = f"with {' '.join(names_of(found))}" if found else "bit for bit"
     fits = (v for v in verdicts if v.claim.kind is ClaimKind.SIZES_FIT and v.status is Status.PROVED)
@@ -61,7 +59,7 @@ def notes_of(verdicts: Sequence[Verdict], what: str = "all steps hold") -> tuple
 
 
 def remarks_of(*functions: PrimFunc) -> tuple[str, ...]:
-    """What to know of how programs are read, a line each, with its place; once, where two say the same of one place."""
+    """Remarks on the meaning of programs, a line each with its place, without repetition."""
     said = (remark for func in functions for remark in remarks_on(func))
     places = ((remark, f"{Place.of(remark.span)}: " if remark.span is not None else "") for remark in said)
     return tuple(
@@ -123,9 +121,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
 
 
 def _obligation_of_bare(verdict: Verdict, blank: Outcome) -> str:
-    """The hash of a verdict that does not say what it is about: of the gate, by file and name, and of what speaks
-    against the claim.
-    """
+    """The hash of a verdict without a subject: of the gate's file and name, and of the counterexample."""
     file = steady_path(blank.place.path) if blank.place is not None else ""
     against = json.dumps([verdict.counterexample, verdict.reason], sort_keys=True)
     return digest(file, blank.name.rpartition("::")[2], verdict.claim.text, against)
@@ -139,9 +135,7 @@ def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:
 
 
 def details(results: Sequence[Result], problem: IllegalTransform | None = None) -> dict[str, Any]:
-    """What the HTML report shows of results, and of a step that was refused: the last schedule's, or one of which
-    nothing else is known.
-    """
+    """The HTML report's details of results and of a refused step: of the last schedule, or of the step alone."""
     from layoutproof.cli.gate.judging.detail import detail_of, detail_of_comparison, detail_of_map, detail_of_refusal
     from layoutproof.lowering.compare.comparison import Comparison
     from layoutproof.lowering.schedule.schedule import Schedule

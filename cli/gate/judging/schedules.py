@@ -1,5 +1,5 @@
-"""A schedule judged: its JSON read with the places of its parts, its outcome from the proof cache where it is known,
-else proved step by step, sharing prefixes with earlier schedules.
+"""A schedule judged: its JSON read with the places of its parts, its outcome looked up in the proof cache, else proved
+step by step, sharing prefixes with earlier schedules.
 """
 
 from __future__ import annotations
@@ -36,21 +36,19 @@ _PREFIXES = 48  # schedules that a process keeps, so that those that begin alike
 
 
 def recall(item: Item, options: Options) -> Outcome | None:
-    """The outcome of a schedule that was judged before with these options and this version of the tool; None where it
-    is not known.
-    """
+    """The stored outcome of the schedule with these options and this version of the tool; None if there is none."""
     store = store_of(options)
     if item.kind is not Kind.TRACE or store is None or options.certificate is not None:
         return None
     try:
         known = store.get(REPORT, _report_key(item, options, options.brief))
     except LayoutproofError:
-        return None  # the program cannot be read: whoever judges the item says so
+        return None  # an unreadable program is reported by judging
     return None if known is None else _placed(replace(Outcome.from_dict(known["outcome"]), cached=True), item)
 
 
 def judged_schedule(item: Item, options: Options, allowed: Licences) -> Outcome:
-    """What becomes of a schedule; kept where that lasts. Raises LayoutproofError for a program that cannot be read."""
+    """The outcome of a schedule; stored if it is reproducible. Raises LayoutproofError for an unreadable program."""
     known = recall(item, options)
     if known is not None:
         return known
@@ -64,7 +62,7 @@ def judged_schedule(item: Item, options: Options, allowed: Licences) -> Outcome:
 
 
 def _outcome(item: Item, options: Options, allowed: Licences, text: str) -> tuple[Outcome, bool]:
-    """The outcome, not placed yet, and whether it is the same for this schedule wherever and whenever it is judged."""
+    """The outcome, without its place, and whether it is reproducible."""
     from layoutproof.lowering.proof_cache.entries import Clock, is_storable
 
     clock = Clock()
@@ -81,12 +79,12 @@ def _outcome(item: Item, options: Options, allowed: Licences, text: str) -> tupl
 
 
 def briefly(outcome: Outcome) -> Outcome:
-    """The outcome without its steps: what most forms of a report show."""
+    """The outcome without its steps, which suffices for most report formats."""
     return replace(outcome, steps=())
 
 
 def _keep(store: ProofStore, outcome: Outcome, item: Item, options: Options, text: str) -> None:
-    """Keep an outcome whole, with all that it takes to judge the schedule again, and briefly, which is quick to read."""
+    """Store an outcome whole, with all that is needed to repeat it, and brief, which is faster to read."""
     given = {
         "path": item.program,
         "program": text,
@@ -103,10 +101,10 @@ def _keep(store: ProofStore, outcome: Outcome, item: Item, options: Options, tex
 
 
 def judged_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """What is wrong with a report that was kept whole, None where it is right, and whether that is certain: the clock
-    may have had a part.
+    """What is wrong with a report that was stored whole, None if it is right; and whether that is certain, independent
+    of the clock.
 
-    Its schedule is judged again, with nothing taken from the cache.
+    The schedule is judged again without the cache.
     """
     try:
         given, kept = value["given"], Outcome.from_dict(value["outcome"])
@@ -122,9 +120,7 @@ def judged_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
 
 
 def difference(now: Outcome, kept: Outcome, again: str) -> str | None:
-    """What a kept outcome says otherwise than the one that is made now, by being `again` judged or compared; None where
-    they are one.
-    """
+    """What a stored outcome says differently from the new one; None if they agree. `again`: "judged" or "compared"."""
     if timeless(now).to_dict() == timeless(kept).to_dict():
         return None
     if now.verdict != kept.verdict:
@@ -133,7 +129,7 @@ def difference(now: Outcome, kept: Outcome, again: str) -> str | None:
 
 
 def timeless(outcome: Outcome) -> Outcome:
-    """The outcome without what differs from run to run: times, and whether it was known before."""
+    """The outcome without what differs from run to run: times and cache hits."""
     steps = tuple(
         {**step, "obligations": [{**entry, "seconds": 0.0} for entry in step["obligations"]]} for step in outcome.steps
     )
@@ -141,9 +137,7 @@ def timeless(outcome: Outcome) -> Outcome:
 
 
 def _report_key(item: Item, options: Options, brief: bool) -> str:
-    """The key of a schedule's outcome. The schedule counts as it is written: the same one, written otherwise, is proved
-    step by step.
-    """
+    """The key of a schedule's outcome, by the schedule's text: one with other spacing is proved step by step."""
     found = _hash_of(
         text_of(item.program), item.program, item.subject, options.licences, options.budget_scale, options.detail
     ).copy()
@@ -153,7 +147,7 @@ def _report_key(item: Item, options: Options, brief: bool) -> str:
 
 
 def _stripped(text: str) -> str:
-    """A text without the blanks around it that JSON knows; with other ones around it, it is not JSON."""
+    """A text without JSON's whitespace around it; other whitespace is an error that must stay."""
     return text.strip(" \t\r\n")
 
 
@@ -164,7 +158,7 @@ def _hash_of(*parts: Any) -> Any:
 
 
 def _placed(outcome: Outcome, item: Item) -> Outcome:
-    """The outcome of a schedule, for the item that it is now: two lines of a file may be one schedule."""
+    """The outcome for the item of this run: two lines of a file may be one schedule."""
     place = place_of(item)
     findings = tuple(
         replace(finding, place=place) if finding.place is None else finding for finding in outcome.findings
@@ -220,10 +214,8 @@ _prefixes: OrderedDict[str, Schedule] = OrderedDict()
 
 
 def _prefix_keys(func: PrimFunc, options: Options, trace: Sequence[Any]) -> list[str]:
-    """The keys of the beginnings of a trace: that of no step, of one, and so on. Each is a hash of the one before and
-    of a step.
-    """
-    # Who uses another cache wants what is proved to be kept there.
+    """The keys of a trace's prefixes, the empty one first. Each is a hash of the previous key and a step."""
+    # A run with another cache stores its proofs there.
     keys = [digest(json.dumps([id(func), options.licences, options.budget_scale, options.cache]))]
     for step in trace:
         keys.append(digest(keys[-1], json.dumps(step, sort_keys=True)))
@@ -231,7 +223,7 @@ def _prefix_keys(func: PrimFunc, options: Options, trace: Sequence[Any]) -> list
 
 
 def _begun(func: PrimFunc, options: Options, keys: Sequence[str]) -> tuple[Schedule, int]:
-    """A schedule of the longest beginning that this process knows, and how many steps that has."""
+    """A schedule of the longest prefix that this process knows, and its number of steps."""
     from layoutproof.lowering.schedule.schedule import Schedule
 
     for done in range(len(keys) - 1, 0, -1):
@@ -256,7 +248,7 @@ def _at_step(problem: LayoutproofError, number: int) -> LayoutproofError:
 def read_trace(item: Item) -> tuple[list[Any], Sequence[Pass]]:
     """The steps of an item's schedule as JSON has them, and as passes.
 
-    Raises LayoutproofError, with line and column, for text that is not JSON, and, naming the step, for what is no
+    Raises LayoutproofError, with line and column for text that is not JSON, and naming the step for what is no
     schedule.
     """
     from layoutproof.lowering.schedule.trace import json_of, passes_of
@@ -279,7 +271,7 @@ def read_trace(item: Item) -> tuple[list[Any], Sequence[Pass]]:
 
 
 def _check_decoded(item: Item) -> None:
-    """Raise LayoutproofError where a byte of the file is no UTF-8: it was read as a lone surrogate, which no UTF-8 has."""
+    """Raise LayoutproofError for a byte that is not UTF-8, which was read as a lone surrogate."""
     if item.text.isascii():
         return
     for row, line in enumerate(item.text.split("\n"), start=1):

@@ -1,9 +1,8 @@
 """What each cell of a stored buffer holds, as plain data for a picture that a browser draws.
 
-A cell's number is its logical index, row-major in the logical box; -1 says padding that the first step of the layout
-introduced, -2 the second's, and so on; a list of numbers says that several indices meet there. Small boxes are told
-whole, of large ones the cells at the ends of the axes, where padding begins. Symbolic shapes are shown at a small size,
-which is said.
+A cell's number is its logical index, row-major; -1 is padding of the layout's first step, -2 of the second, and so on;
+a list of numbers means a collision. Small boxes are complete; large ones have the cells at the ends of the axes, where
+padding begins. Symbolic shapes are shown at a small size, and the picture says so.
 """
 
 from __future__ import annotations
@@ -58,9 +57,7 @@ _SIZES = (
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A layout: where a logical box goes, step by step. Extents and maps are over `symbols`; `where` is what is known
-    of these.
-    """
+    """A layout: a logical box and its steps. Extents and maps are over `symbols`, under the precondition `where`."""
 
     logical_shape: tuple[Expr, ...]
     steps: tuple[LayoutStep, ...]
@@ -80,7 +77,7 @@ class Stored:
 
 @lru_cache(maxsize=512)
 def picture_data(stored: Stored) -> dict[str, Any] | None:
-    """The picture as JSON has it, not to be changed; None where there is no box of a size that can be shown."""
+    """The picture as JSON, not to be changed; None if no size of the box can be shown."""
     for sizes in _samples(stored):
         try:
             logical, boxes = _extents(stored, sizes)
@@ -93,7 +90,7 @@ def picture_data(stored: Stored) -> dict[str, Any] | None:
 
 
 def _samples(stored: Stored) -> Iterator[dict[str, int]]:
-    """Sizes for the symbols that meet the condition on them."""
+    """Sizes of the symbols that satisfy the precondition."""
     names = [v.name for v in stored.symbols]
     if not names:
         yield {}
@@ -114,7 +111,7 @@ def _holds(condition: Expr, sizes: Mapping[str, int]) -> bool:
 
 
 def _extents(stored: Stored, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """The logical box, and the box after each step (of no step, the logical one)."""
+    """The logical box, and the box after each step."""
     logical = extents_for(stored.logical_shape, sizes)
     boxes = [extents_for(step.shape, sizes) for step in stored.steps]
     return logical, boxes if boxes else [logical]
@@ -158,7 +155,7 @@ def _picture(
 
 
 def _levels(picture: Picture) -> list[dict[str, Any]]:
-    """The axes in their order, each with the indices that are shown and where they begin, in widths of a cell."""
+    """The axes in order, each with the indices shown and their positions, in widths of a cell."""
     ordered = sorted(picture.levels, key=lambda level: level.axis)
     return [
         {
@@ -172,7 +169,7 @@ def _levels(picture: Picture) -> list[dict[str, Any]]:
 
 
 def _channels(box: Sequence[int], separators: tuple[int, ...]) -> int | None:
-    """How many channels a texel has where the box is an image or an array of images; None where it is none."""
+    """The channels of a texel for an image or an array of images; None otherwise."""
     if len(separators) not in (1, 2):
         return None
     return _RGBA if prod(box[axis] for axis in axis_groups(len(box), separators)[-1]) % _RGBA == 0 else 1
@@ -181,9 +178,7 @@ def _channels(box: Sequence[int], separators: tuple[int, ...]) -> int | None:
 def _owners(
     maps: Sequence[IndexMap], sizes: Mapping[str, int], logical: tuple[int, ...], boxes: Sequence[tuple[int, ...]]
 ) -> tuple[NDArray[np.int64], dict[int, list[int]]]:
-    """The number of every cell, and the cells where several indices meet. Raises LayoutproofError for a map without a
-    value.
-    """
+    """The number of every cell, and the cells with several indices. Raises LayoutproofError for an undefined map."""
     cells = np.arange(prod(logical), dtype=np.int64).reshape(logical)
     meeting: dict[int, list[int]] = {}
     for number, index_map in enumerate(maps):
@@ -202,7 +197,7 @@ def _owners(
 
 
 def _meetings(positions: NDArray[np.int64], held: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[int, list[int]]:
-    """By cell: the first indices of several that meet there."""
+    """By cell with several indices: the first of them."""
     crowded = np.flatnonzero(counts[positions] > 1)
     found: dict[int, list[int]] = {}
     for place, owner in zip(positions[crowded].tolist(), held[crowded].tolist(), strict=True):
@@ -214,7 +209,7 @@ def _meetings(positions: NDArray[np.int64], held: NDArray[np.int64], counts: NDA
 
 @dataclass(frozen=True, slots=True)
 class _Backwards:
-    """The inverses and the padding conditions of all steps, with which a cell of a large box finds its index."""
+    """The inverses and padding conditions of all steps, which give a large box's cell its index."""
 
     inverses: tuple[IndexMap, ...]
     padding: tuple[Expr, ...]
@@ -239,7 +234,7 @@ def _backwards(
     logical: tuple[int, ...],
     boxes: Sequence[tuple[int, ...]],
 ) -> _Backwards | None:
-    """None where an inverse is not found, and for a symbolic shape, which is never shown as large."""
+    """None if an inverse is not found, and for symbolic shapes, which are never large."""
     from layoutproof.verify.maps.check_map import check_map
 
     inverses: list[IndexMap] = []

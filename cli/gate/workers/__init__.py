@@ -1,1 +1,1 @@
-"""Many items judged at a time: worker processes on this machine, or on a Dask cluster, with limits on time and memory."""
+"""Many items judged in parallel: worker processes on this machine or a Dask cluster, with limits on time and memory."""

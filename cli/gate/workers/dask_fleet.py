@@ -1,8 +1,7 @@
-"""Items judged by a fleet: the workers of a Dask cluster, each of which judges in processes of its own with the run's
-limits.
+"""Items judged by the workers of a Dask cluster, each in processes of its own with the run's limits.
 
-Outcomes are those of one machine, in the same order. A worker that dies costs nothing but time: Dask gives its items to
-others. The library is imported here only, when a fleet is asked for.
+Outcomes and their order are those of one machine. If a worker dies, Dask gives its items to others. The library is
+imported here only, when a fleet is requested.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ LEAST_WINDOW = 16
 def run_on_fleet(
     items: Iterable[Item], judge: Judge, options: Options, limits: Limits
 ) -> Generator[Outcome, None, None]:
-    """As `run_items`, by the fleet whose scheduler is at `limits.dask`.
+    """As `run_items`, on the fleet whose scheduler is at `limits.dask`.
 
-    Raises LayoutproofError where the library is missing, where nobody answers, or where a worker has another version of
+    Raises LayoutproofError if the library is missing, the scheduler does not answer, or a worker has another version of
     the tool.
     """
     client = _connected(str(limits.dask))
@@ -56,12 +55,12 @@ def run_on_fleet(
 
 
 def check_versions(client: Any) -> None:
-    """Raise LayoutproofError unless every worker that is there has this version of the tool."""
+    """Raise LayoutproofError unless every present worker has this version of the tool."""
     mine = versions()
     found: Mapping[str, Any] = client.run(versions, on_error="return")
     for worker, theirs in found.items():
         if isinstance(theirs, OSError):
-            continue  # it is gone; and who comes later compares for itself
+            continue  # it is gone; later workers compare for themselves
         if isinstance(theirs, BaseException):
             raise error(
                 codes.OTHER_TOOL,
@@ -83,7 +82,7 @@ def _connected(address: str) -> Any:
         raise error(
             codes.NO_CLUSTER, f"--dask {address} needs the package distributed, which is not installed", help=hint
         ) from problem
-    # What the library has to say of lost connections is said by the errors here.
+    # The errors here report lost connections instead of the library.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     hint = "the address is what `dask scheduler` prints, such as tcp://host:8786"
     if _ADDRESS.fullmatch(address) is None:
@@ -103,9 +102,7 @@ def _client(client: Any, address: str) -> Any:
 
 
 def _within(seconds: float, call: Callable[[], Any]) -> Any:
-    """What a call gives, None where it does not come back in time: the library waits for ever for somebody who listens
-    and says nothing.
-    """
+    """The result of a call, None on a timeout: the library waits forever for a peer that accepts and stays silent."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
     thread.start()
@@ -114,7 +111,7 @@ def _within(seconds: float, call: Callable[[], Any]) -> Any:
 
 
 def _for_elsewhere(options: Options) -> Options:
-    """The options with the default place of the cache as each machine's own."""
+    """The options with each machine's own default place of the cache."""
     from layoutproof.lowering.proof_cache.store import place_of
 
     return replace(options, cache="") if options.cache == str(place_of(None)) else options
@@ -122,7 +119,7 @@ def _for_elsewhere(options: Options) -> Options:
 
 @dataclass(slots=True)
 class _Sent:
-    """What became of some neighbouring items: a task that is on its way."""
+    """A task in flight: some neighbouring items."""
 
     parcels: tuple[Parcel, ...]
     future: Any
@@ -159,7 +156,7 @@ class _Fleet:
         return self._client.submit(do_task, task, pure=False, key=f"layoutproof-{uuid.uuid4().hex}")
 
     def _outcomes(self, parcels: tuple[Parcel, ...], future: Any) -> Iterator[Outcome]:
-        """The outcomes of a task; where workers died again and again with it, those of its items one by one."""
+        """The outcomes of a task; if workers died repeatedly with it, those of its items one by one."""
         done = self._awaited(future)
         if done is None:
             if len(parcels) == 1:
@@ -173,9 +170,7 @@ class _Fleet:
         yield from done.outcomes
 
     def _awaited(self, future: Any) -> Done | None:
-        """What a task gave, when it is there; None where the workers that had it died. Raises LayoutproofError where it
-        never will be.
-        """
+        """A task's result; None if its workers died. Raises LayoutproofError if there will be none."""
         from distributed import CancelledError, KilledWorker
         from distributed import TimeoutError as NotYet
         from distributed.comm.core import CommClosedError
@@ -198,7 +193,7 @@ class _Fleet:
             ) from problem
 
     def _look(self) -> None:
-        """Count the fleet. Raises LayoutproofError where nobody has been there for a while."""
+        """Count the workers. Raises LayoutproofError if there have been none for a while."""
         if self._client.status != "running":
             raise self._gone()
         self._threads = sum(self._client.ncores().values())
@@ -215,7 +210,7 @@ class _Fleet:
         )
 
     def close(self) -> None:
-        """Give up what is not done yet."""
+        """Cancel what is not done yet."""
         if self._client.status == "running":
             self._client.cancel([sent.future for sent in self._sent])
             # A worker that died a moment ago is waited for long; its processes have ended with it.

@@ -1,5 +1,6 @@
-"""What runs on the workers of a Dask cluster: items judged by worker processes with the same limits as on one machine.
-An item travels with the files that it names.
+"""The part of a run on the workers of a Dask cluster: items judged by worker processes with the limits of one machine.
+
+An item is sent with the files that it names.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """An item, the folder that its relative paths start from at home, and the content of its file; None of one that
-    cannot be read there, which its judge will say.
+    """An item, the working directory at home, and its files' contents; None for a file that cannot be read there, which
+    judging reports.
     """
 
     item: Item
@@ -47,7 +48,7 @@ class Parcel:
 @dataclass(frozen=True, slots=True)
 class Unpacked:
     """The folder to judge an item in, copies of files by their paths, and the folder that stands for the root of the
-    file system at home; empty where nothing stands for it.
+    file system at home, if any.
     """
 
     folder: str
@@ -56,7 +57,7 @@ class Unpacked:
 
 
 def pack(item: Item, home: str) -> Parcel:
-    """The parcel of an item whose relative paths start from `home`."""
+    """The parcel of an item; `home` is the working directory."""
     path = os.path.join(home, _file_of(item))
     try:
         status = os.stat(path)
@@ -66,9 +67,7 @@ def pack(item: Item, home: str) -> Parcel:
 
 
 def unpack(parcel: Parcel, folder: Path) -> Unpacked:
-    """How a parcel's item can be judged on this machine; copies are made below `folder`. Raises OSError where they
-    cannot be.
-    """
+    """How to judge a parcel's item here; copies go below `folder`. Raises OSError if they cannot be written."""
     path = os.path.normpath(os.path.join(parcel.home, _file_of(parcel.item)))
     if parcel.content is not None and _content_here(path) == parcel.content and os.path.isdir(parcel.home):
         return Unpacked(parcel.home)
@@ -86,7 +85,7 @@ def unpack(parcel: Parcel, folder: Path) -> Unpacked:
 
 
 def as_at_home(outcome: Outcome, unpacked: Unpacked) -> Outcome:
-    """An outcome as it would be at home."""
+    """An outcome with the paths that it has at home."""
     if not unpacked.root:
         return outcome
     return Outcome.from_dict(_without(outcome.to_dict(), unpacked.root))
@@ -109,7 +108,7 @@ def _content_here(path: str) -> bytes | None:
 
 
 def _without(value: Any, root: str) -> Any:
-    """A value of JSON without a text in any of its texts."""
+    """JSON data with a text removed from all its texts."""
     if isinstance(value, str):
         return value.replace(root, "")
     if isinstance(value, Mapping):
@@ -124,7 +123,7 @@ IDLE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Items to judge one after the other, for one run. `versions`: of the machine that asks."""
+    """Items of one run, to be judged in order. `versions`: of the requesting machine."""
 
     run: str
     parcels: tuple[Parcel, ...]
@@ -136,7 +135,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The outcomes of a task's items; where it could not be done, the code and the message of what is wrong."""
+    """The outcomes of a task; if it could not be done, the code and message of the error."""
 
     outcomes: tuple[Outcome, ...] = ()
     code: str = ""
@@ -144,8 +143,8 @@ class Done:
 
 
 def versions() -> dict[str, str]:
-    """The versions of everything that outcomes depend on, by name, and under `digest` one hash of them and of
-    layoutproof's sources.
+    """The versions of everything that outcomes depend on, by name; `digest` is a hash of them and of layoutproof's
+    sources.
     """
     named = {
         "Python": platform.python_version(),
@@ -156,7 +155,7 @@ def versions() -> dict[str, str]:
 
 
 def difference(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
-    """What is different about a machine's versions, in words."""
+    """How a machine's versions differ, in words."""
     names = [name for name in mine if name != "digest" and theirs.get(name) != mine[name]]
     if not names:
         return f"another state of the sources of layoutproof {__version__}"
@@ -178,19 +177,17 @@ def do_task(task: Task) -> Done:
 
 
 def end_run(run: str) -> None:
-    """End all that a run has here: nobody waits for it any more."""
+    """End everything of a run that was given up."""
     _STAFF.end(run)
 
 
 class _Ended(Exception):
-    """The run was ended meanwhile."""
+    """The run has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """An item, and where it is to be judged: in a folder, if it is not this one, with copies of files that are not
-    here.
-    """
+    """An item with the folder to judge it in, if not this one, and with copies of missing files."""
 
     item: Item
     folder: str
@@ -208,7 +205,7 @@ def _judge_placed(judge: Judge, options: Options, home: str, placed: _Placed) ->
 
 @dataclass(slots=True)
 class _Place:
-    """One worker process and what it was started for; `used`: when it last had something to do."""
+    """A worker process and its run; `used`: when it was last busy."""
 
     key: tuple[str, Judge, Options, Limits]
     worker: Worker[_Placed, Outcome]
@@ -216,7 +213,7 @@ class _Place:
 
 
 class _Staff:
-    """The worker processes of this process: idle ones, and those that a thread uses."""
+    """The worker processes of this process, idle and busy."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -226,9 +223,7 @@ class _Staff:
         self._cleaner: threading.Timer | None = None
 
     def outcomes(self, task: Task) -> Sequence[Outcome]:
-        """The outcomes of a task's items; none for a run that was ended. Raises NoWorker where no process can be
-        started.
-        """
+        """The outcomes of a task's items; none if its run has ended. Raises NoWorker if no process can be started."""
         place: _Place | None = None
         found: list[Outcome] = []
         try:
@@ -246,7 +241,7 @@ class _Staff:
     def _judged(
         self, task: Task, place: _Place | None, number: int, item: Item, unpacked: Unpacked
     ) -> tuple[Outcome, _Place | None]:
-        """An item's outcome, and the worker to go on with."""
+        """An item's outcome, and the worker to continue with."""
         for alone in (False, True):
             if place is None:
                 place = self._get(task, fresh=alone)
@@ -301,7 +296,7 @@ class _Staff:
         self._cleaner.start()
 
     def _clean(self) -> None:
-        """End processes that nobody needed for a while."""
+        """End processes that have been idle for a while."""
         with self._lock:
             old = [place for place in self._idle if place.used < time.monotonic() - IDLE_SECONDS]
             self._idle = [place for place in self._idle if place not in old]
@@ -312,7 +307,7 @@ class _Staff:
             place.worker.close()
 
     def end(self, run: str) -> None:
-        """End the processes of a run, those that have something to do as well."""
+        """End the processes of a run, busy ones included."""
         with self._lock:
             self._over.add(run)
             idle = [place for place in self._idle if place.key[0] == run]
@@ -325,7 +320,7 @@ class _Staff:
 
 
 def _answer(worker: Worker[_Placed, Outcome]) -> Outcome | None:
-    """What a worker says to its one item; None where it ended instead."""
+    """A worker's answer to its item; None if it ended instead."""
     while True:
         select.select([worker], [worker] if worker.wants_to_write else [], [])
         worker.flush()

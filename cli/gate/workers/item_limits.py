@@ -1,7 +1,7 @@
-"""What one item of a gate's run may take, and what becomes of an item that took more, or whose worker died.
+"""The limits of an item in a gate's run, and the outcome of an item that exceeds them or whose worker dies.
 
-Such an outcome is `unknown`, with a finding of its own code. It says something about this machine and this moment, not
-about the item: nothing of it is kept in a cache.
+Such an outcome is `unknown`, with a finding of its own code. It depends on the machine and the moment, so it is never
+cached.
 """
 
 from __future__ import annotations
@@ -26,27 +26,24 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits(WorkerLimits):
-    """Where items are judged, and what each may take: on this machine, or by the fleet whose scheduler listens at
-    `dask`.
-    """
+    """Where items are judged, and with which limits: on this machine, or on the fleet of the scheduler at `dask`."""
 
     dask: str | None = None
 
 
 def may_be_kept(outcome: Outcome) -> bool:
-    """Whether an outcome says something of the item alone, so that a cache may keep it."""
+    """Whether an outcome depends on the item alone, so that it may be cached."""
     return not any(finding.code in PASSING_CODES for finding in outcome.findings)
 
 
 def judge_one(judge: Judge, options: Options, item: Item) -> Outcome:
-    """The judge's outcome; where it raises, which no input should make it do, an unknown that says what was raised and
-    where.
+    """The judge's outcome; if it raises, which no input should cause, an unknown with the exception and its place.
 
-    This is the border between one item and all others: whatever one of them does, the next is judged.
+    This isolates items: whatever one of them does, the next is judged.
     """
     try:
         return judge(item, options)
-    except (Exception, SystemExit) as problem:  # noqa: BLE001  # see above: what was raised is told, not swallowed
+    except (Exception, SystemExit) as problem:  # noqa: BLE001  # see above: the exception is reported
         return failed(item, problem)
 
 
@@ -60,7 +57,7 @@ def failed(item: Item, problem: BaseException) -> Outcome:
 
 
 def ended(limits: Limits, item: Item, ending: Ending) -> Outcome:
-    """The outcome of an item at which its worker ended."""
+    """The outcome of an item whose worker ended."""
     if ending.why == "time" and limits.seconds is not None:
         help_ = "allow more time, or make what it checks smaller"
         return _unknown(item, codes.TIMEOUT, f"ended after {limits.seconds:g} s (--timeout)", help_, limits.seconds)
@@ -75,12 +72,15 @@ def ended(limits: Limits, item: Item, ending: Ending) -> Outcome:
         )
         return _unknown(item, codes.WORKER_DIED, "the fleet's workers died with it, one after the other", help_)
     message = f"its worker process {ending}, twice; the second time with nothing but this item"
-    help_ = "a crash of a solver or of code that the file runs, or the system was out of memory (try fewer workers, or --memory)"
+    help_ = (
+        "a crash of a solver or of code that the file runs, or the system was out of memory (try fewer "
+        "workers, or --memory)"
+    )
     return _unknown(item, codes.WORKER_DIED, message, help_)
 
 
 def no_worker(problem: NoWorker) -> LayoutproofError:
-    """What is said where no worker process can be started."""
+    """The error if no worker process can be started."""
     return error(codes.WORKER_DIED, str(problem), help="use fewer workers")
 
 

@@ -1,6 +1,6 @@
 """Items judged by worker processes: outcomes in the order of the items, a bounded number in flight.
 
-Outcomes that are cached are returned at once and need no worker.
+Cached outcomes are returned at once and need no worker.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from layoutproof.verify.workers.worker import NoWorker
 
 
 def run_items(items: Iterable[Item], judge: Judge, options: Options, limits: Limits) -> Generator[Outcome, None, None]:
-    """The outcome of each item, in the order of the items, which are taken as they are needed. `judge` is a function of
-    a module.
+    """The outcome of each item, in order; items are taken as needed. `judge` is a module's function.
 
-    When the iterator is closed, or ended by an exception, all processes that it started are gone. Raises
-    LayoutproofError where no worker can be started, and whatever `items` raises.
+    All started processes are gone when the iterator is closed or ended by an exception. Raises LayoutproofError if no
+    worker can be started, and whatever `items` raises.
     """
     if limits.dask is not None:
         from layoutproof.cli.gate.workers.dask_fleet import run_on_fleet
@@ -48,9 +47,7 @@ AHEAD = 2048
 
 
 def run_recalling(items: Iterable[Item], recall: Recall, run: Run) -> Generator[Outcome, None, None]:
-    """The outcome of each item in the order of the items: what `recall` knows, and of the others what `run` makes of
-    them, in order.
-    """
+    """The outcome of each item, in order: from `recall` if known, else from `run`."""
     source = iter(items)
     while chunk := list(islice(source, CHUNK)):
         known = [recall(item) for item in chunk]

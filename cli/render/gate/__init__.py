@@ -1,1 +1,1 @@
-"""Reports of a gate's run to output: one file per format."""
+"""Reports of a gate's run: one file per format."""

@@ -1,4 +1,4 @@
-"""What machine-readable reports share: findings ranked, worst first, and worded in texts of bounded length."""
+"""Shared by machine-readable reports: findings ranked, worst first, and texts of bounded length."""
 
 from __future__ import annotations
 
@@ -18,19 +18,17 @@ _COUNTED = ("proved", "refuted", "unknown", "vacuous", "error")
 
 
 def status_word(finding: Finding) -> str:
-    """The word of a finding's status: a verdict's, or `error`, `warning` or `note` for the input itself."""
+    """The word of a finding's status: a verdict's, or `error`, `warning` or `note` for wrong input."""
     return finding.status if finding.status is not None else finding.severity
 
 
 def fate_words(finding: Finding) -> str:
-    """Why a finding does not fail the run; empty where it does."""
+    """Why a finding does not fail the run; empty if it does."""
     return _FATES.get(finding.fate, "")
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    """A finding as lines without line ends: its message, whose first line is followed by the drawn counterexample;
-    other places; help.
-    """
+    """A finding as lines: the message's first line, the drawn counterexample, the rest; related places; help."""
     first, *rest = plain_lines(finding.message)
     lines = [first, *(line for drawn in finding.drawing for line in plain_lines(drawn)), *rest]
     for place, word in finding.related:
@@ -41,27 +39,27 @@ def finding_lines(finding: Finding) -> list[str]:
 
 
 def headline(finding: Finding) -> str:
-    """The first line of a finding's message, with single blanks: what was claimed and what came of it."""
+    """The first line of a finding's message, with single blanks."""
     return one_line(plain_lines(finding.message.strip())[0])
 
 
 def plain_lines(text: str) -> list[str]:
-    """The lines of a text, whichever system's line ends it has."""
+    """The lines of a text, with any line ends."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def one_line(text: str) -> str:
-    """A text with single blanks for whatever blanks and line ends it has."""
+    """A text with single blanks for all blanks and line ends."""
     return " ".join(text.split())
 
 
 def printable(text: str) -> str:
-    """A text without what a terminal, a log or an encoder would stumble over; line ends and tabs stay."""
+    """A text without control characters and unencodable ones; line ends and tabs stay."""
     return "".join(c if c.isprintable() or c in "\r\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def shortened(text: str, limit: int) -> str:
-    """A text of at most `limit` characters, which ends by saying how much was left out, if something was."""
+    """A text of at most `limit` characters, which ends with the number of characters left out, if any."""
     if len(text) <= limit:
         return text
     ending = f" ... ({len(text)} characters in all)"
@@ -92,9 +90,7 @@ _HELP = "this is a fault of layoutproof; please report it"
 
 
 def findings_of(outcome: Outcome) -> tuple[Finding, ...]:
-    """The findings of an outcome. One that does not pass and has none that fails it does so all the same, so that gets
-    one here.
-    """
+    """The findings of an outcome. A failing outcome without a failing finding gets one."""
     if outcome.passes or any(finding.fate is Fate.FAILS for finding in outcome.findings):
         return outcome.findings
     word = outcome.verdict if outcome.verdict is not None else "wrong input"
@@ -109,28 +105,27 @@ def findings_of(outcome: Outcome) -> tuple[Finding, ...]:
 
 
 def rank(finding: Finding) -> int:
-    """0 for the worst: what fails the run, as its exit code has it (refuted, wrong input, unknown, vacuous), then what
-    does not.
+    """0 for the worst: failing findings in the order of exit codes (refuted, wrong input, unknown, vacuous), then the
+    others.
     """
     return _OF_FAILURES[finding.status] if finding.fate is Fate.FAILS else rank_of(finding.fate)
 
 
 def rank_of(fate: Fate) -> int:
-    """The rank of all findings that share a fate other than to fail the run. Raises KeyError for those that do."""
+    """The rank of findings of a fate other than failing the run. Raises KeyError for that."""
     return _OF_FATES[fate]
 
 
 def count_ranks(outcomes: Iterable[Outcome]) -> Counter[int]:
-    """How many findings there are of each rank."""
+    """The number of findings of each rank."""
     return Counter(rank(finding) for outcome in again(outcomes) for finding in findings_of(outcome))
 
 
 def worst_first(outcomes: Iterable[Outcome], ranks: Counter[int] | None = None) -> Iterator[tuple[Outcome, Finding]]:
-    """Every finding with its outcome: by rank, and in the run's order within one. Memory does not grow with their
-    number.
+    """Every finding with its outcome: by rank, and in the run's order within one, in constant memory.
 
-    The outcomes are gone through once for each rank that occurs, as far as needed. `ranks` says how many of each rank
-    are wanted; without it all are.
+    The outcomes are read once for each rank that occurs, as far as needed. `ranks` limits the findings of each rank;
+    without it, all are given.
     """
     counts = ranks if ranks is not None else count_ranks(outcomes)
     for wanted in RANKS:
@@ -150,9 +145,7 @@ def _of_rank(outcomes: Iterable[Outcome], wanted: int) -> Iterator[tuple[Outcome
 
 
 def again(outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-    """An iteration from the first outcome on. Raises TypeError for what can be gone through only once: the report would
-    be cut short.
-    """
+    """A new iteration. Raises TypeError for an iterator, which would cut the report short."""
     iterator = iter(outcomes)
     if iterator is outcomes:
         raise TypeError("a report goes through its outcomes more than once; give it a list or a Spool")

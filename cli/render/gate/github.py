@@ -1,6 +1,6 @@
 """Annotations of GitHub Actions for the worst findings, and the Markdown summary of a job.
 
-GitHub shows ten errors and ten warnings of a step, so no more are written; the summary has the rest.
+GitHub shows ten errors and ten warnings of a step; the summary has the rest.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _LAST = 200  # bytes kept free for the line that tells how many rows are missing
 
 
 def write_job_summary(outcomes: Iterable[Outcome], summary: Summary, path: str) -> None:
-    """Add the page to a file, as much of it as GitHub takes with what is there already.
+    """Add the page to a file, up to GitHub's limit.
 
-    Raises LayoutproofError where the file cannot be written to.
+    Raises LayoutproofError if the file cannot be written.
     """
     try:
         there = Path(path).stat().st_size if os.path.exists(path) else 0
@@ -54,7 +54,7 @@ def write_job_summary(outcomes: Iterable[Outcome], summary: Summary, path: str) 
 
 
 def job_summary(outcomes: Iterable[Outcome], summary: Summary, most_bytes: int = MOST_BYTES) -> Iterator[str]:
-    """The page in parts, at most `most_bytes` of UTF-8 together: nothing where not even its first lines fit."""
+    """The page in parts, at most `most_bytes` of UTF-8 together; nothing if not even its first lines fit."""
     mark = "passes" if summary.exit_code == 0 else "fails"
     head = f"### layoutproof: the gate {mark}\n\n{_escaped(summary_line(summary))}\n\n"
     left = most_bytes - len(head.encode()) - _LAST
@@ -85,7 +85,7 @@ def _row(outcome: Outcome, finding: Finding) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text as itself: no character of it is a mark of Markdown, ends a cell or begins a tag."""
+    """The text with all Markdown and HTML escaped."""
     return _MARKS.sub(r"\\\1", printable(text))
 
 
@@ -99,11 +99,9 @@ _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
 def render_github(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> None:
-    """Write at most ten errors (what fails the run) and ten warnings (unknowns that are allowed), the worst first, and
-    one notice.
+    """Write at most ten errors (what fails the run), ten warnings (allowed unknowns), worst first, and one notice.
 
-    Where the environment names a file for the job's summary, that is added to. Raises LayoutproofError where it cannot
-    be.
+    Adds to the job's summary if the environment names its file. Raises LayoutproofError if that fails.
     """
     ranks = count_ranks(outcomes)
     failures = sum(ranks[number] for number in _FAILURES)
@@ -134,7 +132,7 @@ def _annotation(kind: str, outcome: Outcome, finding: Finding) -> str:
 
 
 def _properties(place: Place | None) -> dict[str, str]:
-    """The place as properties. Columns go with a place on one line only: the runner drops others."""
+    """The place as properties. Columns only for a place on one line: the runner drops others."""
     if place is None:
         return {}
     found = {"file": _path(place.path), "line": str(place.line)}
@@ -147,7 +145,7 @@ def _properties(place: Place | None) -> dict[str, str]:
 
 
 def _path(path: str) -> str:
-    """A path from the root of the checkout, which is not the working directory of a step that runs in a folder of it."""
+    """A path from the root of the checkout; a step's working directory may be below it."""
     whole = os.path.abspath(path)
     root = os.environ.get("GITHUB_WORKSPACE")
     if root and PurePath(whole).is_relative_to(root):
@@ -156,7 +154,7 @@ def _path(path: str) -> str:
 
 
 def _command(kind: str, properties: Mapping[str, str], message: str) -> str:
-    """A workflow command: `::error file=a.py,line=3::message`, with what would end a property or the command escaped."""
+    """A workflow command: `::error file=a.py,line=3::message`, with delimiters escaped."""
     texts = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
     return f"::{kind} {texts}::{_data(message)}\n"
 

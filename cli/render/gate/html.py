@@ -1,5 +1,5 @@
 """The HTML report: one self-contained page, filled from templates in `page/`, with the explanation of each code that
-occurs. What matters most is plain text and needs no JavaScript.
+occurs. The essentials are plain text and need no JavaScript.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
 
 
 def explained(codes: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """By code, sorted: what it means in parts of a title and blocks. A code that has no explanation is left out."""
+    """By code, sorted: its explanation as titled parts of blocks. Codes without one are left out."""
     found: dict[str, dict[str, Any]] = {}
     for code in sorted(set(codes)):
         try:
@@ -81,7 +81,7 @@ def _paragraph(lines: list[str]) -> Iterator[Block]:
 
 
 def words(text: str) -> Words:
-    """Stretches of text, each with whether it is code; links are their text, and emphasis is dropped."""
+    """Stretches of text, each with whether it is code; links become text, emphasis is dropped."""
     parts = _LINK.sub(r"\1", text).split("`")
     return [
         (number % 2 == 1, part if number % 2 else part.replace("**", "")) for number, part in enumerate(parts) if part
@@ -104,7 +104,7 @@ _FOR_PASSING, _FOR_FAILING = 64 << 20, 128 << 20
 
 @dataclass(slots=True)
 class _Gathered:
-    """What one walk over the outcomes leaves in memory."""
+    """What one pass over the outcomes keeps in memory."""
 
     codes: dict[str, int] = field(default_factory=dict)
     rows: list[list[Any]] = field(default_factory=list)
@@ -115,7 +115,7 @@ class _Gathered:
     left_out: list[int] = field(default_factory=lambda: [0, 0])  # items that pass and that fail, counted and not listed
 
     def add(self, outcome: Outcome, pieces: Pieces) -> None:
-        """Take one outcome in."""
+        """Add an outcome."""
         fails = not outcome.passes
         self.items += 1
         self.failing += fails
@@ -133,9 +133,7 @@ class _Gathered:
 
 
 def render_html(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> None:
-    """Write the report of a run. The outcomes are walked over once; what is large of them goes through a temporary
-    file.
-    """
+    """Write the report of a run, in one pass; large data goes through a temporary file."""
     style, script = _text("style.css"), _script()
     with Pieces() as pieces:
         gathered = _Gathered()
@@ -157,7 +155,7 @@ _RAW = ("style", "script", "index")  # ours, or escaped for where it stands; all
 
 
 def _filled(name: str, values: Mapping[str, Any]) -> str:
-    """A template with its values, texts escaped. Jinja loads when a report of this kind is made, and only then."""
+    """A template with its values, texts escaped. Jinja is loaded here, on demand."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -185,7 +183,7 @@ def _head(summary: Summary, style: str, script: str) -> dict[str, Any]:
 
 
 def headline(summary: Summary) -> str:
-    """What the run came to, in a few words."""
+    """The result of the run in a few words."""
     items = f"{summary.items:,} {'item' if summary.items == 1 else 'items'}"
     if summary.items == 0:
         return "Nothing was checked"
@@ -195,7 +193,7 @@ def headline(summary: Summary) -> str:
 
 
 def _meta(summary: Summary) -> str:
-    """Further counts, those that are not none."""
+    """Further counts that are not zero."""
     words = {"allowed": "allowed", "ignored": "ignored", "known": "in the baseline"}
     findings = [f"{summary.fates[fate]:,} {word}" for fate, word in words.items() if summary.fates[fate]]
     parts = [f"findings: {', '.join(findings)}"] if findings else []
@@ -236,7 +234,7 @@ def _script() -> str:
 
 
 def _hash(text: str) -> str:
-    """As a content security policy names a script or a style."""
+    """A content security policy's name of a script or style."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 

@@ -1,5 +1,5 @@
-"""The rows and bodies of the HTML report as data, written in pieces that a browser parses on demand; what several items
-share is written once.
+"""The rows and bodies of the HTML report as data, in pieces that a browser parses on demand; shared parts are written
+once.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _PIECE = 1 << 17
 
 
 def writable(text: str) -> str:
-    """The text with a sign in place of what no page can hold: control characters, and halves of characters."""
+    """A text with replacements for control characters and lone surrogates, which no page can hold."""
     return text.translate(_UNWRITABLE)
 
 
 def embedded(data: object) -> str:
-    """JSON that can stand in a script element, whatever texts it holds."""
+    """JSON that is safe in a script element."""
     return writable(json.dumps(data, ensure_ascii=False, separators=(",", ":"))).translate(_ESCAPES)
 
 
 @dataclass(slots=True)
 class Series:
-    """A list written as pieces: `starts` has the number of the first entry of each."""
+    """A list written in pieces: `starts` has the number of the first entry of each."""
 
     name: str
     file: IO[str]
@@ -44,7 +44,7 @@ class Series:
     _held_size: int = 0
 
     def add(self, data: object) -> int:
-        """Write an entry; its number."""
+        """Write an entry and return its number."""
         text = embedded(data)
         if not self._held:
             self.starts.append(self.count)
@@ -57,7 +57,7 @@ class Series:
         return self.count - 1
 
     def flush(self) -> None:
-        """Write what is held as a piece."""
+        """Write the buffered entries as a piece."""
         if self._held:
             number = len(self.starts) - 1
             self.file.write(
@@ -67,8 +67,8 @@ class Series:
 
 
 class Pieces:
-    """The bodies of items, what they share, and the lines of their programs. A context: the temporary file is gone
-    afterwards.
+    """The bodies of items, their shared parts, and the lines of their programs. A context: the temporary file is
+    removed afterwards.
     """
 
     def __init__(self) -> None:
@@ -89,11 +89,11 @@ class Pieces:
         return self._bodies.size + self._shared.size + self._lines.size
 
     def body(self, data: Mapping[str, Any]) -> int:
-        """Write what only one item has; its number."""
+        """Write the own part of an item and return its number."""
         return self._bodies.add(data)
 
     def shared(self, data: object) -> int:
-        """The number of something that other items may have too; written where it is new."""
+        """The number of something that items may share; written on first use."""
         key = sha256(json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode()).digest()
         if key not in self._known:
             self._known[key] = self._shared.add(data)
@@ -106,7 +106,7 @@ class Pieces:
         return self._line_numbers[text]
 
     def finish(self) -> dict[str, list[int]]:
-        """Write what is held; by series, the number of the first entry of each piece."""
+        """Write what is buffered; returns, by series, the number of the first entry of each piece."""
         for series in (self._bodies, self._shared, self._lines):
             series.flush()
         return {"bodies": self._bodies.starts, "shared": self._shared.starts, "lines": self._lines.starts}
@@ -122,13 +122,13 @@ _LONGEST_SUB = 240
 
 
 def codes_of(outcome: Outcome) -> list[str]:
-    """The codes of its findings, those that fail the run first, each once."""
+    """The codes of an outcome's findings, failing ones first, each once."""
     ordered = sorted(outcome.findings, key=lambda finding: finding.fate is not Fate.FAILS)
     return list(dict.fromkeys(finding.code for finding in ordered))
 
 
 def row_of(outcome: Outcome, codes: dict[str, int], body: int) -> list[Any]:
-    """The fields that `data.js` names, in its order; `codes` numbers the codes met so far."""
+    """The fields that `data.js` names, in its order; `codes` numbers the codes so far."""
     numbers = [codes.setdefault(code, len(codes)) for code in codes_of(outcome)]
     place = f"{outcome.place.path}:{outcome.place.line}" if outcome.place is not None else ""
     seconds = round(outcome.seconds, 6)
@@ -163,7 +163,7 @@ def _short(text: str) -> str:
 
 
 def body_of(outcome: Outcome, pieces: Pieces, *, detail: bool) -> dict[str, Any]:
-    """The body; without `detail`, programs and layouts are left out and that is said."""
+    """The body; without `detail`, programs and layouts are left out, and the page says so."""
     parts = [part for found in outcome.detail.values() for part in found] if outcome.detail is not None else None
     return {
         "name": outcome.name,
@@ -182,7 +182,7 @@ def body_of(outcome: Outcome, pieces: Pieces, *, detail: bool) -> dict[str, Any]
 
 
 def _step(step: Mapping[str, Any], pieces: Pieces) -> list[Any]:
-    """A step that others share, and the seconds, which are its own."""
+    """A step that others may share, and its own seconds."""
     shown = [name for name in REPORTED if name not in ("seconds", "counterexample")]
     obligations = [{name: one[name] for name in shown if name in one} for one in step["obligations"]]
     seconds = sum(float(one.get("seconds") or 0.0) for one in step["obligations"])

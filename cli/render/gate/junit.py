@@ -1,6 +1,4 @@
-"""JUnit's XML, as Jenkins, GitLab and most other CI systems read it: a test suite for each file, a test case for each
-item.
-"""
+"""JUnit's XML, as Jenkins, GitLab and most other CI systems read it: a test suite per file, a test case per item."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ _ELEMENTS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 @dataclass(slots=True)
 class _Suite:
-    """Outcomes of one file that follow each other: how many, how many of each result, and the time of all."""
+    """Consecutive outcomes of one file: their number, results and total time."""
 
     path: str
     results: Counter[str]
@@ -45,10 +43,10 @@ class _Suite:
 
 
 def render_junit(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> None:
-    """Write the report. Memory grows with the number of files, not with that of outcomes, which are gone through twice.
+    """Write the report, in two passes; memory grows with the number of files, not of outcomes.
 
-    A case fails where an item does: `<error>` where the worst is wrong input, `<failure>` with the verdict as its type
-    otherwise. It is skipped where it has findings and none of them fails the run.
+    A failing item is `<error>` for wrong input, else `<failure>` with the verdict as type. A passing item with findings
+    is skipped.
     """
     suites = list(_suites(outcomes))
     total: Counter[str] = sum((suite.results for suite in suites), Counter())
@@ -89,7 +87,7 @@ def _path(outcome: Outcome) -> str:
 
 
 def _result(outcome: Outcome) -> str:
-    """The element that a case holds, `passed` for none."""
+    """The element in a case, `passed` for none."""
     findings = findings_of(outcome)
     if not findings:
         return "passed"
@@ -125,9 +123,7 @@ def _has_body(outcome: Outcome) -> bool:
 
 
 def _element(name: str, findings: Sequence[Finding]) -> str:
-    """The one element that says how a case ended: of its worst finding, with the text of all of them, since readers
-    show no second one.
-    """
+    """The result element: of the worst finding, with the text of all, since readers show only one element."""
     worst = findings[0]
     message = shortened(f"{worst.code}: {headline(worst)}", _MESSAGE)
     more = f" (and {counted(len(findings) - 1, 'more finding', 'more findings')})" if len(findings) > 1 else ""
@@ -157,7 +153,7 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def _legal(text: str) -> str:
-    """The text with what XML cannot hold written as Python would: `\\x1b`, `\\ud800`."""
+    """The text with characters that XML cannot hold escaped as in Python: `\\x1b`, `\\ud800`."""
     return _ILLEGAL.sub(
         lambda found: (
             found[0].encode("ascii", "backslashreplace").decode() if ord(found[0]) > 127 else f"\\x{ord(found[0]):02x}"

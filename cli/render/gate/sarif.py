@@ -1,8 +1,7 @@
-"""SARIF 2.1.0, as code scanning services and editors read it: a result for each finding, a rule for each code that
-occurs.
+"""SARIF 2.1.0 for code scanning services and editors: a result for each finding, a rule for each code that occurs.
 
-What the standard leaves open is done so that GitHub shows it: paths are relative to the folder of the run, each result
-has a location, and there are at most as many results as an upload may have, the worst of them first.
+What the standard leaves open follows GitHub: paths are relative to the folder of the run, each result has a location,
+and there are at most as many results as an upload may have, worst first.
 """
 
 from __future__ import annotations
@@ -41,9 +40,7 @@ _LEVELS = {Fate.ALLOWED: "warning", Fate.KNOWN: "note", Fate.IGNORED: "note"}
 
 
 def render_sarif(outcomes: Iterable[Outcome], summary: Summary, out: TextIO, most: int = MOST_RESULTS) -> None:
-    """Write the report, at most `most` results of it, and a notification of how many were left out. Memory does not
-    grow with them.
-    """
+    """Write the report, at most `most` results, and a notification of the number left out, in constant memory."""
     ranks: Counter[int] = Counter()
     found: set[str] = set()
     for outcome in again(outcomes):
@@ -146,12 +143,12 @@ def _message(finding: Finding) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text without half surrogate pairs and control characters, and with no link in it."""
+    """The text without lone surrogates, control characters and links."""
     return _without_links(printable(text))
 
 
 def _without_links(text: str) -> str:
-    """The text as itself: the standard reads `A[i](3)` as a link to the location 3."""
+    """The text with links escaped: the standard reads `A[i](3)` as a link to the location 3."""
     return text.replace("](", "] (")
 
 
@@ -171,8 +168,8 @@ def _artifact(path: str) -> dict[str, str]:
 
 
 def _region(place: Place) -> dict[str, Any]:
-    """Lines and columns from 1, columns in UTF-16 code units. The end of a region over several lines is that of its
-    last line, of which only the number is known here: its text, and so its columns in these units, are not.
+    """Lines and columns from 1, columns in UTF-16 code units. The end column on a later line is omitted, since that
+    line's text, needed for the units, is not known.
     """
     region: dict[str, Any] = {"startLine": place.line, "startColumn": _column(place.text, place.column)}
     if place.end_line == place.line and place.end_column >= place.column:
@@ -184,5 +181,5 @@ def _region(place: Place) -> dict[str, Any]:
 
 
 def _column(text: str, column: int) -> int:
-    """A column in characters as one in UTF-16 code units: a character past U+FFFF counts twice."""
+    """A column in characters as UTF-16 code units: a character past U+FFFF counts twice."""
     return column + sum(ord(character) > 0xFFFF for character in text[: column - 1])

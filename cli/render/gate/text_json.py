@@ -1,4 +1,4 @@
-"""Outcomes as text for people and as JSON (`docs/schemas`): the two formats that are printed while outcomes come in."""
+"""Outcomes as text and as JSON (`docs/schemas`), printed while they come in."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def render_text(outcomes: Iterator[Outcome], summary: Summary, out: TextIO) -> N
 
 
 def render_outcome(outcome: Outcome, *, alone: bool, styled: Styled = plain) -> str:
-    """One outcome: all of it where it is `alone`, or where something was found in it; else a line."""
+    """One outcome: in full if it is `alone` or has findings; else a line."""
     if not alone and not outcome.findings and outcome.verdict is not None:
         return f"{_word(outcome.verdict, styled):<8} {_name(outcome.name)}\n"
     return "\n".join(_lines(outcome, alone, styled)) + "\n"
@@ -92,7 +92,7 @@ def _lines(outcome: Outcome, alone: bool, styled: Styled) -> Iterator[str]:
 
 
 def _proved(outcome: Outcome) -> Iterator[str]:
-    """What is said at the end of an outcome that is proved."""
+    """The last lines of a proved outcome."""
     if outcome.kind is Kind.COMPARISON and outcome.steps:
         # The first says what was asked, which stands above.
         _, *obligations = outcome.steps[0]["obligations"]
@@ -122,7 +122,7 @@ def _step(step: Mapping[str, Any], styled: Styled) -> Iterator[str]:
 
 
 def _claims(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The claims of a rewrite, those of one kind together; those that were not proved stand among the findings."""
+    """The claims of a rewrite, grouped by kind; those not proved are among the findings."""
     from layoutproof.cli.render.run_report import summary_lines
     from layoutproof.verify.verdict.verdict import Verdict
 
@@ -131,7 +131,7 @@ def _claims(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def remarks(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What proved claims rest on: licences, with what breaks the claim without them, and invariants."""
+    """Assumptions of proved claims: fast-math ones, with what breaks the claim without them, and invariants."""
     for entry in obligations:
         if entry["status"] == "proved" and (entry["strictness"] or "invariant" in entry["because"]):
             licences = f"holds with {' '.join(entry['strictness'])}" if entry["strictness"] else None
@@ -139,9 +139,7 @@ def remarks(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def finding_lines(finding: Finding, styled: Styled = plain) -> Iterator[str]:
-    """A finding: place, code and message, the source line with a mark, the counterexample, related places, and what
-    would help.
-    """
+    """A finding: place, code and message, the source line with a mark, the counterexample, related places, help."""
     first, *rest = readable(finding.message).split("\n")
     place = f"{_name(str(finding.place))}: " if finding.place is not None else ""
     style = STYLES["error" if finding.status is None else finding.status]
@@ -163,7 +161,7 @@ def finding_lines(finding: Finding, styled: Styled = plain) -> Iterator[str]:
 
 
 def excerpt(place: Place) -> Iterator[str]:
-    """The source line of a place, with carets under what is meant; nothing where the line is not known."""
+    """The source line of a place with carets; nothing if the line is not known."""
     text = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in place.text)
     if not text.strip():
         return
@@ -177,7 +175,7 @@ def excerpt(place: Place) -> Iterator[str]:
 
 
 def render_json(outcomes: Iterable[Outcome], summary: Summary, out: TextIO, *, lines: bool = True) -> None:
-    """Each outcome as an object on a line of its own; without `lines`, for a run of one item, indented."""
+    """Each outcome as an object on its own line; indented if not `lines`, for runs of one item."""
     for outcome in outcomes:
         # Not `json.dump`, which is several times slower.
         out.write(json.dumps(outcome.to_report(), indent=None if lines else 2) + "\n")

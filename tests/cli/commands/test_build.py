@@ -93,7 +93,8 @@ def test_a_program_that_has_seen_the_header_alone(call: Caller, folder: Path) ->
     (folder / "main.c").write_text(
         '#include "row_sum.h"\n#include "row_sum.h"\n'
         "int main(void) {\n    float a[16 * 14], b[16];\n    for (int i = 0; i < 16 * 14; ++i) a[i] = (float)(i % 5);\n"
-        "    if (main_kernel(a, b) != 0) return 1;\n    float sum = 0;\n    for (int j = 0; j < 14; ++j) sum += a[3 * 14 + j];\n"
+        "    if (main_kernel(a, b) != 0) return 1;\n    float sum = 0;\n"
+        "    for (int j = 0; j < 14; ++j) sum += a[3 * 14 + j];\n"
         "    return b[3] == sum ? 0 : 2;\n}\n"
     )
     compile_c(folder, "main.c", "row_sum.c", "-o", "program", "-lm")

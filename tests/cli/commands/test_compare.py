@@ -1,4 +1,4 @@
-"""`layoutproof compare`: what is said of two programs, in every form, and what becomes of calls that are wrong."""
+"""`layoutproof compare`: the answers on two programs, in every format, and the errors of wrong calls."""
 
 from __future__ import annotations
 
@@ -320,7 +320,8 @@ def test_remarks_on_the_programs(call: Caller, tmp_path: Path) -> None:
     trace.write_text('[["split", {"block": "b", "loop": "i", "factors": [2, 4]}]]')
     gates.write_text(
         f"import layoutproof as lp\nPROGRAM = lp.load({str(program)!r})\n\n@lp.gate\ndef tiled():\n"
-        "    schedule = lp.Schedule(PROGRAM)\n    schedule.split('b', 'i', [2, 4])\n    return schedule, lp.compare(PROGRAM, PROGRAM)\n"
+        "    schedule = lp.Schedule(PROGRAM)\n    schedule.split('b', 'i', [2, 4])\n"
+        "    return schedule, lp.compare(PROGRAM, PROGRAM)\n"
     )
     for arguments in (
         ("compare", str(program), str(program)),

@@ -104,7 +104,9 @@ def test_no_devices(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_run(call: Caller, golden: Golden, tmp_path: Path) -> None:
-    """A run on a device, named by a part of its name: verdicts, the device, the comparison; `--emit` writes the text."""
+    """A run on a device, named by a part of its name: verdicts, the device, the comparison; `--emit` writes the
+    text.
+    """
     emitted = tmp_path / "row_sum.cl"
     outcome = call(
         "run",

@@ -33,7 +33,7 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], int]] = {
 @one_in(3)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_svg(call: Caller, tmp_path: Path, name: str) -> None:
-    """An SVG is well-formed, names the map to whoever reads the output, and is the same file when drawn again."""
+    """An SVG is well-formed, names the map, and is the same file when drawn again."""
     arguments, code = LAYOUTS[name]
     files = [tmp_path / "a.svg", tmp_path / "b.svg"]
     for path in files:

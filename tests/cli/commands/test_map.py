@@ -152,9 +152,15 @@ def with_unknowns() -> MapReport:
     unknown = Verdict(Status.UNKNOWN, report.injective.claim, "isl", reason="the budget was used up")
     padding = Padding(None, None, None, "the box is not known")
     return replace(
-        report, injective=unknown, bijective=unknown, physical_shape=(None, const(4)), flattened_shape=(None,), inverse=None,
-        inverse_reason="the budget was used up", padding=padding,
-    )  # fmt: skip
+        report,
+        injective=unknown,
+        bijective=unknown,
+        physical_shape=(None, const(4)),
+        flattened_shape=(None,),
+        inverse=None,
+        inverse_reason="the budget was used up",
+        padding=padding,
+    )
 
 
 def test_what_is_not_known(call: Caller, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:

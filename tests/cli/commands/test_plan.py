@@ -190,15 +190,17 @@ def test_what_padding_is_to_hold_is_asked_and_proved(call: Caller, saved: Callab
     found = call("plan", name, "--layouts", "layouts.json", "--run")
     assert found.code == 0 and "padding: relu computes its padding: 0.0" in found.out, found.out
     assert (
-        "padding: exp fills its padding: 0.0, since where the padding of X holds 0.0, that of Y does not come out as 0.0"
-        in found.out
+        "padding: exp fills its padding: 0.0, since where the padding of X holds 0.0, that of Y does not come out "
+        "as 0.0" in found.out
     )
 
 
 def test_results_that_differ_end_as_refuted(
     call: Caller, saved: Callable[[Graph], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the planned graph computes something else, it says how much, no graph is written, and the exit code is 1."""
+    """Where the planned graph computes something else, it says how much, no graph is written, and the exit code is
+    1.
+    """
     trial = GraphTrial((OutputComparison("relu", 36, 5),), 0.1, 0.1, 0.1)
     monkeypatch.setattr(planning, "compare_graphs", lambda *given: trial)
     found = call("plan", saved(single()), *CONV, "--run", "-o", "planned.py")
@@ -261,14 +263,18 @@ def test_a_model(call: Caller, network: str) -> None:
 
 
 def test_values_of_a_model_are_told_with_their_operators(call: Caller, network: str) -> None:
-    """Values have the names that the model has; where a name says nothing of the operator, that one stands behind it."""
+    """Values have the names that the model has; where a name says nothing of the operator, that one stands behind
+    it.
+    """
     found = call("plan", network, "--layout", "conv=NCHW8c", "--frozen", "y", "--picture", "net.svg")
     assert found.code == 0 and "stays: c (conv2d), NCHW8c to plain, 1,024 B" in found.out
     assert "stays: x, plain to NCHW8c" in found.out
 
 
 def test_operators_that_are_not_known_are_named_at_once(call: Caller, network: str) -> None:
-    """Of a model with operators that are not translated, all are told, with their numbers, and those of other domains."""
+    """Of a model with operators that are not translated, all are told, with their numbers, and those of other
+    domains.
+    """
     names = [("Conv", ["x", "w"], "a"), ("Unique", ["a"], "b"), ("Unique", ["a"], "c"), ("Det", ["a"], "y")]
     proto = model([helper.make_node(name, taken, [made]) for name, taken, made in names])
     onnx.save(proto, "odd.onnx")

@@ -142,7 +142,9 @@ def test_two_solvers_are_needed(call: Caller, tmp_path: Path, monkeypatch: pytes
 
 
 def test_own_lemmas_are_as_they_would_be_written(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every rule of the simplifier, and every usual layout, stands under proofs/ with its lemma as the code has it now."""
+    """Every rule of the simplifier, and every usual layout, stands under proofs/ with its lemma as the code has it
+    now.
+    """
     assert own_proofs.main(["--check", str(ROOT / "proofs")]) == 0, capsys.readouterr().err
 
 

@@ -53,9 +53,7 @@ def built_line(text: str) -> str:
 
 @pytest.mark.parametrize(("name", "steps"), [("plain", []), ("padded", PADDED), ("unpadded", UNPADDED)])
 def test_text(call: Caller, golden: Golden, trace: Path, name: str, steps: list[object]) -> None:
-    """A run that goes well says what was proved, built and compared, the padding that is owed or must be left alone
-    included.
-    """
+    """A successful run reports what was proved, built and compared, required and untouchable padding included."""
     trace.write_text(json.dumps(steps))
     outcome = call("run", ROW_SUM, "--trace", str(trace))
     assert (outcome.code, outcome.err) == (0, "")
@@ -148,9 +146,7 @@ def test_a_program_that_does_nothing(call: Caller, tmp_path: Path) -> None:
 
 
 def test_data_that_break_an_assumption(call: Caller, tmp_path: Path) -> None:
-    """Where no data were made up that meet what is assumed, nothing is said of the kernel: exit code 3, and the
-    assumption is named.
-    """
+    """If no random inputs satisfy the assumption, it is named, the kernel is not judged, and the exit code is 3."""
     (tmp_path / "program.py").write_text(ASSUMING)
     outcome = call("run", str(tmp_path / "program.py"), "--format", "json")
     assert (outcome.code, outcome.json()["verdict"]) == (3, "unknown")
@@ -182,8 +178,10 @@ FLAT = """
 @T.prim_func
 def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     T.func_attr({"layoutproof.layout": {
-        "A_data": {"logical_shape": [7], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [2, 4], "contract": "undef"}]},
-        "B_data": {"logical_shape": [7], "steps": [{"index_map": "lambda i: [i%4, i//4]", "shape": [4, 2], "contract": "T.float32(3)"}]},
+        "A_data": {"logical_shape": [7], "steps": [
+            {"index_map": "lambda i: [i//4, i%4]", "shape": [2, 4], "contract": "undef"}]},
+        "B_data": {"logical_shape": [7], "steps": [
+            {"index_map": "lambda i: [i%4, i//4]", "shape": [4, 2], "contract": "T.float32(3)"}]},
     }})
     for i in T.serial(7):
         B[i%4*2 + i//4] = A[i] + T.float32(1)

@@ -85,7 +85,10 @@ def _crash_once(argument: str) -> None:
 
 def _leave(argument: str) -> None:
     """Start a process in a session of its own, as solvers are, and write its number down."""
-    deaf = "from signal import *; import time; [signal(number, SIG_IGN) for number in (SIGTERM, SIGHUP, SIGINT)]; time.sleep(1000)"
+    deaf = (
+        "from signal import *; import time; [signal(number, SIG_IGN) for number in (SIGTERM, SIGHUP, "
+        "SIGINT)]; time.sleep(1000)"
+    )
     child = subprocess.Popen([sys.executable, "-c", deaf], start_new_session=True)
     with Path(argument).open("a") as file:
         file.write(f"{child.pid} {os.getpid()}\n")

@@ -1,4 +1,6 @@
-"""Baselines: what they know, what they refuse to know, how they shrink, and that a damaged one is never an empty one."""
+"""Baselines: what they know, what they refuse to know, how they shrink, and that a damaged one is never an empty
+one.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +131,9 @@ def test_what_is_not_in_a_baseline() -> None:
 
 
 def test_entries_that_nothing_needs_are_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry whose finding is gone is told, also when its file is gone; one of a file that was not looked at is not."""
+    """An entry whose finding is gone is told, also when its file is gone; one of a file that was not looked at is
+    not.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "b.py").touch()
     kept, mended = finding(obligation="1" * 64), finding(obligation="2" * 64)

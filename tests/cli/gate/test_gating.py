@@ -168,7 +168,8 @@ def test_a_gate_that_allows_unknowns(folder: Path, call: Caller) -> None:
     text = (
         "import layoutproof as lp\nfrom layoutproof.verify.verdict.verdict import Claim, ClaimKind\n"
         "from layoutproof.verify.verdict.verdict import Status, Verdict\n"
-        "@lp.gate{}\ndef g():\n    return Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, 'a claim'), 'z3', reason='the budget is spent')\n"
+        "@lp.gate{}\ndef g():\n"
+        "    return Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, 'a claim'), 'z3', reason='the budget is spent')\n"
     )
     (folder / "gates.py").write_text(text.format(""))
     assert call("check", "gates.py").code == 3

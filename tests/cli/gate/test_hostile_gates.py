@@ -168,7 +168,8 @@ def test_licences_hold_for_what_was_scheduled_elsewhere(workers: int, check: Che
         "    schedule = lp.Schedule(lp.load('total.py'))\n    schedule.split('sum', 'i', [4, 4])\n"
         "    schedule.reorder('sum', ['i_1', 'i_0'])\n    return schedule\n\n\nEARLY = build()\n\n\n"
         "@lp.gate\ndef early():\n    return EARLY\n\n\n"
-        "@lp.gate\ndef threaded():\n    with ThreadPoolExecutor(1) as pool:\n        return [pool.submit(build).result()]\n"
+        "@lp.gate\ndef threaded():\n    with ThreadPoolExecutor(1) as pool:\n"
+        "        return [pool.submit(build).result()]\n"
     )
     files = {"total.py": program, "gates.py": gates}
     assert check(files, "gates.py", workers=workers).code == 0
@@ -180,7 +181,8 @@ def test_licences_hold_for_what_was_scheduled_elsewhere(workers: int, check: Che
 def test_other_names_and_inner_decorators_are_gates(check: Check) -> None:
     """A gate may be imported under another name, and may decorate what was decorated before."""
     text = (
-        f"{HEAD}import functools\nfrom layoutproof import gate as proved\n\n\n@proved\ndef bad():\n    return {BAD}\n\n\n"
+        f"{HEAD}import functools\nfrom layoutproof import gate as proved\n\n\n@proved\ndef bad():\n"
+        f"    return {BAD}\n\n\n"
         f"@lp.gate\n@functools.cache\ndef cached():\n    return {GOOD}\n"
     )
     done = check({"gates.py": text}, ".")

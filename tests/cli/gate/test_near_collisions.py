@@ -129,7 +129,9 @@ VERDICTS = ("proved", "refuted", "unknown", "vacuous", None)
 @pytest.mark.parametrize("verdict", VERDICTS)
 @pytest.mark.parametrize("status", VERDICTS[1:])
 def test_a_verdict_is_spared_by_findings_of_its_own_kind(verdict: str | None, status: str | None) -> None:
-    """That something else is allowed, ignored or known does not make an item pass; one that was not checked never does."""
+    """That something else is allowed, ignored or known does not make an item pass; one that was not checked never
+    does.
+    """
     severity = "warning" if status is None else "error"
     spared = Finding("LP221", "spared", status, severity, fate=Fate.IGNORED)
     outcome = Outcome(Kind.TRACE, "t", "p", None, verdict, findings=(spared,))

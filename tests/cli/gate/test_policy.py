@@ -90,7 +90,9 @@ def test_an_outcome_is_judged_anew() -> None:
 
 @given(outcomes(), st.booleans())
 def test_nothing_hides_wrong_input(run: Outcome, everything: bool) -> None:
-    """With every code ignored, unknowns allowed and a baseline of the run itself, wrong input and faults still fail it."""
+    """With every code ignored, unknowns allowed and a baseline of the run itself, wrong input and faults still fail
+    it.
+    """
     policy = Policy(ignore=("LP",) if everything else (), allow_unknown=True, baseline=Baseline.of([run]))
     for one in policy.apply(run).findings:
         if (one.status is None and one.severity == "error") or one.code in ("LP527", "LP528"):

@@ -147,7 +147,9 @@ def test_a_run_that_is_interrupted(fleet: Cluster, number: signal.Signals, code:
 
 @pytest.mark.campaign
 def test_a_run_that_is_killed(fleet: Cluster) -> None:
-    """When the asking process is killed outright, what the fleet does for it ends with the limit of time at the latest."""
+    """When the asking process is killed outright, what the fleet does for it ends with the limit of time at the
+    latest.
+    """
     command = [sys.executable, "-m", "tests.cli.gate.driver", fleet.address, "1", *["hang_deaf"] * 3]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
     with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
@@ -222,7 +224,7 @@ def test_versions_that_differ_are_named() -> None:
 
 @pytest.mark.parametrize("listens", [True, False])
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, listens: bool) -> None:
-    """An address at which nobody listens, or where somebody listens and says nothing, is an error."""
+    """An address at which no scheduler listens, or where a listener never answers, is an error."""
     monkeypatch.setattr(dask_fleet, "CONNECT_SECONDS", 0.5)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -102,7 +102,9 @@ def test_a_file_that_all_share(home: Path, tmp_path: Path, way: str) -> None:
 
 
 def test_another_file_under_the_same_name(home: Path, tmp_path: Path) -> None:
-    """A machine that has another text under that path judges the one that came with the item, and leaves its own alone."""
+    """A machine that has another text under that path judges the one that came with the item, and leaves its own
+    alone.
+    """
     item = gate(str(home / "a.py"))
     parcel = pack(item, str(home))
     (home / "a.py").write_text("another\n")

@@ -99,7 +99,9 @@ def test_items_are_taken_as_needed() -> None:
 
 
 def test_a_slow_item_holds_up_nothing_but_itself() -> None:
-    """While one item takes long, the other worker judges everything else in the window, the slow one's neighbours too."""
+    """While one item takes long, the other worker judges everything else in the window, the slow one's neighbours
+    too.
+    """
     outcomes = run_items((item(n, "sleep 3" if n == 0 else "") for n in range(100)), telling, OPTIONS, TWO)
     judged = list(outcomes)
     slow = judged[0].notes[0]

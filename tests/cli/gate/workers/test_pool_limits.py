@@ -75,7 +75,7 @@ def test_time_is_an_item_s_own(mark: str) -> None:
 
 
 def test_time_holds_while_nobody_asks_for_outcomes(mark: str) -> None:
-    """A worker that hangs is ended in time even where whoever reads the outcomes does not come back to it."""
+    """A worker that hangs is ended in time even if its outcomes are not read."""
     outcomes = run_items(
         (item(n, "leave_and_hang /dev/null" if n == 1 else "") for n in range(2)), judge, OPTIONS, TIME
     )
@@ -117,7 +117,9 @@ def test_memory_that_was_another_item_s(mark: str) -> None:
     ],
 )
 def test_a_worker_that_dies_costs_its_item_only(mark: str, text: str, ending: str) -> None:
-    """A crash is tried once more alone and then told of, by signal or exit status; all other items have their outcome."""
+    """A crash is tried once more alone and then told of, by signal or exit status; all other items have their
+    outcome.
+    """
     outcomes = run({3: text, 4: text, 9: text}, Limits(workers=2))
     for number in (3, 4, 9):
         code, message = told(outcomes[number])
@@ -144,7 +146,9 @@ def test_the_second_trial_is_alone(mark: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(workers=2)], ids=["here", "two"])
 def test_a_judge_that_raises(mark: str, limits: Limits) -> None:
-    """An exception, and an attempt to end the process, are told of where they happened, in this process as in a worker."""
+    """An exception, and an attempt to end the process, are told of where they happened, in this process as in a
+    worker.
+    """
     outcomes = run({3: "raise some\nthing", 4: "raise", 5: "stop 1", 6: "recurse"}, limits)
     code, message = told(outcomes[3])
     assert code == codes.JUDGE_FAILED
@@ -189,7 +193,7 @@ def test_many_crashes(mark: str) -> None:
 
 
 def test_a_keeper_that_is_killed(mark: str) -> None:
-    """A keeper that somebody kills takes its worker along, and the item is tried again and told of."""
+    """A keeper that is killed takes its worker along, and the item is tried again and reported."""
     outcomes = run({3: "kill_keeper"}, Limits(workers=2))
     assert told(outcomes[3])[1].startswith("its worker process was ended by SIGKILL")
     assert wait_until(lambda: marked(mark) == set())

@@ -1,4 +1,6 @@
-"""Outcomes that are known already among those that are not: the order of the items, and no worker where all are known."""
+"""Outcomes that are known already among those that are not: the order of the items, and no worker where all are
+known.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_nothing_is_started_where_all_is_known() -> None:
 
 
 def test_what_waits_is_bounded() -> None:
-    """Of a log without end, of which all but the first item is known, only so much is read before the first is judged."""
+    """Of a log without end, of which all but the first item is known, only so much is read before the first is
+    judged.
+    """
     taken = count()
 
     def endless() -> Iterator[Item]:

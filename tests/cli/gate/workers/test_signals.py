@@ -55,7 +55,9 @@ def running(folder: Path, workers: str = "2") -> Iterator[tuple[subprocess.Popen
 
 @pytest.mark.parametrize("number, code, word", ENDS, ids=lambda value: str(value))
 def test_a_signal_ends_the_run(tmp_path: Path, number: signal.Signals, code: int, word: str) -> None:
-    """The run says one word, exits with the signal's code, removes its temporary files, and no process of it is left."""
+    """The run says one word, exits with the signal's code, removes its temporary files, and no process of it is
+    left.
+    """
     with running(tmp_path) as (process, mark):
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
@@ -134,7 +136,7 @@ def test_a_late_signal_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_other_threads_have_no_signals() -> None:
-    """In a thread, where Python lets nobody handle signals, nothing is changed and nothing fails."""
+    """In a thread, where Python handles no signals, nothing is changed and nothing fails."""
     seen = []
 
     def work() -> None:

@@ -15,7 +15,7 @@ from tests.tree import ROOT
 from layoutproof.cli.gate.outcomes import Outcome
 from layoutproof.cli.gate.run_control import Tally, duration, watched
 
-# Two seconds' work for whoever looks: the bar comes after the first.
+# Two seconds' work: the bar appears after the first.
 PROGRAM = """
 import sys, time
 from layoutproof.cli.gate.run_control import watched
@@ -86,7 +86,7 @@ def outcomes() -> Generator[Outcome, None, None]:
 
 
 def test_without_a_terminal_there_is_no_bar() -> None:
-    """Where nobody looks the outcomes come as they are, and rich is not loaded."""
+    """Without a terminal the outcomes are unchanged, and rich is not loaded."""
     given = outcomes()
     assert watched(given) is given
     command = [sys.executable, "-c", PROGRAM + "\nprint('rich' in sys.modules)"]
@@ -128,7 +128,7 @@ def test_on_a_terminal() -> None:
 
 
 def test_without_a_total() -> None:
-    """Where nobody knows how many there are, the bar shows no time left."""
+    """With an unknown total, the bar shows no time left."""
     shown, _ = on_a_terminal()
     assert "/s" in shown and " left" not in shown and "/20" not in shown
 

@@ -109,7 +109,9 @@ def test_everything(golden: Golden) -> None:
 
 
 def test_texts_come_back() -> None:
-    """Percent signs, colons, commas, line ends and what looks like an escape or a command are the text that they were."""
+    """Percent signs, colons, commas, line ends and what looks like an escape or a command are the text that they
+    were.
+    """
     name = "gates.py::f[a,b%3A]"
     text = "100%: a, b%0A::error::no\r\nsecond\rthird %25"
     [one, _] = annotated([outcome(finding(message=text, place=Place("a,b:c%.py", 3)), name=name)])

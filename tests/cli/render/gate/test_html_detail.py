@@ -1,4 +1,6 @@
-"""What the HTML report is told of schedules, rewrites and maps: whole programs, and cells that hold what the maps say."""
+"""What the HTML report is told of schedules, rewrites and maps: whole programs, and cells that hold what the maps
+say.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,9 @@ def test_a_transform_that_means_nothing_leaves_no_stage() -> None:
     ],
 )
 def test_cells_hold_what_the_map_says(text: str, shape: tuple[int, ...]) -> None:
-    """Every cell of a small box has the indices that the map sends there, counted one by one; the others are padding."""
+    """Every cell of a small box has the indices that the map sends there, counted one by one; the others are
+    padding.
+    """
     assert_as_the_map_says(check_map(text, shape), shape)
 
 
@@ -165,7 +169,9 @@ def test_padding_of_two_steps_is_told_apart() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 56, 56, 70), (64, 224, 224, 70)])
 def test_a_large_box_shows_its_ends(shape: tuple[int, ...]) -> None:
-    """Of a large box some hundred cells are told, the last of each axis among them, and each holds what the map says."""
+    """Of a large box some hundred cells are told, the last of each axis among them, and each holds what the map
+    says.
+    """
     index_map = parse_index_map("lambda n, h, w, c: [n, c//4, h, w, c%4]")
     box = (shape[0], 18, *shape[1:3], 4)
     record = LayoutRecord(tuple(map(const, shape)), (LayoutStep(index_map, tuple(map(const, box))),))

@@ -59,7 +59,9 @@ def test_rows_lead_from_one_text_to_the_other(old: list[str], new: list[str]) ->
 
 
 def test_alike_lines_are_pairs() -> None:
-    """Of a block that was replaced, the line that became another stands beside it, with the words that changed marked."""
+    """Of a block that was replaced, the line that became another stands beside it, with the words that changed
+    marked.
+    """
     old = ["def f():", "    B[vi] = B[vi] + A[vi, vj]"]
     new = ["def f():", "    T.writes()", "    B[vi] = B[vi] + A[vi, vj // 4, vj % 4]"]
     rows = diff_of(old, new)

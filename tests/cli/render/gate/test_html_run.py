@@ -75,7 +75,9 @@ def test_every_kind_of_item_has_its_parts(folder: Path, call: Caller, tmp_path: 
 
 
 def test_equal_runs_give_equal_files(folder: Path, call: Caller, tmp_path: Path) -> None:
-    """With --stable, a first run, one that finds everything in the cache, and one of two workers write the same bytes."""
+    """With --stable, a first run, one that finds everything in the cache, and one of two workers write the same
+    bytes.
+    """
     cache = str(tmp_path / "cache.sqlite")
     written: list[bytes] = []
     for workers in ("1", "1", "2"):

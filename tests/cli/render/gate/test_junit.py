@@ -114,7 +114,9 @@ def test_the_worst_finding_speaks_for_all() -> None:
 
 
 def test_a_suite_is_a_file() -> None:
-    """Outcomes of one file make one suite, whose name is the file's path; names of gates in it do not repeat the path."""
+    """Outcomes of one file make one suite, whose name is the file's path; names of gates in it do not repeat the
+    path.
+    """
     run = [
         outcome(path="a.py", name="a.py::x"),
         outcome(path="./a.py", name="a.py::y"),

@@ -64,7 +64,9 @@ def test_no_outcome_fails_without_a_word(verdict: str | None) -> None:
     ],
 )
 def test_a_path_is_one_text(path: str, steady: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However a file is named, its path is relative where it lies below the working directory, and absolute elsewhere."""
+    """However a file is named, its path is relative where it lies below the working directory, and absolute
+    elsewhere.
+    """
     monkeypatch.chdir(tmp_path)
     path = path.replace("HERE_NAME", tmp_path.name).replace("HERE", str(tmp_path))
     steady = steady.replace("ABOVE", str(tmp_path.parent))
