@@ -30,9 +30,7 @@ _UNDEF = "undef"
 
 def with_records(func: PrimFunc, text: Text, place: ast.AST) -> PrimFunc:
     """The function with its layout records as objects. Raises LayoutproofError at `place` for what cannot be read."""
-    value = func.attrs.get(LAYOUT)
-    if value is None:
-        return func
+    value = func.attrs[LAYOUT]
     try:
         if not isinstance(value, Attributes):
             raise error(codes.LAYOUT_RECORD, f"{LAYOUT} maps data variables to layout records")

@@ -13,11 +13,10 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError, Source, error
 from layoutproof.ir.dtype import HANDLE, DType, Kind
 from layoutproof.ir.expr import Var
-from layoutproof.ir.primfunc import IRModule, PrimFunc
+from layoutproof.ir.primfunc import LAYOUT, IRModule, PrimFunc
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.declarations import BUFFER_PARAMETERS, BufferArguments, read_attributes
 from layoutproof.ir.script.expressions import dotted_name
-from layoutproof.ir.script.layout_records import with_records
 from layoutproof.ir.script.parsing import (
     Text,
     bind,
@@ -95,7 +94,12 @@ class PrimFuncReader:
             self.attrs if self.attrs is not None else Attributes(),
             code=codes.FUNCTIONS,
         )
-        return func if self.attrs_call is None else with_records(func, self.text, self.attrs_call)
+        if self.attrs_call is None or LAYOUT not in func.attrs:
+            return func
+        # Loaded late: most programs have no records, and index maps load numpy.
+        from layoutproof.ir.script.layout_records import with_records
+
+        return with_records(func, self.text, self.attrs_call)
 
     def _signature(self) -> ast.AST:
         """The `def` line only, so that a message about a function does not underline all of it."""

@@ -20,13 +20,7 @@ from layoutproof.cli.gate.judging.schedules import REPORT, briefly, judged_again
 from layoutproof.cli.gate.loading import gates_in, importable, place_in, running, text_of
 from layoutproof.cli.gate.outcomes import Finding, Kind, Outcome, Place, step_of
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.notations.rewrite_text import parse_litmus
-from layoutproof.lowering.passes.steps import place_of_claim
-from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.verify.certificate.reading import allowed_by
-from layoutproof.verify.checker import StepRecord
-from layoutproof.verify.lockstep.identity import prove_identity
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.verdict.verdict import Status, worst
 from layoutproof.verify.workers.pool import all_in_workers
@@ -110,8 +104,14 @@ def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None
     LayoutproofError for other texts.
     """
     from layoutproof.cli.gate.judging.detail import detail_of_rewrite
+    from layoutproof.ir.notations.rewrite_text import parse_litmus
+    from layoutproof.lowering.passes.steps import place_of_claim
+    from layoutproof.lowering.proof_cache.remembered import verdicts_of
     from layoutproof.verify.certificate.certificate import certify
     from layoutproof.verify.certificate.certificate import text_of as text_of_rewrite
+    from layoutproof.verify.certificate.reading import allowed_by
+    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.lockstep.identity import prove_identity
 
     litmus = parse_litmus(text_of(item.path), item.path)
     rewrite, where, licences = litmus.rewrite, litmus.header.where, allowed & allowed_by(litmus.header.strictness)
