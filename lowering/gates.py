@@ -118,7 +118,7 @@ def gate(function: Any = None, /, *, cases: Any = None, strictness: Any = None, 
 
 
 def gates_of(namespace: Mapping[str, object]) -> tuple[Gate, ...]:
-    """The gates that a module defines, in the order of their lines; one that it imports from elsewhere is not its own."""
+    """The gates that a module itself defines, in the order of their lines."""
     home = namespace.get("__name__")
     found = {
         id(value): value

@@ -46,7 +46,7 @@ class Affine:
         return Affine({term: c * factor for term, c in self.terms.items()}, self.constant * factor)
 
     def split(self, divisor: int) -> tuple[Affine, Affine]:
-        """`(q, r)` with `self == divisor * q + r`: what `divisor` divides, and the rest with 0 <= r.constant < divisor."""
+        """`(q, r)` with `self == divisor * q + r` and 0 <= r.constant < divisor."""
         whole = {t: c // divisor for t, c in self.terms.items() if c % divisor == 0}
         rest = {t: c for t, c in self.terms.items() if c % divisor != 0}
         return Affine(whole, self.constant // divisor), Affine(rest, self.constant % divisor)

@@ -1,4 +1,4 @@
-"""Constants in value positions, computed as the program would compute them: `ir.semantics` in the operation's own type."""
+"""Constant folding of values, by `ir.semantics` in the operation's own type."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ def _folded(expr: Binary) -> Expr:
 
 
 def _split(dividend: Affine, divisor: Expr) -> tuple[Affine, Affine]:
-    """`(q, r)` with `dividend == divisor * q + r`; by a constant, or by a term that stands as a factor in the dividend."""
+    """`(q, r)` with `dividend == divisor * q + r`, for a constant or for a term that is a factor in the dividend."""
     if isinstance(divisor, IntImm):
         return dividend.split(divisor.value) if divisor.value > 0 else (Affine({}), dividend)
     whole, rest = Affine({}, 0), Affine({}, dividend.constant)
@@ -318,7 +318,7 @@ def _nested_bindings(expr: Binary) -> Iterator[tuple[Rule, dict[str, Expr]]]:
 
 
 def _digit_bindings(one: Expr, ratio: int, other: Expr) -> Iterator[tuple[Rule, dict[str, Expr]]]:
-    """Bindings of the rules of sums for `ratio * one + other`; what a quotient of sums lost by splitting is put back."""
+    """Bindings of the rules of sums for `ratio * one + other`, with the remainders that splitting removed put back."""
     if not isinstance(one, Binary) or not isinstance(other, Binary) or ratio < 1:
         return
     whole, join_digits, join_remainders = SUM_RULES

@@ -212,7 +212,7 @@ class Reindex(Pass):
 
 
 def _one_access(block: Block, buffer: Buffer) -> Indices:
-    """The indices of all accesses of a buffer in a block. Raises LayoutproofError where they differ, or there are none."""
+    """The indices of all accesses of a buffer in a block. Raises LayoutproofError if they differ, or there are none."""
     accesses = list(accesses_of(block, buffer))
     if not accesses:
         raise error(codes.NOT_IN_BLOCK, f"block {block.name} neither reads nor writes {buffer.name}", block.span)

@@ -193,7 +193,10 @@ def _buffers(block: Block, extents: Extents) -> dict[Buffer, Axes]:
             if isinstance(index, Var) and index in extents:
                 axes.append((domains[index], extents[index][1]))
             elif set(free_variables(index)) & set(extents):
-                message = f"{node.buffer.name} is indexed by `{expr_text(index)}` in block {block.name}, which is no iterator by itself"
+                message = (
+                    f"{node.buffer.name} is indexed by `{expr_text(index)}` in block {block.name}, which is no "
+                    "iterator by itself"
+                )
                 raise error(codes.NO_EINSUM, message, node.span or block.span)
             else:
                 axes.append((extent, extent))

@@ -93,7 +93,7 @@ class Redirection:
         return self.indices(self._expressions(indices))
 
     def _region(self, region: BufferRegion) -> BufferRegion:
-        """Where each range is one cell, the cell where it went; else, unless the indices stay, all of the new buffer."""
+        """The new cell if each range is one cell; else, unless the indices stay, all of the new buffer."""
         if region.buffer != self.old:
             return region
         starts = tuple(r.start for r in region.ranges)
@@ -228,7 +228,7 @@ def name_of_cache(buffer: Buffer, suffix: str, taken: set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The block named in a transform (the whole body for `root`), its nest, and the block around that, which allocates."""
+    """A block (the whole body for `root`), its nest, and the block around that, which allocates."""
 
     target: Stmt
     nest: Stmt
@@ -312,7 +312,7 @@ def apart(func: PrimFunc) -> PrimFunc:
 
 
 def check_outside(place: Place, block: str, buffer: Buffer) -> None:
-    """Raise LayoutproofError where a buffer is allocated in the nest of a block: there is none of it before or after."""
+    """Raise LayoutproofError if a buffer is allocated in the nest of a block, so that it exists only there."""
     for node in walk(place.nest):
         if (isinstance(node, Allocate) and node.buffer == buffer) or (
             isinstance(node, Block) and buffer in node.alloc_buffers

@@ -46,7 +46,10 @@ def find_temporary(func: PrimFunc, name: str) -> tuple[Buffer, Allocate | Block]
     check_alone(func, buffer)
     waiting = func.attrs.get(LAYOUT_TRANSFORMATIONS)
     if isinstance(waiting, Attributes) and buffer.data.name in waiting:
-        message = f"a layout transform of {name} waits in the attribute {LAYOUT_TRANSFORMATIONS}, and it is about the shape as it is"
+        message = (
+            f"a layout transform of {name} waits in the attribute {LAYOUT_TRANSFORMATIONS}, and it is about the shape "
+            "as it is"
+        )
         raise error(codes.NOT_TEMPORARY, message, buffer.span, help="apply_buffer_transforms comes first")
     for node in walk(func.body):
         if (isinstance(node, Allocate) and node.buffer == buffer) or (
@@ -210,7 +213,10 @@ class InjectDoubleBuffer(Pass):
         loop = find_loop(func, self.block, self.loop)
         buffer, home = find_temporary(func, self.buffer)
         if any(node is home for node in walk(loop)):
-            message = f"{self.buffer} is allocated anew in each iteration of loop {loop.var.name}: there is nothing to take in turns"
+            message = (
+                f"{self.buffer} is allocated anew in each iteration of loop {loop.var.name}: there is nothing to take "
+                "in turns"
+            )
             raise error(codes.LOOP_OUTSIDE, message, home.span)
         if not uses_buffer(loop, buffer):
             raise error(codes.NOT_IN_BLOCK, f"loop {loop.var.name} neither reads nor writes {self.buffer}", loop.span)

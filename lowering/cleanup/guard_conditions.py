@@ -139,7 +139,7 @@ class Deciding:
     _asked: int = 0
 
     def never(self, here: Here, *conditions: Expr, also: tuple[Dim, ...] = ()) -> bool:
-        """Whether the conditions, over loops and symbols and the dims `also`, never all hold there. False says nothing."""
+        """Whether the conditions, over loops, symbols and the dims `also`, never all hold there; False if unknown."""
         decided = [_truth(condition) for condition in conditions]
         if False in decided:
             return True
@@ -154,7 +154,7 @@ class Deciding:
         ).is_empty
 
     def _unknowns(self, dims: tuple[Dim, ...], here: Here, conditions: tuple[Expr, ...]) -> Iterator[Unknown]:
-        """The numbers that nothing is known of; a condition on a float or a truth value is one that no search can use."""
+        """The integers of unknown value; conditions on floats and truth values are of no use to the search."""
         assert self._facts is not None
         known = {dim.var for dim in dims} | set(self._facts.program.symbols)
         said = (*conditions, *(g.condition for g in here.guards), *(e for d in dims for e in (d.start, d.extent)))

@@ -332,7 +332,10 @@ class _Hoisting:
             otherwise = self.renamed(otherwise, then)
             self.copied += count_stores(otherwise)
             if self.copied > MAX_GROWTH * self.limit:
-                message = f"hoisting every condition would write the loops of {self.origins.old.name} more than {MAX_GROWTH} times"
+                message = (
+                    f"hoisting every condition would write the loops of {self.origins.old.name} more than {MAX_GROWTH} "
+                    "times"
+                )
                 raise error(codes.HOIST_COPIES, message, loop.span, help="name a block, or fewer flags")
         if then == NOTHING:
             return tidied(IfThenElse(negated(condition), self.statement(otherwise)), loop)

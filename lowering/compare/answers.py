@@ -177,7 +177,10 @@ def undecided(
 
 
 def _doubted(verdict: Verdict) -> Verdict:
-    reason = f"of the program after alone, with layouts and pad values that may be other ones: {counterexample_text(verdict)}"
+    reason = (
+        "of the program after alone, with layouts and pad values that may be other ones: "
+        f"{counterexample_text(verdict)}"
+    )
     return replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
 
 

@@ -182,7 +182,7 @@ class Comparison:
         return certify([record], self.before.name)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: the keys of a schedule's report, with one step, and how far a search came that found nothing."""
+        """JSON with the keys of a schedule's report: one step, and how far an unsuccessful search came."""
         step = {
             "primitive": PRIMITIVE,
             "arguments": self.arguments,

@@ -127,7 +127,7 @@ class _Dealing:
                 return
 
     def _outputs(self, dealt: _Dealt) -> tuple[Expr, ...]:
-        """What stands on each physical axis: on those of extent 1 the logical ones of extent 1, in their order, then 0."""
+        """The expression of each physical axis; axes of extent 1 take logical axes of extent 1 in order, then 0."""
         runs, digits = dealt
         sources = [self._merged(run) for run in runs]
         plain = self._ones()

@@ -352,7 +352,10 @@ def _check_order(old: PrimFunc, new: PrimFunc, before: Sequence[Parameter], afte
         codes.COMPARED_ORDER,
         f"{moved.name} is {first} and {then}: who calls the one cannot call the other",
         new.span,
-        help=f"where it is the same parameter all the same, match {moved.name} to {moved.name}; else match it to the one that it is",
+        help=(
+            f"where it is the same parameter all the same, match {moved.name} to {moved.name}; else match it to the "
+            "one that it is"
+        ),
     )
 
 

@@ -83,7 +83,10 @@ def _value(symbol: Var, told: Mapping[Expr, str], named: Mapping[str, Var], clas
     raise error(codes.COMPARED_SYMBOL, message, symbol.span, help=_HELP)
 
 
-_HELP = "a symbol is told by its place in a parameter of as many axes, by its name, or by the layout given for a parameter that has it"
+_HELP = (
+    "a symbol is told by its place in a parameter of as many axes, by its name, or by the layout given for a parameter "
+    "that has it"
+)
 
 
 def _places(
@@ -288,7 +291,10 @@ def _placed(
         composed = _composed(before, steps, old)
         if given is not None and [index_map_text(given)] != [step.map_text for step in steps]:
             stated = " and then ".join(f"`{step.map_text}`" for step in steps)
-            message = f"layouts: the program after says itself how {before.name} lies, {stated}, which is not `{index_map_text(given)}`"
+            message = (
+                f"layouts: the program after says itself how {before.name} lies, {stated}, which is not "
+                f"`{index_map_text(given)}`"
+            )
             raise error(codes.COMPARED_RECORD, message, after.span, help="leave one of the two out")
         return Term(before, after, Source.RECORDED, composed, steps)
     same = same_extents(before.shape, after.shape)
@@ -339,7 +345,10 @@ def _padded(old: PrimFunc, new: PrimFunc, term: Term, pads: Mapping[str, Any]) -
     if name not in pads:
         return term
     if term.source is Source.KEPT:
-        message = f"pads: {name} has the same shape {shape_text(term.old.shape)} in both programs and keeps its cells, so it has no padding"
+        message = (
+            f"pads: {name} has the same shape {shape_text(term.old.shape)} in both programs and keeps its cells, so it "
+            "has no padding"
+        )
         raise error(
             codes.COMPARED_LAYOUT,
             message,

@@ -207,7 +207,10 @@ def padding_predicate(buffer: Buffer, report: MapReport) -> Expr:
     """Where the padding is, over `p0, p1, ...`. Raises LayoutproofError where that is not known."""
     padding = report.padding
     if padding.predicate is None:
-        message = f"a pad value needs to know which cells of {buffer.name} are padding, and that is not known: {padding.reason}"
+        message = (
+            f"a pad value needs to know which cells of {buffer.name} are padding, and that is not known: "
+            f"{padding.reason}"
+        )
         raise error(codes.PADDING_UNKNOWN, message, buffer.span)
     return padding.predicate
 
@@ -219,7 +222,10 @@ def check_injective(buffer: Buffer, index_map: IndexMap, report: MapReport) -> N
         return
     shape = ", ".join(expr_text(e, "plain") for e in buffer.shape)
     word = "is not" if verdict.status is Status.REFUTED else "is not known to be"
-    message = f"`{index_map_text(index_map)}` {word} injective on {buffer.name} of shape [{shape}]: {counterexample_text(verdict)}"
+    message = (
+        f"`{index_map_text(index_map)}` {word} injective on {buffer.name} of shape [{shape}]: "
+        f"{counterexample_text(verdict)}"
+    )
     raise IllegalTransform(Diagnostic(codes.NOT_INJECTIVE, message, buffer.span), (verdict,))
 
 
@@ -369,7 +375,7 @@ class ApplyBufferTransforms(Pass):
     primitive: ClassVar[str] = "apply_buffer_transforms"
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The re-laid function. Raises LayoutproofError for a malformed attribute, and what `transform_layout` raises."""
+        """The transformed function. Raises LayoutproofError for a malformed attribute, or as `transform_layout`."""
         current, cells, interface = func, list[CellMap](), list[str]()
         for data, texts in stated_transforms(func).items():
             composed: IndexMap | None = None

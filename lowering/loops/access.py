@@ -92,7 +92,10 @@ def _check_expressible(block: str, buffer: Buffer, touch: Touch, scope: Block | 
         inner = {s.var for s in touch.path[start:] if isinstance(s, For | Let)}
         used = [v.name for i in touch.index for v in free_variables(i) if v in inner]
         if used:
-            message = f"{buffer.name} is accessed along {used[0]}, which stands inside block {block}; only loops around it are reordered"
+            message = (
+                f"{buffer.name} is accessed along {used[0]}, which stands inside block {block}; only loops around it "
+                "are reordered"
+            )
             raise error(codes.NO_ORDER, message, touch.node.span)
 
 

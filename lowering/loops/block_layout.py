@@ -110,7 +110,10 @@ def _chain_of(func: PrimFunc, block: Block) -> Chain:
         check_kind(loop)
         domain = iter_var.domain
         if not is_zero(loop.start) or (domain.start, domain.extent) != (loop.start, loop.extent):
-            message = f"loop {loop.var.name} does not run over the whole domain of {iter_var.var.name} of block {block.name}, or not from 0"
+            message = (
+                f"loop {loop.var.name} does not run over the whole domain of {iter_var.var.name} of block "
+                f"{block.name}, or not from 0"
+            )
             raise error(codes.BLOCK_MAP, message, block.span)
         bound.append(loop)
     if not bound:

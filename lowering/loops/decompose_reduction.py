@@ -132,7 +132,10 @@ def plan_init_split(
     block = stuck[0]
     inner = path_to(chain.body, block)
     if len(blocks) > 1 or not _is_chain(chain.body, inner, block):
-        message = f"the init of block {block.name} would run too late in these loops, and other statements stand beside the block"
+        message = (
+            f"the init of block {block.name} would run too late in these loops, and other statements stand beside the "
+            "block"
+        )
         raise error(
             codes.INIT_PLACE, message, block.span, help=f"split it off first: decompose_reduction of {block.name}"
         )
@@ -211,7 +214,7 @@ def _split(func: PrimFunc, block: Block, loops: Sequence[For], conditions: Seque
 
 
 def _check_splittable(block: Block, init: Stmt, conditions: Sequence[Expr]) -> None:
-    """Raise LayoutproofError where what the init uses is not there outside the block, or data decides whether it runs."""
+    """Raise LayoutproofError if the init needs what exists only in the block, or if data decides whether it runs."""
     used = {store.buffer.data for store in stores_in(init)} | data_read(init)
     local = next((b.name for b in block.alloc_buffers if b.data in used), None)
     if local is not None:

@@ -22,7 +22,7 @@ from layoutproof.lowering.passes.find import find_block
 
 
 def parts_of(condition: Expr) -> tuple[Expr, ...]:
-    """The conjuncts of a condition as they are written, from left to right; none for a condition that is always true."""
+    """The conjuncts of a condition from left to right; none for a condition that is always true."""
     if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
         return (*parts_of(condition.lhs), *parts_of(condition.rhs))
     return () if condition == TRUE else (condition,)

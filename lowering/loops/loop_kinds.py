@@ -215,7 +215,7 @@ class _Copy:
         return tidied(substitute(self.renamed(self.loop.body, {}), {self.loop.var: self.value}), scope)
 
     def kept(self, numbers: Sequence[int], func: PrimFunc) -> list[int]:
-        """Which of the stores below the loop this copy has, by their old numbers: inits that never run in it are gone."""
+        """The old numbers of the loop's stores that this copy has: inits that never run in it are gone."""
         blocks = [n for n in walk(self.loop.body) if isinstance(n, Block) and id(n) in self.past_start]
         gone = {id(store) for block in blocks if block.init is not None for store in stores_in(block.init)}
         stores = list(stores_in(func.body))

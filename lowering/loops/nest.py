@@ -122,7 +122,7 @@ def check_kind(loop: For) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Loops and branches each of which holds nothing but the next, outermost first; `body` stands in the last of them."""
+    """Perfectly nested loops and branches, outermost first; `body` is in the last of them."""
 
     links: tuple[For | IfThenElse, ...]
     body: Stmt

@@ -53,7 +53,10 @@ class Partition(Pass):
         check_kind(loop)
         extent = loop.extent
         if not isinstance(extent, IntImm) or not 0 < self.at < extent.value:
-            message = f"loop {loop.var.name} cannot be cut at {self.at}: the place is a number above 0 and below its extent, a constant"
+            message = (
+                f"loop {loop.var.name} cannot be cut at {self.at}: the place is a number above 0 and below its extent, "
+                "a constant"
+            )
             raise error(codes.PARTITION, message, loop.span)
         if any(isinstance(n, Allocate | DeclBuffer) or _holds_memory(n) for n in walk(loop.body)):
             message = f"loop {loop.var.name} cannot be cut: a block in it has an init, or memory of its own"

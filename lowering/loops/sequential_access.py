@@ -199,7 +199,10 @@ class _Following:
     def check_ranges(self, gone: set[Var]) -> None:
         for loop in self.chain.loops:
             if depends(loop.start, gone) or depends(loop.extent, gone):
-                message = f"the range of loop {loop.var.name} depends on another loop that {self.buffer.name} is accessed along"
+                message = (
+                    f"the range of loop {loop.var.name} depends on another loop that {self.buffer.name} is accessed "
+                    "along"
+                )
                 raise error(codes.LOOP_NEST, message, loop.span)
 
     def cell_loops(self, turned: Sequence[Turned]) -> dict[int, For]:

@@ -50,7 +50,8 @@ class FlattenBuffer(Pass):
         if block is not None:
             raise error(
                 codes.BLOCKS_FIRST,
-                f"flatten_buffer takes a program without blocks, and there is block {block.name}: lower_blocks goes first",
+                f"flatten_buffer takes a program without blocks, and there is block {block.name}: lower_blocks goes "
+                "first",
                 block.span,
             )
         _check_aliases(func)

@@ -66,7 +66,10 @@ class _Lowering:
         for iter_var in stmt.iter_vars:
             changed = data_read(iter_var.binding) & data_written(stmt)
             if changed:
-                message = f"{iter_var.var.name} of block {stmt.name} is bound to a value of {min(v.name for v in changed)}, which it writes"
+                message = (
+                    f"{iter_var.var.name} of block {stmt.name} is bound to a value of {min(v.name for v in changed)}, "
+                    "which it writes"
+                )
                 raise error(codes.BINDING_CHANGES, message, stmt.span)
         outer = dict(self.values)
         for iter_var in stmt.iter_vars:

@@ -47,7 +47,10 @@ class Place:
         text = f"{self.store.buffer.name}[{indices}] = {expr_text(self.store.value, Style.PLAIN)}"
         shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
         verb = "writes" if self.store.buffer == self.buffer else "reads"
-        return f"`{shown}` {verb} {self.buffer.name}, which has elements where {expr_text(logical_and(*self.conditions), Style.PLAIN)}"
+        return (
+            f"`{shown}` {verb} {self.buffer.name}, which has elements where "
+            f"{expr_text(logical_and(*self.conditions), Style.PLAIN)}"
+        )
 
 
 def places_of(func: PrimFunc, block: str) -> tuple[Place, ...]:
@@ -189,7 +192,10 @@ class RemoveOvercomputeThroughBranching(Pass):
         chosen = range(len(found)) if self.places is None else self.places
         for number in chosen:
             if not 0 <= number < len(found):
-                message = f"block {self.block} touches padding at {counted(len(found), 'place', 'places')}, there is no place {number}"
+                message = (
+                    f"block {self.block} touches padding at {counted(len(found), 'place', 'places')}, there is no "
+                    f"place {number}"
+                )
                 raise error(codes.NO_PADDING, message, help="; ".join(f"{n}: {place}" for n, place in enumerate(found)))
         guarding = _Guarding([found[n] for n in chosen])
         return rewrite_of(func, func.with_body(guarding.within(func.body, symbol_scope(func))))
@@ -199,7 +205,10 @@ def found_places(func: PrimFunc, block: str) -> tuple[Place, ...]:
     """The places where a block may touch padding. Raises LayoutproofError where there is none."""
     found = places_of(func, block)
     if not found:
-        message = f"block {block} has nothing to keep away from padding: what it touches are elements, or padding that it is there to fill"
+        message = (
+            f"block {block} has nothing to keep away from padding: what it touches are elements, or padding that it is "
+            "there to fill"
+        )
         raise error(codes.NO_PADDING, message, func.span)
     return found
 

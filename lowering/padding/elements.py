@@ -78,7 +78,7 @@ def _over_cells(said: _Said, cells: Sequence[Var]) -> Expr | None:
 
 
 def _stages(stmt: Stmt, loops: tuple[For, ...], known: Mapping[Var, Expr], held: Expr) -> Iterator[_Said]:
-    """What is said of padding below a statement; `known` has block variables over loops, `held` the conditions around."""
+    """The padding assumptions below a statement; `known`: block variables over loops, `held`: conditions around it."""
     match stmt:
         case For(body=body):
             yield from _stages(body, (*loops, stmt), known, held)

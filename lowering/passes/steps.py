@@ -174,7 +174,10 @@ def prove_step(
         rewrite = transform.propose(func)
     if fixed and rewrite.witness.changes_interface:
         names = ", ".join(rewrite.witness.changes_interface)
-        message = f"{transform.primitive} would change the layout of the parameter {names}, and the schedule's interface is fixed"
+        message = (
+            f"{transform.primitive} would change the layout of the parameter {names}, and the schedule's interface is "
+            "fixed"
+        )
         raise IllegalTransform(Diagnostic(codes.FIXED_INTERFACE, message, func.span))
     if known is not None and rewrite.new == func:
         # What needed licences was said of how the program came about.

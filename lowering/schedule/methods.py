@@ -61,7 +61,7 @@ class Methods(ABC):
 
     @abstractmethod
     def attempt(self, transform: Pass) -> Step:
-        """`apply`, without a search for a counterexample where the pass is refused: for one of several that are tried."""
+        """`apply` without a search for counterexamples: for one of several passes that are tried."""
 
     def made(self, kind: type[P], **arguments: Any) -> P:
         """The pass with these options. Raises IllegalTransform that names the option that is wrong."""
@@ -85,7 +85,7 @@ class LoopMethods(Methods):
         return self.apply(self.made(Reorder, block=block, loops=loops))
 
     def fuse(self, block: str, loops: Sequence[str | int]) -> Step:
-        """Make loops that stand directly in one another, named outermost first, one loop: `i_j_fused` of `i` and `j`."""
+        """Fuse perfectly nested loops, named outermost first, into one: `i_j_fused` of `i` and `j`."""
         return self.apply(self.made(Fuse, block=block, loops=loops))
 
     def parallel(self, block: str, loop: str | int) -> Step:

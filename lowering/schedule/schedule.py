@@ -134,7 +134,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
             raise offered from problem
 
     def attempt(self, transform: Pass) -> Step:
-        """`apply`, without a search for a counterexample where the pass is refused: for one of several that are tried."""
+        """`apply` without a search for counterexamples: for one of several passes that are tried."""
         return self._keep(self._proved(transform, search=False))
 
     def fork(self) -> Schedule:
@@ -207,7 +207,10 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         except IllegalTransform:
             return problem
         first, *rest = problem.diagnostics
-        text = f"with wrap=True the accesses that leave their buffers take their index modulo the extent, and that is proved: {wrapped}"
+        text = (
+            "with wrap=True the accesses that leave their buffers take their index modulo the extent, and that is "
+            f"proved: {wrapped}"
+        )
         return IllegalTransform((replace(first, help=text), *rest), problem.verdicts)
 
     def apply_buffer_transforms(self) -> Step:

@@ -106,7 +106,7 @@ def whole_vector(access: Access) -> WholeVector | None:
 
 
 def divided(expr: Expr, number: int) -> Expr | None:
-    """`expr / number` where that is known to leave nothing over; None elsewhere. Index arithmetic, which does not wrap."""
+    """`expr / number` if it is known to be exact, else None. Index arithmetic does not wrap."""
     quotient, rest = _unwidened(affine_of(expr)).split(number)
     return expression_of(quotient, expr.dtype) if rest.is_constant and rest.constant == 0 else None
 

@@ -188,7 +188,7 @@ class _Laning:
 
 
 def _pairs(old: PrimFunc, new: PrimFunc) -> Iterator[InstanceMap]:
-    """Every store computes the one of its number: its lanes, where it has more than before, are the loop that is gone."""
+    """Store n computes the old store n; additional lanes are the iterations of the removed loop."""
     taken = names_in(old.body) | names_in(new.body)
     lane = Var(fresh("lane", taken), INT32)
     loops = zip(loops_of_stores(old.body), loops_of_stores(new.body), strict=True)

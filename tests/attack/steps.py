@@ -201,7 +201,8 @@ class Writer:
         for stage, step in sorted(self.steps.items()):
             if stage.startswith("T") and self.is_held(step):
                 head.append(
-                    f'    {stage} = T.sblock_alloc_buffer({shapes.get(version.forms[stage], f"({self.size},)")}, "{step.dtype}")'
+                    f"    {stage} = T.sblock_alloc_buffer({shapes.get(version.forms[stage], f'({self.size},)')}, "
+                    f'"{step.dtype}")'
                 )
         groups: list[list[int]] = []
         for number, step in enumerate(version.steps):

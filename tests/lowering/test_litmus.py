@@ -29,7 +29,10 @@ def main(A: T.Buffer(({extent},), "{dtype}"), B: T.Buffer(({extent},), "{dtype}"
 
 def body(text: str) -> PrimFunc:
     """A function over two buffers of four numbers."""
-    head = '@T.prim_func\ndef main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):\n    T.func_attr({"tir.noalias": True})\n'
+    head = (
+        '@T.prim_func\ndef main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):\n'
+        '    T.func_attr({"tir.noalias": True})\n'
+    )
     return loads(head + "".join(f"    {line}\n" for line in text.splitlines()))
 
 

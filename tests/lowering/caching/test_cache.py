@@ -1,4 +1,4 @@
-"""Caches on operators: proved, computing the same, and free to be stored differently while parameters stay as they are."""
+"""Caches on operators: proved, equal results, and free in their layout while parameters keep theirs."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_the_rest_of_a_buffer_is_left_to_others(step: Pass) -> None:
 
 
 def test_the_whole_function_may_work_on_copies() -> None:
-    """With the block `root`, the copies stand at the start and at the end, whatever lies between; without blocks too."""
+    """With the block `root`, the copies are at the start and at the end of the body; also without blocks."""
     for func, suffix in ((small("softmax"), ""), (Schedule(small("softmax")).lower(), "_flat")):
         schedule = Schedule(func)
         schedule.cache_read("root", f"A{suffix}", "local")

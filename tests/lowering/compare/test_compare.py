@@ -324,7 +324,8 @@ def test_padding_that_is_assumed_to_hold_two_things_refutes_nothing() -> None:
     old = func('A: T.Buffer((14,), "float32"), B: T.Buffer((2,), "float32")', "for i in range(2):\n    B[i] = A[i]")
     new = func(
         'A: T.Buffer((4, 4), "float32"), B: T.Buffer((2,), "float32")',
-        "T.assume(A[3, 2] == T.float32(0))\nT.assume(A[3, 3] == T.float32(1))\nfor i in range(2):\n    B[i] = A[0, i] * A[3, 3] + A[3, 2]",
+        "T.assume(A[3, 2] == T.float32(0))\nT.assume(A[3, 3] == T.float32(1))\nfor i in range(2):\n"
+        "    B[i] = A[0, i] * A[3, 3] + A[3, 2]",
     )
     found = lp.compare(old, new, layouts={"A": "lambda i: [i//4, i%4]"})
     assert found.status is Status.UNKNOWN
@@ -350,7 +351,8 @@ def test_what_no_witness_was_found_for_says_how_far_the_search_came() -> None:
     new = func(
         'A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")',
         'P = T.alloc_buffer((4, 2), "int32")\n'
-        "for i, l in T.grid(4, 2):\n    P[i, l] = 0\n    for m in range(4):\n        P[i, l] = P[i, l] + A[i, m * 2 + l]\n"
+        "for i, l in T.grid(4, 2):\n    P[i, l] = 0\n    for m in range(4):\n"
+        "        P[i, l] = P[i, l] + A[i, m * 2 + l]\n"
         "for i in range(4):\n    B[i] = 0\n    for l in range(2):\n        B[i] = B[i] + P[i, l]",
     )
     found = lp.compare(old, new)

@@ -75,7 +75,7 @@ ROWS_OF_FOUR = {"B": "lambda i: [i//4, i%4]"}
 def test_the_weakest_contract_that_suffices_is_asked_of_callers(
     old: PrimFunc, new: PrimFunc, contract: str | None, strictness: tuple[str, ...]
 ) -> None:
-    """Padding that is not looked at has no contract; padding that is summed, or compared, holds what changes nothing."""
+    """Padding that is not read has no contract; padding that is summed or compared holds a neutral element."""
     found = lp.compare(old, new, layouts=BLOCKS)
     assert found.status is Status.PROVED
     (layout,) = found.layouts
@@ -152,9 +152,9 @@ def test_what_differs_under_every_contract_is_refuted_and_they_are_named() -> No
     reason = found.verdicts[0].reason
     assert reason is not None
     assert (
-        "A's padding holds T.float32(1.0), and where A's padding holds anything, and where A's padding may not be touched"
-        in reason
-    )
+        "A's padding holds T.float32(1.0), and where A's padding holds anything, and where A's padding may not be "
+        "touched"
+    ) in reason
 
 
 def test_a_contract_that_needs_a_licence_is_not_proved_without_it() -> None:

@@ -1,4 +1,4 @@
-"""What compilers do to programs, kind by kind: pairs made by hand, each of which says in its header what is told of it."""
+"""What compilers do to programs, kind by kind: hand-made pairs with the expected verdict in their header."""
 
 from __future__ import annotations
 

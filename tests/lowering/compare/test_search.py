@@ -200,7 +200,7 @@ def test_what_callers_vouch_for() -> None:
 
 
 def test_programs_that_may_overlap() -> None:
-    """Where parameters may overlap there is no exact model: each store is taken for its own, and the checker decides."""
+    """If parameters may overlap there is no exact model: stores are paired by number, and the checker decides."""
     question = from_file(DATA / "backwards.py")
     attributes = {key: value for key, value in question.old.attrs.items() if key != "tirx.noalias"}
     old = replace(question.old, attrs=type(question.old.attrs)(attributes))

@@ -117,7 +117,7 @@ def test_random_transforms_campaign(twenty: int) -> None:
 
 @pytest.mark.parametrize("buffer", ["A", "B", "C"])
 def test_only_the_layout_of_the_buffer_changes(buffer: str) -> None:
-    """Fact 60: input, temporary or output, what changes is its shape and its indices; loops and the other buffers stay."""
+    """Fact 60: a buffer's shape and indices change, whatever its kind; loops and the other buffers stay."""
     old = two_stages()
     new = relaid(old, (buffer, "lambda i, j: [i//4, j//4, i%4, j%4]", None))
     changed = next(b for b in all_buffers(new) if b.name == buffer)

@@ -124,7 +124,7 @@ NESTS = [
 
 @pytest.mark.parametrize("loops, condition, smaller, left", NESTS)
 def test_nests_shrink_from_the_outside(loops: str, condition: str, smaller: str, left: str | None) -> None:
-    """An outer loop runs over what may pass in any inner iteration, an inner one over what passes in the outer one's."""
+    """An outer loop runs over what passes in any inner iteration, an inner one over what passes in the outer one."""
     func = program(f"{SIGNATURE}    {loops}\n        if {condition}:\n            B[i * 4 + j] = 1\n")
     text = reduced(func)
     assert text.startswith(f"    {smaller}") and "if " not in text

@@ -229,7 +229,7 @@ def test_thread_loops_are_left_alone() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_nests_compute_the_same(seed: int) -> None:
-    """Splitting any loop of a random nest, blocks or not, changes no sum, and the witness says which instance is which."""
+    """Splitting any loop of a random nest, blocks or not, changes no sum, and its witness is right."""
     rng = Random(f"split {seed}")
     func = random_nest(rng)
     for each, block in ((func, "sum"), (lowered(func), "root")):

@@ -23,7 +23,7 @@ from layoutproof.lowering.passes.find import all_buffers
 
 
 def check_elements(func: PrimFunc, symbols: dict[str, int]) -> int:
-    """Compare the conditions with the record, cell by cell, for every re-laid parameter; the number of cells looked at."""
+    """Compare conditions and record, cell by cell, for every transformed parameter; the number of cells."""
     elements, kinds, looked = Elements(func), padding_cells(func, symbols), 0
     for buffer in func.buffers:
         if buffer.data.name not in kinds:

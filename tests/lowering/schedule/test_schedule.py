@@ -272,7 +272,7 @@ def test_kernels_take_logical_arrays(name: str, first: str, last: str) -> None:
 
 
 def test_layouts_from_the_attribute_reach_the_kernel() -> None:
-    """Transforms that stand in the function's attribute are applied at lowering; the kernel still takes logical arrays."""
+    """Transforms in the function's attribute are applied at lowering; the kernel still takes logical arrays."""
     func = program("""def main(A: T.Buffer((6, 10), "int32"), B: T.Buffer((6, 10), "int32")):
     T.func_attr({"buffer_layout_transformations": {"A_data": ["lambda i, j: [j, i]", "lambda i, j: [i//4, j, i%4]"]}})
     for i, j in T.grid(6, 10):
