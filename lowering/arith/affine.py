@@ -1,9 +1,7 @@
-"""Normal forms of index arithmetic.
+"""Normal forms of index arithmetic: affine sums of terms in one canonical order, polynomials, and strides of loops.
 
-Affine sums of terms in one canonical order, polynomials, and strides of chosen loops. The checker's polynomials are
-apart on purpose: what proposes and what proves share no normal form, so that a mistake in one cannot hide in the
-other. Everything here is about mathematical integers; a caller uses it only where every sub-expression is known to
-fit its type.
+The checker's polynomials are separate on purpose: a mistake in what proposes cannot hide in what proves. Everything
+here is over mathematical integers; a caller uses it only if every sub-expression is known to fit its type.
 """
 
 from __future__ import annotations
@@ -91,11 +89,11 @@ def _order(term: Expr) -> tuple[int, str]:
 
 
 def expression_of(affine: Affine, dtype: DType, first: Iterable[Expr] = ()) -> Expr:
-    """The normal form as an expression of `dtype`: what is added by falling coefficient, then what is subtracted, then
-    the constant; the constant first where nothing else is added.
+    """The normal form as an expression of `dtype`: added terms by falling coefficient, subtracted terms, the constant;
+    the constant first if nothing else is added.
 
     Terms with one coefficient are multiplied by it once. Terms of `first` decide ties, in their order; the rest is
-    ordered by text. Added terms come first, so that no partial sum of non-negative terms goes below zero.
+    ordered by text. Added terms come first, so that no partial sum of non-negative terms is negative.
     """
     rank = {term: position for position, term in enumerate(first)}
     groups: dict[int, list[Expr]] = {}
@@ -175,9 +173,7 @@ def number(value: Polynomial) -> int | None:
 
 
 def expression(value: Polynomial) -> Expr:
-    """The polynomial as an expression: what is added first, then what is subtracted, so that no partial sum is below
-    zero needlessly.
-    """
+    """The polynomial as an expression: added terms first, so that no partial sum is negative needlessly."""
     dtype = _type_of(value)
     result: Expr | None = None
     for monomial, coefficient in sorted(value.items(), key=lambda item: (item[1] < 0, item[0] == (), -abs(item[1]))):

@@ -39,9 +39,7 @@ _FLOAT: Mapping[BinaryOp, Callable[[float, float], float]] = {
 
 
 def fold_constants(expr: Expr) -> Expr:
-    """The constant that an operation on constants gives; the expression itself where an operand is none, or where it
-    traps.
-    """
+    """The constant that an operation on constants gives; the expression itself if it has other operands or traps."""
     try:
         if isinstance(expr, Binary):
             return _binary(expr)

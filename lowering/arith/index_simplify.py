@@ -1,8 +1,8 @@
-"""Simplifying index arithmetic: normal forms of sums, and the rules of `rules.py` applied where the scope proves their
-conditions.
+"""Simplification of index arithmetic: normal forms of sums, and the rules of `rules.py` whose conditions the scope
+proves.
 
-Termination: each rule replaces an expression by one with fewer or smaller divisions, sums are put into one canonical
-order, and the parts of a result are simplified by going down, never by starting over.
+Termination: each rule replaces an expression by one with fewer or smaller divisions, sums have one canonical order, and
+the parts of a result are simplified by going down, never by starting over.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
 
 @dataclass(frozen=True, slots=True)
 class IndexSimplifier:
-    """Simplifies what stands where only index arithmetic may: every sub-expression fits its type, so integers have no
-    width here.
-    """
+    """Simplifies index arithmetic. Every sub-expression fits its type, so integers have no width here."""
 
     scope: Scope
 
@@ -363,11 +361,8 @@ def _typed(rule: Rule, dtype: DType) -> Rule:
 
 
 def _pushed(expr: Expr, dtype: DType) -> Expr:
-    """Index arithmetic in a wider type, the cast moved into its sums: the same integers, since every part fits the
-    narrow type.
-
-    Quotients stay as they are, so that they are the same terms as elsewhere in the program, the shapes of buffers among
-    it.
+    """Index arithmetic in a wider type, with the cast moved into its sums. Quotients stay: they are terms elsewhere
+    too.
     """
     if isinstance(expr, Binary) and expr.op in _LINEAR:
         return Binary(expr.op, _pushed(expr.lhs, dtype), _pushed(expr.rhs, dtype))

@@ -1,6 +1,5 @@
-"""A stage that pads, as two.
-
-One fills everything with the constant, one copies the part of the domain inside, without a branch.
+"""Splitting a stage that pads in two: one fills everything with the constant, one copies the domain inside,
+branch-free.
 """
 
 from __future__ import annotations
@@ -34,10 +33,8 @@ from layoutproof.lowering.passes.witness_maps import pair_instances
 
 @dataclass(slots=True)
 class Inside:
-    """The loops and iterators that visit what is inside.
-
-    `shifts` says where the parts of iterators begin, `starts` the old values of loops that were shortened; `where` are
-    guards over loops.
+    """The loops and iterators that visit the inside. `shifts` are the first values of iterators, `starts` the old
+    values of shortened loops, `where` are guards over loops.
     """
 
     loops: list[For]
@@ -125,11 +122,10 @@ def _part(v: IterVar, bounds: Sequence[Affine], scope: Scope) -> tuple[Affine, A
 
 @dataclass(frozen=True)
 class DecomposePadding(Pass):
-    """Make of `y[v] = if_then_else(inside, x[...], constant)` a constant fill before a loop, and a copy of what is
-    inside.
+    """Make of `y[v] = if_then_else(inside, x[...], constant)` a constant fill, and a copy of the inside.
 
-    The fill is called `<block>_pad_const`. Loops that are an iterator by themselves run over its part that is inside,
-    and count from 0; of what other loops say, the condition becomes the guard of the block.
+    The fill is called `<block>_pad_const`. Loops that are an iterator by themselves run over its inside part, from 0;
+    conditions on other loops become the guard of the block.
     """
 
     primitive: ClassVar[str] = "decompose_padding"
@@ -139,8 +135,8 @@ class DecomposePadding(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with two stages.
 
-        Raises LayoutproofError for names that mean nothing, a block that does not pad, a condition that always holds,
-        and a loop that holds more than the block.
+        Raises LayoutproofError for unknown names, a block that does not pad, a condition that always holds, and a loop
+        that contains more than the block.
         """
         if self.block == ROOT:
             raise error(codes.NO_PADS, "the body of a function is no block that pads; name one", func.span)

@@ -1,6 +1,5 @@
-"""The footprint of a statement on a buffer: the hull of its accesses, by what loops, domains and branches say.
-
-Never too small by what it knows; whether it is right is for the checker.
+"""The footprint of a statement on a buffer: the hull of its accesses by loops, domains and branches; proposed, not
+proved.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ _ROUNDS = 8  # ranges that depend on one another are followed this deep
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A load or a store, with what is known where it happens, and the conditions of branches and choices that it stands
-    in.
-    """
+    """A load or a store, with what is known at its place, and the enclosing conditions of branches and choices."""
 
     node: BufferLoad | BufferStore
     scope: Scope
@@ -56,9 +53,7 @@ def touched_box(func: PrimFunc, place: Place, buffer: Buffer) -> tuple[Range, ..
 def _box(
     func: PrimFunc, place: Place, buffer: Buffer, kind: type | UnionType, *, assumed: bool = False
 ) -> tuple[Range, ...]:
-    """The least box known to hold accesses, in terms of what is the same throughout; an axis where none is known is
-    taken whole.
-    """
+    """The least box known to contain the accesses, in terms of invariants; axes without known bounds are whole."""
     outside = symbol_scope(func)
     for stmt in path_to(func.body, place.nest):
         outside = _fixed(stmt, outside)

@@ -1,4 +1,4 @@
-"""Sums of products over domains that divide: every iterator is padded to a multiple, and nobody outside sees it.
+"""Sums of products over domains that divide: every iterator is padded to a multiple, invisibly from outside.
 
 Source: the roadmap's companions of `transform_layout` (`pad_einsum` of upstream); neutral pad values: the table of
 padding laws.
@@ -51,10 +51,9 @@ Axes = tuple[tuple[Expr, Expr], ...]
 
 @dataclass(frozen=True)
 class PadEinsum(Pass):
-    """Pad every iterator of a block to a multiple: its buffers are copied to larger ones before, its result is copied
-    back after.
+    """Pad every iterator of a block to a multiple, in larger copies of its buffers; its result is copied back after it.
 
-    `padding` has a factor for each iterator. Copies are filled with what is neutral in the block's reduction (0 in a
+    `padding` has a factor for each iterator. Copies are filled with the neutral value of the block's reduction (0 in a
     sum, 1 in a product, the end of the range in a minimum or maximum). They are called `<buffer>_pad`.
     """
 
@@ -63,10 +62,10 @@ class PadEinsum(Pass):
     padding: tuple[int, ...] = field(metadata=option(ArgumentKind.INTEGERS))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the larger block; as it is where every factor divides.
+        """The function with the larger block; unchanged if every factor divides.
 
-        Raises LayoutproofError for names that mean nothing, factors that are no positive numbers or not one for each
-        iterator, a block among other statements in its loops, and accesses at anything but plain iterators.
+        Raises LayoutproofError for unknown names, factors that are not positive or not one for each iterator, a block
+        among other statements in its loops, and accesses at anything but plain iterators.
         """
         place = place_of(func, self.block)
         block = place.target
@@ -95,9 +94,7 @@ class PadEinsum(Pass):
 
 
 class _Copy:
-    """A larger twin of a buffer; `axes` are the extents that the block visits and those of the twin, the same where
-    nothing is padded.
-    """
+    """A larger copy of a buffer; `axes` are pairs of the block's extent and the copy's, equal if nothing is padded."""
 
     def __init__(self, old: Buffer, axes: Axes, name: str) -> None:
         self.old, self.axes = old, axes

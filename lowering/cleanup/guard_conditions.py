@@ -1,7 +1,6 @@
 """Conditions of branches: negated, taken apart, and whether they can hold together where they stand.
 
-That is asked of the integer sets that also prove. The model has more instances than there are, never fewer, so that
-`never` is only said where it is so.
+The integer sets that also prove answer this. The model over-approximates the instances, so `never` is sound.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 
 
 def negated(condition: Expr) -> Expr:
-    """A condition that holds where the given one does not, without a `not` in front where comparisons of integers can
-    be turned around.
-    """
+    """A condition that holds where the given one does not; integer comparisons are turned around instead of negated."""
     match condition:
         case IntImm(value=truth):
             return const(not truth)
@@ -41,9 +38,7 @@ def negated(condition: Expr) -> Expr:
 
 
 def is_total(expr: Expr) -> bool:
-    """Whether an expression is index arithmetic that has a value wherever its variables have one: no load, no division
-    that may trap.
-    """
+    """Whether an expression is index arithmetic that always has a value: no load, no division that may trap."""
     return is_index_like(expr) and not any(isinstance(node, Binary) and _may_trap(node) for node in walk(expr))
 
 
@@ -79,11 +74,10 @@ MAX_QUESTIONS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The loops, conditions and bindings around a statement. `values` are those of block variables and lets, over loops
-    and symbols.
+    """The loops, conditions and bindings around a statement. `values` gives block variables and lets over loops and
+    symbols.
 
-    `named` are the variables that may stand in what is written here: a block speaks of its own variables, not of loops
-    around it.
+    `named` are the variables in scope: inside a block its own, not the loops around it.
     """
 
     dims: tuple[Dim, ...] = ()

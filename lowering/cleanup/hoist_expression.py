@@ -44,7 +44,7 @@ from layoutproof.lowering.passes.witness_maps import count_stores
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Rebuilds statements in which conditions have known truth values. `truths` speaks of variables from outside of
+    """Rebuilds statements in which conditions have known truth values; `truths` is about variables from outside of
     them.
     """
 
@@ -99,8 +99,8 @@ class Flag(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A condition in a loop. `condition` has the bindings of blocks put in; `lets` are those inside the loop, `bound`
-    all that the loop and what is in it bind.
+    """A condition in a loop, with the bindings of blocks put in; `lets` are those inside the loop, `bound` all
+    variables that the loop and its body bind.
     """
 
     condition: Expr
@@ -145,9 +145,7 @@ class _Around:
 
 
 def sources(loop: For, flags: AbstractSet[Flag], within: AbstractSet[str] | None) -> Iterator[Source]:
-    """The conditions in a loop that flags allow to move, in the order of the text; only those of the blocks `within`,
-    if given.
-    """
+    """The conditions in a loop that flags allow to move, in the order of the text; `within` restricts the blocks."""
     inside = within is None
     yield from _in_statement(loop.body, flags, within, inside, _Around({}, {}, frozenset({loop.var})))
 
@@ -211,9 +209,7 @@ def _holds(stmt: Stmt, names: AbstractSet[str] | None) -> bool:
 
 
 def lets_in(loop: For) -> Iterator[tuple[Let, Expr, frozenset[Var]]]:
-    """The lets in a loop with their values over loops, and the variables that the loop and what is around them in it
-    bind.
-    """
+    """The lets in a loop with their values over loops, and the variables that the loop and its body bind."""
 
     def below(
         stmt: Stmt, bindings: Mapping[Var, Expr], bound: frozenset[Var]
@@ -250,11 +246,11 @@ MAX_GROWTH = 32
 class HoistExpression(Pass):
     """Move conditions and lets out of loops that do not change them (the roadmap's new transform HoistExpression).
 
-    `flags` say which: `if_else_stmt` conditions of branches and guards of blocks, `if_else_expr` those of lazy choices,
-    `boolean_expression` any part that is a truth value, `required_by_conditional` lets that such a condition needs,
-    `let_stmt` all lets; with `using_block_var` also conditions on thread axes. Arithmetic that may trap, and what reads
-    memory, stays where it is. Where a condition has two arms, its loop is written twice, the second time with new block
-    names. `block` names the block whose conditions move; `root` is all of the function.
+    `flags`: `if_else_stmt` moves conditions of branches and guards of blocks, `if_else_expr` those of lazy choices,
+    `boolean_expression` any boolean part, `required_by_conditional` lets that such a condition needs, `let_stmt` all
+    lets; with `using_block_var` also conditions on thread axes. Arithmetic that may trap, and loads, stay. The loop of
+    a condition with two arms is written twice, the second time with new block names. `block` names the block whose
+    conditions move; `root` is all of the function.
     """
 
     primitive: ClassVar[str] = "hoist_expression"
@@ -262,8 +258,8 @@ class HoistExpression(Pass):
     flags: tuple[str, ...] = field(default=ALL_BUT_THREADS, metadata=option(ArgumentKind.NAMES))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with its conditions outside. Raises LayoutproofError for a block that is not there, an unknown
-        flag, where nothing moves only because a let may not, and where the copies would be too many.
+        """The function with its conditions outside. Raises LayoutproofError for an unknown block or flag, if nothing
+        moves only because a let may not, and if the copies would be too many.
         """
         flags = frozenset(map(self._flag, self.flags))
         origins = Origins(func)

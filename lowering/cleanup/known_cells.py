@@ -1,7 +1,4 @@
-"""What is known of cells of buffers, from assumptions and stores.
-
-Also whether a fact speaks of a cell that is loaded, and whether a store may change that cell.
-"""
+"""Facts about cells of buffers, from assumptions and stores: whether one covers a load, or a store may end it."""
 
 from __future__ import annotations
 
@@ -38,11 +35,11 @@ _PLAIN = (IntImm, FloatImm, Limit, Var, Binary, Cast)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fact:
-    """`buffer[indices]` holds `value` wherever all `guards` hold, for all values of the loops `over`; or compares with
-    it as `op` says.
+    """`buffer[indices]` is `value` (or compares with it by `op`) if all `guards` hold, for all values of the loops
+    `over`.
 
-    Everything is over loops and symbols. Where loops are not in `over`, they have the values that they have where the
-    fact is used. `source` is the store that made it so, None for an assumption.
+    Everything is over loops and symbols. Loops that are not in `over` have their values at the use. `source` is the
+    store that made it so, None for an assumption.
     """
 
     buffer: Buffer
@@ -65,9 +62,7 @@ class Fact:
         )
 
     def after(self, loop: Dim, fresh: Var) -> Fact | None:
-        """What holds after a loop of what each of its iterations leaves; None where later iterations may write what
-        earlier ones did.
-        """
+        """The facts after a loop, from those after each iteration; None if later iterations may overwrite them."""
         if not self.mentions(loop.var):
             return self.under(loop.extent > const(0, loop.extent.dtype))
         values: dict[Var, Expr] = {loop.var: fresh}
@@ -176,9 +171,7 @@ def _cannot_trap(value: Expr) -> bool:
 
 
 def assumed_facts(condition: Expr, here: Here) -> Iterator[Fact]:
-    """What an assumption says of cells: `buffer[...] == value` or another comparison, alone or where other parts of it
-    do not hold.
-    """
+    """Facts of an assumption: `buffer[...] == value` or another comparison, alone or as one part of a disjunction."""
     for part in conjuncts_of(condition):
         terms = _disjuncts(part)
         found = [(t, said) for t in terms if isinstance(t, Compare) and (said := load_and_value(t)) is not None]
@@ -271,8 +264,8 @@ class Cells:
 
     @staticmethod
     def _obligations(fact: Fact, own: dict[Var, Expr], index: Sequence[Expr]) -> Iterator[Expr]:
-        """Conditions of which none may hold for a fact to speak of a cell: an index elsewhere, a loop outside its
-        range, no guard.
+        """Conditions that must all be false for a fact to cover a cell: another index, a loop out of range, a false
+        guard.
         """
         for said, wanted in zip(fact.indices, index, strict=True):
             there = widen(substitute(said, own), wanted.dtype)
@@ -286,7 +279,7 @@ class Cells:
             yield Not(substitute(guard, own))
 
     def _index_of(self, access: BufferLoad | BufferStore, here: Here) -> tuple[tuple[Dim, ...], tuple[Expr, ...], bool]:
-        """An access's indices without lanes over loops, and coordinates for lanes and for what data decides; whether
+        """An access's indices without lanes over loops, with coordinates for lanes and data-dependent parts; whether
         there were none.
         """
         dims: list[Dim] = []

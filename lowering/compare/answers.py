@@ -78,7 +78,7 @@ def _found_text(rewrite: Rewrite, layouts: Sequence[BufferLayout]) -> str | None
 
 
 def refuted(asked: Asked, trials: Sequence[Trial], instead: Trial | None = None) -> tuple[Verdict, ...]:
-    """The verdicts of what was seen to differ, under each of the contracts that were open. `instead` is proved with
+    """The verdicts of a difference that was seen under each of the open contracts. `instead` is proved with
     other ones.
     """
     first = trials[0]
@@ -105,7 +105,7 @@ def _difference_text(shown: Verdict) -> str:
 
 
 def faulty(asked: Asked, fault: Verdict, moved: Sequence[Moved]) -> tuple[Verdict, ...]:
-    """The verdicts where the new program has a fault whatever layouts are meant, and the old one has none. `moved` has
+    """The verdicts if the new program has a fault under any layouts, and the old one has none; `moved` has
     those known.
     """
     known = layouts_of(asked, Trial(asked.skeleton(moved), (), tuple(moved), {}))
@@ -151,9 +151,7 @@ def _instead(trial: Trial) -> str:
 def undecided(
     asked: Asked, trial: Trial, layouts_tried: int = 0, *, exhausted: bool = False, instead: Trial | None = None
 ) -> tuple[Verdict, ...]:
-    """The verdicts where a witness was found, and the checker is not convinced. `instead` is proved with other
-    contracts.
-    """
+    """The verdicts if a witness was found but not proved. `instead` is proved with other contracts."""
     layouts = layouts_of(asked, trial)
     failed = worst_first(trial.verdicts)[0]
     alone = "the program after faults by itself, and so may the one before: " if failed.status is Status.REFUTED else ""

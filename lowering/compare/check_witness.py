@@ -1,6 +1,5 @@
-"""A witness is checked: made into a rewrite under each choice of open padding contracts.
-
-The checker proves one, or a difference is seen, or enough was tried.
+"""Checking a witness: made into a rewrite under each choice of open padding contracts, until one is proved, a
+difference is seen, or enough was tried.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A parameter that lies elsewhere in the new program, by a map that is known now. `padding` is where its padding
-    is, None where that is not known; FALSE where there is none.
+    """A parameter whose layout changes by a known map. `padding` is where its padding is: FALSE if there is none, None
+    if that is not known.
     """
 
     term: Term
@@ -75,8 +74,8 @@ def proposal(
     """The rewrite from `old` to `new`, which is over the names of `old`, with parameters moved and their padding under
     these contracts.
 
-    The new program gets the layout records that say so; and, where it reads padding under a contract that is a value,
-    and assumes nothing of it, the assumption that its callers keep the contract.
+    The new program gets the layout records; and, if it reads padding under a contract that is a value without assuming
+    it, the assumption that its callers keep the contract.
     """
     for place in moved:
         new = _recorded(old, new, place, contracts.get(place.name))
@@ -118,8 +117,8 @@ MORE_FOR_FEWER_LICENCES = 2
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A comparison that is asked for. `new` is `after` over the names of `old`; `terms` say how its parameters lie;
-    `stored_as` has their names in `after`. `where` is what is known of symbols, from the caller and from the old
+    """A requested comparison. `new` is `after` over the names of `old`; `terms` are the layouts of its parameters;
+    `stored_as` has their names in `after`. `where` is the condition on symbols, from the caller and from the old
     program, `allowed` the float licences that proofs may use.
     """
 
@@ -146,9 +145,9 @@ class Asked:
         return replace(self, new=replace(self.new, attrs=self.new.attrs.with_value(APART, True)))
 
     def moved(self, cells: Sequence[CellMap] = ()) -> tuple[Moved, ...]:
-        """The parameters that lie elsewhere, those of unknown layouts by the maps that were found for them.
+        """The parameters whose layouts change, those of unknown layouts by the maps that were found.
 
-        Raises LayoutproofError for a map whose image the new shape does not hold.
+        Raises LayoutproofError for a map whose image the new shape does not contain.
         """
         found = {c.old_data: c.cells for c in cells}
         result: list[Moved] = []
@@ -247,9 +246,7 @@ def tried(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]
 
 
 def in_order(asked: Asked) -> tuple[InstanceMap, ...] | None:
-    """The witness that each store is the one of its number, loops one for one; None where the programs are not written
-    so.
-    """
+    """The witness that pairs stores by number and loops one for one; None if the programs do not have that form."""
     return store_by_store(asked.old, asked.new)
 
 
@@ -263,9 +260,7 @@ def store_by_store(old: PrimFunc, new: PrimFunc) -> tuple[InstanceMap, ...] | No
 
 
 def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:
-    """What is proved where pad values that were given are left open; None where nothing is, or where they were not what
-    failed.
-    """
+    """What is proved if given pad values are left open; None if nothing is, or if they were not the failure."""
     freed = tuple(
         replace(term, pad=None, pad_given=False) if term.source is Source.GIVEN else term for term in asked.terms
     )
@@ -341,10 +336,10 @@ def _choices(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceM
 
 
 def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
-    """The trial where it refutes that both programs do the same; None where it does not.
+    """The trial if it refutes that both programs do the same; None if not.
 
-    That the new program faults does not, where the old one may fault itself: then a run has to show that only the new
-    one does.
+    A fault of the new program does not, if the old one may fault itself: then a run has to show that only the new one
+    does.
     """
     from layoutproof.verify.replay.refute import REPLAY, find_counterexample
 
@@ -362,17 +357,15 @@ def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
 
 
 def fault_alone(asked: Asked, trial: Trial) -> Verdict | None:
-    """A fault that the new program has whatever its layouts mean, and the old one has not: an access that leaves its
-    buffer, or a race.
-    """
+    """A fault of the new program under any layouts, and not of the old one: an access out of bounds, or a race."""
     found = (v for v in trial.verdicts if v.status is Status.REFUTED and v.claim.kind.code in _ALONE)
     shown = next(found, None)
     return shown if shown is not None and _is_faultless(asked) else None
 
 
 def of_nothing(asked: Asked) -> Verdict | None:
-    """The verdict that nothing is asked: no input satisfies all assumptions, the old program always faults, or neither
-    stores anything that callers see. None where that is not known.
+    """The verdict that the question is vacuous: no input satisfies all assumptions, the old program always faults, or
+    neither program stores anything observable. None if that is not known.
     """
     from layoutproof.verify.faults.vacuity import is_idle, prove_runs
 

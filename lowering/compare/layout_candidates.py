@@ -1,8 +1,8 @@
 """Layouts that two shapes allow, the simplest first.
 
-The extents of a logical shape are taken apart into digits and dealt to the physical axes: kept, reordered, blocked by
-the factors that the physical shape has, padded where these do not divide, merged where neighbours became one axis. A
-guess is an index map like any other: nothing rests on it. Extents over symbols are compared on a few values of them.
+The extents of a logical shape are split into digits and dealt to the physical axes: kept, reordered, blocked by the
+factors of the physical shape, padded if these do not divide, merged if neighbours became one axis. Nothing rests on a
+guess. Symbolic extents are compared on a few values of their symbols.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """What one physical axis holds: `(source // below) % size`, without the remainder for the outermost digit of a
-    source.
-    """
+    """One physical axis: `(source // below) % size`, without the remainder for the outermost digit of a source."""
 
     source: int
     below: int
@@ -60,8 +58,7 @@ def candidates(names: Sequence[Var], shape: Sequence[Expr], box: Sequence[Expr],
     """Layouts from the logical `shape`, whose indices have these names, into the physical `box`: at most `limit`, the
     likeliest first.
 
-    With symbols those whose extents agree for any values of them come first; where there are none, those that take
-    multiples of what they are divided by.
+    With symbols, layouts whose extents agree for all values come first; if there are none, those that assume multiples.
     """
     symbols = list(dict.fromkeys(v for extent in (*shape, *box) for v in free_variables(extent)))
     for values in (_ODD, _MULTIPLES):

@@ -1,7 +1,7 @@
 """Two programs with one interface: the new one, and its layout records, over the old one's parameters and symbols.
 
-Parameters are paired by place, or as `match` says, and the new program's names for them give way to the old one's; so
-do other names that the old interface has, so that nothing is captured.
+Parameters are paired by position, or by `match`, and get the old program's names; other names of the new program make
+way for names of the old interface, so that nothing is captured.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _check_contract(func: PrimFunc, buffer: Buffer, step: LayoutStep, contract: 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """What names mean: memories by name, symbols and integer parameters of the new program as expressions of the old
-    one, buffer parameters (the old one, the new one) by the new memory's name.
+    """New meanings of names: memories by name, symbols and integer parameters of the new program as expressions of the
+    old one, buffer parameters (the old one, the new one) by the new memory's name.
     """
 
     memories: Mapping[str, str]
@@ -121,10 +121,9 @@ _DATA = "_data"  # what a memory is called after its buffer, where a program is 
 
 
 def out_of_the_way(old: PrimFunc, new: PrimFunc) -> tuple[dict[Var, Var], dict[str, str]]:
-    """What the variables, and the buffers by name, of the new program's body are called where the old program needs
-    their names.
+    """New names of variables and buffers of the new program's body whose names the old program needs.
 
-    A buffer and its memory change names together, so that the program reads back as it is.
+    A buffer and its memory change names together, so that the printed program reads back as it is.
     """
     reserved = {*_interface_names(old), *_remembered(old, new)}
     parameters = {b.data for b in new.buffers}
@@ -154,8 +153,8 @@ def _interface_names(func: PrimFunc) -> set[str]:
 
 
 def _remembered(old: PrimFunc, new: PrimFunc) -> Iterator[str]:
-    """Temporaries of the old program with a layout record that one of the same name in the new program does not go on
-    from.
+    """Temporaries of the old program with a layout record that one of the same name in the new program does not
+    continue.
     """
     parameters = {b.data.name for b in old.buffers}
     records = layout_records(new)
@@ -182,10 +181,10 @@ def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """Puts the old program's nodes in the place of the new one's, spans of statements kept.
+    """Replaces the new program's nodes by the old one's, keeping the spans of statements.
 
-    `values` are what variables become, `parameters` the old buffers of new ones, `own_buffers` the names of those of
-    the body.
+    `values` are the new values of variables, `parameters` the old buffers of new ones, `own_buffers` the names of those
+    of the body.
     """
 
     values: Mapping[Var, Expr]
@@ -217,8 +216,8 @@ class Renaming:
         return map_children(node, self.visit)
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """A buffer with its memory, name and extents renamed; a parameter's has the old program's extents where they
-        are the same.
+        """A buffer with its memory, name and extents renamed; a parameter gets the old program's extents if they are
+        equal.
         """
         rebuilt = map_children(buffer, self.visit)
         known = self.parameters.get(buffer)
@@ -268,15 +267,14 @@ def parameters_of(func: PrimFunc) -> tuple[Parameter, ...]:
 def aligned(
     old: PrimFunc, new: PrimFunc, match: Mapping[str, str] | None = None, boxes: Mapping[str, Shape] | None = None
 ) -> PrimFunc:
-    """`new` over the parameters, data variables and symbols of `old`, its parameters in the order that callers of `old`
-    pass them in.
+    """`new` over the parameters, data variables and symbols of `old`, with its parameters in the order of `old`.
 
-    `match` pairs parameters by name, new name to old name; the others are paired by their places among the rest.
-    `boxes` has the shapes that re-laid parameters of `old`, by name, have in the new program: they tell symbols that
-    only such shapes have.
+    `match` pairs parameters by name, new name to old name; the others are paired by position among the rest. `boxes`
+    has the shapes in the new program of transformed parameters of `old`, by name: they determine symbols that only such
+    shapes have.
 
-    Raises LayoutproofError where the parameters do not correspond, in number, order, kind or type, where `match` names
-    none, and where nothing tells what a symbol of the new program is.
+    Raises LayoutproofError if the parameters do not correspond, in number, order, kind or type, if `match` has an
+    unknown name, and if a symbol of the new program is not determined.
     """
     pairs = paired(old, new, {} if match is None else match)
     for before, after in pairs:
@@ -297,8 +295,8 @@ def aligned(
 
 
 def paired(old: PrimFunc, new: PrimFunc, match: Mapping[str, str]) -> tuple[tuple[Parameter, Parameter], ...]:
-    """The parameters of both programs, one for one, in the old program's order. Raises LayoutproofError where they do
-    not correspond.
+    """The parameters of both programs, one for one, in the old program's order. Raises LayoutproofError if they do not
+    correspond.
     """
     before, after = parameters_of(old), parameters_of(new)
     if len(before) != len(after):
@@ -338,8 +336,8 @@ def _named(parameters: Sequence[Parameter], name: str) -> Parameter:
 
 
 def _check_order(old: PrimFunc, new: PrimFunc, before: Sequence[Parameter], after: Sequence[Parameter]) -> None:
-    """Raise LayoutproofError where a name that both programs have stands in another place: either reading may be the
-    one meant.
+    """Raise LayoutproofError if a name of both programs has different positions: either pairing may be the one
+    meant.
     """
     places = {p.name: k for k, p in enumerate(before)}
     moved = next((p for k, p in enumerate(after) if places.get(p.name, k) != k), None)
@@ -389,9 +387,7 @@ def _listed(parameters: Iterable[Parameter]) -> str:
 
 
 def _attributed(func: PrimFunc, old: PrimFunc, renamed: Renamed) -> PrimFunc:
-    """The function with its attributes about memories under the old names, and what it assumes of its callers as a
-    step's own wish.
-    """
+    """The function with attributes about memories under the old names, and its preconditions as a step's own."""
     attrs = func.attrs
     for key in (AXIS_SEPARATORS, LAYOUT_TRANSFORMATIONS):
         stated = attrs.get(key)

@@ -1,7 +1,7 @@
-"""Two value trees side by side: which loads of the one stand where loads of the other do.
+"""Matching of two value trees: which loads of the one correspond to loads of the other.
 
-The trees are matched by their shape alone, up to the order of commutative operands, comparisons read from the other
-side, and the way in which a choice is written. What the loads find is for others to say.
+The trees are matched by their shape alone, up to the order of commutative operands, mirrored comparisons, and the way
+in which a choice is written. Sources of loads are not considered.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to put two values side by side. `loads` are pairs of loads, `indices` pairs of parts that speak of
-    indices only, and `constants` pairs of a load and the number that stands in its place in the other program, the new
-    program's side first.
+    """One way to match two values. `loads` are pairs of loads, `indices` pairs of index-only parts, and `constants`
+    pairs of a load and the number in its place in the other program, the new program's side first.
     """
 
     loads: tuple[tuple[Var, Var], ...] = ()
@@ -75,8 +74,8 @@ Compatible: TypeAlias = "Callable[[Read, Read], int | None]"
 
 
 class Matcher:
-    """The ways to pair the loads of two values. `compatible` says of two loads how well they go together: None not at
-    all, else a number that is smaller for better pairs.
+    """The ways to pair the loads of two values. `compatible` says how well two loads fit: None not at all, else a
+    number that is smaller for better pairs.
     """
 
     def __init__(self, new: Value, old: Value, compatible: Compatible) -> None:
@@ -130,8 +129,8 @@ class Matcher:
             yield from self._together(order)
 
     def _of_loads(self, mine: Read, theirs: Read) -> Iterator[Way]:
-        """Two loads that stand for each other; where data decides which cells they look at, what decides it stands for
-        each other too.
+        """Two loads that correspond; if data decides which cells they access, the parts that decide it
+        correspond too.
         """
         here = Way(loads=((mine.var, theirs.var),))
         if not (mine.anywhere and theirs.anywhere) or len(mine.access.indices) != len(theirs.access.indices):
@@ -155,8 +154,8 @@ class Matcher:
         yield from found
 
     def guesses(self) -> list[Way]:
-        """Where the values have different forms: each load with the one of the other program that goes best with it. A
-        solver may know that the values are equal all the same.
+        """If the values have different forms: each load with the best one of the other program. A solver may still find
+        the values equal.
         """
         way = Way()
         for mine in self._first_loads(self.new):
@@ -179,9 +178,9 @@ class Matcher:
         return list(reversed(firsts.values()))
 
     def blocked(self) -> list[tuple[bool, Var]]:
-        """The loads that stand where the other program has something else, and so keep the values from matching:
-        whether it is the new program's, and its variable. Those of the likeliest way to put the values side by side
-        come first; none where something else keeps the values from matching too.
+        """The loads that keep the values from matching, because the other program has something else in their place:
+        whether it is the new program's, and its variable. Those of the likeliest match come first; none if something
+        else prevents a match too.
         """
         return list(dict.fromkeys(each for _, loads in self._blocked(self.new.expr, self.old.expr) for each in loads))
 
@@ -232,8 +231,8 @@ def bare(expr: Expr) -> Expr | None:
 
 
 def orders_of(new: Expr, old: Expr) -> Sequence[Order]:
-    """The ways in which the operands of two nodes may stand beside each other, or what they are without zeros that are
-    added and ones that are multiplied; none for nodes that compute different things.
+    """The ways in which the operands of two nodes may correspond, also without neutral zeros and ones; none for nodes
+    that compute different things.
     """
     mine, theirs = bare(new), bare(old)
     less: list[Order] = [] if mine is None else [((mine, old),)]
@@ -244,34 +243,24 @@ def orders_of(new: Expr, old: Expr) -> Sequence[Order]:
 def _orders(new: Expr, old: Expr) -> Sequence[Order]:
     if isinstance(new, Select | IfThenElseExpr) and isinstance(old, Select | IfThenElseExpr):
         return _choices(new, old)
-    if type(new) is not type(old):
-        return ()
-    if new.dtype != old.dtype:
+    if type(new) is not type(old) or new.dtype != old.dtype:
         return ()
     match new, old:
-        case (Binary(op=op, lhs=a, rhs=b), Binary(op=other, lhs=c, rhs=d)):
-            if op is not other:
-                return ()
+        case (Binary(op=op, lhs=a, rhs=b), Binary(op=other, lhs=c, rhs=d)) if op is other:
             return (((a, c), (b, d)), ((a, d), (b, c))) if op in _COMMUTES else (((a, c), (b, d)),)
         case (Compare(op=op, lhs=a, rhs=b), Compare(op=other, lhs=c, rhs=d)):
             straight: Sequence[Order] = (((a, c), (b, d)),) if op is other else ()
             return (*straight, ((a, d), (b, c))) if op.mirrored is other else straight
-        case (Logical(op=op, lhs=a, rhs=b), Logical(op=other, lhs=c, rhs=d)):
-            return (((a, c), (b, d)), ((a, d), (b, c))) if op is other else ()
-        case (Call(function=function, arguments=first), Call(function=other_function, arguments=second)):
-            if function != other_function:
-                return ()
+        case (Logical(op=op, lhs=a, rhs=b), Logical(op=other, lhs=c, rhs=d)) if op is other:
+            return (((a, c), (b, d)), ((a, d), (b, c)))
+        case (Call(function=f, arguments=first), Call(function=g, arguments=second)) if f == g:
             straight = (tuple(zip(first, second, strict=True)),)
-            return (
-                (*straight, tuple(zip(first, reversed(second), strict=True)))
-                if function in _CALL_COMMUTES
-                else straight
-            )
+            crossed = (tuple(zip(first, reversed(second), strict=True)),)
+            return (*straight, *crossed) if f in _CALL_COMMUTES else straight
         case (Not(operand=a), Not(operand=b)) | (Cast(value=a), Cast(value=b)):
             return (((a, b),),)
-        case (OpaqueCall(function=function, arguments=first), OpaqueCall(function=other_function, arguments=second)):
-            alike = function == other_function and len(first) == len(second)
-            return (tuple(zip(first, second, strict=True)),) if alike else ()
+        case (OpaqueCall(function=f, arguments=first), OpaqueCall(function=g, arguments=second)):
+            return (tuple(zip(first, second, strict=True)),) if f == g and len(first) == len(second) else ()
         case _:
             return ((),) if new == old else ()
 

@@ -56,10 +56,10 @@ class TransformLayout(Pass):
     pad_value: PadText = field(default=None, metadata=option(ArgumentKind.PAD_VALUE))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The re-laid function.
+        """The transformed function.
 
-        Raises IllegalTransform for a map that is not injective, LayoutproofError for names that mean nothing, aliases
-        that would be left behind, vector accesses that would be torn apart, and pad values that the buffer cannot have.
+        Raises IllegalTransform for a map that is not injective, LayoutproofError for unknown names, aliases that would
+        keep the old layout, vector accesses that would be split, and pad values that the buffer cannot have.
         """
         buffer = find_buffer(func, self.buffer)
         if self.block != ROOT:
@@ -125,10 +125,9 @@ def _symbols(buffers: Sequence[Buffer]) -> set[Var]:
 
 
 def physical_shape(buffer: Buffer, report: MapReport, types: Mapping[str, DType]) -> tuple[Expr, ...]:
-    """The box, its constants as wide as the buffer's widest extent, its symbols of the types that the function has for
-    them.
+    """The box, with constants as wide as the buffer's widest extent and symbols of the function's types.
 
-    Raises LayoutproofError where an extent is not known.
+    Raises LayoutproofError if an extent is not known.
     """
     wide = max((extent.dtype for extent in buffer.shape), key=lambda dtype: dtype.bits, default=INT32)
     extents: list[Expr] = []
@@ -230,10 +229,9 @@ def check_injective(buffer: Buffer, index_map: IndexMap, report: MapReport) -> N
 
 
 def views_together(func: PrimFunc, buffer: Buffer) -> tuple[Buffer, ...]:
-    """The views of a buffer's memory that are transformed with it, itself among them, the one that has the memory
-    first.
+    """The views of a buffer's memory that are transformed with it, itself included, the one that has the memory first.
 
-    Raises LayoutproofError, which lists them, where other views see the memory in another shape or type.
+    Raises LayoutproofError, which lists them, if other views see the memory in another shape or type.
     """
     views = (buffer, *aliases_of(func, buffer))
     others = [view for view in views if _element_by_element(view) != _element_by_element(buffer)]

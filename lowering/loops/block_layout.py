@@ -1,6 +1,4 @@
-"""Running a block over another iteration space: its loops and iteration variables replaced by those that an index map
-makes of them.
-"""
+"""Running a block over another iteration space: loops and iteration variables are replaced by an index map of them."""
 
 from __future__ import annotations
 
@@ -49,9 +47,9 @@ class TransformBlockLayout(Pass):
     `transform_layout`).
 
     The map takes the block's iteration variables, in their order; each of its outputs becomes a loop `ax0`, `ax1`, ...
-    with a variable `v0`, `v1`, ... bound to it. What the block computes of which variables stays: the old ones are put
-    in as functions of the new ones. Where the map does not reach all of the new space a guard keeps the rest off. The
-    block's variables must be bound to its loops, one each, over their whole domains.
+    with a variable `v0`, `v1`, ... bound to it. The old variables become functions of the new ones. If the map is not
+    surjective, a guard excludes the additional iterations. The block's variables must be bound to its loops, one each,
+    over their whole domains.
     """
 
     primitive: ClassVar[str] = "transform_block_layout"
@@ -204,7 +202,7 @@ class _Mapped:
         return self.with_inits_at_start(rewrite_by_values(self.func, new, values))
 
     def with_inits_at_start(self, rewrite: Rewrite) -> Rewrite:
-        """The witness with the init at the start of the reduction in both programs, wherever the map takes that
+        """The witness with the init at the start of the reduction in both programs, if the map preserves that
         instance.
         """
         if self.block.init is None:

@@ -29,9 +29,7 @@ def parts_of(condition: Expr) -> tuple[Expr, ...]:
 
 
 def guarded(stmt: Stmt, guard: Expr) -> Stmt:
-    """`stmt` where it runs only under `guard`: blocks take it into their own guard, anything else gets a branch around
-    it.
-    """
+    """`stmt` under `guard`: blocks take it into their own guard, anything else gets a branch around it."""
     if guard == TRUE:
         return stmt
     if not any(isinstance(node, Block) for node in walk(stmt)):
@@ -87,7 +85,7 @@ class GuardKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GuardSite:
-    """One condition that can be dropped: conjunct `part` of the guard of `node`; the whole condition where there is an
+    """One condition that can be dropped: conjunct `part` of the guard of `node`; the whole condition if there is an
     alternative.
     """
 
@@ -102,9 +100,9 @@ class GuardSite:
 
 
 def guard_sites(func: PrimFunc, block: str) -> tuple[GuardSite, ...]:
-    """The guards of a block from the outside to the inside; for `root`, all of the function in the order of the text.
+    """The guards of a block from the outside to the inside; for `root`, all of the function in textual order.
 
-    Raises LayoutproofError where there is no such block, or two.
+    Raises LayoutproofError if there is no such block, or two.
     """
     if block == ROOT:
         return tuple(_inside(func.body, GuardKind.BLOCK))

@@ -46,8 +46,8 @@ class Partition(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with two loops.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, for one without a constant extent,
-        a place that is not inside it, and a body that allocates memory or has an init.
+        Raises LayoutproofError for an unknown loop, one that is bound to a thread or has no constant extent, a place
+        that is not inside it, and a body that allocates memory or has an init.
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
@@ -122,11 +122,11 @@ _WORDS: dict[type[Stmt], str] = {
 
 @dataclass(frozen=True)
 class MergeAdjacentLoops(Pass):
-    """Merge a loop with the one that stands right behind it and runs as often (the roadmap's utility of that name).
+    """Merge a loop with the next one, which runs equally often (the roadmap's utility of that name).
 
-    An iteration of the second loop then comes before later ones of the first. That is right where none of these writes
-    what that one reads, reads what it writes, or writes what it writes, which is for the checker to find out. The new
-    loop has the first one's variable and range, and its kind where both have the same; else it is serial.
+    An iteration of the second loop then precedes later ones of the first. That is right if there is no dependence
+    between them, which the checker decides. The new loop has the first one's variable and range, and its kind if both
+    have the same; else it is serial.
     """
 
     primitive: ClassVar[str] = "merge_adjacent_loops"
@@ -137,8 +137,8 @@ class MergeAdjacentLoops(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop and the next one merged.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, where something other than a loop
-        stands behind it, and for loops that are not known to run equally often.
+        Raises LayoutproofError for an unknown loop or one bound to a thread, if something else follows it, and for
+        loops that are not known to run equally often.
         """
         first = find_loop(func, self.block, self.loop)
         around, second = adjacent(func, first)
@@ -175,8 +175,8 @@ def adjacent(func: PrimFunc, loop: For) -> tuple[Seq, For]:
 
 
 def _check_alike(first: For, second: For) -> None:
-    """Raise LayoutproofError for loops that cannot be one: bound to threads, of different types, not equally long, of
-    other remarks.
+    """Raise LayoutproofError for loops that cannot be one: bound to threads, of different types, lengths or
+    annotations.
     """
     names = f"loops {first.var.name} and {second.var.name}"
     check_kind(first)

@@ -1,7 +1,7 @@
-"""Shrinking loops to the iterations that a guard lets through, whose bounds are found by the guard's integer set.
+"""Shrinking loops to the iterations that a guard lets through, with bounds from the guard's integer set.
 
-Comparisons of sums, joined by `and` and `or`, are bounds themselves, symbols included; of other conditions over
-constant ranges every point is looked at. Nothing here is a verdict.
+Comparisons of sums, joined by `and` and `or`, are bounds themselves, symbols included; other conditions over constant
+ranges are evaluated at every point. Nothing here is a verdict.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Bounds:
 @dataclass(frozen=True, slots=True)
 class GuardReader:
     """Reads guards for the bounds of `loop`. `inner` are the loops between it and the guard, outermost first; `scope`
-    is outside of it, `whole` is the range that the loop has.
+    is outside of it, `whole` is its range.
     """
 
     loop: For
@@ -58,9 +58,7 @@ class GuardReader:
     whole: Bounds
 
     def bounds(self, condition: Expr, holds: bool = True) -> Bounds:
-        """What follows for the loop's variable where `condition` has the truth value `holds`; none where nothing is
-        known to.
-        """
+        """Bounds of the loop's variable if `condition` has the truth value `holds`; none if nothing is known."""
         match condition:
             case Not():
                 return self.bounds(condition.operand, not holds)
@@ -78,9 +76,7 @@ class GuardReader:
                 return found if found.lows or found.ends else self.of_points(condition, holds)
 
     def says_all(self, condition: Expr) -> bool:
-        """Whether the bounds that a condition gives say all that it says: it is a comparison with a range of the
-        variable, whatever inner loops do.
-        """
+        """Whether the bounds that a condition gives are equivalent to it, whatever inner loops do."""
         if isinstance(condition, Not):
             positive = condition.operand
             return isinstance(positive, Compare) and self.says_all(
@@ -158,8 +154,8 @@ class GuardReader:
         return Bounds()
 
     def of_points(self, condition: Expr, holds: bool) -> Bounds:
-        """The ends of the points where a condition has a truth value, looked at one by one where all ranges are
-        constants.
+        """The ends of the points at which a condition has a truth value, evaluated one by one if all ranges are
+        constant.
         """
         points = self.points(condition)
         if points is None:
@@ -171,9 +167,7 @@ class GuardReader:
         return Bounds((Affine({}, min(found)),), (Affine({}, max(found) + 1),))
 
     def points(self, condition: Expr) -> list[dict[str, int]] | None:
-        """Every point of the loop and the inner loops that a condition speaks of; None where they are too many or not
-        known.
-        """
+        """Every point of the loop and the inner loops in a condition; None if they are too many or not known."""
         loops = [
             loop for loop in (self.loop, *self.inner) if loop is self.loop or loop.var in free_variables(condition)
         ]
@@ -232,18 +226,18 @@ class ReduceLoopExtents(Pass):
     """Shrink serial and parallel loops of which a guard lets only some iterations through (the roadmap's transform of
     that name).
 
-    A loop shrinks where all that it does is one guard without `else`, or loops over such a guard; a block's own guard
-    is one where it has no init. The new range is from the least to the largest iteration that may pass, over all inner
-    loops; where the guard is a union it is that of its hull. What the new range says already is left out of the guard.
-    `block` names the loops around one block, `root` all loops of the function.
+    A loop shrinks if its body is one guard without `else`, or loops over such a guard; a block's own guard is one if it
+    has no init. The new range is from the least to the largest iteration that may pass, over all inner loops; for a
+    union it is its hull. Conjuncts that the new range implies go. `block` names the loops around one block, `root` all
+    loops of the function.
     """
 
     primitive: ClassVar[str] = "reduce_loop_extents"
     block: str = field(default=ROOT, metadata=option(ArgumentKind.NAME))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with smaller loops; unchanged where there are none to shrink. Raises LayoutproofError where
-        there is no such block.
+        """The function with smaller loops; unchanged if no loop shrinks. Raises LayoutproofError for an unknown
+        block.
         """
         loops = loops_of_block(func, self.block)
         shrinking = _Shrinking(frozenset(id(loop) for loop in loops))
@@ -253,8 +247,8 @@ class ReduceLoopExtents(Pass):
 @dataclass(slots=True)
 class _Shrinking:
     """Rebuilds a body with smaller loops. `wanted` are the loops that may shrink, by identity; `shrunk` the variables
-    of those around that did. `said` are conjuncts of guards, by statement and number, that are what some loop's new
-    range says.
+    of enclosing loops that did. `said` are conjuncts of guards, by statement and number, that some loop's new range
+    implies.
     """
 
     wanted: frozenset[int]
@@ -348,8 +342,8 @@ def _ranging(loop: For, scope: Scope, low: Affine, past: Affine) -> For:
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """The conjuncts that a branch or a block is guarded by, over loops; `inner` are the loops between it and where the
-    search began.
+    """The conjuncts of the guard of a branch or a block, over loops; `inner` are the loops between it and the start of
+    the search.
     """
 
     stmt: Stmt

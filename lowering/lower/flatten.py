@@ -34,9 +34,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class FlattenBuffer(Pass):
-    """Give every buffer as many axes as it has axis groups (seed `buffer-physical-layout`). A second time it changes
-    nothing.
-    """
+    """Give every buffer as many axes as it has axis groups (seed `buffer-physical-layout`). Idempotent."""
 
     primitive: ClassVar[str] = "flatten_buffer"
 
@@ -44,7 +42,7 @@ class FlattenBuffer(Pass):
         """The flattened function.
 
         Raises LayoutproofError for blocks, which are lowered first, for separators that do not fit, for strides or an
-        offset together with separators, and for aliases that see memory of several physical axes in other ones.
+        offset together with separators, and for aliases with other axis groups.
         """
         block = next((n for n in walk(func.body) if isinstance(n, Block)), None)
         if block is not None:
@@ -254,9 +252,7 @@ def total(a: Expr, b: Expr) -> Expr:
 
 
 def with_type(expr: Expr, dtype: DType) -> Expr:
-    """An integer expression in `dtype`'s element type; its lanes stay. Arithmetic is done in that type, not cast after
-    it was done.
-    """
+    """An integer expression with arithmetic in `dtype`'s element type, not cast afterwards; its lanes stay."""
     wanted = dtype.with_lanes(expr.dtype.lanes)
     if expr.dtype == wanted:
         return expr

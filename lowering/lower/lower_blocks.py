@@ -25,8 +25,8 @@ class LowerBlocks(Pass):
     primitive: ClassVar[str] = "lower_blocks"
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function without blocks. Raises LayoutproofError for a matched sub-region, and for a binding that changes
-        in its block.
+        """The function without blocks. Raises LayoutproofError for a matched sub-region, and for a binding that its
+        block changes.
         """
         lowering = _Lowering()
         return rewrite_of(func, func.with_body(lowering.statement(func.body)))

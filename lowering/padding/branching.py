@@ -33,9 +33,9 @@ _SHOWN = 60  # characters of a store in a message
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One store and one buffer that it writes or reads: `conditions` keep it away from that buffer's padding.
+    """One store and one buffer that it accesses: `conditions` exclude that buffer's padding.
 
-    They are over the variables that stand around the store as it is written.
+    They are over the variables in scope of the store.
     """
 
     store: BufferStore
@@ -54,11 +54,10 @@ class Place:
 
 
 def places_of(func: PrimFunc, block: str) -> tuple[Place, ...]:
-    """The places of a block where it may touch padding, in the order of the text; for `root`, those of the whole
-    function.
+    """The places of a block where it may touch padding, in textual order; for `root`, those of the whole function.
 
-    Inits are left out: where they run follows from what is around their block. So are stores that write nothing but
-    padding, which are there to do so. Raises LayoutproofError where there is no such block, or two.
+    Inits are left out: their instances follow from what encloses their block. So are stores that only fill padding.
+    Raises LayoutproofError if there is no such block, or two.
     """
     target = None if block == ROOT else find_block(func, block)
     elements = Elements(func)
@@ -67,8 +66,8 @@ def places_of(func: PrimFunc, block: str) -> tuple[Place, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What stands around a statement: what is known of its variables, `known` block variables and lets over loops, and
-    the conditions under which it runs, over loops too.
+    """What encloses a statement: known facts of its variables, `known` block variables and lets over loops, and the
+    conditions under which it runs, over loops too.
     """
 
     scope: Scope
@@ -174,10 +173,9 @@ Conditions = tuple[Expr, ...]
 class RemoveOvercomputeThroughBranching(Pass):
     """Guard what only touches padding (the roadmap's `remove_overcompute_through_branching`).
 
-    The places where a block may touch padding are numbered in the order of the text: each is a store with a buffer that
-    it writes or reads. At those in `places` (null: at all) nothing runs any more where that buffer's cell holds no
-    element. Blocks take a guard into their own; among plain loops it stands as far out as it holds for everything
-    below.
+    The places where a block may touch padding are numbered in textual order: each is a store with a buffer that it
+    accesses. At those in `places` (null: at all) nothing runs any more if that buffer's cell holds no element. Blocks
+    take a guard into their own; among plain loops it is as far out as it holds for everything below.
     """
 
     primitive: ClassVar[str] = "remove_overcompute_through_branching"
@@ -185,8 +183,8 @@ class RemoveOvercomputeThroughBranching(Pass):
     places: tuple[int, ...] | None = field(default=None, metadata=option(ArgumentKind.CHOICES))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the guards. Raises LayoutproofError for a block that touches no padding, and for a number
-        without a place.
+        """The function with the guards. Raises LayoutproofError for a block that touches no padding, and for an unknown
+        place.
         """
         found = found_places(func, self.block)
         chosen = range(len(found)) if self.places is None else self.places

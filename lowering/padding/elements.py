@@ -1,7 +1,6 @@
-"""Which cells of a buffer hold elements and which are padding.
+"""Which cells of a buffer hold elements and which are padding: from its layout record, or from assumptions and stores.
 
-Its layout record tells, or what the program's text assumes or fills. What is found here proposes a guard; the checker
-proves what follows from it.
+What is found here proposes a guard; the checker proves the result.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ from layoutproof.verify.maps.check_map import check_map
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """That `buffer[index]` holds one value wherever `padding` holds, for all values of `loops`; `stored` where the
-    program sees to it.
+    """That `buffer[index]` holds one value if `padding` holds, for all values of `loops`; `stored` if the program
+    stores it.
     """
 
     buffer: Buffer
@@ -53,9 +52,9 @@ class _Said:
 
 
 def stated_elements(func: PrimFunc, buffer: Buffer, cells: Sequence[Var]) -> Expr | None:
-    """Where, over `cells`, a buffer is not said to be padding; None where nothing is said of it.
+    """Where, over `cells`, a buffer is not stated to be padding; None if there is no statement about it.
 
-    What is assumed of a buffer counts before what is stored; of several stages that fill one, the last.
+    Assumptions count before stores; of several stages that fill a buffer, the last.
     """
     said = [s for s in _stages(func.body, (), {}, TRUE) if s.buffer == buffer]
     chosen = [s for s in said if not s.stored] or [s for s in said if s.stored][-1:]
@@ -146,11 +145,11 @@ class Elements:
         self._found: dict[Buffer, tuple[Expr, ...] | None] = {}
 
     def conditions(self, buffer: Buffer) -> tuple[Expr, ...] | None:
-        """Conditions over `cell0, cell1, ...` that hold together exactly where an element is; empty where every cell
-        has one.
+        """Conditions over `cell0, cell1, ...` whose conjunction is that an element is there; empty if every cell has
+        one.
 
-        None where the function says nothing of the buffer's padding, or no formula is found. A record of its layout
-        counts before what the text says of the values in it.
+        None if nothing is known of the buffer's padding, or no formula is found. A layout record counts before the
+        text.
         """
         if buffer not in self._found:
             record = self.records.get(buffer.data.name)

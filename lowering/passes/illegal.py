@@ -1,7 +1,4 @@
-"""What a schedule raises when a transform may not be applied.
-
-It has the reason, the verdicts that say so, and what could be done.
-"""
+"""What a schedule raises if a transform may not be applied: the reason, the verdicts, and what could be done."""
 
 from __future__ import annotations
 
@@ -25,9 +22,7 @@ def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 @dataclass(frozen=True, slots=True)
 class RefusedStep:
-    """The step that a schedule did not take: the primitive, its arguments as JSON has them, and the program as it was
-    and stayed.
-    """
+    """The step that a schedule refused: the primitive, its arguments as JSON has them, and the unchanged program."""
 
     primitive: str
     arguments: Mapping[str, Any]
@@ -35,11 +30,11 @@ class RefusedStep:
 
 
 class IllegalTransform(LayoutproofError):
-    """A transform that was refused; the schedule is as it was before.
+    """A transform that was refused; the schedule is unchanged.
 
-    `verdicts` are those that are not proved, worst first, each with its diagnostic at the same place; empty where the
+    `verdicts` are those that are not proved, worst first, each with its diagnostic at the same position; empty if the
     transform does not apply at all (no such buffer, a pad value of the wrong type). The text has the place in the
-    program and the counterexample. `step` is what a schedule refused, None where it did not come to a schedule.
+    program and the counterexample. `step` is what a schedule refused, None outside of a schedule.
     """
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], verdicts: Iterable[Verdict] = ()) -> None:

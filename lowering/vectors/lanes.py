@@ -1,7 +1,7 @@
-"""Expressions for all lanes at once: what an expression of one iteration of a loop is for all its iterations.
+"""Expressions for all lanes at once: an expression of one iteration of a loop, for all its iterations.
 
-A part that does not depend on the loop keeps one lane and is broadcast where it meets others. Sums and multiples of the
-loop's variable become ramps, so that an index that steps evenly says so. Source: the seed `vectorized-tir-buffers`.
+A part that does not depend on the loop keeps one lane and is broadcast if it meets others. Sums and multiples of the
+loop's variable become ramps, so that an index with a constant step says so. Source: the seed `vectorized-tir-buffers`.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Lanes:
         return expr if expr.dtype.lanes > 1 else Broadcast(expr, self.count)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...], node: Node) -> tuple[Expr, ...]:
-        """The indices of an access: only the last may differ from lane to lane, and only where elements have one lane.
-        Raises NoLanes.
+        """The indices of an access: only the last may differ between lanes, and only for one-lane elements. Raises
+        NoLanes.
         """
         said = tuple(self._say(index, index=True) for index in indices)
         for axis, index in enumerate(said):
@@ -183,9 +183,7 @@ class Lanes:
 
 
 def _ramp(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr | None:
-    """A sum, difference or multiple of ramps as a ramp; the one value where its lanes are all alike; None where it is
-    no ramp.
-    """
+    """A sum, difference or multiple of ramps as a ramp; the one value if all lanes are equal; None if it is no ramp."""
     match op, lhs, rhs:
         case (BinaryOp.ADD | BinaryOp.SUB, Ramp(base=a, stride=s), Ramp(base=b, stride=t)):
             return _stepping(_folded(op, a, b), _folded(op, s, t), lhs.lanes)

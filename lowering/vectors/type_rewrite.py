@@ -1,8 +1,8 @@
 """Buffers of which only whole vectors of one length are accessed become buffers of vectors.
 
-For targets whose memory is typed and whose pointers cannot be cast; where a target has no such vectors, loops over
-lanes. A parameter keeps its entry in `buffer_map`, which is the calling convention. A memory with one other access (a
-scalar, another length, its address) stays as it is.
+This is for targets whose memory is typed and whose pointers cannot be cast; if a target has no such vectors, accesses
+become loops over lanes. A parameter keeps its entry in `buffer_map`, which is the calling convention. A memory with one
+other access (a scalar, another length, its address) stays as it is.
 """
 
 from __future__ import annotations
@@ -108,10 +108,9 @@ def lane_variable(name: str) -> Var:
 
 @dataclass(frozen=True)
 class VectorTypeRewrite(Pass):
-    """Give buffers of which only whole vectors are accessed vectors as elements (VectorTypeRewriter). A second time it
-    changes nothing.
+    """Give buffers of which only whole vectors are accessed vectors as elements (VectorTypeRewriter). Idempotent.
 
-    With `scalarize` no index with lanes is left, but in a let: a store that would need one becomes a loop over its
+    With `scalarize` no index with lanes is left, except in a let: a store that would need one becomes a loop over its
     lanes.
     """
 
@@ -160,9 +159,7 @@ def _in_mixed_stores(func: PrimFunc, retyped: Mapping[Buffer, Buffer]) -> frozen
 
 
 def _lane_after_lane(body: Stmt, name: str, looped: list[bool]) -> Stmt:
-    """The body with loops over lanes for stores that have an index with lanes; `looped` says of each store whether it
-    is one.
-    """
+    """The body with loops over lanes for stores that have an index with lanes; `looped` says which stores these are."""
 
     def visit(node: Node) -> Node:
         if not isinstance(node, BufferStore):
