@@ -32,7 +32,7 @@ _DECORATORS = 200  # lines that decorators may take
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One call of a gate: its name (None where the gate has no cases) and the arguments."""
+    """One call of a gate: its name (None if the gate has no cases) and the arguments."""
 
     name: str | None
     positional: tuple[Any, ...] = ()
@@ -68,7 +68,7 @@ class Gate:
         return self.function(*args, **kwargs)
 
     def case(self, name: str | None) -> Case:
-        """The case of a name. Raises LayoutproofError where there is none."""
+        """The case of a name. Raises LayoutproofError if there is none."""
         for case in self.cases:
             if case.name == name:
                 return case
@@ -128,7 +128,7 @@ def gates_of(namespace: Mapping[str, object]) -> tuple[Gate, ...]:
 
 
 def _line_of(function: Callable[..., Any]) -> int:
-    """The line of a function's `def`, which its decorators stand before."""
+    """The line of a function's `def`, below its decorators."""
     if not inspect.isfunction(function):
         return 1
     code = function.__code__

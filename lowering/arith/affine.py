@@ -56,7 +56,7 @@ class Affine:
 
 
 def affine_of(expr: Expr) -> Affine:
-    """The normal form of index arithmetic; what is not a sum or a multiple by a constant is a term as it stands."""
+    """The normal form of index arithmetic; anything but a sum or a multiple by a constant is a term."""
     if isinstance(expr, IntImm):
         return Affine({}, expr.value)
     if isinstance(expr, Binary):
@@ -124,7 +124,7 @@ Polynomial = Mapping[Monomial, int]
 
 
 def polynomial(expr: Expr) -> Polynomial:
-    """The normal form of sums, differences and products; what is neither is a term as it stands."""
+    """The normal form of sums, differences and products; anything else is a term."""
     if isinstance(expr, IntImm):
         return {(): expr.value} if expr.value != 0 else {}
     if isinstance(expr, Binary):
@@ -177,7 +177,7 @@ def expression(value: Polynomial) -> Expr:
     dtype = _type_of(value)
     result: Expr | None = None
     for monomial, coefficient in sorted(value.items(), key=lambda item: (item[1] < 0, item[0] == (), -abs(item[1]))):
-        part = _product_of_c_stream_terms(monomial, abs(coefficient), dtype)
+        part = _product(monomial, abs(coefficient), dtype)
         if result is None:
             result = part if coefficient > 0 else binary(BinaryOp.SUB, const(0, dtype), part)
         else:
@@ -189,7 +189,7 @@ def _type_of(value: Polynomial) -> DType:
     return max((term.dtype for monomial in value for term in monomial), key=lambda dtype: dtype.bits, default=INT32)
 
 
-def _product_of_c_stream_terms(monomial: Monomial, coefficient: int, dtype: DType) -> Expr:
+def _product(monomial: Monomial, coefficient: int, dtype: DType) -> Expr:
     factors = [widen(term, dtype) for term in monomial]
     if coefficient != 1 or not factors:
         factors.append(const(coefficient, dtype))
@@ -198,18 +198,18 @@ def _product_of_c_stream_terms(monomial: Monomial, coefficient: int, dtype: DTyp
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """`base + sum(by_loop[v] * v)`; neither the base nor a step speaks of a loop."""
+    """`base + sum(by_loop[v] * v)`; the base and the steps are free of loops."""
 
     base: Polynomial
     by_loop: Mapping[Var, Polynomial]
 
     def of(self, loop: Var) -> int | None:
-        """The step of one loop where it is a number."""
+        """The step of one loop if it is constant."""
         return number(self.by_loop.get(loop, {}))
 
 
 def steps_of(index: Expr, loops: Collection[Var]) -> Steps | None:
-    """An index as steps of loops; None where it is no such sum."""
+    """An index as steps of loops; None if it is no such sum."""
     base: Polynomial = {}
     by_loop: dict[Var, Polynomial] = {}
     for monomial, coefficient in polynomial(index).items():

@@ -251,7 +251,7 @@ def _has_product(expr: Expr) -> bool:
 
 
 def _smaller(changed: Expr, expr: Expr) -> Expr:
-    """What an expression was changed to, where that has fewer parts; else the expression."""
+    """The rewritten expression if it has fewer parts, else the old one."""
     return changed if sum(1 for _ in walk(changed)) < sum(1 for _ in walk(expr)) else expr
 
 

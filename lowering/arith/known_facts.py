@@ -67,7 +67,7 @@ class Scope:
         return Scope({**self.known, var: Known(self.bounds(value), exact, exact)})
 
     def with_condition(self, condition: Expr, holds: bool = True) -> Scope:
-        """The scope where a condition is known; only conjuncts that bound one variable by constants say anything."""
+        """The scope under a condition; only conjuncts that bound one variable by constants have an effect."""
         scope = self
         for conjunct in conjuncts(condition, holds):
             scope = scope._tightened(conjunct)
@@ -200,7 +200,7 @@ def conjuncts(condition: Expr, holds: bool = True) -> list[Affine]:
 
 
 def _at_least(interval: Interval, low: int) -> Interval:
-    """The values from `low` on; all of them where that contradicts what is known, since such code never runs."""
+    """The values from `low` on; all of them if that is a contradiction, since such code never runs."""
     return Interval(max(interval.low, low), interval.high) if low <= interval.high else interval
 
 

@@ -230,7 +230,7 @@ Binding = Mapping[str, Expr]
 
 
 def try_match(rule: Rule, expr: Expr) -> dict[str, Expr] | None:
-    """What the rule's variables stand for in `expr`, types included; None where the left side has another form."""
+    """The values of the rule's variables in `expr`, types included; None if the left side has another form."""
     binding: dict[str, Expr] = {}
     return binding if _matches(rule.lhs, expr, {v.name for v in rule.variables}, binding) else None
 

@@ -224,7 +224,7 @@ def _one_access(block: Block, buffer: Buffer) -> Indices:
 
 
 def _used(place: Place, block: Block, buffer: Buffer, indices: Indices) -> tuple[IterVar, ...]:
-    """The iterators that indices use. Raises LayoutproofError where something else decides them too."""
+    """The iterators that indices use. Raises LayoutproofError if something else decides them too."""
     names = {v for index in indices for v in free_variables(index)}
     used = tuple(v for v in block.iter_vars if v.var in names)
     # What is bound around the nest is the same for all of it.

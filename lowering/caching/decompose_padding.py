@@ -95,7 +95,7 @@ def own_loop(v: IterVar, chain: Chain, block: Block) -> For | None:
 
 
 def _bounds(condition: Expr, variable: Var, inner: set[Var]) -> list[Affine] | None:
-    """The condition as bounds of one iterator in terms of what is the same throughout; None where it is none."""
+    """The condition as bounds of one iterator by invariants; None if it is none."""
     forms = conjuncts(condition)
     for form in forms:
         rest = {v for term in form.terms if term != variable for v in free_variables(term)}
@@ -105,7 +105,7 @@ def _bounds(condition: Expr, variable: Var, inner: set[Var]) -> list[Affine] | N
 
 
 def _part(v: IterVar, bounds: Sequence[Affine], scope: Scope) -> tuple[Affine, Affine] | None:
-    """Where the part of a domain within bounds begins, and its extent; None where that is not known."""
+    """The start and the extent of the part of a domain within bounds; None if that is not known."""
     lows, ends = [Affine({})], [affine_of(v.domain.extent)]
     for bound in bounds:
         rest = Affine({t: c for t, c in bound.terms.items() if t != v.var}, bound.constant)
@@ -166,7 +166,7 @@ class Padding:
 
 
 def _padding_of(block: Block) -> Padding:
-    """Raises LayoutproofError where a block is not one store of a choice between something and a constant."""
+    """Raises LayoutproofError if a block is not one store of a choice between something and a constant."""
     store = block.body
     if block.init is not None or not isinstance(store, BufferStore) or not isinstance(store.value, IfThenElseExpr):
         raise _no_padding(block, "is not one store of `if_then_else(inside, x, constant)`")
@@ -185,7 +185,7 @@ def _no_padding(block: Block, what: str) -> LayoutproofError:
 
 
 def conjuncts_of(condition: Expr, holds: bool) -> tuple[Expr, ...]:
-    """Conditions that hold together exactly where a condition has the truth value `holds`."""
+    """Conditions whose conjunction is equivalent to the condition having the truth value `holds`."""
     if isinstance(condition, Not):
         return conjuncts_of(condition.operand, not holds)
     if isinstance(condition, Logical) and (condition.op is LogicalOp.AND) == holds:
@@ -194,7 +194,7 @@ def conjuncts_of(condition: Expr, holds: bool) -> tuple[Expr, ...]:
 
 
 def _chain(loop: For, block: Block) -> Chain:
-    """The loops from `loop` to the block. Raises LayoutproofError where anything else stands between them."""
+    """The loops from `loop` to the block. Raises LayoutproofError if anything else is between them."""
     path = path_to(loop, block)
     chain = chain_around(path, block)
     if len(chain.links) != len(path) or chain.conditions:

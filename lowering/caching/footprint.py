@@ -199,7 +199,7 @@ def _varies(variable: Var, scope: Scope) -> bool:
 
 
 def _cut(value: Affine | None, limit: Affine, scope: Scope, *, up: bool) -> Affine:
-    """The value where it is known to be within the buffer; else the buffer's own end."""
+    """The value if it is known to be within the buffer; else the buffer's own end."""
     if value is None:
         return limit
     inside = value - limit if up else limit - value
@@ -207,7 +207,7 @@ def _cut(value: Affine | None, limit: Affine, scope: Scope, *, up: bool) -> Affi
 
 
 def _least(values: Sequence[Affine], scope: Scope) -> Affine | None:
-    """The smallest of some values; None where that is not known."""
+    """The smallest of some values; None if that is not known."""
     return next((v for v in values if all(scope.is_nonnegative(other - v) for other in values)), None)
 
 

@@ -120,7 +120,7 @@ class _Copy:
 
 
 def _stages(block: Block, copies: Sequence[_Copy], taken: set[str]) -> tuple[list[Stmt], list[Stmt]]:
-    """What stands before and after: buffers that are read are copied before, those that are written after."""
+    """The copies of read buffers before the block, and of written ones after it."""
     written = {store.buffer for store in stores_in(block)}
     operator = _operator(block)
 
@@ -140,7 +140,7 @@ def _stages(block: Block, copies: Sequence[_Copy], taken: set[str]) -> tuple[lis
 
 
 def _chain(place: Place, block: Block) -> Chain:
-    """The loops of a block. Raises LayoutproofError where they hold anything else."""
+    """The loops of a block. Raises LayoutproofError if they hold anything else."""
     path = path_to(place.nest, block)
     chain = chain_around(path, block)
     if len(chain.links) != len(path) or chain.conditions:
@@ -204,7 +204,7 @@ def _buffers(block: Block, extents: Extents) -> dict[Buffer, Axes]:
 
 
 def _operator(block: Block) -> BinaryOp | None:
-    """The operator of the block's reduction, where it is one update of an accumulator."""
+    """The operator of the block's reduction, if it is one update of an accumulator."""
     store = block.body
     if not isinstance(store, BufferStore) or not isinstance(store.value, Binary):
         return None
@@ -213,7 +213,7 @@ def _operator(block: Block) -> BinaryOp | None:
 
 
 def _neutral(operator: BinaryOp | None, dtype: DType) -> Expr:
-    """What an operator leaves an accumulator alone for; 0 where there is none."""
+    """The neutral value of an operator; 0 if there is no operator."""
     if operator is BinaryOp.MUL:
         return const(1, dtype)
     if operator is BinaryOp.MAX:

@@ -118,7 +118,7 @@ def accesses_of(node: Node, buffer: Buffer) -> Iterator[BufferLoad | BufferStore
 
 
 def check_visible(stmt: Stmt, buffer: Buffer) -> None:
-    """Raise LayoutproofError where a statement uses the buffer's memory in a way that cannot be redirected."""
+    """Raise LayoutproofError if a statement uses the buffer's memory in a way that cannot be redirected."""
     for node in walk(stmt):
         if isinstance(node, MatchBuffer) and node.source.buffer == buffer:
             raise error(
@@ -272,7 +272,7 @@ def place_of(func: PrimFunc, name: str) -> Place:
 
 
 def _in_shell(stmt: Stmt) -> Stmt:
-    """What stands below the statements that only declare: allocations, aliases, a root block."""
+    """The body below declarations: allocations, aliases, a root block."""
     if isinstance(stmt, Allocate | DeclBuffer | AttrStmt | Let) or (isinstance(stmt, Block) and stmt.is_root):
         return _in_shell(stmt.body)
     return stmt

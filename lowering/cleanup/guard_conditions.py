@@ -23,7 +23,7 @@ _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 
 
 def negated(condition: Expr) -> Expr:
-    """A condition that holds where the given one does not; integer comparisons are turned around instead of negated."""
+    """The negation of a condition; integer comparisons are mirrored."""
     match condition:
         case IntImm(value=truth):
             return const(not truth)
@@ -93,28 +93,28 @@ class Here:
         return replace(self, dims=(*self.dims, Dim(loop.var, start, extent, ForKind.SERIAL)))
 
     def under(self, condition: Expr, holds: bool = True) -> Here:
-        """Where a condition has a truth value. What cannot be said of loops and symbols is left out."""
+        """Under a condition or its negation, as far as that is over loops and symbols."""
         said = self.over_loops(condition)
         return replace(self, guards=(*self.guards, Guard(said, holds))) if is_total(said) else self
 
     def bound(self, var: Var, value: Expr) -> Here:
-        """Where a let stands for its value."""
+        """With a let's value."""
         said = self.over_loops(value)
         return replace(self, values={**self.values, var: said}) if is_total(said) else self
 
     def in_block(self, block: Block) -> Here:
-        """In a block: its variables stand for their bindings, its guard holds."""
+        """In a block: its variables are bound, its guard holds."""
         values = {i.var: self.over_loops(i.binding) for i in block.iter_vars}
         inner = replace(self, values={**self.values, **values}, hidden=self.hidden | {dim.var for dim in self.dims})
         return inner.under(block.where)
 
     def over_loops(self, expr: Expr) -> Expr:
-        """An expression with what variables of blocks and lets stand for."""
+        """An expression with block variables and lets replaced by their values."""
         return substitute(expr, self.values)
 
 
 def _truth(condition: Expr) -> bool | None:
-    """The truth of a comparison of index arithmetic whose two sides differ by a constant; None where that is not so."""
+    """The truth of a comparison of index arithmetic whose two sides differ by a constant; None for others."""
     if isinstance(condition, Not):
         inner = _truth(condition.operand)
         return None if inner is None else not inner

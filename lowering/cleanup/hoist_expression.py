@@ -52,7 +52,7 @@ class Given:
     origins: Origins
 
     def statement(self, stmt: Stmt, bound: Mapping[Var, Expr]) -> Stmt:
-        """`stmt`, decided; `bound` says what variables of blocks stand for. Assumptions stay as they are written."""
+        """`stmt` with decided conditions; `bound` has the values of block variables. Assumptions stay."""
         match stmt:
             case Seq(body=body):
                 return seq(*(self.statement(part, bound) for part in body))
@@ -110,7 +110,7 @@ class Source:
 
     @property
     def is_free(self) -> bool:
-        """Whether the condition can stand outside the loop as it is."""
+        """Whether the condition is well-defined outside the loop as it is."""
         return self._may_stand_outside(self.condition)
 
     @property
@@ -120,7 +120,7 @@ class Source:
 
     @property
     def is_free_with_lets(self) -> bool:
-        """Whether the condition could stand outside if the lets that it needs came along."""
+        """Whether the condition is well-defined outside the loop together with the lets that it needs."""
         return self._may_stand_outside(self.with_lets)
 
     def _may_stand_outside(self, condition: Expr) -> bool:
@@ -338,11 +338,11 @@ class _Hoisting:
         return tidied(IfThenElse(condition, self.statement(then), self.statement(otherwise)), loop)
 
     def given(self, stmt: Stmt, condition: Expr, holds: bool) -> Stmt:
-        """`stmt` where a condition that it cannot change has a truth value."""
+        """`stmt` under a truth value of a condition that it cannot change."""
         return Given(truths_of(condition, holds), self.origins).statement(stmt, {})
 
     def movable_condition(self, loop: For) -> Expr | None:
-        """The first condition in a loop that can stand outside of it."""
+        """The first condition in a loop that can move out of it."""
         if any(
             isinstance(node, Allocate | DeclBuffer) or (isinstance(node, Block) and node.alloc_buffers)
             for node in walk(loop)
@@ -359,7 +359,7 @@ class _Hoisting:
         return None
 
     def movable_let(self, loop: For) -> tuple[Let, Expr] | None:
-        """The first let in a loop that can stand outside of it and that flags let move, with its value there."""
+        """The first let in a loop that can move out of it under the flags, with its value there."""
         if not self.flags & {Flag.LET_STMT, Flag.REQUIRED_BY_CONDITIONAL}:
             return None
         names = [variable.name for variable in bound_variables(loop)]

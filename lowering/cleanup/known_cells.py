@@ -51,11 +51,11 @@ class Fact:
     op: CompareOp = CompareOp.EQ
 
     def under(self, condition: Expr) -> Fact:
-        """The same where a condition over loops holds as well."""
+        """The same under a condition over loops."""
         return replace(self, guards=(*self.guards, condition))
 
     def mentions(self, variable: Var) -> bool:
-        """Whether the fact speaks of a variable outside of its own loops."""
+        """Whether the fact depends on a variable other than its own loops."""
         return any(
             variable in free_variables(e)
             for e in (*self.indices, self.value, *self.guards, *(d.extent for d in self.over))
@@ -86,7 +86,7 @@ class Fact:
         return set(self._by_indices(places)) == {dim.var for dim in self.over}
 
     def at(self, indices: Sequence[Expr]) -> dict[Var, Expr] | None:
-        """Values of the fact's own loops with which it speaks of a cell, if it does; None where that is not plain."""
+        """Values of the fact's own loops for a cell that it covers; None if that is not plain."""
         own = [dim.var for dim in self.over]
         found = self._by_indices(indices)
         # It holds for all values of its loops, so any may be chosen where no index decides: one that a guard asks for,
@@ -123,7 +123,7 @@ class Fact:
         return start
 
     def _solved(self, index: Expr, place: Expr, known: Mapping[Var, Expr]) -> dict[Var, Expr] | None:
-        """The own loops in one index, from where it points: one loop with factor 1, or the digits of a number."""
+        """The own loops in one index, given its value: one loop with factor 1, or the digits of a number."""
         form = affine_of(index)
         open_loops = [d for d in self.over if d.var in free_variables(index) and d.var not in known]
         if not open_loops:
@@ -187,7 +187,7 @@ def assumed_facts(condition: Expr, here: Here) -> Iterator[Fact]:
 
 
 def load_and_value(comparison: Compare) -> tuple[CompareOp, BufferLoad, Expr] | None:
-    """A comparison of a load with a plain value, the load on the left; None where it is none."""
+    """A comparison of a load with a plain value, the load on the left; None for others."""
     turned = comparison.op.mirrored
     for op, load, value in ((comparison.op, comparison.lhs, comparison.rhs), (turned, comparison.rhs, comparison.lhs)):
         if isinstance(load, BufferLoad) and load.dtype.lanes == 1 and is_plain_value(value):
@@ -220,7 +220,7 @@ class Cells:
         return Var(f"{name}'{self.names}", like.dtype)
 
     def found(self, load: BufferLoad, here: Here, known: Sequence[Fact]) -> Expr | None:
-        """What a load finds; None where that is not known."""
+        """The value of a load; None if it is not known."""
         for fact in reversed(known):
             if fact.buffer == load.buffer and fact.op is CompareOp.EQ:
                 result = self._by(fact, load, here)
@@ -229,7 +229,7 @@ class Cells:
         return None
 
     def decided(self, comparison: Compare, here: Here, known: Sequence[Fact]) -> bool | None:
-        """The truth of a comparison of a load that was assumed, or whose contrary was; None where that is not known."""
+        """The truth of a comparison of a load that was assumed, or whose negation was; None if it is not known."""
         said = load_and_value(comparison)
         if said is None:
             return None
@@ -308,7 +308,7 @@ class Cells:
         )
 
     def apart(self, fact: Fact, store: BufferStore, here: Here) -> bool:
-        """Whether a store never touches the cells that a fact speaks of."""
+        """Whether a store never touches the cells of a fact."""
         if fact.buffer != store.buffer:
             return False
         dims, index, _ = self._index_of(store, here)

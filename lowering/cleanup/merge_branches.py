@@ -86,7 +86,7 @@ class Merging:
         return done
 
     def _relation(self, first: IfThenElse, second: IfThenElse, here: Here, deciding: Deciding) -> Relation | None:
-        """What the second condition is to the first when its turn comes; None where nothing is known."""
+        """What the second condition is to the first when its turn comes; None if nothing is known."""
         one, two = first.condition, second.condition
         if any(isinstance(n, OpaqueCall | Undef) for c in (one, two) for n in walk(c)):
             return None

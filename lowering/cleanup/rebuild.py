@@ -124,7 +124,7 @@ def branch(stmt: IfThenElse) -> Stmt:
 
 
 def _block(new: Block) -> Stmt:
-    """A block of which something went: region annotations speak of what is left."""
+    """A block after a removal, with region annotations for the rest."""
     init = None if new.init == NOTHING else new.init
     if new.where == FALSE or (init is None and new.body == NOTHING):
         return NOTHING

@@ -50,7 +50,7 @@ class RemoveNoOp(Pass):
     may_leave_nothing: ClassVar[bool] = True
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function without its no-ops; the same function where it has none that can be proved."""
+        """The function without its no-ops; unchanged if none can be proved."""
         gone: frozenset[int] = frozenset()
         tries = tries_for(func)
         found = True
@@ -119,7 +119,7 @@ def _without(stmt: Stmt, removed: AbstractSet[int]) -> Stmt:
 
 
 def _without_unused(func: PrimFunc, stmt: Stmt) -> Stmt:
-    """`stmt` without temporaries and views that nobody mentions. What an attribute of the function speaks of stays."""
+    """`stmt` without unused temporaries and views, except those that an attribute of the function names."""
     named = frozenset(_words(func.attrs))
     used, data = _mentioned(stmt)
 

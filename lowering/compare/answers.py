@@ -62,12 +62,12 @@ def of_the_same(before: PrimFunc, after: PrimFunc) -> Verdict:
 
 
 def vacuous(asked: Asked, said: Verdict) -> tuple[Verdict, ...]:
-    """The verdict where no witness is needed: there is no input to speak of. `said` says why."""
+    """The verdict if no witness is needed, because there are no valid inputs; `said` says why."""
     return (replace(said, claim=claim_of(asked, ()), engine=ENGINE),)
 
 
 def _found_text(rewrite: Rewrite, layouts: Sequence[BufferLayout]) -> str | None:
-    """What nobody gave, and what is asked of callers for it."""
+    """What was not given, and the preconditions that follow from it."""
     maps = [layout.buffer for layout in layouts if not layout.layout_given]
     pads = [layout.buffer for layout in layouts if not layout.pad_given and layout.pad_value is not None]
     parts = [f"the layout of {', '.join(maps)}"] if maps else []
@@ -119,7 +119,7 @@ def faulty(asked: Asked, fault: Verdict, moved: Sequence[Moved]) -> tuple[Verdic
 
 
 def _open_inputs(asked: Asked, trial: Trial) -> list[str]:
-    """The parameters with padding that the new program only reads, and of whose content nothing was said."""
+    """The parameters with padding that the new program only reads, and whose contents are not stated."""
     written = data_written(asked.new.body)
     return [place.name for place in trial.moved if place.is_open and place.term.new.data not in written]
 
@@ -132,7 +132,7 @@ def _under(trials: Sequence[Trial], names: Sequence[str]) -> str:
 
 
 def _interface_text(asked: Asked) -> Iterator[str]:
-    """Which parameters are taken to keep their cells, though nobody said so."""
+    """Which parameters are taken to keep their cells by default."""
     kept = [term.old.name for term in asked.terms if term.source is Source.KEPT and term.old.rank > 0]
     if kept:
         keeps = "keeps its cells, as it has" if len(kept) == 1 else "keep their cells, as they have"

@@ -103,7 +103,7 @@ def _recorded(old: PrimFunc, new: PrimFunc, place: Moved, contract: Choice) -> P
 
 
 def _assuming(new: PrimFunc, place: Moved, contract: Choice) -> PrimFunc:
-    """The program, told what its input's padding holds where it does not say so itself."""
+    """The program with assumptions about its input's padding, if it does not have them itself."""
     buffer = place.term.new
     if contract is None or contract.is_undef or place.padding is None or buffer.dtype.lanes > 1:
         return new
@@ -137,7 +137,7 @@ class Asked:
 
     @property
     def may_overlap(self) -> bool:
-        """Whether nobody says yet that the parameters do not overlap, and there are some that could."""
+        """Whether parameters could overlap, and nothing excludes it yet."""
         return not self.old.noalias and not self.new.noalias and len(self.old.buffers) > 1
 
     def apart(self) -> Asked:
@@ -160,7 +160,7 @@ class Asked:
         return tuple(result)
 
     def skeleton(self, moved: Sequence[Moved]) -> Rewrite:
-        """The rewrite without a witness, nothing said of padding that is open."""
+        """The rewrite without a witness, with open padding contracts left out."""
         return proposal(self.old, self.new, moved, {}, ())
 
 
@@ -172,7 +172,7 @@ def joined(first: Expr | None, second: Expr | None) -> Expr | None:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What the checker said of one rewrite. `contracts` are those that were chosen."""
+    """The checker's verdicts on one rewrite. `contracts` are those that were chosen."""
 
     rewrite: Rewrite
     verdicts: tuple[Verdict, ...]
@@ -201,7 +201,7 @@ class Trial:
         return order.index(self.status), len(self.licences), sum(v.status is not Status.PROVED for v in self.verdicts)
 
     def contract(self, place: Moved) -> Choice:
-        """What the padding of a parameter is said to hold."""
+        """The stated contract of a parameter's padding."""
         if place.term.source is Source.RECORDED:
             return next((step.contract for step in reversed(place.term.steps) if step.contract is not None), None)
         if place.is_open:
@@ -273,7 +273,7 @@ def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:
 
 
 def last_values(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> dict[str, LastStored]:
-    """What open padding ends with, of the parameters that the new program writes, where that is known."""
+    """The final values of open padding, of the parameters that the new program writes, if they are known."""
     from layoutproof.lowering.compare.last_values import endings
 
     written = data_written(asked.new.body)
@@ -305,7 +305,7 @@ _ALONE = frozenset({claims.OUTSIDE, claims.RACE})
 
 
 def refuted(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> list[Trial]:
-    """A refutation for each choice of the contracts that are open; empty where one choice has none."""
+    """A refutation for each choice of the open contracts; empty if one choice has none."""
     found: list[Trial] = []
     for contracts in _choices(asked, moved, instances):
         trial = _seen_to_differ(asked, checked(asked, moved, contracts, instances, search=True))

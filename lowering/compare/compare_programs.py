@@ -176,7 +176,7 @@ def _with_known_layouts(asked: Asked) -> Comparison:
 
 
 def _with_a_witness(asked: Asked, moved: Sequence[Moved]) -> Trial | Furthest:
-    """What comes of the witness that is found, layouts being known; how far the search came where there is none."""
+    """The answer with the witness that is found, layouts being known; how far the search came if there is none."""
     from layoutproof.lowering.compare.witness_search import find_witness
 
     try:

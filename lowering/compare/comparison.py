@@ -161,7 +161,7 @@ class Comparison:
 
     @cached_property
     def strictness(self) -> tuple[str, ...]:
-        """The float licences that the proof rests on, by name; none where it holds bit for bit."""
+        """The float licences that the proof rests on, by name; none if it holds bit for bit."""
         return tuple(sorted({licence for verdict in self.verdicts for licence in verdict.strictness}))
 
     @property
@@ -171,7 +171,7 @@ class Comparison:
 
     @property
     def certificate(self) -> Certificate:
-        """What was proved, for others to check again. Raises ValueError where not all is proved."""
+        """What was proved, for others to check again. Raises ValueError if not all is proved."""
         from layoutproof.verify.certificate.certificate import certify
         from layoutproof.verify.checker import StepRecord
 

@@ -210,20 +210,20 @@ class Extender:
 
 
 def _wide(link: Link, places: Link) -> Link | None:
-    """The function that a link is, on all of `places`; None where it is there already, and where it would collapse."""
+    """The function that a link is, on all of `places`; None if it has that domain already, and if it would collapse."""
     found = widened(link, places) if link is not places else None
     return found if found is not None and (found.is_injective() or not link.is_injective()) else None
 
 
 def _extents(statement: Statement, positions: list[int]) -> list[int] | None:
-    """The numbers of iterations of some loops; None where one is no number."""
+    """The numbers of iterations of some loops; None if one is not constant."""
     extents = [statement.dims[k].extent for k in positions]
     numbers = [extent.value for extent in extents if isinstance(extent, IntImm)]
     return numbers if len(numbers) == len(extents) else None
 
 
 def _place(statement: Statement, positions: list[int], sizes: list[int]) -> Expr:
-    """Where an instance stands in the order of some of its loops."""
+    """The position of an instance in the order of some of its loops."""
     place: Expr = const(0)
     for position, size in zip(positions, sizes, strict=True):
         dim = statement.dims[position]

@@ -115,7 +115,7 @@ class Forms:
     def _replaced(
         self, mine: Form, theirs: Form, link: Link, part: Part, load: Var, is_new: bool
     ) -> list[tuple[Form, Form, Link]] | None:
-        """The same with that load replaced wherever it can be; None where that is not all of the part."""
+        """The same with that load replaced wherever it can be; None if that is not all of the part."""
         result: list[tuple[Form, Form, Link]] = []
         rest = link
         for form in self.new.unfolded(mine, load) if is_new else self.old.unfolded(theirs, load):
@@ -175,7 +175,7 @@ class Places:
 
     @staticmethod
     def reads_of(new: Statement, old: Statement, way: Way) -> Iterator[tuple[Read, Read]]:
-        """The pairs of loads of a way, without those of which integer sets do not know where they look."""
+        """The pairs of loads of a way whose accesses integer sets can represent."""
         mine, theirs = {read.var: read for read in new.reads}, {read.var: read for read in old.reads}
         for first, second in way.loads:
             if first in mine and second in theirs and not mine[first].anywhere and not theirs[second].anywhere:
@@ -206,7 +206,7 @@ class Places:
         return self.rewrite_model.cells(self.rewrite_model.entry(data.name), f"{OLD}in_", f"{NEW}in_")
 
     def of_indices(self, new: Statement, first: Expr, old: Statement, second: Expr) -> Link | None:
-        """All pairs of instances in which two numbers are equal; None where integer sets cannot say them."""
+        """All pairs of instances in which two numbers are equal; None if integer sets cannot say them."""
         try:
             mine = function_between(self.rewrite_model.encoder_of(new.dims), self.new.name(new), [first], _AT)
             theirs = function_between(self.rewrite_model.encoder_of(old.dims), self.old.name(old), [second], _AT)

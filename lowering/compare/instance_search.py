@@ -253,7 +253,7 @@ class Search:
         )
 
     def _tried(self, seed: Seed, found: Extended, way: Way) -> Stuck | None:
-        """One of several ways, with all that is left to do; what came in between where it failed."""
+        """One of several ways, with all that is left to do; the failure if it has one."""
         saved = _Saved(
             dict(self.theta), {k: list(v) for k, v in self._asked.items()}, tuple(self._work), Counter(self._visits)
         )
@@ -275,7 +275,7 @@ class Search:
         self._asked, self._work, self._visits = saved.asked, deque(saved.work), Counter(saved.visits)
 
     def _joined(self, seed: Seed, known: Link | None) -> Link | None:
-        """What is asked of two statements, with what is known of them; None where nothing follows."""
+        """What is required of two statements, with what is known of them; None if nothing follows."""
         self._ask(seed)
         if known is None:
             return seed.link

@@ -76,7 +76,7 @@ def candidates(names: Sequence[Var], shape: Sequence[Expr], box: Sequence[Expr],
 
 
 def _sizes(extents: Sequence[Expr], samples: Sequence[Mapping[str, int]]) -> list[Sizes] | None:
-    """Each extent at each sample; None where one has no value or no cells."""
+    """Each extent at each sample; None if one has no value or no cells."""
     try:
         found = [tuple(int(evaluate(extent, sample)) for sample in samples) for extent in extents]
     except Trap:
@@ -134,12 +134,12 @@ class _Dealing:
         )
 
     def _ones(self) -> list[Expr]:
-        """What stands on physical axes that hold no digit."""
+        """The expressions of physical axes without a digit."""
         ones = (name for name, sizes in zip(self.names, self.logical, strict=True) if max(sizes) == 1)
         return [next(ones, const(0)) if max(sizes) == 1 else const(0) for sizes in self.physical]
 
     def _cuts(self, run: Sequence[int], digits: Sequence[_Digit | None], source: int) -> bool:
-        """Whether merged axes are not just taken apart again where they were put together."""
+        """Whether merged axes are not just split again where they were joined."""
         below = {digit.below for digit in digits if digit is not None and digit.source == source}
         suffix = 1
         for axis in reversed(run[1:]):

@@ -110,7 +110,7 @@ class Solving:
     # Upwards: what may hold one value
 
     def together(self, pair: Pair) -> Link | None:
-        """All pairs of points of two tuples that may hold one value; None where there are none."""
+        """All pairs of points of two tuples that may hold one value; None if there are none."""
         if pair in self._together:
             return self._together[pair]
         mine, theirs = pair
@@ -178,7 +178,7 @@ class Solving:
         return link.intersect(wide) if wide is not None else none_of(link)
 
     def _found(self, mine: Relation, theirs: Relation, pair: Pair, constants: bool) -> Link | None:
-        """The pairs that find what may be one value; of equal numbers only where that is asked for."""
+        """The pairs whose sources may hold one value; of equal constants only if that is required."""
         found: Relation = self.rewrite_model.nothing
         for (_, first), ours in by_pair(mine).items():
             for (_, second), other in by_pair(theirs).items():
@@ -261,7 +261,7 @@ class Solving:
             self._asked[pair] = coalesced(link if known is None else known.union(link))
 
     def _ask_on(self, pair: Pair) -> None:
-        """Ask for the operands of what is asked of a pair."""
+        """Require of the operands what is required of a pair."""
         asked, together = self._asked.get(pair), self._together[pair]
         if asked is None or together is None:
             return

@@ -149,7 +149,7 @@ class _Reading:
         return None if expr is None else simplified(expr, self.names, self.shape)
 
     def _values(self, expr: Expr) -> Link | None:
-        """New instance -> the number that it has there; None where integer sets cannot say it."""
+        """New instance -> the number that it has there; None if integer sets cannot say it."""
         statement = self.spot.statement
         try:
             return function_between(

@@ -73,7 +73,7 @@ def assumed_contracts(func: PrimFunc, buffer: Buffer) -> Iterator[Contract]:
 
 
 def _constants(func: PrimFunc, buffer: Buffer) -> Iterator[Expr]:
-    """Constants of the buffer's type that stand in what is stored: identities of reductions, arms of choices."""
+    """Constants of the buffer's type in stored values: identities of reductions, arms of choices."""
     for store in walk(func.body):
         if isinstance(store, BufferStore):
             yield from (
@@ -82,7 +82,7 @@ def _constants(func: PrimFunc, buffer: Buffer) -> Iterator[Expr]:
 
 
 def _constant(value: Expr, buffer: Buffer) -> Contract | None:
-    """The contract that padding holds a constant expression of the buffer's type; None where it is none."""
+    """The contract of a constant expression of the buffer's type; None for others."""
     if (
         value.dtype != buffer.dtype
         or free_variables(value)
@@ -124,7 +124,7 @@ class Choosing:
         return self._taken(self.at)
 
     def next(self, verdicts: Sequence[Verdict]) -> dict[str, Choice] | None:
-        """What is tried after these verdicts; None where enough was."""
+        """What is tried after these verdicts; None if enough was."""
         if len(self.tried) >= MOST_CHOICES:
             return None
         for name in self._blamed(verdicts):

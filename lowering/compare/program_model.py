@@ -59,7 +59,7 @@ class Side:
         return self.flow.domain(statement)
 
     def access(self, statement: Statement, read: Read | None = None) -> Link:
-        """Instance -> cell that a statement writes, or that one of its reads looks at."""
+        """Instance -> cell that a statement writes, or that one of its reads accesses."""
         return self.flow.access(statement) if read is None else self.flow.access(read, statement)
 
     def sources(self, statement: Statement, read: Read) -> Relation:
@@ -130,7 +130,7 @@ class Side:
     # Expansion
 
     def whole(self, statement: Statement) -> Form:
-        """A statement as it stands, on all its instances."""
+        """A statement without replaced loads, on all its instances."""
         return Form(statement, self.domain(statement))
 
     def unfolded(self, form: Form, load: Var) -> list[Form]:
@@ -144,7 +144,7 @@ class Side:
     # For people
 
     def told(self, statement: Statement) -> str:
-        """A statement as a message has it: the store, its line where that is known, and which program it is in."""
+        """A statement for a message: the store, its line if that is known, and its program."""
         node = statement.access.node
         line = self.line(statement)
         value = expr_text(node.value if isinstance(node, BufferStore) else statement.value, Style.PLAIN)

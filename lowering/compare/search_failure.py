@@ -126,7 +126,7 @@ class Endings:
         )
 
     def at(self, new: Statement | None, old: Statement | None, reason: str, link: Link, cause: Cause) -> Stuck:
-        """The end of the search, at these two statements, where there are any."""
+        """The end of the search, at these two statements, if there are any."""
         return Stuck(f"{cause.why}: {reason}", new, old, link, cause, len({number for number, _ in self.theta}))
 
     def told(self, end: Stuck) -> Furthest:
@@ -145,7 +145,7 @@ class Endings:
         )
 
     def _relation(self, new: Statement, old: Statement, link: Link) -> str | None:
-        """A relation as text; None where isl does not find one, or not within what is left of the budget."""
+        """A relation as text; None if isl does not find one, or not within what is left of the budget."""
         try:
             with self.rewrite_model.workspace.limited():
                 return told_relation(self.rewrite_model, new, old, link)

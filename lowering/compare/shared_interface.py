@@ -36,7 +36,7 @@ from layoutproof.lowering.passes.find import all_buffers
 
 
 def check_contracts(func: PrimFunc) -> None:
-    """Raise LayoutproofError where a layout record states of padding what no pad value of its buffer can be."""
+    """Raise LayoutproofError if a layout record has a contract that is no pad value of its buffer."""
     buffers = {b.data.name: b for b in reversed(all_buffers(func))}
     for name, record in layout_records(func).items():
         for step in record.steps if name in buffers else ():
@@ -170,7 +170,7 @@ def _remembered(old: PrimFunc, new: PrimFunc) -> Iterator[str]:
 
 
 def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
-    """The strides of a buffer, none where its elements lie row by row all the same."""
+    """The strides of a buffer; none if they are the row-major ones."""
     size = 1
     for stride, extent in zip(reversed(buffer.strides), reversed(buffer.shape), strict=True) if buffer.strides else ():
         if not (isinstance(stride, IntImm) and isinstance(extent, IntImm) and stride.value == size):
@@ -358,7 +358,7 @@ def _check_order(old: PrimFunc, new: PrimFunc, before: Sequence[Parameter], afte
 
 
 def _check_kind(before: Parameter, after: Parameter) -> None:
-    """Raise LayoutproofError where one parameter cannot be the other."""
+    """Raise LayoutproofError if one parameter cannot be the other."""
     a, b = before.buffer, after.buffer
     if (a is None) != (b is None) or before.var.dtype != after.var.dtype:
         raise _differs(before, after, "")

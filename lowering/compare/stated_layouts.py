@@ -201,7 +201,7 @@ def _read_map(given: object, buffer: Buffer, old: PrimFunc) -> IndexMap:
 
 
 def parameter(func: PrimFunc, name: str, argument: str) -> Buffer:
-    """The buffer parameter of a name. Raises LayoutproofError, which lists the parameters, where that is none."""
+    """The buffer parameter of a name. Raises LayoutproofError, which lists the parameters, for other names."""
     found = next((b for b in func.buffers if b.name == name), None)
     if found is not None:
         return found

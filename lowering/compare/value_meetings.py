@@ -72,7 +72,7 @@ class _Part:
         return next(read for read in self.statement.reads if read.var == variable)
 
     def found(self, read: Read) -> Relation:
-        """From the instances to where a load finds its value."""
+        """From the instances to the sources of a load."""
         return self.side.sources(self.statement, read).intersect_domain(only(self.points))
 
 

@@ -47,7 +47,7 @@ class Value:
         object.__setattr__(self, "loads", frozenset(read.var for read in self.reads))
 
     def read_of(self, leaf: Expr) -> Read | None:
-        """The load that a leaf stands for; None for anything else."""
+        """The load that a leaf represents; None for anything else."""
         return next((read for read in self.reads if read.var == leaf), None) if leaf in self.loads else None
 
 
@@ -84,7 +84,7 @@ class Matcher:
         self._known: dict[tuple[Expr, Expr, bool], list[Way]] = {}
 
     def ways(self) -> list[Way]:
-        """All ways, the best first; none where the values have different forms."""
+        """All ways, the best first; none if the values have different forms."""
         return self._ways(self.new.expr, self.old.expr, False)
 
     def _ways(self, new: Expr, old: Expr, inner: bool) -> list[Way]:
@@ -215,7 +215,7 @@ class Matcher:
 
 
 def _both_ways_round(way: Way) -> bool:
-    """Whether a load stands for a number on both sides: `max(A, 1)` beside `max(0, A)` is no match."""
+    """Whether loads correspond to numbers on both sides: `max(A, 1)` and `max(0, A)` do not match."""
     sides = {isinstance(new, Var) for new, _ in way.constants}
     return len(sides) > 1
 

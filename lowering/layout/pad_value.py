@@ -98,7 +98,7 @@ def _arity(count: int, physical: Buffer) -> str:
 
 
 def constant_of(value: bool | int | float, dtype: DType) -> Expr:
-    """A plain number as a constant of `dtype`. Raises LayoutproofError where it is not one (0.5 of an integer type)."""
+    """A plain number as a constant of `dtype`. Raises LayoutproofError if it is not one (0.5 of an integer type)."""
     element = dtype.element
     wrong = error(codes.PAD_TYPE, f"the pad value {value!r} is not a constant of type {element}")
     if element.is_bool:

@@ -85,7 +85,7 @@ def _table(func: PrimFunc) -> dict[str, AttrValue]:
 
 
 def stated_separators(func: PrimFunc) -> dict[str, tuple[int, ...]]:
-    """The attribute's entries by data variable. Raises LayoutproofError where one is not a list of integers."""
+    """The attribute's entries by data variable. Raises LayoutproofError if one is not a list of integers."""
     found: dict[str, tuple[int, ...]] = {}
     for name, value in _table(func).items():
         items = [v.value if isinstance(v, IntImm) else v for v in value] if isinstance(value, tuple) else [None]

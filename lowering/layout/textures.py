@@ -26,7 +26,7 @@ RGBA = 4
 
 @dataclass(frozen=True, slots=True)
 class Texels:
-    """The size of an image in texels; `layers` is None where it is no array of images."""
+    """The size of an image in texels; `layers` is None for a single image."""
 
     width: Expr
     height: Expr
@@ -130,7 +130,7 @@ class TextureLayout:
 
 
 def _product(extents: list[Expr]) -> Expr:
-    """The product, in 64 bits where it has more than one factor that is no number."""
+    """The product, in 64 bits if it has several factors that are not constant."""
     numbers = [extent for extent in extents if isinstance(extent, IntImm)]
     others = [extent for extent in extents if not isinstance(extent, IntImm)]
     number = 1

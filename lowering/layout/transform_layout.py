@@ -203,7 +203,7 @@ def _origins(moved: PrimFunc, result: PrimFunc) -> list[int | None]:
 
 
 def padding_predicate(buffer: Buffer, report: MapReport) -> Expr:
-    """Where the padding is, over `p0, p1, ...`. Raises LayoutproofError where that is not known."""
+    """The predicate of padding, over `p0, p1, ...`. Raises LayoutproofError if it is not known."""
     padding = report.padding
     if padding.predicate is None:
         message = (
@@ -255,7 +255,7 @@ def _allocated(node: Node) -> tuple[Buffer, ...]:
 
 
 def check_alone(func: PrimFunc, buffer: Buffer) -> None:
-    """Raise LayoutproofError where something else sees the buffer's memory and would be left behind."""
+    """Raise LayoutproofError if something else sees the buffer's memory and would be left behind."""
     others = aliases_of(func, buffer)
     if others:
         names = ", ".join(b.name for b in others)
@@ -265,7 +265,7 @@ def check_alone(func: PrimFunc, buffer: Buffer) -> None:
 
 
 def _check_seen(func: PrimFunc, buffer: Buffer) -> None:
-    """Raise LayoutproofError where the buffer's memory is seen otherwise than by accesses to a plain buffer."""
+    """Raise LayoutproofError if the buffer's memory is seen otherwise than by accesses to a plain buffer."""
     if buffer.strides or buffer.elem_offset != const(0, buffer.elem_offset.dtype):
         raise error(
             codes.STRIDES,
@@ -301,7 +301,7 @@ def _touches(call: OpaqueCall, buffer: Buffer) -> bool:
 
 
 def _pointer_used(node: Node, data: Var) -> bool:
-    """Whether the data variable stands anywhere but in a buffer."""
+    """Whether the data variable occurs anywhere but in a buffer."""
     if isinstance(node, Buffer):
         return False
     return node == data or any(_pointer_used(child, data) for child in children(node))

@@ -134,7 +134,7 @@ def _executed(node: Node) -> Iterator[Node]:
 
 
 def _around_block(node: Node) -> bool:
-    """Whether a branch without an alternative stands among the loops, where it is a guard like any other."""
+    """Whether a branch without an alternative is among the loops, where it is a guard."""
     return isinstance(node, IfThenElse) and node.otherwise is None
 
 
@@ -293,7 +293,7 @@ def _range_of(variable: Var, loop: For) -> tuple[Expr, Expr]:
 
 
 def renamed(expr: Expr, variables: Mapping[str, Var]) -> Expr:
-    """The expression over the variables that the names stand for, of their types."""
+    """The expression over the variables of these names."""
     types = {name: v.dtype for name, v in variables.items()}
     typed = retype(expr, {**types, **{v.name: v.dtype for v in free_variables(expr) if v.name not in types}})
     values: dict[Var, Expr] = {v: variables[v.name] for v in free_variables(typed) if v.name in variables}

@@ -150,7 +150,7 @@ _KIND_WORDS: Mapping[IterKind, str] = {
 
 
 def _check(block: Block, index_map: IndexMap, report: MapReport) -> None:
-    """Raise unless the map is proved to be injective and can be turned around."""
+    """Raise unless the map is proved to be injective and can be inverted."""
     shown = f"`{index_map_text(index_map)}`"
     verdict = report.injective
     if verdict.status is not Status.PROVED:

@@ -145,7 +145,7 @@ def plan_init_split(
 
 
 def _runs_first(func: PrimFunc, block: Block, new_loops: Sequence[For], values: Mapping[Var, Expr]) -> bool:
-    """Whether the first update of each result still is the one at the start of the reduction, as far as can be told."""
+    """Whether the first update of each result is still known to be the one at the start of the reduction."""
     spatial, reduced = (
         {u for old in _used(block, kind) for u in free_variables(values.get(old, old))} for kind in (False, True)
     )

@@ -50,7 +50,7 @@ class _Side:
 
 
 class _Search:
-    """The accesses of the new program, by store, with the instances of the old one that they stand for."""
+    """The accesses of the new program, by store, with the old instances of their witness."""
 
     def __init__(self, rewrite: Rewrite) -> None:
         self.rewrite = rewrite

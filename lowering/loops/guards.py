@@ -75,7 +75,7 @@ def tidied(stmt: Stmt, scope: Scope) -> Stmt:
 
 
 class GuardKind(StrEnum):
-    """Where a guard stands."""
+    """The place of a guard."""
 
     AROUND = "a branch around the block"
     BLOCK = "the block's own guard"

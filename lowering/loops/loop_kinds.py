@@ -259,7 +259,7 @@ class _Copy:
         return result
 
     def fresh_buffer(self, buffer: Buffer, *, is_view: bool = False) -> Buffer:
-        """The copy's buffer; where it is no view of other memory, it is noted what its memory was."""
+        """The copy's buffer; unless it is a view of other memory, the old memory is recorded."""
         name = self.name(buffer.name)
         new = replace(buffer, name=name, data=Var(self.name_of_data(buffer, name), buffer.data.dtype))
         if not is_view:
@@ -267,7 +267,7 @@ class _Copy:
         return new
 
     def name_of_data(self, buffer: Buffer, name: str) -> str:
-        """Data is called after its buffer where it was; so it needs no name of its own in the text."""
+        """Data keeps its name relative to its buffer, so that it needs no name of its own in the text."""
         if buffer.data.name == f"{buffer.name}_data" and f"{name}_data" not in self.taken:
             self.taken.add(f"{name}_data")
             return f"{name}_data"

@@ -155,7 +155,7 @@ def nest(loops: Iterable[For], body: Stmt) -> Stmt:
 
 
 def under(conditions: Sequence[Expr], body: Stmt) -> Stmt:
-    """`body` in a branch on the conjunction; as it is where there is no condition."""
+    """`body` in a branch on the conjunction; `body` itself if there is no condition."""
     return IfThenElse(logical_and(*conditions), body) if conditions else body
 
 
@@ -173,5 +173,5 @@ def fresh_variable(name: str, like: Expr, taken: set[str]) -> Var:
 
 
 def depends(expr: Expr, variables: Iterable[Var] | Mapping[Var, object]) -> bool:
-    """Whether one of the variables stands in an expression."""
+    """Whether one of the variables occurs in an expression."""
     return bool(set(free_variables(expr)) & set(variables))

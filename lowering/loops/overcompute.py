@@ -251,7 +251,7 @@ class Dropping:
         return replace(block, iter_vars=iter_vars, body=body, init=init, where=where)
 
     def told(self, conditions: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The conditions over loops; what depends on data is part of a value, not of which instances there are."""
+        """The conditions over loops; conditions on data are part of a value, not of the iteration domain."""
         return tuple(dict.fromkeys(substitute(c, self.values) for c in conditions if is_pure(c)))
 
 
@@ -346,7 +346,7 @@ class RemoveBranchingThroughOvercompute(Pass):
 
 
 def default_guards(sites: Sequence[GuardSite]) -> tuple[int, ...]:
-    """The guards around a block and its own; all where there is none of these."""
+    """The guards around a block and its own; all if there are none."""
     plain = tuple(
         n for n, s in enumerate(sites) if s.kind in (GuardKind.AROUND, GuardKind.BLOCK) and not s.has_alternative
     )

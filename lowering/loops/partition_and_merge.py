@@ -83,7 +83,7 @@ def _block_names(func: PrimFunc, loop: For) -> Mapping[str, str]:
 
 
 def _copied(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
-    """The statement again, no part of it the same object: statements are told apart by identity."""
+    """A deep copy of the statement: statements have identity."""
 
     def visit(node: Node) -> Node:
         return _copied(node, names) if isinstance(node, Stmt) else node
@@ -156,11 +156,11 @@ class MergeAdjacentLoops(Pass):
         merged = replace(first, var=variable, kind=kind, body=seq(*bodies))
         parts = [part for part in around.body if part is not second]
         new = put(func, around, seq(*(merged if part is first else part for part in parts)))
-        return Rewrite(func, new, Witness(_instances_of_merge(func, new, (first, second), values)))
+        return Rewrite(func, new, Witness(_merged_instances(func, new, (first, second), values)))
 
 
 def adjacent(func: PrimFunc, loop: For) -> tuple[Seq, For]:
-    """The sequence that a loop stands in, and the loop behind it. Raises LayoutproofError where there is none."""
+    """The sequence that contains a loop, and the next loop. Raises LayoutproofError if there is none."""
     path = path_to(func.body, loop)
     around = path[-1] if path else None
     if not isinstance(around, Seq) or around.body[-1] is loop:
@@ -202,10 +202,10 @@ def _shifted(variable: Var, first: For, second: For) -> Expr:
     )
 
 
-def _instances_of_merge(
+def _merged_instances(
     old: PrimFunc, new: PrimFunc, loops: tuple[For, For], values: tuple[dict[Var, Expr], ...]
 ) -> tuple[InstanceMap, ...]:
-    """Stores keep their numbers; those of either loop are told apart, since both may be called the same."""
+    """Stores keep their numbers; the variables of either loop are distinct, since both may have one name."""
     result: list[InstanceMap] = []
     inside = [{id(store) for store in stores_in(loop.body)} for loop in loops]
     pairs = zip(stores_in(old.body), loops_of_stores(old.body), loops_of_stores(new.body), strict=True)

@@ -117,7 +117,7 @@ class GuardReader:
         return Affine({binary(op, written(a, dtype), written(b, dtype)): 1})
 
     def of_form(self, form: Affine) -> Bounds:
-        """What `form >= 0` says: inner loops are taken where they leave most room."""
+        """The bounds of `form >= 0`: inner loops are at their most permissive values."""
         for loop in reversed(self.inner):
             coefficient = form.terms.get(loop.var, 0)
             rest = Affine({t: c for t, c in form.terms.items() if t != loop.var}, form.constant)
@@ -198,7 +198,7 @@ def _splits(condition: Compare, holds: bool) -> bool:
 
 
 def _value(condition: Expr, point: Mapping[str, int]) -> bool | None:
-    """The condition's truth value at a point; None where it has none, so that the point stays."""
+    """The condition's truth value at a point; None if it has none, so that the point stays."""
     try:
         return bool(evaluate(condition, point))
     except Trap:
@@ -285,7 +285,7 @@ class _Shrinking:
         return result if where == block.where else replace(result, where=where)
 
     def left(self, stmt: Stmt, condition: Expr, scope: Scope) -> list[Expr] | None:
-        """The conjuncts of a statement's guard that smaller loops do not say already; None where all stay."""
+        """The conjuncts of a statement's guard that smaller loops do not say already; None if all stay."""
         parts = parts_of(condition)
         left = [part for n, part in enumerate(parts) if not self.is_said(stmt, n, part, scope)]
         return None if len(left) == len(parts) else left

@@ -183,7 +183,7 @@ class Reorder(Pass):
 
 
 def chain_of(func: PrimFunc, loops: Sequence[For]) -> Chain:
-    """The chain from the outermost to the innermost of some loops. Raises LayoutproofError where there is none."""
+    """The chain from the outermost to the innermost of some loops. Raises LayoutproofError if there is none."""
     deepest = max(loops, key=lambda loop: len(path_to(func.body, loop)))
     chain = chain_around((*path_to(func.body, deepest), deepest), deepest.body)
     missing = next((loop for loop in loops if not any(loop is link for link in chain.links)), None)
@@ -196,7 +196,7 @@ def chain_of(func: PrimFunc, loops: Sequence[For]) -> Chain:
 
 
 def check_ranges(order: Sequence[For], why_not: str = "which would come to stand inside it") -> None:
-    """Raise LayoutproofError where a loop's range depends on a loop inside it; `why_not` ends the message."""
+    """Raise LayoutproofError if a loop's range depends on a loop inside it; `why_not` ends the message."""
     for n, loop in enumerate(order):
         for inner in order[n + 1 :]:
             if depends(loop.start, (inner.var,)) or depends(loop.extent, (inner.var,)):

@@ -65,7 +65,7 @@ class FlattenBuffer(Pass):
 
 
 def _check_aliases(func: PrimFunc) -> None:
-    """Raise LayoutproofError where one memory would have another number of physical axes by each of its views."""
+    """Raise LayoutproofError if two views of one memory have different numbers of physical axes."""
     stated = stated_separators(func)
     views: dict[Var, list[Buffer]] = {}
     for buffer in all_buffers(func):
@@ -84,7 +84,7 @@ def _has_groups(separators: tuple[int, ...], rank: int, groups: int) -> bool:
 
 
 def _check_one_shape(flattening: _Flattening) -> None:
-    """Raise LayoutproofError where views of one memory of several physical axes have other extents."""
+    """Raise LayoutproofError if views of one memory of several physical axes have other extents."""
     seen: dict[Var, tuple[Buffer, Buffer]] = {}
     for buffer, view in flattening.views.items():
         first, flat = seen.setdefault(buffer.data, (buffer, view.flat))

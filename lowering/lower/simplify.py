@@ -67,7 +67,7 @@ class Choice:
 
 
 def first_proved(func: PrimFunc, simplified: Simplified) -> Rewrite:
-    """The simplified function with all changes that can be proved together, tried one by one where they cannot all."""
+    """The simplified function with all changes that are proved together, or else those proved one by one."""
     everything = Choice()
     rewrite = _rewrite(func, simplified, everything)
     count = len(everything.offered)

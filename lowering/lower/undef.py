@@ -113,7 +113,7 @@ class Taint:
     tainted: set[Var]
 
     def names(self, expr: Expr) -> bool:
-        """Whether a tainted variable stands in the expression: two such expressions may depend on each other."""
+        """Whether a tainted variable occurs in the expression: two such expressions may depend on each other."""
         return any(isinstance(node, Var) and node in self.tainted for node in walk(expr))
 
 

@@ -86,7 +86,7 @@ class _Around:
         return _Around(self.scope.with_range(loop.var, loop.start, loop.extent), self.known, self.held)
 
     def with_values(self, values: Mapping[Var, Expr]) -> _Around:
-        """Where variables are bound to expressions, none of which speaks of another."""
+        """With variables bound to expressions that are independent of one another."""
         scope = self.scope
         for var, value in values.items():
             scope = scope.with_value(var, value)
@@ -200,7 +200,7 @@ class RemoveOvercomputeThroughBranching(Pass):
 
 
 def found_places(func: PrimFunc, block: str) -> tuple[Place, ...]:
-    """The places where a block may touch padding. Raises LayoutproofError where there is none."""
+    """The places where a block may touch padding. Raises LayoutproofError if there is none."""
     found = places_of(func, block)
     if not found:
         message = (
@@ -230,7 +230,7 @@ class _Guarding:
     places: Sequence[Place]
 
     def within(self, stmt: Stmt, scope: Scope) -> Stmt:
-        """The statement, guarded where that is needed."""
+        """The statement, guarded if necessary."""
         inner, conditions = self.statement(stmt, scope)
         return under(conditions, inner)
 
@@ -260,7 +260,7 @@ class _Guarding:
 
     @staticmethod
     def bound(stmt: For | Let, var: Var, body: Stmt, conditions: Conditions) -> tuple[Stmt, Conditions]:
-        """A statement that binds a variable: what does not speak of it holds around it, too."""
+        """A statement that binds a variable: a guard that is free of it may move around it."""
         inside = tuple(c for c in conditions if var in free_variables(c))
         outside = tuple(c for c in conditions if c not in inside)
         return replace(stmt, body=under(inside, body)), outside

@@ -63,7 +63,7 @@ def stated_elements(func: PrimFunc, buffer: Buffer, cells: Sequence[Var]) -> Exp
 
 
 def _over_cells(said: _Said, cells: Sequence[Var]) -> Expr | None:
-    """The padding over the cells; None where the stage does not go through the whole buffer, cell by cell."""
+    """The padding over the cells; None if the stage does not go through the whole buffer, cell by cell."""
     loops = {loop.var: loop for loop in said.loops}
     names: dict[Var, Expr] = {}
     for index, extent, cell in zip(said.index, said.buffer.shape, cells, strict=True):
@@ -137,7 +137,7 @@ def _disjuncts(condition: Expr) -> tuple[Expr, ...]:
 
 
 class Elements:
-    """The cells of one function's re-laid buffers that hold elements, each buffer's found once."""
+    """The cells with elements of one function's transformed buffers, cached by buffer."""
 
     def __init__(self, func: PrimFunc) -> None:
         self.func = func
@@ -165,7 +165,7 @@ class Elements:
         return None if said is None else parts_of(said)
 
     def at(self, buffer: Buffer, index: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The conditions at an index; none where nothing is known."""
+        """The conditions at an index; none if nothing is known."""
         conditions = self.conditions(buffer)
         if conditions is None or len(index) != buffer.rank:
             return ()
@@ -244,12 +244,12 @@ def left_of(conditions: Sequence[Expr], scope: Scope) -> tuple[Expr, ...]:
 
 
 def cells_of(buffer: Buffer) -> tuple[Var, ...]:
-    """The variables that stand for a cell of a buffer, one for each axis."""
+    """The index variables of a cell of a buffer, one for each axis."""
     return tuple(Var(f"cell{axis}'", extent.dtype) for axis, extent in enumerate(buffer.shape))
 
 
 def composed_map(record: LayoutRecord, symbols: Sequence[Var]) -> IndexMap | None:
-    """All steps of a record as one map, from elements to cells of the last box; None where there is no step."""
+    """All steps of a record as one map, from elements to cells of the last box; None if there is no step."""
     composed: IndexMap | None = None
     for step in record.steps:
         index_map = step.index_map.with_symbols(symbols)

@@ -94,7 +94,7 @@ def candidate_values(scope: Stmt, buffer: Buffer) -> tuple[CandidateValue, ...]:
 
 
 def _value(name: str, dtype: DType) -> PadText:
-    """A value by its name, as a trace states it; None where the type has none such."""
+    """A value by its name, as a trace states it; None if the type has none such."""
     if dtype.is_bool:
         return {"0": False, "1": True, "ones": True, "lowest": False, "highest": True}.get(name)
     if dtype.is_float:
@@ -241,7 +241,7 @@ class PadValueReport:
 
     @property
     def best(self) -> Row | None:
-        """The first row that removes the most guards with the fewest licences; None where no candidate removes any."""
+        """The first row that removes the most guards with the fewest licences; None if no candidate removes any."""
         able = [row for row in self.rows if row.removed]
         return min(able, key=lambda row: row.cost) if able else None
 

@@ -115,7 +115,7 @@ _KIND = "argument"
 
 
 def option(kind: ArgumentKind) -> dict[str, ArgumentKind]:
-    """The metadata of a dataclass field that is an option of a pass: its kind says how it stands in a trace."""
+    """The metadata of a dataclass field that is an option of a pass: its kind determines its form in a trace."""
     return {_KIND: kind}
 
 
@@ -150,7 +150,7 @@ class Pass(ABC):
         return {f.name: to_json(f.metadata[_KIND], getattr(self, f.name)) for f in self.options()}
 
     def stated(self) -> list[list[Any]]:
-        """What a trace says of the pass: its name and arguments, or those of the passes that it stands for."""
+        """The pass in a trace: its name and arguments, or those of the passes that it stands for."""
         return [[self.primitive, self.arguments()]]
 
     @classmethod

@@ -44,17 +44,17 @@ class IllegalTransform(LayoutproofError):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The worst verdict; None where nothing was asked."""
+        """The worst verdict; None if nothing was asked."""
         return self.verdicts[0] if self.verdicts else None
 
     @property
     def status(self) -> Status | None:
-        """The worst status; None where nothing was asked."""
+        """The worst status; None if nothing was asked."""
         return worst(v.status for v in self.verdicts) if self.verdicts else None
 
 
 def counterexample_text(verdict: Verdict) -> str | None:
-    """Why a verdict is not `proved`, in one line: its reason, else its counterexample; None where it has neither."""
+    """Why a verdict is not `proved`, in one line: its reason, else its counterexample; None if it has neither."""
     found = verdict.counterexample
     if verdict.reason is not None or found is None:
         return verdict.reason
@@ -77,7 +77,7 @@ def refusing() -> Iterator[None]:
 
 
 def hint_of(verdict: Verdict) -> str | None:
-    """What could be done about a verdict, where its status and what is known of its reason tell."""
+    """A remedy for a verdict, if its status and its reason suggest one."""
     if verdict.status is Status.VACUOUS and Because.NOTHING_SEEN in verdict.because:
         return "store what is computed to a parameter, where callers see it"
     if verdict.status is Status.VACUOUS and Because.CONTRADICTION in verdict.because:

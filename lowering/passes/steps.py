@@ -85,7 +85,7 @@ _SEEN = (claims.OTHER_VALUE, claims.OTHER_END, claims.UNDEFINED_READ)
 
 
 def _code(transform: Pass, rewrite: Rewrite, verdict: Verdict) -> tuple[str, str | None]:
-    """The code of a verdict that is not proved, and what could be done about it where that is known."""
+    """The code of a verdict that is not proved, and a remedy if one is known."""
     code = verdict.code
     if not transform.drops_branches or code not in _SEEN or rewrite.new == rewrite.old:
         return code, hint_of(verdict)
@@ -113,7 +113,7 @@ def _further(verdict: Verdict, func: PrimFunc, first: Span | None) -> Iterator[t
 
 
 def place_of_claim(claim: Claim, func: PrimFunc) -> Span | None:
-    """The line of a claim, in the text that the function was read from; else where the function stands."""
+    """The line of a claim, in the text that the function was read from; else the function's own place."""
     line = claim.place.line if claim.place is not None else None
     return _line(func, line) if line is not None else func.span
 

@@ -81,7 +81,7 @@ class LoopMethods(Methods):
         return self.apply(self.made(Split, block=block, loop=loop, factors=factors))
 
     def reorder(self, block: str, loops: Sequence[str | int]) -> Step:
-        """Put loops that stand directly in one another into this order, outermost first; others keep their places."""
+        """Put perfectly nested loops into this order, outermost first; others keep their places."""
         return self.apply(self.made(Reorder, block=block, loops=loops))
 
     def fuse(self, block: str, loops: Sequence[str | int]) -> Step:
@@ -227,7 +227,7 @@ class CachingMethods(Methods):
 
 
 class CleanupMethods(Methods):
-    """Statements without effect taken out, conditions moved to where they are decided."""
+    """Removal of statements without effect, and hoisting of conditions."""
 
     def remove_no_op(self) -> Step:
         """Remove stores that are overwritten unread or store what is there, and then empty loops and branches."""

@@ -116,7 +116,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         return print_func(self.func)
 
     def buffer(self, name: str) -> BufferName:
-        """A buffer to load from in a pad value. Raises LayoutproofError where there is none of that name."""
+        """A buffer to load from in a pad value. Raises LayoutproofError if there is none of that name."""
         return BufferName(find_buffer(self.func, name))
 
     def apply(self, transform: Pass) -> Step:
@@ -143,7 +143,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         return variant
 
     def undo(self) -> None:
-        """Take the last step back. Raises LayoutproofError where there is none."""
+        """Undo the last step. Raises LayoutproofError if there is none."""
         if not self._steps:
             raise error(codes.NO_STEP, "there is no step to take back")
         self._steps.pop()

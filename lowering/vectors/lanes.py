@@ -59,15 +59,15 @@ class Lanes:
     values: dict[Var, Var] = field(default_factory=dict)
 
     def said(self, expr: Expr) -> Expr:
-        """An expression for all lanes: of one lane where it is the same in each. Raises NoLanes."""
+        """An expression for all lanes, with one lane if it is uniform. Raises NoLanes."""
         return self._say(expr, index=False)
 
     def wide(self, expr: Expr) -> Expr:
-        """The same, broadcast where it is the same in each lane. Raises NoLanes."""
+        """The same, broadcast if it is uniform. Raises NoLanes."""
         return self.spread(self.said(expr))
 
     def spread(self, expr: Expr) -> Expr:
-        """An expression that was said, with as many lanes as there are."""
+        """A result of `said` with the full number of lanes."""
         return expr if expr.dtype.lanes > 1 else Broadcast(expr, self.count)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...], node: Node) -> tuple[Expr, ...]:
@@ -148,7 +148,7 @@ class Lanes:
         return Select(condition, then, otherwise, span=expr.span)
 
     def _check_harmless(self, expr: Expr, what: str) -> None:
-        """Raise NoLanes where evaluating an expression that one lane does not need could fault."""
+        """Raise NoLanes if evaluating an expression that one lane does not need could fault."""
         for node in walk(expr):
             if isinstance(node, BufferLoad | OpaqueCall) or can_trap(node):
                 raise NoLanes(f"{what} is evaluated in some lanes only, and could fault in others", expr)
@@ -203,7 +203,7 @@ def _stepping(base: Expr, stride: Expr, lanes: int) -> Expr:
 
 
 def _folded(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
-    """An operation of scalars, computed where both are constants, left out where one is neutral."""
+    """An operation of scalars, folded if both are constants or one is neutral."""
     neutral = 1 if op is BinaryOp.MUL else 0
     if isinstance(rhs, IntImm) and rhs.value == neutral:
         return lhs

@@ -56,7 +56,7 @@ TARGETS: Mapping[str, VectorTarget] = {
 
 
 def find_target(name: str) -> VectorTarget:
-    """The target of a name. Raises LayoutproofError where there is none."""
+    """The target of a name. Raises LayoutproofError if there is none."""
     target = TARGETS.get(name)
     if target is None:
         raise error(codes.VECTOR_TARGET, f"there is no target {name!r}", help=f"there are {', '.join(TARGETS)}")
@@ -131,7 +131,7 @@ def _unwidened(affine: Affine) -> Affine:
 
 
 def _with_factor(expr: Expr) -> tuple[Expr, int]:
-    """An integer expression without its constant factor, and that factor; the expression as it is where that is 1."""
+    """An integer expression without its constant factor, and that factor, which may be 1."""
     affine = _unwidened(affine_of(expr))
     factor = gcd(affine.constant, *affine.terms.values())
     return (expression_of(affine.split(factor)[0], expr.dtype), factor) if factor > 1 else (expr, 1)

@@ -64,7 +64,7 @@ class OneLane:
     lane: Var
 
     def store(self, stmt: BufferStore) -> Stmt:
-        """A loop over the lanes of a store. Raises NoLanes where a lane cannot be told by itself."""
+        """A loop over the lanes of a store. Raises NoLanes if a lane cannot be written by itself."""
         lanes = stmt.value.dtype.lanes
         scalar = replace(stmt, indices=self.indices(stmt), value=self.of(stmt.value))
         return For(self.lane, const(0), const(lanes), ForKind.SERIAL, scalar, span=stmt.span)
@@ -76,7 +76,7 @@ class OneLane:
         return tuple(self.of(index) for index in access.indices)
 
     def of(self, expr: Expr) -> Expr:
-        """One lane of an expression; an expression of one lane as it is, but for the vectors that stand in it."""
+        """One lane of an expression; an expression of one lane only has its vectors replaced."""
         match expr:
             case Ramp(base=base, stride=stride):
                 step = widen(self.lane, base.dtype)
@@ -97,7 +97,7 @@ class OneLane:
                 return map_children(expr, self.node)
 
     def node(self, node: Node) -> Node:
-        """The same for whatever stands in an expression."""
+        """The same for any node of an expression."""
         return self.of(node) if isinstance(node, Expr) and not isinstance(node, Buffer) else node
 
 
@@ -149,7 +149,7 @@ def _pairs(old: PrimFunc, new: PrimFunc, looped: Sequence[bool]) -> Iterator[Ins
 
 
 def _in_mixed_stores(func: PrimFunc, retyped: Mapping[Buffer, Buffer]) -> frozenset[Var]:
-    """Memories that would become vectors, and stand in a store beside an index with lanes that would stay."""
+    """Memories that would become vectors, but occur in a store beside an index with lanes that would stay."""
     found = set[Var]()
     for store in stores_in(func.body):
         reached = list(vector_accesses(store))
@@ -214,7 +214,7 @@ def _lengths(func: PrimFunc) -> Mapping[Var, int]:
 
 
 def _pointers(node: Node) -> Iterator[Var]:
-    """Data variables that stand anywhere but in a buffer."""
+    """Data variables that occur outside of buffers."""
     for child in children(node):
         if isinstance(child, Var):
             yield child
