@@ -41,7 +41,7 @@ def locked(path: Path, patience: float | None = None) -> Iterator[Hold]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError:
-        # The same will be met, and told, when the kernel is to be kept there.
+        # Storing the kernel there will meet and report the same error.
         yield Hold.NOT_OFFERED
         return
     try:

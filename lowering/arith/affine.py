@@ -177,7 +177,7 @@ def expression(value: Polynomial) -> Expr:
     dtype = _type_of(value)
     result: Expr | None = None
     for monomial, coefficient in sorted(value.items(), key=lambda item: (item[1] < 0, item[0] == (), -abs(item[1]))):
-        part = _product(monomial, abs(coefficient), dtype)
+        part = _monomial_expression(monomial, abs(coefficient), dtype)
         if result is None:
             result = part if coefficient > 0 else binary(BinaryOp.SUB, const(0, dtype), part)
         else:
@@ -189,7 +189,7 @@ def _type_of(value: Polynomial) -> DType:
     return max((term.dtype for monomial in value for term in monomial), key=lambda dtype: dtype.bits, default=INT32)
 
 
-def _product(monomial: Monomial, coefficient: int, dtype: DType) -> Expr:
+def _monomial_expression(monomial: Monomial, coefficient: int, dtype: DType) -> Expr:
     factors = [widen(term, dtype) for term in monomial]
     if coefficient != 1 or not factors:
         factors.append(const(coefficient, dtype))

@@ -84,8 +84,7 @@ class IndexSimplifier:
         left, right = self.simplify(expr.lhs), self.simplify(expr.rhs)
         if not _has_product(expr):
             return self.operation(replace(expr, lhs=left, rhs=right))
-        # Products of symbols are no multiples that sums could be ordered by: as they were written, they are the same
-        # terms everywhere.
+        # Products of symbols stay as they are written, so that they are the same terms everywhere.
         changed = replace(expr, lhs=_smaller(left, expr.lhs), rhs=_smaller(right, expr.rhs))
         return _smaller(self.operation(changed), changed)
 
@@ -121,7 +120,7 @@ class IndexSimplifier:
             and one.value.dtype == other.value.dtype
             and one.value.dtype.is_integer
         ):
-            # Digits that are widened one by one: what they are the digits of is part of them, and fits as they do.
+            # Digits that are widened one by one: their number is part of them, and fits as they do.
             narrow = self.joined(one.value, coefficient, other.value, step, one.value.dtype)
             return None if narrow is None else self.simplify_widened(_pushed(narrow, dtype))
         if coefficient % step != 0:

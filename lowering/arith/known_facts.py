@@ -57,7 +57,7 @@ class Scope:
         low = self.bounds_of(first).low
         # A loop that never runs has no values; any interval will do.
         interval = Interval(low, max(low, self.bounds_of(last).high))
-        # What is loaded for a range is loaded once; the same load inside the loop may find another value.
+        # A range loads once; the same load inside the loop may find another value.
         ends = (first, last) if is_index_like(start) and is_index_like(extent) else (None, None)
         return Scope({**self.known, var: Known(interval, *ends)})
 

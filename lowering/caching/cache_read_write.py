@@ -227,7 +227,7 @@ def _used(place: Place, block: Block, buffer: Buffer, indices: Indices) -> tuple
     """The iterators that indices use. Raises LayoutproofError if something else decides them too."""
     names = {v for index in indices for v in free_variables(index)}
     used = tuple(v for v in block.iter_vars if v.var in names)
-    # What is bound around the nest is the same for all of it.
+    # Variables bound around the nest are invariant in it.
     inner = names & ({*bound_variables(place.nest)} - {v.var for v in block.iter_vars})
     if inner or not is_pure(*indices):
         what = f"on {min(v.name for v in inner)}, which is none of its iterators" if inner else "on what is in memory"

@@ -80,7 +80,7 @@ class Contents:
                 left = tuple(fact for fact in known if fact.buffer.data not in ended)
                 return (stmt if new_body is stmt.body else replace(stmt, body=new_body)), left
             case _:
-                # What is not looked into may change anything, and what it holds is left as it is.
+                # Other statements may change anything, and stay as they are.
                 return stmt, known if isinstance(stmt, Evaluate) and not _is_opaque(stmt) else ()
 
     def store(self, stmt: BufferStore, here: Here, known: Facts) -> tuple[Stmt, Facts]:

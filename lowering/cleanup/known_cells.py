@@ -89,8 +89,7 @@ class Fact:
         """Values of the fact's own loops for a cell that it covers; None if that is not plain."""
         own = [dim.var for dim in self.over]
         found = self._by_indices(indices)
-        # It holds for all values of its loops, so any may be chosen where no index decides: one that a guard asks for,
-        # else the first.
+        # It holds for all values of its loops: those that no index decides get a value from a guard, else the first.
         for dim in self.over:
             if dim.var not in found:
                 found[dim.var] = substitute(self._asked_for(dim.var, dim.start), found)
@@ -235,7 +234,7 @@ class Cells:
             return None
         op, load, value = said
         for fact in reversed(known):
-            # An equality is used as a value, and between floats it is not the one that programs compute.
+            # An equality is used as a value; a comparison of floats is not one (-0.0 == 0.0).
             if fact.buffer == load.buffer and fact.op is not CompareOp.EQ and op in (fact.op, fact.op.negated):
                 if self._by(fact, load, here) == value:
                     return op is fact.op

@@ -56,7 +56,7 @@ class RemoveNoOp(Pass):
         found = True
         while found:
             found = False
-            # From the end: what only fed a store that went, goes next.
+            # From the end, since a removed store may leave others without a reader.
             for number in islice(_candidates(func, gone), tries):
                 tries -= 1
                 if is_proved(without_stores(func, gone | {number})):
@@ -148,7 +148,7 @@ def _without_unused(func: PrimFunc, stmt: Stmt) -> Stmt:
     return result
 
 
-# What remains of the block that holds a function's allocations when there are none.
+# The block of a function's allocations once there are none.
 _ROOT = Block("root", (), NOTHING)
 
 

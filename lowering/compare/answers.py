@@ -169,8 +169,7 @@ def undecided(
     said = Verdict(
         Status.UNKNOWN, claim_of(asked, layouts), ENGINE, (), why, seconds=sum(v.seconds for v in trial.verdicts)
     )
-    # With a layout or a contract that nobody stated, what is refuted is the guess; and the program before may fault
-    # where this one does.
+    # A guessed layout or contract is all that is refuted then; and the program before may fault where this one does.
     return (said, *(_doubted(v) if v.status is Status.REFUTED else v for v in trial.verdicts))
 
 

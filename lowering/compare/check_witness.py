@@ -83,7 +83,7 @@ def proposal(
         if data not in layout_records(new) and any(b.data.name == data for b in new.buffers):
             new = replace(new, attrs=with_record(new, data, record))
     if moved and not old.noalias and len(old.buffers) > 1:
-        # Two parameters in one memory cannot both have it their own way once one of them is stored differently.
+        # Two parameters in one memory cannot have different layouts.
         new = replace(new, attrs=new.attrs.with_value(APART, True))
     witness = Witness(tuple(instances), tuple(place.cells for place in moved), tuple(place.name for place in moved))
     return Rewrite(old, new, witness)
@@ -154,7 +154,7 @@ class Asked:
         for term in self.terms:
             index_map = term.index_map if term.source is not Source.UNKNOWN else found.get(term.old.data.name)
             if index_map is not None:
-                # A record says itself what its padding holds.
+                # A record has the contract of its padding.
                 known = term.source is not Source.RECORDED
                 result.append(Moved(term, index_map, padding_under(term, index_map, self.where) if known else None))
         return tuple(result)
@@ -300,7 +300,7 @@ def _map_text(index_map: IndexMap, term: Term) -> str:
 
 
 _MOST_CHOICES = 6
-# What a program does by itself, whatever its parameters mean to callers and whatever their padding holds.
+# Faults that do not depend on the layouts of parameters and the contents of their padding.
 _ALONE = frozenset({claims.OUTSIDE, claims.RACE})
 
 
@@ -321,15 +321,15 @@ def _choices(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceM
     for place in moved:
         buffer = place.term.new
         if place.is_open and buffer.data in written:
-            # A contract of what is written asks something of the new program; the one that it keeps, or none, is no
-            # reason to differ.
+            # A contract of a written buffer is an obligation of the new program; one that it keeps is no reason to
+            # differ.
             value = last[place.name].value if place.name in last else None
             lists[place.name] = (value if value is not None else Contract.undef(buffer.dtype),)
         elif place.is_open:
             stated = tuple(dict.fromkeys(assumed_contracts(asked.new, buffer)))
             if len(stated) > 1:
                 return  # It assumes different things of different padding, which no single contract says.
-            # What says most of the padding first: where even that does not help, the others will not.
+            # The strongest contract first: if even that does not help, the others will not.
             lists[place.name] = stated if stated else tuple(reversed(options_of(asked.new, buffer, None)))
     for choice in islice(product(*lists.values()), _MOST_CHOICES):
         yield dict(zip(lists, choice, strict=True))

@@ -87,7 +87,7 @@ def _the_same(before: object, after: object, where: Expr | str | None) -> Compar
     """The comparison of a program with itself, up to names, whatever it contains; None if the two differ."""
     if not (isinstance(before, PrimFunc) and isinstance(after, PrimFunc) and is_same_program(before, after)):
         return None
-    # What they do not state rightly is told all the same.
+    # Errors in them are reported all the same.
     check_records(before)
     check_contracts(before)
     # `after` over the names of `before` is `before`.
@@ -119,7 +119,7 @@ def _asked(
                 codes.ARGUMENT_TYPE,
                 f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected",
             )
-    # What the old program assumes of its sizes holds of every call, also where the new one does not say it.
+    # The old program's assumptions about sizes hold of every call, also if the new one does not have them.
     assumed = joined(_condition(before, where), assumed_of_constants(before))
     maps = read_layouts(before, layouts)
     new = require_wellformed(aligned(before, after, match, boxes_of(before, maps, assumed)))
@@ -182,7 +182,7 @@ def _with_a_witness(asked: Asked, moved: Sequence[Moved]) -> Trial | Furthest:
     try:
         return tried(asked, moved, find_witness(_question(asked, moved)).instances)
     except NoWitness as problem:
-        # What is written alike may be proved side by side, also where no relation was found.
+        # Programs of one form may be proved side by side, also without a relation.
         side_by_side = None if moved else in_order(asked)
         trial = None if side_by_side is None else tried(asked, moved, side_by_side)
         return trial if trial is not None and trial.holds else problem.furthest

@@ -88,8 +88,8 @@ class Extender:
         if whole.link.is_injective() or not seed.is_single_valued() or not seed.is_injective():
             yield whole
             return
-        # As if one value were computed many times over: perhaps it is, and perhaps nothing told the instances apart.
-        # What is known is enough where it is not the end of a run.
+        # One value is computed many times, or nothing separated the instances.
+        # The known pairs are enough if they are not the end of a run.
         if not self.are_recursive(mine.statement, theirs.statement):
             yield Extended(seed)
             return
@@ -129,7 +129,7 @@ class Extender:
         recursive = self.are_recursive(new, old)
         for means in (self._by_copies, self.supposed.by_values):
             for mine, each in means(new, old, way):
-                # Where a load does not happen nothing is said; but what holds where it does may say all.
+                # A load that does not happen says nothing; the rest may be enough.
                 for allowed in (each, each.union(self.places.idle(new, mine, old))):
                     smaller = link.intersect(allowed)
                     if (recursive or seed.is_subset(smaller)) and not smaller.is_empty():
@@ -151,7 +151,7 @@ class Extender:
                 link = found
                 yield link
 
-    # What else tells instances apart
+    # Further means to separate instances
 
     def _by_seed(self, new: Statement, old: Statement, seed: Link, link: Link) -> Link:
         """The pairs in which coordinates of the old instance are the functions of the new one that they are in `seed`.

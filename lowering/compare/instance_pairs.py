@@ -257,7 +257,7 @@ class Supposed:
         result: Relation | None = None
         for new in _writers(self.places.new, found):
             for old in _writers(self.places.old, wanted):
-                # What is supposed is kept, also where what was found turns out to be wrong: it does not rest on that.
+                # The supposition is kept even if the finding turns out to be wrong: it does not depend on it.
                 link = self.theta.get((new.number, old.number)) if depth == _DEPTH else None
                 if link is None:
                     link = self._supposed(new, old, depth)

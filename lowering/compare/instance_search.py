@@ -328,8 +328,7 @@ class Search:
             try:
                 self._take(seed, known, found.wide, way)
             except Stuck:
-                # There the function holds, and the values that are loaded do not: the instances that copies vouch for
-                # are left.
+                # The function holds there, but the loaded values differ: only instances related by copies are left.
                 while len(self._work) > before:
                     self._work.pop()
                 if known is None:

@@ -32,7 +32,7 @@ _CELL, _AT = "cell", "at"
 _BITWISE = (BinaryOp.BITXOR, BinaryOp.BITAND, BinaryOp.BITOR)
 # Integer sets take bitwise operations apart bit by bit where there are not more values than this.
 _WIDE = 1 << 20
-# Nothing shorter is looked for: a quotient or a remainder of an index.
+# Short enough: a quotient or a remainder of an index.
 _SHORT = 3
 # So many corners of a logical shape are looked at before all of its cells are; symbols are at least so large there.
 _CORNERS, _SIZE = 8, 61

@@ -174,8 +174,7 @@ class _Hunt:
                 # Once there is a witness, others are worth less.
                 witness = self._witness(choice, self.operations if not found else self.operations // _LESS)
                 if witness is not None:
-                    # What accesses state, and leads to a witness, is the layout: another one would not do what the
-                    # programs say.
+                    # A layout that accesses state and that leads to a witness is the one meant.
                     settled = settled or not (choice.guessed or choice.is_settled or choice.passed)
                     found += 1
                     yield witness

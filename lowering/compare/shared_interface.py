@@ -227,7 +227,7 @@ class Renaming:
         shape = known.shape if same_extents(rebuilt.shape, known.shape) else rebuilt.shape
         strides, mine, theirs = rebuilt.strides, strides_of(rebuilt), strides_of(known)
         if strides != known.strides and (same_extents(mine, theirs) if theirs else not mine):
-            # Strides that say what no strides say are stated as the old program has them.
+            # Row-major strides are stated if the old program states them.
             strides = known.strides if theirs or len(known.strides) == rebuilt.rank else ()
         if (shape, strides, known.name) == (rebuilt.shape, rebuilt.strides, rebuilt.name):
             return rebuilt
@@ -401,6 +401,6 @@ def _attributed(func: PrimFunc, old: PrimFunc, renamed: Renamed) -> PrimFunc:
         attrs = attrs.with_value(LAYOUT, Attributes(kept))
     assumed = [key for key in NOALIAS if attrs.get(key) in (True, 1)]
     if assumed and not old.noalias:
-        # Callers of the old program promised no such thing, so it is asked of them, as where a pass needs it.
+        # A new precondition of callers, as if a pass needed it.
         attrs = Attributes({key: value for key, value in attrs.items() if key not in assumed}).with_value(APART, True)
     return func if attrs is func.attrs else replace(func, attrs=attrs)

@@ -18,10 +18,9 @@ from layoutproof.verify.program.instances import is_index_like
 from layoutproof.verify.program.statement import Read
 from layoutproof.verify.values.terms import constant_value, is_identical
 
-# Ways that are kept of one pair of values: more come of long sums of one operator only, where the first ones are as
-# good.
+# Ways that are kept of one pair of values: only long sums have more, and then the first ones are as good.
 _MOST, _FEW = 24, 6
-# What it costs to suppose that a load finds what changes nothing.
+# The cost of supposing that a load finds a neutral value.
 _RARE = 5
 _COMMUTES = frozenset(
     (BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR)
@@ -29,9 +28,9 @@ _COMMUTES = frozenset(
 _CALL_COMMUTES = frozenset(("fmax", "fmin", "maximum", "minimum"))
 
 Pair: TypeAlias = "tuple[Expr, Expr]"
-# How badly two values stand beside each other, and the loads that keep them from matching.
+# The cost of matching two values, and the loads that prevent it.
 _Blocked: TypeAlias = "tuple[int, tuple[tuple[bool, Var], ...]]"
-# The operands that stand beside each other, the new program's first.
+# The operands that correspond, the new program's first.
 Order: TypeAlias = "tuple[Pair, ...]"
 
 
@@ -113,7 +112,7 @@ class Matcher:
                 yield from self._of_loads(mine, theirs)
             return
         if mine is not None or theirs is not None:
-            # What is loaded may be known to be this number. As a whole value that would match anything.
+            # A load may find this number. As a whole value it would match anything.
             if inner and constant_value(old if mine is not None else new) is not None and new.dtype == old.dtype:
                 yield Way(constants=((new, old),))
             return
@@ -208,7 +207,7 @@ class Matcher:
         found: list[_Blocked] = [(0, ())]
         for new, old in order:
             ways = self._ways(new, old, True)
-            # What goes together badly may stand in the place of something better.
+            # A bad match may take the place of a better one.
             more = [(sum(self._badness(ways[0])), ())] if ways else self._blocked(new, old)
             found = [(cost + further, (*loads, *others)) for cost, loads in found for further, others in more]
         return found

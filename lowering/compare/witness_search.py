@@ -50,7 +50,7 @@ def _claims(
     positions = {dim.var.name: k for k, dim in enumerate(old.dims)}
     mine, theirs = [dim for dim in new.dims if dim.lane][:1], [dim for dim in old.dims if dim.lane][:1]
     for piece in functions_of(link, space, names):
-        # An init stands in the loops of its reduction too, and has no coordinate for them: it happens at their start.
+        # An init is inside the loops of its reduction, without a coordinate for them: it runs at their start.
         outputs = [
             piece.outputs[positions[loop.var.name]] if loop.var.name in positions else loop.start for loop in old_loops
         ]

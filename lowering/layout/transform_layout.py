@@ -87,7 +87,7 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
     check_injective(buffer, index_map, report)
     physical = _physical(func, buffer, index_map, report)
     if _symbols(func.buffers) - _symbols([physical if b == buffer else b for b in func.buffers]):
-        # By what is assumed of symbols, one of them can be told from others; but only a shape binds it.
+        # Assumptions may determine a symbol by others; but only a shape binds it.
         report = check_map(index_map, buffer.shape)
         physical = _physical(func, buffer, index_map, report)
     views = {
@@ -107,7 +107,7 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
     cells = (CellMap(buffer.data.name, buffer.data.name, index_map),)
     interface = (buffer.name,) if buffer in func.buffers else ()
     if interface and not func.noalias and len(func.buffers) > 1:
-        # Two parameters in one memory cannot both have it their own way once one of them is stored differently.
+        # Two parameters in one memory cannot have different layouts.
         result = replace(result, attrs=result.attrs.with_value(APART, True))
     return rewrite_of(func, result, _origins(moved, result), cells, interface)
 

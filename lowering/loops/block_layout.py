@@ -228,7 +228,7 @@ class _Mapped:
         taken = names_of(self.func)
         parallel = all(loop.kind is ForKind.PARALLEL for loop in self.chain.loops)
         kind = ForKind.PARALLEL if parallel else ForKind.SERIAL
-        # Extents of maps have the type of their text; what is counted has that of the block's variables.
+        # Extents of maps have the type of their text, loops that of the block's variables.
         dtype = max((i.var.dtype for i in self.block.iter_vars), key=lambda d: d.bits)
         result = []
         for number, extent in enumerate(self.report.physical_shape):

@@ -207,7 +207,7 @@ def _split(func: PrimFunc, block: Block, loops: Sequence[For], conditions: Seque
         annotations=Attributes(),
         span=block.span,
     )
-    # A loop that is not mentioned is taken at its start in the new block, and is what it was everywhere else.
+    # A loop that is not mentioned is at its start in the new block, and unchanged elsewhere.
     return _Split(nest(copies, init), {var: value for var, value in values.items() if var in spatial})
 
 

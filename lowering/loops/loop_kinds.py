@@ -251,7 +251,7 @@ class _Copy:
 
         result = map_children(stmt, visit)
         if result is stmt:
-            # Statements are told apart by identity: no two copies share one.
+            # Statements have identity: no two copies share one.
             result = replace(stmt)
         if isinstance(result, Block):
             init = None if id(stmt) in self.past_start else result.init

@@ -228,7 +228,7 @@ class Fuse(Pass):
             check_kind(loop)
         chain = chain_of(func, wanted)
         _check_order(wanted, chain.loops)
-        # In this order no range may depend on a loop outside it either, which is what it says of the reversed order.
+        # No range may depend on a loop outside it either, which the reversed order checks.
         check_ranges(tuple(reversed(wanted)), "which would be part of the same loop")
         _check_alike(wanted)
         fused = _fused(func, wanted)

@@ -72,7 +72,7 @@ def _check_aliases(func: PrimFunc) -> None:
         views.setdefault(buffer.data, []).append(buffer)
     for first, *others in views.values():
         groups = len(stated.get(first.data.name, first.axis_separators)) + 1
-        # Of one with strides it is said that it has no separators at all.
+        # A buffer with strides has no separators at all.
         plain = [b for b in others if not b.strides]
         odd = [b for b in plain if not _has_groups(stated.get(b.data.name, b.axis_separators), b.rank, groups)]
         if odd and (groups > 1 or any(b.axis_separators for b in odd)):

@@ -71,7 +71,7 @@ def first_proved(func: PrimFunc, simplified: Simplified) -> Rewrite:
     everything = Choice()
     rewrite = _rewrite(func, simplified, everything)
     count = len(everything.offered)
-    # What expressions alone give rests on lemmas and needs no question before it is proposed.
+    # Rewriting of expressions rests on lemmas and is proposed without a check.
     if count == 0 or is_proved(rewrite):
         return rewrite
     chosen: list[int] = []
@@ -228,14 +228,14 @@ class _Simplifying:
         for part in stmt.body:
             parts.append(self.statement(part, scope))
             if isinstance(part, Evaluate) and isinstance(part.value, Assume):
-                # What is assumed of loops and symbols stays true: neither changes before the sequence ends.
+                # Assumptions about loops and symbols stay true: neither changes before the sequence ends.
                 assumed = scope.with_condition(part.value.condition)
                 scope = assumed if assumed != scope and self.may() else scope
         return seq(*parts)
 
     def evaluate(self, stmt: Evaluate, scope: Scope) -> Stmt:
         if isinstance(stmt.value, Assume) and is_pure(stmt.value):
-            # An assumption on loops and symbols is what others rest on; by itself it would be true.
+            # Assumptions about loops and symbols stay: under themselves they would simplify to true.
             return stmt
         return replace(stmt, value=simplify_value(stmt.value, scope))
 

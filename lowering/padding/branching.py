@@ -133,7 +133,7 @@ def _of_store(store: BufferStore, elements: Elements, around: _Around) -> Iterat
         if is_pure(*access.indices) and not any(i.dtype.lanes > 1 for i in access.indices):
             found.setdefault(access.buffer, []).extend(elements.at(access.buffer, access.indices))
     for buffer, conditions in found.items():
-        # What is known of loops says more of the same condition over loops.
+        # Facts about loops decide more of the condition over loops.
         needed = [c for c in dict.fromkeys(conditions) if left_of((substitute(c, around.known),), around.scope)]
         plain = left_of(needed, around.scope)
         if plain and not any(map(around.excludes, needed)):
@@ -287,7 +287,7 @@ class _Guarding:
             inner = inner.with_value(iter_var.var, iter_var.binding)
         body, conditions = self.statement(block.body, inner.with_condition(block.where))
         if block.init is not None:
-            # The block's own guard would keep the init off as well.
+            # The block's own guard would exclude the init too.
             return replace(block, body=under(left_of(conditions, inner.with_condition(block.where)), body))
         values = {i.var: i.binding for i in block.iter_vars}
         over_loops = left_of([substitute(c, values) for c in conditions], scope.with_condition(block.where))

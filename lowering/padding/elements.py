@@ -212,7 +212,7 @@ class Elements:
         try:
             report = check_map(index_map, shape, assumed_of_constants(self.func), physical_shape=buffer.shape)
         except LayoutproofError:
-            # A record may be written by hand; of a map that does not fit its box no formula is found.
+            # A record may be written by hand; a map that does not fit its box has no formula.
             return None
         predicate = report.padding.predicate
         if predicate is None:

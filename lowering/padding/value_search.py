@@ -41,7 +41,7 @@ class CandidateValue:
         return {"T.undef()": "undef"}.get(self.pad, self.pad) if isinstance(self.pad, str) else repr(self.pad)
 
 
-# What an operator leaves alone, exactly or on one side of zero: the laws are the checker's, these are only tried.
+# Neutral values of operators, exactly or on one side of zero. They are only tried; the laws are the checker's.
 _NEUTRAL: Mapping[str, tuple[str, ...]] = {
     "+": ("0", "-0"),
     "-": ("0", "-0"),

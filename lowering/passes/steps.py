@@ -65,7 +65,7 @@ def check_step(transform: Pass, rewrite: Rewrite, options: ProofOptions = DEFAUL
 
 
 def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) -> Iterable[Diagnostic]:
-    # A pass that changed nothing only brought to light what the program was like before.
+    # If the pass changed nothing, the fault was there before.
     subject = str(transform) if rewrite.new != rewrite.old else f"the program, before {transform.primitive}"
     for verdict in refused:
         word = {
@@ -79,8 +79,7 @@ def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) 
         yield Diagnostic(code, message, place, related=tuple(_further(verdict, rewrite.new, place)), help=hint)
 
 
-# What is refuted of a dropped branch where iterations that it kept away are seen; accesses that leave their buffers
-# tell that themselves.
+# Claims that a dropped branch breaks if its iterations are observable; accesses out of bounds have their own text.
 _SEEN = (claims.OTHER_VALUE, claims.OTHER_END, claims.UNDEFINED_READ)
 
 

@@ -55,8 +55,7 @@ class Methods(ABC):
                 return self.attempt(each)
             except IllegalTransform:
                 continue
-        # Of what is refused in the end, the counterexample is looked for; among what is only tried, it would be thrown
-        # away.
+        # Only the last refusal needs a counterexample.
         return self.apply(tries[0])
 
     @abstractmethod

@@ -335,7 +335,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         `device` and `profile` are for OpenCL, as `build_opencl` takes them: a part of the device's name, and the
         largest image of other devices. Raises LayoutproofError, for an unknown target too.
         """
-        # The runtime starts compilers; who only schedules does not load it.
+        # The runtime starts compilers, so it is loaded only here.
         from layoutproof.lowering.runtime.array_layouts import runtime_layouts
         from layoutproof.lowering.runtime.build_c import build_c
 

@@ -142,7 +142,7 @@ def proof_text(steps: Sequence[Step], decisive: str) -> str:
     ]
     lines.append(f"all together: {_answer([v for step in steps for v in step.verdicts])}")
     lines.append(f"{decisive}:")
-    # One line for each claim; those of many accesses are said once.
+    # One line for each claim, once for many accesses.
     lines += dict.fromkeys(
         f"  {v.status}: {v.claim}{f' ({v.reason})' if v.reason is not None else ''}" for v in chosen.verdicts
     )

@@ -103,7 +103,7 @@ class Lanes:
 
     def _binary(self, expr: Binary, index: bool) -> Expr:
         lhs, rhs = self._say(expr.lhs, index=index), self._say(expr.rhs, index=index)
-        # In a value, which wraps, products stay where they are, so that provers meet the value that they met before.
+        # Products in values, which wrap, stay in place, so that provers see the same value.
         if (expr.op is BinaryOp.ADD or (index and expr.op in _RAMPED)) and (
             isinstance(lhs, Ramp) or isinstance(rhs, Ramp)
         ):

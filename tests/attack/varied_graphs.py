@@ -21,8 +21,8 @@ from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.passes.illegal import IllegalTransform
+from tests.attack.function_tampering import other_body
 from tests.attack.graph_claims import drawn
-from tests.attack.graph_tampering import other_body
 from tests.attack.odd_functions import ODD
 
 TYPES = ("float32", "float32", "float32", "float16", "int32", "int8", "uint8")
