@@ -1,6 +1,4 @@
-"""Splitting a stage that pads in two: one fills everything with the constant, one copies the domain inside,
-branch-free.
-"""
+"""Splitting a stage that pads in two: a constant fill, and a copy of the domain inside, without a branch."""
 
 from __future__ import annotations
 

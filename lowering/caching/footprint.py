@@ -1,6 +1,4 @@
-"""The footprint of a statement on a buffer: the hull of its accesses by loops, domains and branches; proposed, not
-proved.
-"""
+"""The footprint of a statement on a buffer: the hull of its accesses. It is proposed, not proved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages: a block of its own that visits a box, beside the nest of another block, whose accesses go to the stage's
+"""Stages: a block of its own that visits a box, beside the nest of another block, which then uses the stage's
 buffer.
 """
 

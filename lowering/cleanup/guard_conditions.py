@@ -1,4 +1,4 @@
-"""Conditions of branches: negated, taken apart, and whether they can hold together where they stand.
+"""Conditions of branches: negated, taken apart, and whether they can hold together at their place.
 
 The integer sets that also prove answer this. The model over-approximates the instances, so `never` is sound.
 """

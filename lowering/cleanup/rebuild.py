@@ -1,6 +1,4 @@
-"""Programs rebuilt after a removal: empty statements go, each new store is traced to its old one, and the checker is
-asked before the rewrite is proposed.
-"""
+"""Programs rebuilt after a removal: empty statements go, and the witness traces each new store to its old one."""
 
 from __future__ import annotations
 

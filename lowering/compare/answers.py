@@ -1,4 +1,4 @@
-"""What a comparison answers, in words: the claim, and the verdict on it that stands before those of the checker."""
+"""The answer of a comparison in words: its claim, and the verdict that precedes those of the checker."""
 
 from __future__ import annotations
 

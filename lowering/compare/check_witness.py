@@ -1,5 +1,5 @@
-"""Checking a witness: made into a rewrite under each choice of open padding contracts, until one is proved, a
-difference is seen, or enough was tried.
+"""Checking a witness under each choice of open padding contracts, until one is proved, a difference is seen, or enough
+was tried.
 """
 
 from __future__ import annotations

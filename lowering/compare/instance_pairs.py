@@ -131,7 +131,7 @@ class Forms:
         def compatible(mine: Read, theirs: Read) -> int | None:
             inputs = mine.data not in self.new.written, theirs.data not in self.old.written
             if all(inputs):
-                return 0 if self._is_moved(theirs, mine) else None
+                return 0 if self.rewrite_model.entry(theirs.data.name).new_data == mine.data.name else None
             updates = mine.data == new.data, theirs.data == old.data
             strange = (
                 not any(updates) and (mine.data, theirs.data) not in self.mates and mine.data.name != theirs.data.name
@@ -139,10 +139,6 @@ class Forms:
             return 2 * int(inputs[0] is not inputs[1]) + 2 * int(updates[0] is not updates[1]) + int(strange)
 
         return Matcher(value, other, compatible)
-
-    def _is_moved(self, theirs: Read, mine: Read) -> bool:
-        """Whether the memory of one load is, in the new program, that of the other."""
-        return self.rewrite_model.entry(theirs.data.name).new_data == mine.data.name
 
 
 _AT = "at"

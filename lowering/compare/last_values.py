@@ -1,6 +1,4 @@
-"""The final state of a buffer's padding, as far as dataflow of the new program tells. A proposal: the checker asks
-again.
-"""
+"""The final state of a buffer's padding, from dataflow of the new program. A proposal: the checker asks again."""
 
 from __future__ import annotations
 

@@ -280,9 +280,6 @@ class _Hunt:
             self._links[key] = link.intersect_domain(rewrite_model.before.cell_set(old))
         return self._links[key]
 
-    def _cell_map(self, name: str, index_map: IndexMap) -> CellMap:
-        return CellMap(name, self._parameters[name].after.data.name, index_map)
-
     # Ways to choose one more layout
 
     def _options(self, solving: Solving, choice: _Choice) -> tuple[str, list[Candidate], _Stage] | None:
@@ -361,7 +358,8 @@ class _Hunt:
             return None
         self.blind += choice.blind
         self.tried.append(text)
-        cells = (*self.question.cells, *(self._cell_map(name, each) for name, each in choice.maps.items()))
+        found = (CellMap(name, self._parameters[name].after.data.name, each) for name, each in choice.maps.items())
+        cells = (*self.question.cells, *found)
         try:
             return find_witness(replace(self.question, cells=cells, unknown=()), operations)
         except NoWitness as problem:

@@ -1,4 +1,4 @@
-"""Where a search for a witness fails, for people: the two statements it had come to, and why it went no further."""
+"""The failure of a search for a witness, for people: the two statements that it had reached, and the reason."""
 
 from __future__ import annotations
 

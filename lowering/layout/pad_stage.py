@@ -1,5 +1,4 @@
-"""The program text of a padding contract: a stage that establishes a postcondition, a stage that assumes a
-precondition.
+"""The program text of a padding contract: a stage for a postcondition, or for an assumption.
 
 Source: the seed `layout-transformation-padding-roadmap`: the postlude of a producer, the assumption of a consumer.
 """

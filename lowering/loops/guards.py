@@ -1,4 +1,4 @@
-"""Guards: the conditions that keep added iterations from doing anything, where they stand, and each by its number."""
+"""Guards: the conditions that exclude additional iterations, by their place and their number."""
 
 from __future__ import annotations
 

@@ -136,7 +136,8 @@ class GuardReader:
             return Bounds()
         term, coefficient = using[0], form.terms[using[0]]
         rest = Affine({t: c for t, c in form.terms.items() if t != term}, form.constant)
-        low = _ceiling(rest.scaled(-1), coefficient, variable) if coefficient > 0 else None
+        # Rounded up below, rounded down above.
+        low = _floor(rest.scaled(-1) + Affine({}, coefficient - 1), coefficient, variable) if coefficient > 0 else None
         high = _floor(rest, -coefficient, variable) if coefficient < 0 else None
         if term == variable:
             return Bounds(() if low is None else (low,), () if high is None else (high + Affine({}, 1),))
@@ -211,11 +212,6 @@ def _floor(dividend: Affine, divisor: int, like: Var) -> Affine:
     if rest.is_constant:
         return whole
     return whole + Affine({binary(BinaryOp.FLOORDIV, written(rest, like.dtype), IntImm(divisor, like.dtype)): 1})
-
-
-def _ceiling(dividend: Affine, divisor: int, like: Var) -> Affine:
-    """`dividend / divisor`, rounded up."""
-    return _floor(dividend + Affine({}, divisor - 1), divisor, like)
 
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL)

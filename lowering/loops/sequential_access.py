@@ -1,4 +1,4 @@
-"""Walking through memory in order: the loops of a block made to follow one of its buffers, after loop distribution."""
+"""Sequential access: loops distributed, and those of a block made to follow one of its buffers in memory order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primitives of tiling: splitting, fusing, and reordering loops that stand directly in one another."""
+"""The primitives of tiling: splitting, fusing, and reordering of perfectly nested loops."""
 
 from __future__ import annotations
 

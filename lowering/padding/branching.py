@@ -1,4 +1,4 @@
-"""Guarding padding: iterations that touch only padding, and that nobody needs, are kept from running."""
+"""Guarding padding: iterations that touch only padding, without observable effect, are excluded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pad value makes branches unnecessary: candidates tried one by one, each answer proved and reported."""
+"""The search for pad values that make branches unnecessary: each candidate is tried, each answer proved."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One step of a schedule.
-
-A pass proposes a rewrite, and `layoutproof.verify` decides whether it is kept or refused.
-"""
+"""One step of a schedule: a pass proposes a rewrite, and `layoutproof.verify` decides whether it is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods of a schedule, one for each primitive, by the package that the primitive's pass stands in."""
+"""The methods of a schedule, one for each primitive, by the folder of the primitive's pass."""
 
 from __future__ import annotations
 
