@@ -45,7 +45,7 @@ class Version:
 
 @dataclass
 class Store:
-    """A store as the witness speaks of it: its loops, the element in terms of them, and what step it does."""
+    """A store as the witness has it: its loops, the element in terms of them, and its step."""
 
     loops: tuple[str, ...]
     element: str

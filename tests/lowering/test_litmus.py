@@ -107,7 +107,7 @@ def test_an_assumption_may_not_look_at_forbidden_padding() -> None:
 
 
 def test_a_parameter_is_stored_differently_only_where_nothing_overlaps_it() -> None:
-    """Without noalias the kernel refuses overlapping arrays once one of them is re-laid, logical ones too."""
+    """Without noalias the kernel refuses overlapping arrays once the layout of one changes, logical ones too."""
     schedule = Schedule(copy_of(13))
     schedule.transform_layout("b", "A", "lambda i: [12 - i]")
     kernel = schedule.build("c")

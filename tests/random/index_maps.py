@@ -164,7 +164,7 @@ def one_of(rng: Random, forms: str) -> list[str]:
 
 
 def linear(names: Sequence[str], coefficients: Sequence[int], offset: int) -> str:
-    """`a*i + b*j + c`, as people would write it."""
+    """`a*i + b*j + c`, in usual notation."""
     terms = [name if a == 1 else f"{a}*{name}" for name, a in zip(names, coefficients, strict=True) if a]
     return " + ".join([*terms, str(offset)] if offset or not terms else terms)
 

@@ -31,7 +31,7 @@ PAIRS = 40
 
 @dataclass(frozen=True)
 class SymbolicMap:
-    """A map's text over a shape with names in it, with what is said of the names (None: nothing)."""
+    """A map's text over a shape with names in it, with a precondition on the names (None: none)."""
 
     text: str
     shape: tuple[str, ...]
@@ -152,7 +152,7 @@ CONDITIONS = """
 
 
 def symbolic(rng: Random) -> SymbolicMap:
-    """A map on one or two symbolic extents; about a third of the time nothing is said of them."""
+    """A map on one or two symbolic extents; about a third of the time without a precondition."""
     outputs, shape = rng.choice([_split, _one, _one, _two, _two, _nests, _nests])(rng)
     names = "ijk"[: len(shape.split("; "))]
     where = None if rng.random() < 0.35 else one_of(rng, CONDITIONS)[0]

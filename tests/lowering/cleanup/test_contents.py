@@ -303,7 +303,7 @@ def test_conditions_on_variables_that_are_no_numbers_decide_nothing(variable: st
 
 
 def test_a_call_may_change_anything() -> None:
-    """Nothing is known after a call that nobody looks into."""
+    """Nothing is known after an opaque call."""
     func = stated("""    A[0] = 7
     T.evaluate(T.call_extern("int32", "change", A.data))
     B[0] = A[0]

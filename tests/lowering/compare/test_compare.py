@@ -266,7 +266,7 @@ def test_a_fault_that_only_the_new_program_has_is_a_difference(body: str) -> Non
 
 
 def test_a_fault_of_both_programs_refutes_nothing() -> None:
-    """A program that reads what nobody wrote is not refuted by being compared with one that does so too."""
+    """A program that reads uninitialised memory is not refuted by comparison with one that does so too."""
     faulty = func(TWO, 'C = T.alloc_buffer((14,), "float32")\nfor i in range(14):\n    B[i] = C[i]')
     again = func(TWO, 'C = T.alloc_buffer((14,), "float32")\nfor i in range(14):\n    B[13 - i] = C[13 - i]')
     found = lp.compare(faulty, again)

@@ -1,4 +1,4 @@
-"""Pad values that nobody gave: which are tried, and which of them a comparison ends with."""
+"""Pad values that were not given: which are tried, and which of them a comparison ends with."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_contract_of_an_input_is_assumed_in_the_rewrite_only() -> None:
 
 
 def test_what_differs_under_every_contract_is_refuted_and_they_are_named() -> None:
-    """With pad values that nobody gave, a difference counts where it is seen under each of them."""
+    """With pad values that were not given, a difference counts if it is seen under each of them."""
     wrong = reduction(TILED, "for k, l in T.grid(4, 4):", "T.float32(1)", "B[i] = B[i] + A[i, k, l]")
     found = lp.compare(SUM, wrong, layouts=BLOCKS)
     assert found.status is Status.REFUTED

@@ -95,7 +95,7 @@ def test_several_old_stores_for_one() -> None:
 
 
 def test_lanes_are_said() -> None:
-    """Of a store of several lanes the map speaks of the lane, last."""
+    """The map of a store of several lanes has the lane last."""
     question = from_text(
         A_TO_B,
         """
@@ -115,7 +115,7 @@ def test_lanes_are_said() -> None:
 
 
 def test_names_are_no_evidence() -> None:
-    """Temporaries with each other's names are told apart by what they hold."""
+    """Temporaries with each other's names are separated by their contents."""
     question = from_text(
         A_TO_B,
         """

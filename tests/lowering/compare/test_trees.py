@@ -132,7 +132,7 @@ def test_types() -> None:
 
 
 def test_indices() -> None:
-    """Parts that speak of indices only go together as they are: whether they are equal depends on the instances."""
+    """Index-only parts are paired as they are: whether they are equal depends on the instances."""
     mine, theirs = value("T.Cast('float32', 2 * i + 1)"), value("T.Cast('float32', i * 3)")
     (way,) = Matcher(mine, theirs, same_memory).ways()
     assert not way.loads

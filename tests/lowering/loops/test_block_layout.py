@@ -135,7 +135,7 @@ def test_a_guard_keeps_the_init_off_too() -> None:
 
 
 def test_own_guards_go_along() -> None:
-    """A block's guard and a branch between its loops speak of the new loops."""
+    """A block's guard and a branch between its loops are over the new loops."""
     func = program(f"""def main(A: T.Buffer((16, 6), "int32"), B: T.Buffer((16, 6), "int32")):
 {NOALIAS}    for i in range(16):
         if i < 15:

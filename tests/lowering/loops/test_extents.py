@@ -132,7 +132,7 @@ def test_nests_shrink_from_the_outside(loops: str, condition: str, smaller: str,
 
 
 def test_a_guard_in_a_block_is_one() -> None:
-    """A block's own guard shrinks the loops around it, said of loops or of its variables."""
+    """A block's own guard shrinks the loops around it, over loops or over its variables."""
     func = program(f"""{SIGNATURE}    for i in range(20):
         with T.sblock("b"):
             v = T.axis.spatial(64, i + 1)

@@ -100,7 +100,7 @@ def test_loops_need_not_start_at_zero() -> None:
 
 
 def test_names_that_are_taken_are_passed_over() -> None:
-    """A loop that is called like a new one would be gets out of nobody's way: the new one does."""
+    """A new loop does not take the name of an existing one."""
     func = program("""def main(A: T.Buffer((4, 6), "float32")):
     for i_0, i in T.grid(4, 6):
         A[i_0, i] = T.float32(0.0)

@@ -73,7 +73,7 @@ GUARDED = """    for io, ii in T.grid(4, 4):
 
 
 def relu_that_fills() -> PrimFunc:
-    """The maximum with 0 of an input padded with 0, whose padding is the 0 that is owed."""
+    """The maximum with 0 of an input padded with 0, whose padding contract is 0 too."""
     records = QUARTERS.replace("CONTRACT", '"T.float32(0)"')
     of_a = records.replace('"layoutproof.layout": {', "").removesuffix("}").replace("B_data", "A_data")
     return program(f"""def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):

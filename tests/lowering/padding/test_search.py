@@ -221,7 +221,7 @@ def test_refusal(name: str, golden: Golden) -> None:
 
 
 def test_a_schedule_without_layouts() -> None:
-    """Before anything was re-laid there is nothing to choose, and the help says what to do."""
+    """Before any layout was transformed there is nothing to choose, and the help says what to do."""
     with pytest.raises(IllegalTransform) as caught:
         Schedule(reduction("B[vi] + A[vi, vj]", "T.float32(0)")).pad_value_search("reduce", "A")
     assert caught.value.diagnostics[0].help == "apply transform_layout first, with any pad value"

@@ -53,7 +53,7 @@ def one_function(copy: str, total: str) -> str:
 
 
 def producer(contract: str, copy: str, owed: bool = True) -> str:
-    """The producer alone, with what it owes its caller."""
+    """The producer alone, with its postcondition."""
     record = RECORD.replace("CONTRACT", CONTRACTS[contract])
     stage = (
         f"    for p, q in T.grid(4, 4):\n        if 4 * p + q >= 14:\n            B[p, q] = {HELD[contract]}\n"
@@ -208,7 +208,7 @@ def test_an_entry_of_the_table(name: str) -> None:
 
 
 def test_the_witness_of_an_entry_may_not_be_left_out() -> None:
-    """A valid rewrite whose witness speaks of too little is not proved: nothing in the table rests on names alone."""
+    """A valid rewrite with an incomplete witness is not proved: nothing in the table rests on names alone."""
     rewrite = TABLE["value, consumer unguarded"].rewrite()
     silent = Witness((rewrite.witness.instances[0], InstanceMap(1, None, None)))
     verdicts = check_rewrite(Rewrite(rewrite.old, rewrite.new, silent))
