@@ -1,8 +1,7 @@
-"""Gates: functions that prove what a repository relies on, each checked by `layoutproof check`, by pytest or wherever
-they are called.
+"""Gates: functions that prove what a repository relies on, each checked by `layoutproof check`, by pytest or by a call.
 
 A gate is a function without effects that schedules programs, compares them, or asks about maps, and returns what it
-proved. What it lets through as an error, an `IllegalTransform` above all, is what the run reports.
+proved. An error that it raises, above all an `IllegalTransform`, is what the run reports.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _DECORATORS = 200  # lines that decorators may take
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One call of a gate: its name (None where the gate has no cases) and the arguments."""
+    """One call of a gate: its name (None if the gate has no cases) and the arguments."""
 
     name: str | None
     positional: tuple[Any, ...] = ()
@@ -44,14 +43,14 @@ class Gate:
     """A function that was decorated with `gate`. Calling it calls the function.
 
     `name` is the function's, `line` the line of its `def`, from 1. `allowed` are the float licences that its proofs may
-    use besides what the run allows; with `allow_unknown` what stays unknown in it does not fail a run.
+    use besides those of the run; with `allow_unknown` an unknown verdict does not fail a run.
     """
 
     def __init__(
         self, function: Callable[..., Any], cases: object, strictness: str | None, allow_unknown: bool
     ) -> None:
-        """Raises LayoutproofError for cases that are not a gate's, or that the function does not take, and for an
-        unknown strictness.
+        """Raises LayoutproofError for cases that are malformed or do not fit the function, and for an unknown
+        strictness.
         """
         update_wrapper(self, function)
         self.function = function
@@ -69,7 +68,7 @@ class Gate:
         return self.function(*args, **kwargs)
 
     def case(self, name: str | None) -> Case:
-        """The case of a name. Raises LayoutproofError where there is none."""
+        """The case of a name. Raises LayoutproofError if there is none."""
         for case in self.cases:
             if case.name == name:
                 return case
@@ -79,7 +78,7 @@ class Gate:
     def results(self, case: Case) -> tuple[Schedule | Comparison | MapReport | Verdict, ...]:
         """What the gate proved in a case, each schedule and report of it.
 
-        Raises LayoutproofError where it returns something else, or what was proved with licences that are not allowed
+        Raises LayoutproofError if it returns something else, or what was proved with licences that are not allowed
         here, and whatever the function raises.
         """
         with within(settings().under(self.allowed)):
@@ -102,10 +101,10 @@ def gate(function: Any = None, /, *, cases: Any = None, strictness: Any = None, 
 
     It returns a `Schedule`, what `compare` returns, the report of `check_map`, a verdict, or a list of these. `cases`
     are the arguments of several calls, each a gate of its own: a dictionary by name, `{"small": {"n": 14}, "wide":
-    (64,)}`, or a list. `strictness` bounds the float licences of proofs in it: "ieee", "finite", "reals", or licences
-    such as "nnan ninf". Where `allow_unknown`, what is neither proved nor refuted is reported without failing the run.
+    (64,)}`, or a list. `strictness` bounds the float licences of its proofs: "ieee", "finite", "reals", or licences
+    such as "nnan ninf". With `allow_unknown`, unknown verdicts are reported without failing the run.
 
-    Raises LayoutproofError where the function does not take its cases.
+    Raises LayoutproofError if the function does not take its cases.
     """
     if not isinstance(allow_unknown, bool) or not isinstance(strictness, str | None):
         raise error(
@@ -118,7 +117,7 @@ def gate(function: Any = None, /, *, cases: Any = None, strictness: Any = None, 
 
 
 def gates_of(namespace: Mapping[str, object]) -> tuple[Gate, ...]:
-    """The gates that a module defines, in the order of their lines; one that it imports from elsewhere is not its own."""
+    """The gates that a module itself defines, in the order of their lines."""
     home = namespace.get("__name__")
     found = {
         id(value): value
@@ -129,7 +128,7 @@ def gates_of(namespace: Mapping[str, object]) -> tuple[Gate, ...]:
 
 
 def _line_of(function: Callable[..., Any]) -> int:
-    """The line of a function's `def`, which its decorators stand before."""
+    """The line of a function's `def`, below its decorators."""
     if not inspect.isfunction(function):
         return 1
     code = function.__code__
@@ -203,9 +202,7 @@ def _results(name: str, found: object) -> Iterable[Any]:
 
 
 def _check_licences(name: str, found: Iterable[Any], allowed: Licences) -> None:
-    """What was scheduled before the gate was called, or in another thread, was not bounded by what is allowed in the
-    gate.
-    """
+    """Schedules made before the gate was called, or in another thread, are not bounded by the gate's licences."""
     from layoutproof.lowering.compare.comparison import Comparison
     from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.verdict.verdict import Verdict

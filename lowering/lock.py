@@ -1,8 +1,8 @@
-"""One holder at a time, over threads and processes: of a kernel that is being built, or of a file that is being mended.
+"""One holder at a time, over threads and processes: of a kernel that is being built, or of a file that is being
+repaired.
 
-The lock is one of the system's on an open file (flock): it ends with its holder, however that one ends, so nothing has
-to be cleaned up after a process that was killed. It saves work and nothing else: what is built is right without it,
-because files appear whole.
+The lock is one of the system's on an open file (flock): it ends with its holder's process, so there is nothing to clean
+up. It only saves work: results are right without it, because files appear whole.
 """
 
 from __future__ import annotations
@@ -33,16 +33,15 @@ class Hold(Enum):
 
 @contextlib.contextmanager
 def locked(path: Path, patience: float | None = None) -> Iterator[Hold]:
-    """Hold the lock on the file `path` meanwhile, made where it is not there, its folder too; say whether it was had.
+    """Hold the lock on the file `path` meanwhile, creating it and its folder; yields whether it was acquired.
 
-    `patience` is in seconds, PATIENCE_SECONDS where it is None. The file stays: to remove it would give two holders one
-    name.
+    `patience` is in seconds, PATIENCE_SECONDS if None. The file stays: removing it would give two holders one name.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError:
-        # The same will be met, and told, when the kernel is to be kept there.
+        # Storing the kernel there will meet and report the same error.
         yield Hold.NOT_OFFERED
         return
     try:

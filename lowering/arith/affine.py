@@ -1,9 +1,7 @@
-"""Normal forms of index arithmetic.
+"""Normal forms of index arithmetic: affine sums of terms in one canonical order, polynomials, and strides of loops.
 
-Affine sums of terms in one canonical order, polynomials, and strides of chosen loops. The checker's polynomials are
-apart on purpose: what proposes and what proves share no normal form, so that a mistake in one cannot hide in the
-other. Everything here is about mathematical integers; a caller uses it only where every sub-expression is known to
-fit its type.
+The checker's polynomials are separate on purpose: a mistake in what proposes cannot hide in what proves. Everything
+here is over mathematical integers; a caller uses it only if every sub-expression is known to fit its type.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ class Affine:
         return Affine({term: c * factor for term, c in self.terms.items()}, self.constant * factor)
 
     def split(self, divisor: int) -> tuple[Affine, Affine]:
-        """`(q, r)` with `self == divisor * q + r`: what `divisor` divides, and the rest with 0 <= r.constant < divisor."""
+        """`(q, r)` with `self == divisor * q + r` and 0 <= r.constant < divisor."""
         whole = {t: c // divisor for t, c in self.terms.items() if c % divisor == 0}
         rest = {t: c for t, c in self.terms.items() if c % divisor != 0}
         return Affine(whole, self.constant // divisor), Affine(rest, self.constant % divisor)
@@ -58,7 +56,7 @@ class Affine:
 
 
 def affine_of(expr: Expr) -> Affine:
-    """The normal form of index arithmetic; what is not a sum or a multiple by a constant is a term as it stands."""
+    """The normal form of index arithmetic; anything but a sum or a multiple by a constant is a term."""
     if isinstance(expr, IntImm):
         return Affine({}, expr.value)
     if isinstance(expr, Binary):
@@ -91,11 +89,11 @@ def _order(term: Expr) -> tuple[int, str]:
 
 
 def expression_of(affine: Affine, dtype: DType, first: Iterable[Expr] = ()) -> Expr:
-    """The normal form as an expression of `dtype`: what is added by falling coefficient, then what is subtracted, then
-    the constant; the constant first where nothing else is added.
+    """The normal form as an expression of `dtype`: added terms by falling coefficient, subtracted terms, the constant;
+    the constant first if nothing else is added.
 
     Terms with one coefficient are multiplied by it once. Terms of `first` decide ties, in their order; the rest is
-    ordered by text. Added terms come first, so that no partial sum of non-negative terms goes below zero.
+    ordered by text. Added terms come first, so that no partial sum of non-negative terms is negative.
     """
     rank = {term: position for position, term in enumerate(first)}
     groups: dict[int, list[Expr]] = {}
@@ -126,7 +124,7 @@ Polynomial = Mapping[Monomial, int]
 
 
 def polynomial(expr: Expr) -> Polynomial:
-    """The normal form of sums, differences and products; what is neither is a term as it stands."""
+    """The normal form of sums, differences and products; anything else is a term."""
     if isinstance(expr, IntImm):
         return {(): expr.value} if expr.value != 0 else {}
     if isinstance(expr, Binary):
@@ -175,13 +173,11 @@ def number(value: Polynomial) -> int | None:
 
 
 def expression(value: Polynomial) -> Expr:
-    """The polynomial as an expression: what is added first, then what is subtracted, so that no partial sum is below
-    zero needlessly.
-    """
+    """The polynomial as an expression: added terms first, so that no partial sum is negative needlessly."""
     dtype = _type_of(value)
     result: Expr | None = None
     for monomial, coefficient in sorted(value.items(), key=lambda item: (item[1] < 0, item[0] == (), -abs(item[1]))):
-        part = _product_of_c_stream_terms(monomial, abs(coefficient), dtype)
+        part = _monomial_expression(monomial, abs(coefficient), dtype)
         if result is None:
             result = part if coefficient > 0 else binary(BinaryOp.SUB, const(0, dtype), part)
         else:
@@ -193,7 +189,7 @@ def _type_of(value: Polynomial) -> DType:
     return max((term.dtype for monomial in value for term in monomial), key=lambda dtype: dtype.bits, default=INT32)
 
 
-def _product_of_c_stream_terms(monomial: Monomial, coefficient: int, dtype: DType) -> Expr:
+def _monomial_expression(monomial: Monomial, coefficient: int, dtype: DType) -> Expr:
     factors = [widen(term, dtype) for term in monomial]
     if coefficient != 1 or not factors:
         factors.append(const(coefficient, dtype))
@@ -202,18 +198,18 @@ def _product_of_c_stream_terms(monomial: Monomial, coefficient: int, dtype: DTyp
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """`base + sum(by_loop[v] * v)`; neither the base nor a step speaks of a loop."""
+    """`base + sum(by_loop[v] * v)`; the base and the steps are free of loops."""
 
     base: Polynomial
     by_loop: Mapping[Var, Polynomial]
 
     def of(self, loop: Var) -> int | None:
-        """The step of one loop where it is a number."""
+        """The step of one loop if it is constant."""
         return number(self.by_loop.get(loop, {}))
 
 
 def steps_of(index: Expr, loops: Collection[Var]) -> Steps | None:
-    """An index as steps of loops; None where it is no such sum."""
+    """An index as steps of loops; None if it is no such sum."""
     base: Polynomial = {}
     by_loop: dict[Var, Polynomial] = {}
     for monomial, coefficient in polynomial(index).items():

@@ -1,4 +1,4 @@
-"""Constants in value positions, computed as the program would compute them: `ir.semantics` in the operation's own type."""
+"""Constant folding of values, by `ir.semantics` in the operation's own type."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ _FLOAT: Mapping[BinaryOp, Callable[[float, float], float]] = {
 
 
 def fold_constants(expr: Expr) -> Expr:
-    """The constant that an operation on constants gives; the expression itself where an operand is none, or where it
-    traps.
-    """
+    """The constant that an operation on constants gives; the expression itself if it has other operands or traps."""
     try:
         if isinstance(expr, Binary):
             return _binary(expr)

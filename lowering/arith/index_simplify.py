@@ -1,8 +1,8 @@
-"""Simplifying index arithmetic: normal forms of sums, and the rules of `rules.py` applied where the scope proves their
-conditions.
+"""Simplification of index arithmetic: normal forms of sums, and the rules of `rules.py` whose conditions the scope
+proves.
 
-Termination: each rule replaces an expression by one with fewer or smaller divisions, sums are put into one canonical
-order, and the parts of a result are simplified by going down, never by starting over.
+Termination: each rule replaces an expression by one with fewer or smaller divisions, sums have one canonical order, and
+the parts of a result are simplified by going down, never by starting over.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
 
 @dataclass(frozen=True, slots=True)
 class IndexSimplifier:
-    """Simplifies what stands where only index arithmetic may: every sub-expression fits its type, so integers have no
-    width here.
-    """
+    """Simplifies index arithmetic. Every sub-expression fits its type, so integers have no width here."""
 
     scope: Scope
 
@@ -86,8 +84,7 @@ class IndexSimplifier:
         left, right = self.simplify(expr.lhs), self.simplify(expr.rhs)
         if not _has_product(expr):
             return self.operation(replace(expr, lhs=left, rhs=right))
-        # Products of symbols are no multiples that sums could be ordered by: as they were written, they are the same
-        # terms everywhere.
+        # Products of symbols stay as they are written, so that they are the same terms everywhere.
         changed = replace(expr, lhs=_smaller(left, expr.lhs), rhs=_smaller(right, expr.rhs))
         return _smaller(self.operation(changed), changed)
 
@@ -123,7 +120,7 @@ class IndexSimplifier:
             and one.value.dtype == other.value.dtype
             and one.value.dtype.is_integer
         ):
-            # Digits that are widened one by one: what they are the digits of is part of them, and fits as they do.
+            # Digits that are widened one by one: their number is part of them, and fits as they do.
             narrow = self.joined(one.value, coefficient, other.value, step, one.value.dtype)
             return None if narrow is None else self.simplify_widened(_pushed(narrow, dtype))
         if coefficient % step != 0:
@@ -253,7 +250,7 @@ def _has_product(expr: Expr) -> bool:
 
 
 def _smaller(changed: Expr, expr: Expr) -> Expr:
-    """What an expression was changed to, where that has fewer parts; else the expression."""
+    """The rewritten expression if it has fewer parts, else the old one."""
     return changed if sum(1 for _ in walk(changed)) < sum(1 for _ in walk(expr)) else expr
 
 
@@ -267,7 +264,7 @@ def _folded(expr: Binary) -> Expr:
 
 
 def _split(dividend: Affine, divisor: Expr) -> tuple[Affine, Affine]:
-    """`(q, r)` with `dividend == divisor * q + r`; by a constant, or by a term that stands as a factor in the dividend."""
+    """`(q, r)` with `dividend == divisor * q + r`, for a constant or for a term that is a factor in the dividend."""
     if isinstance(divisor, IntImm):
         return dividend.split(divisor.value) if divisor.value > 0 else (Affine({}), dividend)
     whole, rest = Affine({}, 0), Affine({}, dividend.constant)
@@ -318,7 +315,7 @@ def _nested_bindings(expr: Binary) -> Iterator[tuple[Rule, dict[str, Expr]]]:
 
 
 def _digit_bindings(one: Expr, ratio: int, other: Expr) -> Iterator[tuple[Rule, dict[str, Expr]]]:
-    """Bindings of the rules of sums for `ratio * one + other`; what a quotient of sums lost by splitting is put back."""
+    """Bindings of the rules of sums for `ratio * one + other`, with the remainders that splitting removed put back."""
     if not isinstance(one, Binary) or not isinstance(other, Binary) or ratio < 1:
         return
     whole, join_digits, join_remainders = SUM_RULES
@@ -363,11 +360,8 @@ def _typed(rule: Rule, dtype: DType) -> Rule:
 
 
 def _pushed(expr: Expr, dtype: DType) -> Expr:
-    """Index arithmetic in a wider type, the cast moved into its sums: the same integers, since every part fits the
-    narrow type.
-
-    Quotients stay as they are, so that they are the same terms as elsewhere in the program, the shapes of buffers among
-    it.
+    """Index arithmetic in a wider type, with the cast moved into its sums. Quotients stay: they are terms elsewhere
+    too.
     """
     if isinstance(expr, Binary) and expr.op in _LINEAR:
         return Binary(expr.op, _pushed(expr.lhs, dtype), _pushed(expr.rhs, dtype))

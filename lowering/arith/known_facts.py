@@ -1,8 +1,7 @@
 """What is known of index variables at a place in a program, and what follows for expressions.
 
-Shapes and assumptions at the start of the function tell, and the loops and guards around the place. Bounds are sound
-and simple: constants where types, loops and guards give them, and symbolic loop ends (`i <= n - 1`). Nothing found
-here is a verdict; a pass uses it to propose.
+Sources are shapes, assumptions at the start of the function, and the enclosing loops and guards. Bounds are constants,
+or symbolic loop ends (`i <= n - 1`). Nothing found here is a verdict; a pass uses it to propose.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Scope:
         low = self.bounds_of(first).low
         # A loop that never runs has no values; any interval will do.
         interval = Interval(low, max(low, self.bounds_of(last).high))
-        # What is loaded for a range is loaded once; the same load inside the loop may find another value.
+        # A range loads once; the same load inside the loop may find another value.
         ends = (first, last) if is_index_like(start) and is_index_like(extent) else (None, None)
         return Scope({**self.known, var: Known(interval, *ends)})
 
@@ -68,7 +67,7 @@ class Scope:
         return Scope({**self.known, var: Known(self.bounds(value), exact, exact)})
 
     def with_condition(self, condition: Expr, holds: bool = True) -> Scope:
-        """The scope where a condition is known; only conjuncts that bound one variable by constants say anything."""
+        """The scope under a condition; only conjuncts that bound one variable by constants have an effect."""
         scope = self
         for conjunct in conjuncts(condition, holds):
             scope = scope._tightened(conjunct)
@@ -115,9 +114,7 @@ class Scope:
         return False
 
     def _lowered(self, affine: Affine) -> Affine | None:
-        """A normal form that is never larger, with one variable replaced by its symbolic end; None when there is none
-        to replace.
-        """
+        """A normal form that is never larger, with one variable replaced by its symbolic end; None if there is none."""
         for term, coefficient in affine.terms.items():
             known = self.known.get(term) if isinstance(term, Var) else None
             end = None if known is None else known.low if coefficient > 0 else known.high
@@ -157,9 +154,7 @@ class Scope:
 
 
 def _without_casts(affine: Affine) -> Affine:
-    """The same integers with terms that are widened written as they were: variables of loops are known under their own
-    width.
-    """
+    """The normal form with widened terms unwidened: variables of loops are known under their own width."""
     result = Affine({}, affine.constant)
     for term, coefficient in affine.terms.items():
         widened = isinstance(term, Cast) and term.value.dtype.is_integer and term.value.dtype.bits <= term.dtype.bits
@@ -172,9 +167,7 @@ _INDEX_NODES = (IntImm, Var, Binary, Compare, Logical, Not, Select, IfThenElseEx
 
 
 def is_index_like(expr: Expr) -> bool:
-    """Whether integers and truth values over variables and constants are all there is: arithmetic that does not wrap,
-    and no load.
-    """
+    """Whether an expression is arithmetic over integer and boolean variables and constants, without loads."""
     return all(
         isinstance(n, _INDEX_NODES) and n.dtype.lanes == 1 and (n.dtype.is_integer or n.dtype.is_bool)
         for n in walk(expr)
@@ -182,9 +175,7 @@ def is_index_like(expr: Expr) -> bool:
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> list[Affine]:
-    """Normal forms that are at least 0 where the condition has the truth value `holds`; parts that say nothing are left
-    out.
-    """
+    """Normal forms that are at least 0 if the condition has the truth value `holds`; unknown parts are left out."""
     if isinstance(condition, Not):
         return conjuncts(condition.operand, not holds)
     if isinstance(condition, Logical) and (condition.op is LogicalOp.AND) == holds:
@@ -209,7 +200,7 @@ def conjuncts(condition: Expr, holds: bool = True) -> list[Affine]:
 
 
 def _at_least(interval: Interval, low: int) -> Interval:
-    """The values from `low` on; all of them where that contradicts what is known, since such code never runs."""
+    """The values from `low` on; all of them if that is a contradiction, since such code never runs."""
     return Interval(max(interval.low, low), interval.high) if low <= interval.high else interval
 
 
@@ -269,9 +260,7 @@ def constants_of(func: PrimFunc) -> tuple[Var, ...]:
 
 
 def assumed_of_constants(func: PrimFunc) -> Expr | None:
-    """What the function's own unconditional assumptions say of its constants, as one condition; None where they say
-    nothing.
-    """
+    """The function's unconditional assumptions about its constants, as one condition; None if there are none."""
     known = set(constants_of(func))
     found = [
         c

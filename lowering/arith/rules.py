@@ -1,8 +1,8 @@
 """The simplifier's rewrite rules, as data, and how their patterns are matched.
 
-Each rule is a lemma that the tests prove. Index rules speak of mathematical integers and are used where index
-arithmetic is known to fit its type. Value rules hold for values as they are stored: integers that wrap, floats bit
-for bit (a NaN is a NaN). `x + 0.0` is not here: it turns -0.0 into +0.0.
+Each rule is a lemma that the tests prove. Index rules are about mathematical integers and are used where index
+arithmetic is known to fit its type. Value rules hold for values as stored: integers that wrap, floats bit for bit (all
+NaNs are equal). `x + 0.0` is not a rule: it turns -0.0 into +0.0.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ Binding = Mapping[str, Expr]
 
 
 def try_match(rule: Rule, expr: Expr) -> dict[str, Expr] | None:
-    """What the rule's variables stand for in `expr`, types included; None where the left side has another form."""
+    """The values of the rule's variables in `expr`, types included; None if the left side has another form."""
     binding: dict[str, Expr] = {}
     return binding if _matches(rule.lhs, expr, {v.name for v in rule.variables}, binding) else None
 
@@ -260,9 +260,8 @@ def _has_children(node: Node) -> bool:
 
 
 def instantiate(expr: Expr, binding: Binding, dtype: DType) -> Expr:
-    """A side of an index rule with its variables replaced and its placeholder integers given the type `dtype`.
-
-    Raises ValueError for a constant that does not fit.
+    """A side of an index rule with variables and placeholders replaced. Raises ValueError for a constant outside
+    `dtype`.
     """
     if isinstance(expr, Var):
         return widen(binding[expr.name], dtype) if expr.dtype == INT32 else binding[expr.name]

@@ -1,7 +1,4 @@
-"""Caches: a block works on a copy of a buffer, indexed as the buffer or by the block's iterators.
-
-The copy's layout may change without touching the signature.
-"""
+"""Caches: a block works on a copy of a buffer, whose layout may change without touching the signature."""
 
 from __future__ import annotations
 
@@ -48,10 +45,10 @@ from layoutproof.verify.maps.check_map import check_map
 def elements_of(
     func: PrimFunc, buffer: Buffer, *, only_elements: bool = False
 ) -> Callable[[Sequence[Expr]], Expr] | None:
-    """The condition on a cell of a buffer under which it is copied; None where every cell is.
+    """The condition on a cell of a buffer under which it is copied; None if every cell is.
 
-    Padding is left out where a transform left it without a contract, and all of it with `only_elements`. Raises
-    LayoutproofError where no formula for the padding is known.
+    Padding without a contract is left out, and all of it with `only_elements`. Raises LayoutproofError if no formula
+    for the padding is known.
     """
     record = layout_records(func).get(buffer.data.name)
     if record is None:
@@ -82,8 +79,8 @@ def elements_of(
 class CacheRead(Pass):
     """Copy a buffer before the nest of a block, which then reads the copy.
 
-    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; of it, the box that the block
-    reads is copied. With the block `root` the copy stands at the start of the function, for all that is read there.
+    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; the box that the block reads is
+    copied. With the block `root` the copy is at the start of the function, for all reads in it.
     """
 
     primitive: ClassVar[str] = "cache_read"
@@ -94,8 +91,8 @@ class CacheRead(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the copy.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that the block does not read, and uses of its
-        address or of views of it that a copy would not be seen by.
+        Raises LayoutproofError for unknown names, a buffer that the block does not read, and uses of its address or of
+        views that would not see a copy.
         """
         buffer, place = find_buffer(func, self.buffer), place_of(func, self.block)
         if not any(isinstance(access, BufferLoad) for access in accesses_of(place.target, buffer)):
@@ -116,8 +113,8 @@ class CacheRead(Pass):
 class CacheWrite(Pass):
     """Let a block work on a buffer of its own, which is copied to the old one after the block's nest.
 
-    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; of it, the box that the block
-    writes is copied. With the block `root` the copy stands at the end of the function.
+    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; the box that the block writes is
+    copied. With the block `root` the copy is at the end of the function.
     """
 
     primitive: ClassVar[str] = "cache_write"
@@ -128,8 +125,8 @@ class CacheWrite(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the copy.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that the block does not write, and uses of its
-        address or of views of it that a copy would not be seen by.
+        Raises LayoutproofError for unknown names, a buffer that the block does not write, and uses of its address or of
+        views that would not see a copy.
         """
         buffer, place = find_buffer(func, self.buffer), place_of(func, self.block)
         if not any(store.buffer == buffer for store in stores_in(place.target)):
@@ -167,8 +164,8 @@ Indices = tuple[Expr, ...]
 class Reindex(Pass):
     """Let a block access a buffer at its own iterators: `A[2*i + r, k]` becomes `A_reindex[i, r, k]`.
 
-    Where the block writes the buffer, the copy to it follows the nest; else the copy from it stands before. The new
-    buffer has an axis for each iterator that the access uses, in the block's order, as long as the iterator's domain.
+    The copy follows the nest if the block writes the buffer, else it precedes it. The new buffer has an axis for each
+    iterator that the access uses, in the block's order, as long as the iterator's domain.
     """
 
     primitive: ClassVar[str] = "reindex"
@@ -178,8 +175,8 @@ class Reindex(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the copy.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that the block accesses at several places or at
-        one that more than its iterators decide, and uses of the buffer's address or of views of it.
+        Raises LayoutproofError for unknown names, a buffer that the block accesses at several places or at one that
+        does not depend on its iterators alone, and uses of the buffer's address or of views of it.
         """
         buffer, place = find_buffer(func, self.buffer), place_of(func, self.block)
         block = place.target
@@ -212,7 +209,7 @@ class Reindex(Pass):
 
 
 def _one_access(block: Block, buffer: Buffer) -> Indices:
-    """The indices of all accesses of a buffer in a block. Raises LayoutproofError where they differ, or there are none."""
+    """The indices of all accesses of a buffer in a block. Raises LayoutproofError if they differ, or there are none."""
     accesses = list(accesses_of(block, buffer))
     if not accesses:
         raise error(codes.NOT_IN_BLOCK, f"block {block.name} neither reads nor writes {buffer.name}", block.span)
@@ -227,10 +224,10 @@ def _one_access(block: Block, buffer: Buffer) -> Indices:
 
 
 def _used(place: Place, block: Block, buffer: Buffer, indices: Indices) -> tuple[IterVar, ...]:
-    """The iterators that indices use. Raises LayoutproofError where something else decides them too."""
+    """The iterators that indices use. Raises LayoutproofError if something else decides them too."""
     names = {v for index in indices for v in free_variables(index)}
     used = tuple(v for v in block.iter_vars if v.var in names)
-    # What is bound around the nest is the same for all of it.
+    # Variables bound around the nest are invariant in it.
     inner = names & ({*bound_variables(place.nest)} - {v.var for v in block.iter_vars})
     if inner or not is_pure(*indices):
         what = f"on {min(v.name for v in inner)}, which is none of its iterators" if inner else "on what is in memory"

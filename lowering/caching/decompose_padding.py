@@ -1,7 +1,4 @@
-"""A stage that pads, as two.
-
-One fills everything with the constant, one copies the part of the domain inside, without a branch.
-"""
+"""Splitting a stage that pads in two: a constant fill, and a copy of the domain inside, without a branch."""
 
 from __future__ import annotations
 
@@ -34,10 +31,8 @@ from layoutproof.lowering.passes.witness_maps import pair_instances
 
 @dataclass(slots=True)
 class Inside:
-    """The loops and iterators that visit what is inside.
-
-    `shifts` says where the parts of iterators begin, `starts` the old values of loops that were shortened; `where` are
-    guards over loops.
+    """The loops and iterators that visit the inside. `shifts` are the first values of iterators, `starts` the old
+    values of shortened loops, `where` are guards over loops.
     """
 
     loops: list[For]
@@ -98,7 +93,7 @@ def own_loop(v: IterVar, chain: Chain, block: Block) -> For | None:
 
 
 def _bounds(condition: Expr, variable: Var, inner: set[Var]) -> list[Affine] | None:
-    """The condition as bounds of one iterator in terms of what is the same throughout; None where it is none."""
+    """The condition as bounds of one iterator by invariants; None if it is none."""
     forms = conjuncts(condition)
     for form in forms:
         rest = {v for term in form.terms if term != variable for v in free_variables(term)}
@@ -108,7 +103,7 @@ def _bounds(condition: Expr, variable: Var, inner: set[Var]) -> list[Affine] | N
 
 
 def _part(v: IterVar, bounds: Sequence[Affine], scope: Scope) -> tuple[Affine, Affine] | None:
-    """Where the part of a domain within bounds begins, and its extent; None where that is not known."""
+    """The start and the extent of the part of a domain within bounds; None if that is not known."""
     lows, ends = [Affine({})], [affine_of(v.domain.extent)]
     for bound in bounds:
         rest = Affine({t: c for t, c in bound.terms.items() if t != v.var}, bound.constant)
@@ -125,11 +120,10 @@ def _part(v: IterVar, bounds: Sequence[Affine], scope: Scope) -> tuple[Affine, A
 
 @dataclass(frozen=True)
 class DecomposePadding(Pass):
-    """Make of `y[v] = if_then_else(inside, x[...], constant)` a constant fill before a loop, and a copy of what is
-    inside.
+    """Make of `y[v] = if_then_else(inside, x[...], constant)` a constant fill, and a copy of the inside.
 
-    The fill is called `<block>_pad_const`. Loops that are an iterator by themselves run over its part that is inside,
-    and count from 0; of what other loops say, the condition becomes the guard of the block.
+    The fill is called `<block>_pad_const`. Loops that are an iterator by themselves run over its inside part, from 0;
+    conditions on other loops become the guard of the block.
     """
 
     primitive: ClassVar[str] = "decompose_padding"
@@ -139,8 +133,8 @@ class DecomposePadding(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with two stages.
 
-        Raises LayoutproofError for names that mean nothing, a block that does not pad, a condition that always holds,
-        and a loop that holds more than the block.
+        Raises LayoutproofError for unknown names, a block that does not pad, a condition that always holds, and a loop
+        that contains more than the block.
         """
         if self.block == ROOT:
             raise error(codes.NO_PADS, "the body of a function is no block that pads; name one", func.span)
@@ -170,7 +164,7 @@ class Padding:
 
 
 def _padding_of(block: Block) -> Padding:
-    """Raises LayoutproofError where a block is not one store of a choice between something and a constant."""
+    """Raises LayoutproofError if a block is not one store of a choice between something and a constant."""
     store = block.body
     if block.init is not None or not isinstance(store, BufferStore) or not isinstance(store.value, IfThenElseExpr):
         raise _no_padding(block, "is not one store of `if_then_else(inside, x, constant)`")
@@ -189,7 +183,7 @@ def _no_padding(block: Block, what: str) -> LayoutproofError:
 
 
 def conjuncts_of(condition: Expr, holds: bool) -> tuple[Expr, ...]:
-    """Conditions that hold together exactly where a condition has the truth value `holds`."""
+    """Conditions whose conjunction is equivalent to the condition having the truth value `holds`."""
     if isinstance(condition, Not):
         return conjuncts_of(condition.operand, not holds)
     if isinstance(condition, Logical) and (condition.op is LogicalOp.AND) == holds:
@@ -198,7 +192,7 @@ def conjuncts_of(condition: Expr, holds: bool) -> tuple[Expr, ...]:
 
 
 def _chain(loop: For, block: Block) -> Chain:
-    """The loops from `loop` to the block. Raises LayoutproofError where anything else stands between them."""
+    """The loops from `loop` to the block. Raises LayoutproofError if anything else is between them."""
     path = path_to(loop, block)
     chain = chain_around(path, block)
     if len(chain.links) != len(path) or chain.conditions:

@@ -1,7 +1,4 @@
-"""The footprint of a statement on a buffer: the hull of its accesses, by what loops, domains and branches say.
-
-Never too small by what it knows; whether it is right is for the checker.
-"""
+"""The footprint of a statement on a buffer: the hull of its accesses. It is proposed, not proved."""
 
 from __future__ import annotations
 
@@ -28,9 +25,7 @@ _ROUNDS = 8  # ranges that depend on one another are followed this deep
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A load or a store, with what is known where it happens, and the conditions of branches and choices that it stands
-    in.
-    """
+    """A load or a store, with what is known at its place, and the enclosing conditions of branches and choices."""
 
     node: BufferLoad | BufferStore
     scope: Scope
@@ -56,9 +51,7 @@ def touched_box(func: PrimFunc, place: Place, buffer: Buffer) -> tuple[Range, ..
 def _box(
     func: PrimFunc, place: Place, buffer: Buffer, kind: type | UnionType, *, assumed: bool = False
 ) -> tuple[Range, ...]:
-    """The least box known to hold accesses, in terms of what is the same throughout; an axis where none is known is
-    taken whole.
-    """
+    """The least box known to contain the accesses, in terms of invariants; axes without known bounds are whole."""
     outside = symbol_scope(func)
     for stmt in path_to(func.body, place.nest):
         outside = _fixed(stmt, outside)
@@ -204,7 +197,7 @@ def _varies(variable: Var, scope: Scope) -> bool:
 
 
 def _cut(value: Affine | None, limit: Affine, scope: Scope, *, up: bool) -> Affine:
-    """The value where it is known to be within the buffer; else the buffer's own end."""
+    """The value if it is known to be within the buffer; else the buffer's own end."""
     if value is None:
         return limit
     inside = value - limit if up else limit - value
@@ -212,7 +205,7 @@ def _cut(value: Affine | None, limit: Affine, scope: Scope, *, up: bool) -> Affi
 
 
 def _least(values: Sequence[Affine], scope: Scope) -> Affine | None:
-    """The smallest of some values; None where that is not known."""
+    """The smallest of some values; None if that is not known."""
     return next((v for v in values if all(scope.is_nonnegative(other - v) for other in values)), None)
 
 

@@ -1,4 +1,4 @@
-"""Sums of products over domains that divide: every iterator is padded to a multiple, and nobody outside sees it.
+"""Sums of products over domains that divide: every iterator is padded to a multiple, invisibly from outside.
 
 Source: the roadmap's companions of `transform_layout` (`pad_einsum` of upstream); neutral pad values: the table of
 padding laws.
@@ -51,10 +51,9 @@ Axes = tuple[tuple[Expr, Expr], ...]
 
 @dataclass(frozen=True)
 class PadEinsum(Pass):
-    """Pad every iterator of a block to a multiple: its buffers are copied to larger ones before, its result is copied
-    back after.
+    """Pad every iterator of a block to a multiple, in larger copies of its buffers; its result is copied back after it.
 
-    `padding` has a factor for each iterator. Copies are filled with what is neutral in the block's reduction (0 in a
+    `padding` has a factor for each iterator. Copies are filled with the neutral value of the block's reduction (0 in a
     sum, 1 in a product, the end of the range in a minimum or maximum). They are called `<buffer>_pad`.
     """
 
@@ -63,10 +62,10 @@ class PadEinsum(Pass):
     padding: tuple[int, ...] = field(metadata=option(ArgumentKind.INTEGERS))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the larger block; as it is where every factor divides.
+        """The function with the larger block; unchanged if every factor divides.
 
-        Raises LayoutproofError for names that mean nothing, factors that are no positive numbers or not one for each
-        iterator, a block among other statements in its loops, and accesses at anything but plain iterators.
+        Raises LayoutproofError for unknown names, factors that are not positive or not one for each iterator, a block
+        among other statements in its loops, and accesses at anything but plain iterators.
         """
         place = place_of(func, self.block)
         block = place.target
@@ -95,9 +94,7 @@ class PadEinsum(Pass):
 
 
 class _Copy:
-    """A larger twin of a buffer; `axes` are the extents that the block visits and those of the twin, the same where
-    nothing is padded.
-    """
+    """A larger copy of a buffer; `axes` are pairs of the block's extent and the copy's, equal if nothing is padded."""
 
     def __init__(self, old: Buffer, axes: Axes, name: str) -> None:
         self.old, self.axes = old, axes
@@ -123,7 +120,7 @@ class _Copy:
 
 
 def _stages(block: Block, copies: Sequence[_Copy], taken: set[str]) -> tuple[list[Stmt], list[Stmt]]:
-    """What stands before and after: buffers that are read are copied before, those that are written after."""
+    """The copies of read buffers before the block, and of written ones after it."""
     written = {store.buffer for store in stores_in(block)}
     operator = _operator(block)
 
@@ -143,7 +140,7 @@ def _stages(block: Block, copies: Sequence[_Copy], taken: set[str]) -> tuple[lis
 
 
 def _chain(place: Place, block: Block) -> Chain:
-    """The loops of a block. Raises LayoutproofError where they hold anything else."""
+    """The loops of a block. Raises LayoutproofError if they hold anything else."""
     path = path_to(place.nest, block)
     chain = chain_around(path, block)
     if len(chain.links) != len(path) or chain.conditions:
@@ -193,7 +190,10 @@ def _buffers(block: Block, extents: Extents) -> dict[Buffer, Axes]:
             if isinstance(index, Var) and index in extents:
                 axes.append((domains[index], extents[index][1]))
             elif set(free_variables(index)) & set(extents):
-                message = f"{node.buffer.name} is indexed by `{expr_text(index)}` in block {block.name}, which is no iterator by itself"
+                message = (
+                    f"{node.buffer.name} is indexed by `{expr_text(index)}` in block {block.name}, which is no "
+                    "iterator by itself"
+                )
                 raise error(codes.NO_EINSUM, message, node.span or block.span)
             else:
                 axes.append((extent, extent))
@@ -204,7 +204,7 @@ def _buffers(block: Block, extents: Extents) -> dict[Buffer, Axes]:
 
 
 def _operator(block: Block) -> BinaryOp | None:
-    """The operator of the block's reduction, where it is one update of an accumulator."""
+    """The operator of the block's reduction, if it is one update of an accumulator."""
     store = block.body
     if not isinstance(store, BufferStore) or not isinstance(store.value, Binary):
         return None
@@ -213,7 +213,7 @@ def _operator(block: Block) -> BinaryOp | None:
 
 
 def _neutral(operator: BinaryOp | None, dtype: DType) -> Expr:
-    """What an operator leaves an accumulator alone for; 0 where there is none."""
+    """The neutral value of an operator; 0 if there is no operator."""
     if operator is BinaryOp.MUL:
         return const(1, dtype)
     if operator is BinaryOp.MAX:

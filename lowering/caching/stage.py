@@ -1,6 +1,5 @@
-"""Stages: a block of its own that visits a box, beside the nest of another block.
-
-The other block's accesses are redirected to the stage's buffer.
+"""Stages: a block of its own that visits a box, beside the nest of another block, which then uses the stage's
+buffer.
 """
 
 from __future__ import annotations
@@ -44,10 +43,9 @@ Indices = tuple[Expr, ...]
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
-    """`new` for `old`; `indices` says where an access finds its cell, `stores` whether stores go there too.
+    """`new` for `old`; `indices` gives the new cell of an access, `stores` says whether stores move too.
 
-    Where they do not, assumptions go on to speak of the old buffer: what is assumed of a copy does not follow by
-    itself.
+    If they do not, assumptions stay about the old buffer: what is assumed of a copy does not follow by itself.
     """
 
     old: Buffer
@@ -93,7 +91,7 @@ class Redirection:
         return self.indices(self._expressions(indices))
 
     def _region(self, region: BufferRegion) -> BufferRegion:
-        """Where each range is one cell, the cell where it went; else, unless the indices stay, all of the new buffer."""
+        """The new cell if each range is one cell; else, unless the indices stay, all of the new buffer."""
         if region.buffer != self.old:
             return region
         starts = tuple(r.start for r in region.ranges)
@@ -120,7 +118,7 @@ def accesses_of(node: Node, buffer: Buffer) -> Iterator[BufferLoad | BufferStore
 
 
 def check_visible(stmt: Stmt, buffer: Buffer) -> None:
-    """Raise LayoutproofError where a statement uses the buffer's memory in a way that cannot be redirected."""
+    """Raise LayoutproofError if a statement uses the buffer's memory in a way that cannot be redirected."""
     for node in walk(stmt):
         if isinstance(node, MatchBuffer) and node.source.buffer == buffer:
             raise error(
@@ -170,8 +168,7 @@ def stage(
     make: Callable[[Cell], Stmt],
     where: Callable[[Sequence[Expr]], Expr] | None = None,
 ) -> Stmt:
-    """A block that runs `make(cell)` for each cell of a box; under `where`, if it is given, which takes the cell over
-    loops.
+    """A block that runs `make(cell)` for each cell of a box; under `where(cell over loops)`, if it is given.
 
     `taken` are names in use, and get those of the stage. The block's regions are the cells that its accesses name.
     """
@@ -228,7 +225,7 @@ def name_of_cache(buffer: Buffer, suffix: str, taken: set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The block named in a transform (the whole body for `root`), its nest, and the block around that, which allocates."""
+    """A block (the whole body for `root`), its nest, and the block around that, which allocates."""
 
     target: Stmt
     nest: Stmt
@@ -237,9 +234,7 @@ class Place:
     def put(
         self, func: PrimFunc, target: Stmt, *, before: Sequence[Stmt] = (), after: Sequence[Stmt] = (), allocate: Buffer
     ) -> PrimFunc:
-        """The function with `target` in the place of the old one, stages before and after its nest, and a buffer
-        allocated around.
-        """
+        """The function with `target` replaced, stages before and after its nest, and a buffer allocated around them."""
         return self.put_nest(func, put(func.with_body(self.nest), self.target, target).body, before, after, (allocate,))
 
     def put_nest(
@@ -260,10 +255,10 @@ class Place:
 
 
 def place_of(func: PrimFunc, name: str) -> Place:
-    """Where a block stands. Raises LayoutproofError where there is none of that name, or two.
+    """Where a block is. Raises LayoutproofError if there is none of that name, or two.
 
-    The nest is the outermost loop inside the innermost block around, or the block itself; branches and lets around the
-    loops stay around the stages.
+    The nest is the outermost loop inside the innermost enclosing block, or the block itself; branches and lets around
+    the loops stay around the stages.
     """
     if name == ROOT:
         body = _in_shell(func.body)
@@ -277,7 +272,7 @@ def place_of(func: PrimFunc, name: str) -> Place:
 
 
 def _in_shell(stmt: Stmt) -> Stmt:
-    """What stands below the statements that only declare: allocations, aliases, a root block."""
+    """The body below declarations: allocations, aliases, a root block."""
     if isinstance(stmt, Allocate | DeclBuffer | AttrStmt | Let) or (isinstance(stmt, Block) and stmt.is_root):
         return _in_shell(stmt.body)
     return stmt
@@ -294,7 +289,7 @@ def _allocated(body: Stmt, buffers: Sequence[Buffer]) -> Stmt:
 
 
 def staged_rewrite(old: PrimFunc, moved: PrimFunc, new: PrimFunc) -> Rewrite:
-    """The rewrite to `new`, in which each store of `moved` (the very object) computes the old one of its number; other
+    """The rewrite to `new`, in which each store of `moved` (by identity) computes the old one of its number; other
     stores are extra.
     """
     numbers = {id(store): number for number, store in enumerate(stores_in(moved.body))}
@@ -302,8 +297,8 @@ def staged_rewrite(old: PrimFunc, moved: PrimFunc, new: PrimFunc) -> Rewrite:
 
 
 def apart(func: PrimFunc) -> PrimFunc:
-    """The function with the demand that its parameters do not overlap, where they could: without it no source of a
-    value is known.
+    """The function with the demand that its parameters do not overlap, if they could: else no source of a value is
+    known.
     """
     written = {store.buffer.data for store in stores_in(func.body)}
     if func.noalias or len(func.buffers) < 2 or not any(b.data in written for b in func.buffers):
@@ -312,7 +307,7 @@ def apart(func: PrimFunc) -> PrimFunc:
 
 
 def check_outside(place: Place, block: str, buffer: Buffer) -> None:
-    """Raise LayoutproofError where a buffer is allocated in the nest of a block: there is none of it before or after."""
+    """Raise LayoutproofError if a buffer is allocated in the nest of a block, so that it exists only there."""
     for node in walk(place.nest):
         if (isinstance(node, Allocate) and node.buffer == buffer) or (
             isinstance(node, Block) and buffer in node.alloc_buffers

@@ -1,7 +1,4 @@
-"""Temporaries, which a function may reshape without telling anybody.
-
-They are compacted to what is touched, allocated where they are used, or doubled.
-"""
+"""Temporaries, which no caller sees: compacted to the touched region, allocated where they are used, or doubled."""
 
 from __future__ import annotations
 
@@ -34,8 +31,8 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 def find_temporary(func: PrimFunc, name: str) -> tuple[Buffer, Allocate | Block]:
     """A buffer, and the statement that allocates it.
 
-    Raises LayoutproofError where there is none of that name, where it is a parameter, where other buffers or calls see
-    its memory, and where a layout transform of it waits in an attribute.
+    Raises LayoutproofError for an unknown name, a parameter, memory that other buffers or calls see, and a layout
+    transform of the buffer that waits in an attribute.
     """
     buffer = find_buffer(func, name)
     if any(b.data == buffer.data for b in func.buffers):
@@ -46,7 +43,10 @@ def find_temporary(func: PrimFunc, name: str) -> tuple[Buffer, Allocate | Block]
     check_alone(func, buffer)
     waiting = func.attrs.get(LAYOUT_TRANSFORMATIONS)
     if isinstance(waiting, Attributes) and buffer.data.name in waiting:
-        message = f"a layout transform of {name} waits in the attribute {LAYOUT_TRANSFORMATIONS}, and it is about the shape as it is"
+        message = (
+            f"a layout transform of {name} waits in the attribute {LAYOUT_TRANSFORMATIONS}, and it is about the shape "
+            "as it is"
+        )
         raise error(codes.NOT_TEMPORARY, message, buffer.span, help="apply_buffer_transforms comes first")
     for node in walk(func.body):
         if (isinstance(node, Allocate) and node.buffer == buffer) or (
@@ -57,9 +57,7 @@ def find_temporary(func: PrimFunc, name: str) -> tuple[Buffer, Allocate | Block]
 
 
 def reshaped(func: PrimFunc, buffer: Buffer, shape: tuple[Expr, ...], separators: tuple[int, ...]) -> Buffer:
-    """The buffer with another shape. Memory that has a layout record gets a new name: what the record says is no longer
-    so.
-    """
+    """The buffer with another shape. Memory with a layout record gets a new name, since the record no longer holds."""
     records = func.attrs.get(LAYOUT)
     recorded = isinstance(records, Attributes) and buffer.data.name in records
     data = Var(fresh(f"{buffer.data.name}_1", names_of(func)), HANDLE) if recorded else buffer.data
@@ -67,9 +65,7 @@ def reshaped(func: PrimFunc, buffer: Buffer, shape: tuple[Expr, ...], separators
 
 
 def reallocated(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
-    """The function with `new` allocated instead of `old`, and what attributes say of its memory; accesses stay what
-    they are.
-    """
+    """The function with `new` allocated instead of `old`, also in attributes; accesses stay as they are."""
 
     def visit(node: Node) -> Node:
         if isinstance(node, Allocate) and node.buffer == old:
@@ -102,15 +98,15 @@ def _without(attrs: Attributes, key: str, name: str) -> Attributes:
 class CompactBuffer(Pass):
     """Shrink a temporary to the box of it that is touched.
 
-    What is touched is told from loops, domains of iterators and branches inside the statement that allocates the
-    buffer: memory that is allocated for each tile is as large as a tile. An axis of which nothing is known stays whole.
+    The box follows from loops, domains of iterators and branches inside the statement that allocates the buffer: memory
+    allocated for each tile is as large as a tile. An axis without known bounds stays whole.
     """
 
     primitive: ClassVar[str] = "compact_buffer"
     buffer: str = field(metadata=option(ArgumentKind.NAME))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the smaller buffer; as it is where all of it is touched.
+        """The function with the smaller buffer; unchanged if all of it is touched.
 
         Raises LayoutproofError for a buffer that is not allocated by the function, or whose memory something else sees.
         """
@@ -147,11 +143,10 @@ def _less(index: Expr, start: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class SinkAllocation(Pass):
-    """Allocate a temporary anew in each iteration of a loop instead of once outside of it.
+    """Allocate a temporary in each iteration of a loop instead of once outside of it.
 
-    Right where no iteration reads what another one left there, which is for the checker to find out. Threads of a
-    parallel loop then have memory of their own, and `compact_buffer` can make it as small as what one iteration
-    touches.
+    This is right if no iteration reads what another one left there, which the checker decides. Threads of a parallel
+    loop then have memory of their own, and `compact_buffer` can shrink it to the footprint of one iteration.
     """
 
     primitive: ClassVar[str] = "sink_allocation"
@@ -162,9 +157,9 @@ class SinkAllocation(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the allocation inside of the loop.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that the function does not allocate or whose
-        memory something else sees, one that a block allocates (blocks are lowered first), a loop outside of the
-        allocation or bound to a thread, and uses of the buffer outside of the loop.
+        Raises LayoutproofError for unknown names, a buffer that the function does not allocate or whose memory
+        something else sees, one that a block allocates (blocks are lowered first), a loop outside of the allocation or
+        bound to a thread, and uses of the buffer outside of the loop.
         """
         buffer, home = find_temporary(func, self.buffer)
         if isinstance(home, Block):
@@ -192,8 +187,8 @@ def _uses(node: Node, buffer: Buffer) -> bool:
 class InjectDoubleBuffer(Pass):
     """Give a temporary a new first axis of 2: iteration `i` of a loop around a block works on copy `i % 2`.
 
-    What one iteration wrote then stays while the next one writes. Blocks in the loop get an iterator for it where they
-    have none. A buffer is doubled before it is flattened: the new axis is one of the first axis group.
+    The values of one iteration stay while the next one writes. Blocks in the loop get an iterator for it if they have
+    none. A buffer is doubled before it is flattened: the new axis is in the first axis group.
     """
 
     primitive: ClassVar[str] = "inject_double_buffer"
@@ -204,13 +199,16 @@ class InjectDoubleBuffer(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the doubled buffer.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that is not allocated outside the loop or is used
-        outside it, and one whose memory something else sees.
+        Raises LayoutproofError for unknown names, a buffer that is not allocated outside the loop or is used outside
+        it, and one whose memory something else sees.
         """
         loop = find_loop(func, self.block, self.loop)
         buffer, home = find_temporary(func, self.buffer)
         if any(node is home for node in walk(loop)):
-            message = f"{self.buffer} is allocated anew in each iteration of loop {loop.var.name}: there is nothing to take in turns"
+            message = (
+                f"{self.buffer} is allocated anew in each iteration of loop {loop.var.name}: there is nothing to take "
+                "in turns"
+            )
             raise error(codes.LOOP_OUTSIDE, message, home.span)
         if not uses_buffer(loop, buffer):
             raise error(codes.NOT_IN_BLOCK, f"loop {loop.var.name} neither reads nor writes {self.buffer}", loop.span)

@@ -1,3 +1,1 @@
-"""Transforms that leave less to do, or say the same in fewer words: no-ops out, conditions merged and hoisted, known
-values used.
-"""
+"""Transforms that remove work or redundancy: no-ops, mergeable and hoistable conditions, loads of known values."""

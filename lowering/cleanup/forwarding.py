@@ -1,7 +1,7 @@
-"""Store-to-load forwarding: loads of what is known to be there.
+"""Store-to-load forwarding: loads replaced by values known from an assumption or an earlier store.
 
-An assumption or an earlier store tells, as long as nothing may have written the cell since. A loop's own stores take
-away what they may touch before its first iteration, so that nothing is used that a later one would not find.
+A value is known until something may have written the cell. A loop's own stores count before its first iteration, so
+that a value holds in later ones too.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ MAX_FACTS = 64
 
 @dataclass(slots=True)
 class Contents:
-    """Puts known values in the place of loads, in a body whose stores `origins` knows. `may` is asked about each
-    change.
-    """
+    """Replaces loads by known values, in a body whose stores `origins` knows. `may` is asked about each change."""
 
     func: PrimFunc
     origins: Origins
@@ -82,7 +80,7 @@ class Contents:
                 left = tuple(fact for fact in known if fact.buffer.data not in ended)
                 return (stmt if new_body is stmt.body else replace(stmt, body=new_body)), left
             case _:
-                # What is not looked into may change anything, and what it holds is left as it is.
+                # Other statements may change anything, and stay as they are.
                 return stmt, known if isinstance(stmt, Evaluate) and not _is_opaque(stmt) else ()
 
     def store(self, stmt: BufferStore, here: Here, known: Facts) -> tuple[Stmt, Facts]:

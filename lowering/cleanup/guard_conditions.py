@@ -1,7 +1,6 @@
-"""Conditions of branches: negated, taken apart, and whether they can hold together where they stand.
+"""Conditions of branches: negated, taken apart, and whether they can hold together at their place.
 
-That is asked of the integer sets that also prove. The model has more instances than there are, never fewer, so that
-`never` is only said where it is so.
+The integer sets that also prove answer this. The model over-approximates the instances, so `never` is sound.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 
 
 def negated(condition: Expr) -> Expr:
-    """A condition that holds where the given one does not, without a `not` in front where comparisons of integers can
-    be turned around.
-    """
+    """The negation of a condition; integer comparisons are mirrored."""
     match condition:
         case IntImm(value=truth):
             return const(not truth)
@@ -41,9 +38,7 @@ def negated(condition: Expr) -> Expr:
 
 
 def is_total(expr: Expr) -> bool:
-    """Whether an expression is index arithmetic that has a value wherever its variables have one: no load, no division
-    that may trap.
-    """
+    """Whether an expression is index arithmetic that always has a value: no load, no division that may trap."""
     return is_index_like(expr) and not any(isinstance(node, Binary) and _may_trap(node) for node in walk(expr))
 
 
@@ -79,11 +74,10 @@ MAX_QUESTIONS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The loops, conditions and bindings around a statement. `values` are those of block variables and lets, over loops
-    and symbols.
+    """The loops, conditions and bindings around a statement. `values` gives block variables and lets over loops and
+    symbols.
 
-    `named` are the variables that may stand in what is written here: a block speaks of its own variables, not of loops
-    around it.
+    `named` are the variables in scope: inside a block its own, not the loops around it.
     """
 
     dims: tuple[Dim, ...] = ()
@@ -99,28 +93,28 @@ class Here:
         return replace(self, dims=(*self.dims, Dim(loop.var, start, extent, ForKind.SERIAL)))
 
     def under(self, condition: Expr, holds: bool = True) -> Here:
-        """Where a condition has a truth value. What cannot be said of loops and symbols is left out."""
+        """Under a condition or its negation, as far as that is over loops and symbols."""
         said = self.over_loops(condition)
         return replace(self, guards=(*self.guards, Guard(said, holds))) if is_total(said) else self
 
     def bound(self, var: Var, value: Expr) -> Here:
-        """Where a let stands for its value."""
+        """With a let's value."""
         said = self.over_loops(value)
         return replace(self, values={**self.values, var: said}) if is_total(said) else self
 
     def in_block(self, block: Block) -> Here:
-        """In a block: its variables stand for their bindings, its guard holds."""
+        """In a block: its variables are bound, its guard holds."""
         values = {i.var: self.over_loops(i.binding) for i in block.iter_vars}
         inner = replace(self, values={**self.values, **values}, hidden=self.hidden | {dim.var for dim in self.dims})
         return inner.under(block.where)
 
     def over_loops(self, expr: Expr) -> Expr:
-        """An expression with what variables of blocks and lets stand for."""
+        """An expression with block variables and lets replaced by their values."""
         return substitute(expr, self.values)
 
 
 def _truth(condition: Expr) -> bool | None:
-    """The truth of a comparison of index arithmetic whose two sides differ by a constant; None where that is not so."""
+    """The truth of a comparison of index arithmetic whose two sides differ by a constant; None for others."""
     if isinstance(condition, Not):
         inner = _truth(condition.operand)
         return None if inner is None else not inner
@@ -139,7 +133,7 @@ class Deciding:
     _asked: int = 0
 
     def never(self, here: Here, *conditions: Expr, also: tuple[Dim, ...] = ()) -> bool:
-        """Whether the conditions, over loops and symbols and the dims `also`, never all hold there. False says nothing."""
+        """Whether the conditions, over loops, symbols and the dims `also`, never all hold there; False if unknown."""
         decided = [_truth(condition) for condition in conditions]
         if False in decided:
             return True
@@ -154,7 +148,7 @@ class Deciding:
         ).is_empty
 
     def _unknowns(self, dims: tuple[Dim, ...], here: Here, conditions: tuple[Expr, ...]) -> Iterator[Unknown]:
-        """The numbers that nothing is known of; a condition on a float or a truth value is one that no search can use."""
+        """The integers of unknown value; conditions on floats and truth values are of no use to the search."""
         assert self._facts is not None
         known = {dim.var for dim in dims} | set(self._facts.program.symbols)
         said = (*conditions, *(g.condition for g in here.guards), *(e for d in dims for e in (d.start, d.extent)))

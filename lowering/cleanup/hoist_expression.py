@@ -44,7 +44,7 @@ from layoutproof.lowering.passes.witness_maps import count_stores
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Rebuilds statements in which conditions have known truth values. `truths` speaks of variables from outside of
+    """Rebuilds statements in which conditions have known truth values; `truths` is about variables from outside of
     them.
     """
 
@@ -52,7 +52,7 @@ class Given:
     origins: Origins
 
     def statement(self, stmt: Stmt, bound: Mapping[Var, Expr]) -> Stmt:
-        """`stmt`, decided; `bound` says what variables of blocks stand for. Assumptions stay as they are written."""
+        """`stmt` with decided conditions; `bound` has the values of block variables. Assumptions stay."""
         match stmt:
             case Seq(body=body):
                 return seq(*(self.statement(part, bound) for part in body))
@@ -99,8 +99,8 @@ class Flag(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A condition in a loop. `condition` has the bindings of blocks put in; `lets` are those inside the loop, `bound`
-    all that the loop and what is in it bind.
+    """A condition in a loop, with the bindings of blocks put in; `lets` are those inside the loop, `bound` all
+    variables that the loop and its body bind.
     """
 
     condition: Expr
@@ -110,7 +110,7 @@ class Source:
 
     @property
     def is_free(self) -> bool:
-        """Whether the condition can stand outside the loop as it is."""
+        """Whether the condition is well-defined outside the loop as it is."""
         return self._may_stand_outside(self.condition)
 
     @property
@@ -120,7 +120,7 @@ class Source:
 
     @property
     def is_free_with_lets(self) -> bool:
-        """Whether the condition could stand outside if the lets that it needs came along."""
+        """Whether the condition is well-defined outside the loop together with the lets that it needs."""
         return self._may_stand_outside(self.with_lets)
 
     def _may_stand_outside(self, condition: Expr) -> bool:
@@ -145,9 +145,7 @@ class _Around:
 
 
 def sources(loop: For, flags: AbstractSet[Flag], within: AbstractSet[str] | None) -> Iterator[Source]:
-    """The conditions in a loop that flags allow to move, in the order of the text; only those of the blocks `within`,
-    if given.
-    """
+    """The conditions in a loop that flags allow to move, in the order of the text; `within` restricts the blocks."""
     inside = within is None
     yield from _in_statement(loop.body, flags, within, inside, _Around({}, {}, frozenset({loop.var})))
 
@@ -211,9 +209,7 @@ def _holds(stmt: Stmt, names: AbstractSet[str] | None) -> bool:
 
 
 def lets_in(loop: For) -> Iterator[tuple[Let, Expr, frozenset[Var]]]:
-    """The lets in a loop with their values over loops, and the variables that the loop and what is around them in it
-    bind.
-    """
+    """The lets in a loop with their values over loops, and the variables that the loop and its body bind."""
 
     def below(
         stmt: Stmt, bindings: Mapping[Var, Expr], bound: frozenset[Var]
@@ -250,11 +246,11 @@ MAX_GROWTH = 32
 class HoistExpression(Pass):
     """Move conditions and lets out of loops that do not change them (the roadmap's new transform HoistExpression).
 
-    `flags` say which: `if_else_stmt` conditions of branches and guards of blocks, `if_else_expr` those of lazy choices,
-    `boolean_expression` any part that is a truth value, `required_by_conditional` lets that such a condition needs,
-    `let_stmt` all lets; with `using_block_var` also conditions on thread axes. Arithmetic that may trap, and what reads
-    memory, stays where it is. Where a condition has two arms, its loop is written twice, the second time with new block
-    names. `block` names the block whose conditions move; `root` is all of the function.
+    `flags`: `if_else_stmt` moves conditions of branches and guards of blocks, `if_else_expr` those of lazy choices,
+    `boolean_expression` any boolean part, `required_by_conditional` lets that such a condition needs, `let_stmt` all
+    lets; with `using_block_var` also conditions on thread axes. Arithmetic that may trap, and loads, stay. The loop of
+    a condition with two arms is written twice, the second time with new block names. `block` names the block whose
+    conditions move; `root` is all of the function.
     """
 
     primitive: ClassVar[str] = "hoist_expression"
@@ -262,8 +258,8 @@ class HoistExpression(Pass):
     flags: tuple[str, ...] = field(default=ALL_BUT_THREADS, metadata=option(ArgumentKind.NAMES))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with its conditions outside. Raises LayoutproofError for a block that is not there, an unknown
-        flag, where nothing moves only because a let may not, and where the copies would be too many.
+        """The function with its conditions outside. Raises LayoutproofError for an unknown block or flag, if nothing
+        moves only because a let may not, and if the copies would be too many.
         """
         flags = frozenset(map(self._flag, self.flags))
         origins = Origins(func)
@@ -332,18 +328,21 @@ class _Hoisting:
             otherwise = self.renamed(otherwise, then)
             self.copied += count_stores(otherwise)
             if self.copied > MAX_GROWTH * self.limit:
-                message = f"hoisting every condition would write the loops of {self.origins.old.name} more than {MAX_GROWTH} times"
+                message = (
+                    f"hoisting every condition would write the loops of {self.origins.old.name} more than {MAX_GROWTH} "
+                    "times"
+                )
                 raise error(codes.HOIST_COPIES, message, loop.span, help="name a block, or fewer flags")
         if then == NOTHING:
             return tidied(IfThenElse(negated(condition), self.statement(otherwise)), loop)
         return tidied(IfThenElse(condition, self.statement(then), self.statement(otherwise)), loop)
 
     def given(self, stmt: Stmt, condition: Expr, holds: bool) -> Stmt:
-        """`stmt` where a condition that it cannot change has a truth value."""
+        """`stmt` under a truth value of a condition that it cannot change."""
         return Given(truths_of(condition, holds), self.origins).statement(stmt, {})
 
     def movable_condition(self, loop: For) -> Expr | None:
-        """The first condition in a loop that can stand outside of it."""
+        """The first condition in a loop that can move out of it."""
         if any(
             isinstance(node, Allocate | DeclBuffer) or (isinstance(node, Block) and node.alloc_buffers)
             for node in walk(loop)
@@ -360,7 +359,7 @@ class _Hoisting:
         return None
 
     def movable_let(self, loop: For) -> tuple[Let, Expr] | None:
-        """The first let in a loop that can stand outside of it and that flags let move, with its value there."""
+        """The first let in a loop that can move out of it under the flags, with its value there."""
         if not self.flags & {Flag.LET_STMT, Flag.REQUIRED_BY_CONDITIONAL}:
             return None
         names = [variable.name for variable in bound_variables(loop)]

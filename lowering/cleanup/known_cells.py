@@ -1,7 +1,4 @@
-"""What is known of cells of buffers, from assumptions and stores.
-
-Also whether a fact speaks of a cell that is loaded, and whether a store may change that cell.
-"""
+"""Facts about cells of buffers, from assumptions and stores: whether one covers a load, or a store may end it."""
 
 from __future__ import annotations
 
@@ -38,11 +35,11 @@ _PLAIN = (IntImm, FloatImm, Limit, Var, Binary, Cast)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fact:
-    """`buffer[indices]` holds `value` wherever all `guards` hold, for all values of the loops `over`; or compares with
-    it as `op` says.
+    """`buffer[indices]` is `value` (or compares with it by `op`) if all `guards` hold, for all values of the loops
+    `over`.
 
-    Everything is over loops and symbols. Where loops are not in `over`, they have the values that they have where the
-    fact is used. `source` is the store that made it so, None for an assumption.
+    Everything is over loops and symbols. Loops that are not in `over` have their values at the use. `source` is the
+    store that made it so, None for an assumption.
     """
 
     buffer: Buffer
@@ -54,20 +51,18 @@ class Fact:
     op: CompareOp = CompareOp.EQ
 
     def under(self, condition: Expr) -> Fact:
-        """The same where a condition over loops holds as well."""
+        """The same under a condition over loops."""
         return replace(self, guards=(*self.guards, condition))
 
     def mentions(self, variable: Var) -> bool:
-        """Whether the fact speaks of a variable outside of its own loops."""
+        """Whether the fact depends on a variable other than its own loops."""
         return any(
             variable in free_variables(e)
             for e in (*self.indices, self.value, *self.guards, *(d.extent for d in self.over))
         )
 
     def after(self, loop: Dim, fresh: Var) -> Fact | None:
-        """What holds after a loop of what each of its iterations leaves; None where later iterations may write what
-        earlier ones did.
-        """
+        """The facts after a loop, from those after each iteration; None if later iterations may overwrite them."""
         if not self.mentions(loop.var):
             return self.under(loop.extent > const(0, loop.extent.dtype))
         values: dict[Var, Expr] = {loop.var: fresh}
@@ -91,11 +86,10 @@ class Fact:
         return set(self._by_indices(places)) == {dim.var for dim in self.over}
 
     def at(self, indices: Sequence[Expr]) -> dict[Var, Expr] | None:
-        """Values of the fact's own loops with which it speaks of a cell, if it does; None where that is not plain."""
+        """Values of the fact's own loops for a cell that it covers; None if that is not plain."""
         own = [dim.var for dim in self.over]
         found = self._by_indices(indices)
-        # It holds for all values of its loops, so any may be chosen where no index decides: one that a guard asks for,
-        # else the first.
+        # It holds for all values of its loops: those that no index decides get a value from a guard, else the first.
         for dim in self.over:
             if dim.var not in found:
                 found[dim.var] = substitute(self._asked_for(dim.var, dim.start), found)
@@ -128,7 +122,7 @@ class Fact:
         return start
 
     def _solved(self, index: Expr, place: Expr, known: Mapping[Var, Expr]) -> dict[Var, Expr] | None:
-        """The own loops in one index, from where it points: one loop with factor 1, or the digits of a number."""
+        """The own loops in one index, given its value: one loop with factor 1, or the digits of a number."""
         form = affine_of(index)
         open_loops = [d for d in self.over if d.var in free_variables(index) and d.var not in known]
         if not open_loops:
@@ -176,9 +170,7 @@ def _cannot_trap(value: Expr) -> bool:
 
 
 def assumed_facts(condition: Expr, here: Here) -> Iterator[Fact]:
-    """What an assumption says of cells: `buffer[...] == value` or another comparison, alone or where other parts of it
-    do not hold.
-    """
+    """Facts of an assumption: `buffer[...] == value` or another comparison, alone or as one part of a disjunction."""
     for part in conjuncts_of(condition):
         terms = _disjuncts(part)
         found = [(t, said) for t in terms if isinstance(t, Compare) and (said := load_and_value(t)) is not None]
@@ -194,7 +186,7 @@ def assumed_facts(condition: Expr, here: Here) -> Iterator[Fact]:
 
 
 def load_and_value(comparison: Compare) -> tuple[CompareOp, BufferLoad, Expr] | None:
-    """A comparison of a load with a plain value, the load on the left; None where it is none."""
+    """A comparison of a load with a plain value, the load on the left; None for others."""
     turned = comparison.op.mirrored
     for op, load, value in ((comparison.op, comparison.lhs, comparison.rhs), (turned, comparison.rhs, comparison.lhs)):
         if isinstance(load, BufferLoad) and load.dtype.lanes == 1 and is_plain_value(value):
@@ -227,7 +219,7 @@ class Cells:
         return Var(f"{name}'{self.names}", like.dtype)
 
     def found(self, load: BufferLoad, here: Here, known: Sequence[Fact]) -> Expr | None:
-        """What a load finds; None where that is not known."""
+        """The value of a load; None if it is not known."""
         for fact in reversed(known):
             if fact.buffer == load.buffer and fact.op is CompareOp.EQ:
                 result = self._by(fact, load, here)
@@ -236,13 +228,13 @@ class Cells:
         return None
 
     def decided(self, comparison: Compare, here: Here, known: Sequence[Fact]) -> bool | None:
-        """The truth of a comparison of a load that was assumed, or whose contrary was; None where that is not known."""
+        """The truth of a comparison of a load that was assumed, or whose negation was; None if it is not known."""
         said = load_and_value(comparison)
         if said is None:
             return None
         op, load, value = said
         for fact in reversed(known):
-            # An equality is used as a value, and between floats it is not the one that programs compute.
+            # An equality is used as a value; a comparison of floats is not one (-0.0 == 0.0).
             if fact.buffer == load.buffer and fact.op is not CompareOp.EQ and op in (fact.op, fact.op.negated):
                 if self._by(fact, load, here) == value:
                     return op is fact.op
@@ -271,8 +263,8 @@ class Cells:
 
     @staticmethod
     def _obligations(fact: Fact, own: dict[Var, Expr], index: Sequence[Expr]) -> Iterator[Expr]:
-        """Conditions of which none may hold for a fact to speak of a cell: an index elsewhere, a loop outside its
-        range, no guard.
+        """Conditions that must all be false for a fact to cover a cell: another index, a loop out of range, a false
+        guard.
         """
         for said, wanted in zip(fact.indices, index, strict=True):
             there = widen(substitute(said, own), wanted.dtype)
@@ -286,7 +278,7 @@ class Cells:
             yield Not(substitute(guard, own))
 
     def _index_of(self, access: BufferLoad | BufferStore, here: Here) -> tuple[tuple[Dim, ...], tuple[Expr, ...], bool]:
-        """An access's indices without lanes over loops, and coordinates for lanes and for what data decides; whether
+        """An access's indices without lanes over loops, with coordinates for lanes and data-dependent parts; whether
         there were none.
         """
         dims: list[Dim] = []
@@ -315,7 +307,7 @@ class Cells:
         )
 
     def apart(self, fact: Fact, store: BufferStore, here: Here) -> bool:
-        """Whether a store never touches the cells that a fact speaks of."""
+        """Whether a store never touches the cells of a fact."""
         if fact.buffer != store.buffer:
             return False
         dims, index, _ = self._index_of(store, here)

@@ -1,9 +1,7 @@
-"""Branches that say the same thing twice: neighbours under one condition or its contrary become one, equal arms need no
-condition.
+"""Redundant branches: neighbours under one condition or its contrary become one, equal arms need no condition.
 
-Two conditions are the same where neither holds without the other, at every instance of the loops and guards around
-them: `4*i + j < 14` is the contrary of `i == 3 and j >= 2` for i and j below 4. Conditions that read what the first
-branch writes are let be.
+Two conditions are equal if they are at every instance of the enclosing loops and guards: `4*i + j < 14` is the contrary
+of `i == 3 and j >= 2` for i and j below 4. Conditions that read what the first branch writes stay.
 """
 
 from __future__ import annotations
@@ -33,9 +31,7 @@ class Relation(Enum):
 
 @dataclass(slots=True)
 class Merging:
-    """Merges branches of a body whose stores `origins` knows. `may` is asked about each change, in the order of the
-    text.
-    """
+    """Merges branches of a body whose stores `origins` knows. `may` is asked about each change, in textual order."""
 
     func: PrimFunc
     origins: Origins
@@ -90,7 +86,7 @@ class Merging:
         return done
 
     def _relation(self, first: IfThenElse, second: IfThenElse, here: Here, deciding: Deciding) -> Relation | None:
-        """What the second condition is to the first when its turn comes; None where nothing is known."""
+        """What the second condition is to the first when its turn comes; None if nothing is known."""
         one, two = first.condition, second.condition
         if any(isinstance(n, OpaqueCall | Undef) for c in (one, two) for n in walk(c)):
             return None
@@ -123,8 +119,8 @@ class Merging:
         return self._joined(stmt.then, stmt.otherwise, condition, says)
 
     def _joined(self, then: Stmt, otherwise: Stmt, condition: Expr, says: bool) -> Stmt:
-        """A copy of an arm whose stores compute those of both, each where its condition holds, if that can be said of
-        loops.
+        """A copy of an arm whose stores compute, if `says`, those of both arms, each under its condition; else
+        its own.
         """
         others = iter(stores_in(otherwise))
 

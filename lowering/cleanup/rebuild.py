@@ -1,8 +1,4 @@
-"""Programs put together again after something in them went.
-
-Nothing stays that holds nothing, each new store is traced to its old one, and the checker is asked before the rewrite
-is proposed.
-"""
+"""Programs rebuilt after a removal: empty statements go, and the witness traces each new store to its old one."""
 
 from __future__ import annotations
 
@@ -41,10 +37,10 @@ class Origin:
 
 @dataclass(slots=True)
 class Origins:
-    """What each store object stands for. `body` is the old body with an object of its own for every store; rebuild that
+    """The old stores of each store object. `body` is the old body with a distinct object for every store; rebuild that
     one.
 
-    A rewriting that makes a store anew says so with `same`; one that puts a store twice needs to say nothing.
+    A rewriting that makes a new store object declares it with `same`; copies of an object need no declaration.
     """
 
     old: PrimFunc
@@ -73,9 +69,7 @@ class Origins:
         return new
 
     def rewrite(self, body: Stmt) -> Rewrite:
-        """The rewrite that makes `body` of the old one. Loops are those of the same variable; one that is gone is taken
-        at its start.
-        """
+        """The rewrite that makes `body` of the old one; loops correspond by variable, or are taken at their start."""
         new = self.old.with_body(body)
         old_loops, new_loops = loops_of_stores(self.old.body), loops_of_stores(body)
         maps: list[InstanceMap] = []
@@ -102,9 +96,7 @@ def _own_objects(stmt: Stmt) -> Stmt:
 
 
 def tidied(new: Stmt, old: Stmt) -> Stmt:
-    """`new`, which is `old` with statements or expressions in it replaced: nothing where it does nothing, one arm where
-    that is decided.
-    """
+    """`new`, made from `old` by replacing parts: nothing if it does nothing, one arm if the condition is decided."""
     match new:
         case For() | Let() | Allocate() | DeclBuffer():
             return NOTHING if new.body == NOTHING else new
@@ -130,7 +122,7 @@ def branch(stmt: IfThenElse) -> Stmt:
 
 
 def _block(new: Block) -> Stmt:
-    """A block of which something went: region annotations speak of what is left."""
+    """A block after a removal, with region annotations for the rest."""
     init = None if new.init == NOTHING else new.init
     if new.where == FALSE or (init is None and new.body == NOTHING):
         return NOTHING
@@ -156,9 +148,7 @@ def tries_for(func: PrimFunc) -> int:
 
 
 def is_proved(rewrite: Rewrite) -> bool:
-    """Whether the checker accepts a rewrite bit for bit, without assumptions from elsewhere; of a program that does
-    nothing, too.
-    """
+    """Whether the checker accepts a rewrite bit for bit, without other assumptions; also of an empty program."""
     if rewrite.new == rewrite.old:
         return True
     if check_wellformed(rewrite.new):

@@ -1,6 +1,6 @@
-"""Taking out what has no effect: stores that are overwritten before anybody looks, or that store what is there already.
+"""Removal of dead stores: overwritten before they are read, or storing the value that is already there.
 
-Which stores may be such is read off the text; whether one is, the checker says, of all that go together.
+Candidates are found in the text; the checker decides, about all removals together.
 """
 
 from __future__ import annotations
@@ -39,25 +39,24 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class RemoveNoOp(Pass):
-    """Take out stores without effect, and loops, branches, blocks and temporaries that then hold nothing (roadmap:
-    enhancement of RemoveNoOp).
+    """Remove stores without effect, and what is then empty (roadmap: enhancement of RemoveNoOp).
 
-    A store goes where all it wrote is overwritten before it is read, where it stores what its cell holds (it was just
-    read there, stored there, or is assumed to be there), and where it writes a temporary that nobody reads. What a
-    value calls is called still. Assumptions stay.
+    A store goes if all that it wrote is overwritten before it is read, if its cell already holds the value (it was just
+    read there, stored there, or is assumed to be there), and if it writes a temporary that is never read. Calls in its
+    value stay. Assumptions stay.
     """
 
     primitive: ClassVar[str] = "remove_no_op"
     may_leave_nothing: ClassVar[bool] = True
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function without its no-ops; the same function where it has none that can be proved."""
+        """The function without its no-ops; unchanged if none can be proved."""
         gone: frozenset[int] = frozenset()
         tries = tries_for(func)
         found = True
         while found:
             found = False
-            # From the end: what only fed a store that went, goes next.
+            # From the end, since a removed store may leave others without a reader.
             for number in islice(_candidates(func, gone), tries):
                 tries -= 1
                 if is_proved(without_stores(func, gone | {number})):
@@ -67,8 +66,8 @@ class RemoveNoOp(Pass):
 
 
 def _candidates(func: PrimFunc, gone: AbstractSet[int]) -> Iterator[int]:
-    """Stores that could be without effect, from the last to the first: others write the memory, or it is read there,
-    assumed, or temporary.
+    """Stores that may be without effect, last first: other stores write the memory, or it is read there, assumed, or
+    temporary.
     """
     stores = list(stores_in(func.body))
     left = [store for number, store in enumerate(stores) if number not in gone]
@@ -120,7 +119,7 @@ def _without(stmt: Stmt, removed: AbstractSet[int]) -> Stmt:
 
 
 def _without_unused(func: PrimFunc, stmt: Stmt) -> Stmt:
-    """`stmt` without temporaries and views that nobody mentions. What an attribute of the function speaks of stays."""
+    """`stmt` without unused temporaries and views, except those that an attribute of the function names."""
     named = frozenset(_words(func.attrs))
     used, data = _mentioned(stmt)
 
@@ -149,7 +148,7 @@ def _without_unused(func: PrimFunc, stmt: Stmt) -> Stmt:
     return result
 
 
-# What remains of the block that holds a function's allocations when there are none.
+# The block of a function's allocations once there are none.
 _ROOT = Block("root", (), NOTHING)
 
 

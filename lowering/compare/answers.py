@@ -1,4 +1,4 @@
-"""What a comparison answers, in words: the claim, and the verdict on it that stands before those of the checker."""
+"""The answer of a comparison in words: its claim, and the verdict that precedes those of the checker."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def of_the_same(before: PrimFunc, after: PrimFunc) -> Verdict:
 
 
 def vacuous(asked: Asked, said: Verdict) -> tuple[Verdict, ...]:
-    """The verdict where no witness is needed: there is no input to speak of. `said` says why."""
+    """The verdict if no witness is needed, because there are no valid inputs; `said` says why."""
     return (replace(said, claim=claim_of(asked, ()), engine=ENGINE),)
 
 
 def _found_text(rewrite: Rewrite, layouts: Sequence[BufferLayout]) -> str | None:
-    """What nobody gave, and what is asked of callers for it."""
+    """What was not given, and the preconditions that follow from it."""
     maps = [layout.buffer for layout in layouts if not layout.layout_given]
     pads = [layout.buffer for layout in layouts if not layout.pad_given and layout.pad_value is not None]
     parts = [f"the layout of {', '.join(maps)}"] if maps else []
@@ -78,7 +78,7 @@ def _found_text(rewrite: Rewrite, layouts: Sequence[BufferLayout]) -> str | None
 
 
 def refuted(asked: Asked, trials: Sequence[Trial], instead: Trial | None = None) -> tuple[Verdict, ...]:
-    """The verdicts of what was seen to differ, under each of the contracts that were open. `instead` is proved with
+    """The verdicts of a difference that was seen under each of the open contracts. `instead` is proved with
     other ones.
     """
     first = trials[0]
@@ -105,7 +105,7 @@ def _difference_text(shown: Verdict) -> str:
 
 
 def faulty(asked: Asked, fault: Verdict, moved: Sequence[Moved]) -> tuple[Verdict, ...]:
-    """The verdicts where the new program has a fault whatever layouts are meant, and the old one has none. `moved` has
+    """The verdicts if the new program has a fault under any layouts, and the old one has none; `moved` has
     those known.
     """
     known = layouts_of(asked, Trial(asked.skeleton(moved), (), tuple(moved), {}))
@@ -119,7 +119,7 @@ def faulty(asked: Asked, fault: Verdict, moved: Sequence[Moved]) -> tuple[Verdic
 
 
 def _open_inputs(asked: Asked, trial: Trial) -> list[str]:
-    """The parameters with padding that the new program only reads, and of whose content nothing was said."""
+    """The parameters with padding that the new program only reads, and whose contents are not stated."""
     written = data_written(asked.new.body)
     return [place.name for place in trial.moved if place.is_open and place.term.new.data not in written]
 
@@ -132,7 +132,7 @@ def _under(trials: Sequence[Trial], names: Sequence[str]) -> str:
 
 
 def _interface_text(asked: Asked) -> Iterator[str]:
-    """Which parameters are taken to keep their cells, though nobody said so."""
+    """Which parameters are taken to keep their cells by default."""
     kept = [term.old.name for term in asked.terms if term.source is Source.KEPT and term.old.rank > 0]
     if kept:
         keeps = "keeps its cells, as it has" if len(kept) == 1 else "keep their cells, as they have"
@@ -151,9 +151,7 @@ def _instead(trial: Trial) -> str:
 def undecided(
     asked: Asked, trial: Trial, layouts_tried: int = 0, *, exhausted: bool = False, instead: Trial | None = None
 ) -> tuple[Verdict, ...]:
-    """The verdicts where a witness was found, and the checker is not convinced. `instead` is proved with other
-    contracts.
-    """
+    """The verdicts if a witness was found but not proved. `instead` is proved with other contracts."""
     layouts = layouts_of(asked, trial)
     failed = worst_first(trial.verdicts)[0]
     alone = "the program after faults by itself, and so may the one before: " if failed.status is Status.REFUTED else ""
@@ -171,13 +169,15 @@ def undecided(
     said = Verdict(
         Status.UNKNOWN, claim_of(asked, layouts), ENGINE, (), why, seconds=sum(v.seconds for v in trial.verdicts)
     )
-    # With a layout or a contract that nobody stated, what is refuted is the guess; and the program before may fault
-    # where this one does.
+    # A guessed layout or contract is all that is refuted then; and the program before may fault where this one does.
     return (said, *(_doubted(v) if v.status is Status.REFUTED else v for v in trial.verdicts))
 
 
 def _doubted(verdict: Verdict) -> Verdict:
-    reason = f"of the program after alone, with layouts and pad values that may be other ones: {counterexample_text(verdict)}"
+    reason = (
+        "of the program after alone, with layouts and pad values that may be other ones: "
+        f"{counterexample_text(verdict)}"
+    )
     return replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
 
 

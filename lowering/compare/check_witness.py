@@ -1,6 +1,5 @@
-"""A witness is checked: made into a rewrite under each choice of open padding contracts.
-
-The checker proves one, or a difference is seen, or enough was tried.
+"""Checking a witness under each choice of open padding contracts, until one is proved, a difference is seen, or enough
+was tried.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A parameter that lies elsewhere in the new program, by a map that is known now. `padding` is where its padding
-    is, None where that is not known; FALSE where there is none.
+    """A parameter whose layout changes by a known map. `padding` is where its padding is: FALSE if there is none, None
+    if that is not known.
     """
 
     term: Term
@@ -75,8 +74,8 @@ def proposal(
     """The rewrite from `old` to `new`, which is over the names of `old`, with parameters moved and their padding under
     these contracts.
 
-    The new program gets the layout records that say so; and, where it reads padding under a contract that is a value,
-    and assumes nothing of it, the assumption that its callers keep the contract.
+    The new program gets the layout records; and, if it reads padding under a contract that is a value without assuming
+    it, the assumption that its callers keep the contract.
     """
     for place in moved:
         new = _recorded(old, new, place, contracts.get(place.name))
@@ -84,7 +83,7 @@ def proposal(
         if data not in layout_records(new) and any(b.data.name == data for b in new.buffers):
             new = replace(new, attrs=with_record(new, data, record))
     if moved and not old.noalias and len(old.buffers) > 1:
-        # Two parameters in one memory cannot both have it their own way once one of them is stored differently.
+        # Two parameters in one memory cannot have different layouts.
         new = replace(new, attrs=new.attrs.with_value(APART, True))
     witness = Witness(tuple(instances), tuple(place.cells for place in moved), tuple(place.name for place in moved))
     return Rewrite(old, new, witness)
@@ -104,7 +103,7 @@ def _recorded(old: PrimFunc, new: PrimFunc, place: Moved, contract: Choice) -> P
 
 
 def _assuming(new: PrimFunc, place: Moved, contract: Choice) -> PrimFunc:
-    """The program, told what its input's padding holds where it does not say so itself."""
+    """The program with assumptions about its input's padding, if it does not have them itself."""
     buffer = place.term.new
     if contract is None or contract.is_undef or place.padding is None or buffer.dtype.lanes > 1:
         return new
@@ -118,8 +117,8 @@ MORE_FOR_FEWER_LICENCES = 2
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A comparison that is asked for. `new` is `after` over the names of `old`; `terms` say how its parameters lie;
-    `stored_as` has their names in `after`. `where` is what is known of symbols, from the caller and from the old
+    """A requested comparison. `new` is `after` over the names of `old`; `terms` are the layouts of its parameters;
+    `stored_as` has their names in `after`. `where` is the condition on symbols, from the caller and from the old
     program, `allowed` the float licences that proofs may use.
     """
 
@@ -138,7 +137,7 @@ class Asked:
 
     @property
     def may_overlap(self) -> bool:
-        """Whether nobody says yet that the parameters do not overlap, and there are some that could."""
+        """Whether parameters could overlap, and nothing excludes it yet."""
         return not self.old.noalias and not self.new.noalias and len(self.old.buffers) > 1
 
     def apart(self) -> Asked:
@@ -146,22 +145,22 @@ class Asked:
         return replace(self, new=replace(self.new, attrs=self.new.attrs.with_value(APART, True)))
 
     def moved(self, cells: Sequence[CellMap] = ()) -> tuple[Moved, ...]:
-        """The parameters that lie elsewhere, those of unknown layouts by the maps that were found for them.
+        """The parameters whose layouts change, those of unknown layouts by the maps that were found.
 
-        Raises LayoutproofError for a map whose image the new shape does not hold.
+        Raises LayoutproofError for a map whose image the new shape does not contain.
         """
         found = {c.old_data: c.cells for c in cells}
         result: list[Moved] = []
         for term in self.terms:
             index_map = term.index_map if term.source is not Source.UNKNOWN else found.get(term.old.data.name)
             if index_map is not None:
-                # A record says itself what its padding holds.
+                # A record has the contract of its padding.
                 known = term.source is not Source.RECORDED
                 result.append(Moved(term, index_map, padding_under(term, index_map, self.where) if known else None))
         return tuple(result)
 
     def skeleton(self, moved: Sequence[Moved]) -> Rewrite:
-        """The rewrite without a witness, nothing said of padding that is open."""
+        """The rewrite without a witness, with open padding contracts left out."""
         return proposal(self.old, self.new, moved, {}, ())
 
 
@@ -173,7 +172,7 @@ def joined(first: Expr | None, second: Expr | None) -> Expr | None:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What the checker said of one rewrite. `contracts` are those that were chosen."""
+    """The checker's verdicts on one rewrite. `contracts` are those that were chosen."""
 
     rewrite: Rewrite
     verdicts: tuple[Verdict, ...]
@@ -202,7 +201,7 @@ class Trial:
         return order.index(self.status), len(self.licences), sum(v.status is not Status.PROVED for v in self.verdicts)
 
     def contract(self, place: Moved) -> Choice:
-        """What the padding of a parameter is said to hold."""
+        """The stated contract of a parameter's padding."""
         if place.term.source is Source.RECORDED:
             return next((step.contract for step in reversed(place.term.steps) if step.contract is not None), None)
         if place.is_open:
@@ -247,9 +246,7 @@ def tried(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]
 
 
 def in_order(asked: Asked) -> tuple[InstanceMap, ...] | None:
-    """The witness that each store is the one of its number, loops one for one; None where the programs are not written
-    so.
-    """
+    """The witness that pairs stores by number and loops one for one; None if the programs do not have that form."""
     return store_by_store(asked.old, asked.new)
 
 
@@ -263,9 +260,7 @@ def store_by_store(old: PrimFunc, new: PrimFunc) -> tuple[InstanceMap, ...] | No
 
 
 def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:
-    """What is proved where pad values that were given are left open; None where nothing is, or where they were not what
-    failed.
-    """
+    """What is proved if given pad values are left open; None if nothing is, or if they were not the failure."""
     freed = tuple(
         replace(term, pad=None, pad_given=False) if term.source is Source.GIVEN else term for term in asked.terms
     )
@@ -278,7 +273,7 @@ def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:
 
 
 def last_values(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> dict[str, LastStored]:
-    """What open padding ends with, of the parameters that the new program writes, where that is known."""
+    """The final values of open padding, of the parameters that the new program writes, if they are known."""
     from layoutproof.lowering.compare.last_values import endings
 
     written = data_written(asked.new.body)
@@ -305,12 +300,12 @@ def _map_text(index_map: IndexMap, term: Term) -> str:
 
 
 _MOST_CHOICES = 6
-# What a program does by itself, whatever its parameters mean to callers and whatever their padding holds.
+# Faults that do not depend on the layouts of parameters and the contents of their padding.
 _ALONE = frozenset({claims.OUTSIDE, claims.RACE})
 
 
 def refuted(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> list[Trial]:
-    """A refutation for each choice of the contracts that are open; empty where one choice has none."""
+    """A refutation for each choice of the open contracts; empty if one choice has none."""
     found: list[Trial] = []
     for contracts in _choices(asked, moved, instances):
         trial = _seen_to_differ(asked, checked(asked, moved, contracts, instances, search=True))
@@ -326,25 +321,25 @@ def _choices(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceM
     for place in moved:
         buffer = place.term.new
         if place.is_open and buffer.data in written:
-            # A contract of what is written asks something of the new program; the one that it keeps, or none, is no
-            # reason to differ.
+            # A contract of a written buffer is an obligation of the new program; one that it keeps is no reason to
+            # differ.
             value = last[place.name].value if place.name in last else None
             lists[place.name] = (value if value is not None else Contract.undef(buffer.dtype),)
         elif place.is_open:
             stated = tuple(dict.fromkeys(assumed_contracts(asked.new, buffer)))
             if len(stated) > 1:
                 return  # It assumes different things of different padding, which no single contract says.
-            # What says most of the padding first: where even that does not help, the others will not.
+            # The strongest contract first: if even that does not help, the others will not.
             lists[place.name] = stated if stated else tuple(reversed(options_of(asked.new, buffer, None)))
     for choice in islice(product(*lists.values()), _MOST_CHOICES):
         yield dict(zip(lists, choice, strict=True))
 
 
 def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
-    """The trial where it refutes that both programs do the same; None where it does not.
+    """The trial if it refutes that both programs do the same; None if not.
 
-    That the new program faults does not, where the old one may fault itself: then a run has to show that only the new
-    one does.
+    A fault of the new program does not, if the old one may fault itself: then a run has to show that only the new one
+    does.
     """
     from layoutproof.verify.replay.refute import REPLAY, find_counterexample
 
@@ -362,17 +357,15 @@ def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
 
 
 def fault_alone(asked: Asked, trial: Trial) -> Verdict | None:
-    """A fault that the new program has whatever its layouts mean, and the old one has not: an access that leaves its
-    buffer, or a race.
-    """
+    """A fault of the new program under any layouts, and not of the old one: an access out of bounds, or a race."""
     found = (v for v in trial.verdicts if v.status is Status.REFUTED and v.claim.kind.code in _ALONE)
     shown = next(found, None)
     return shown if shown is not None and _is_faultless(asked) else None
 
 
 def of_nothing(asked: Asked) -> Verdict | None:
-    """The verdict that nothing is asked: no input satisfies all assumptions, the old program always faults, or neither
-    stores anything that callers see. None where that is not known.
+    """The verdict that the question is vacuous: no input satisfies all assumptions, the old program always faults, or
+    neither program stores anything observable. None if that is not known.
     """
     from layoutproof.verify.faults.vacuity import is_idle, prove_runs
 

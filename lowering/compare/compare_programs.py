@@ -1,11 +1,9 @@
-"""Whether a program does what another one does, up to the layouts of its parameters, from the two programs alone.
+"""Whether two programs do the same, up to the layouts of parameters: the search proposes a witness, the checker
+decides.
 
-A witness is looked for, and the checker decides; nothing that is found on the way is believed. What it says:
-
-* proved: with the layouts and contracts that the comparison states, each given, recorded in the new program, or found.
-* refuted: a run was seen to differ, with layouts that nobody guessed, and, where pad values were not given, under every
-  contract that was tried.
-* unknown: neither; with the reason, and where no witness was found, how far the search came.
+* proved: with the layouts and contracts of the comparison, each given, recorded in the new program, or found.
+* refuted: a run differs, with layouts that were not guessed, and with every contract that was tried if none was given.
+* unknown: neither; with the reason, and if no witness was found, how far the search came.
 """
 
 from __future__ import annotations
@@ -65,13 +63,13 @@ def compare(
     """Whether `after` does what `before` does, up to the layouts of parameters.
 
     `layouts` says how parameters of `before`, by name, are stored in `after`: an `IndexMap`, a function of the indices,
-    text, or two layout strings (`"NHWC->NCHW4c"`). A parameter of the same shape in both keeps its cells unless that is
-    said. Where the shapes differ, and `after` has no layout record, the layout is looked for. `pads` says what padding
-    holds, as `Schedule.transform_layout` takes it; what is not said is looked for. Parameters are paired by place, or
-    by `match`, name in `after` to name in `before`. `where` is a condition on symbols that callers vouch for.
+    text, or two layout strings (`"NHWC->NCHW4c"`). A parameter of the same shape in both keeps its cells by default. If
+    the shapes differ, and `after` has no layout record, the layout is searched. `pads` are the contracts of padding, as
+    `Schedule.transform_layout` takes them; others are searched. Parameters are paired by position, or by `match`, name
+    in `after` to name in `before`. `where` is a condition on symbols that callers guarantee.
 
     Raises LayoutproofError for programs that are not well-formed or whose parameters do not correspond, for a layout
-    that is not injective or does not fit, and for names that mean nothing.
+    that is not injective or does not fit, and for unknown names.
     """
     start = perf_counter()
     maps, values, pairs = (
@@ -86,12 +84,10 @@ def compare(
 
 
 def _the_same(before: object, after: object, where: Expr | str | None) -> Comparison | None:
-    """The comparison of a program with itself, up to names, whatever it contains; None where the two are written
-    otherwise.
-    """
+    """The comparison of a program with itself, up to names, whatever it contains; None if the two differ."""
     if not (isinstance(before, PrimFunc) and isinstance(after, PrimFunc) and is_same_program(before, after)):
         return None
-    # What they do not state rightly is told all the same.
+    # Errors in them are reported all the same.
     check_records(before)
     check_contracts(before)
     # `after` over the names of `before` is `before`.
@@ -123,7 +119,7 @@ def _asked(
                 codes.ARGUMENT_TYPE,
                 f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected",
             )
-    # What the old program assumes of its sizes holds of every call, also where the new one does not say it.
+    # The old program's assumptions about sizes hold of every call, also if the new one does not have them.
     assumed = joined(_condition(before, where), assumed_of_constants(before))
     maps = read_layouts(before, layouts)
     new = require_wellformed(aligned(before, after, match, boxes_of(before, maps, assumed)))
@@ -147,10 +143,8 @@ def _condition(before: PrimFunc, where: object) -> Expr | None:
 
 
 def _answer(asked: Asked) -> Comparison:
-    """The comparison, its time aside.
-
-    That parameters do not overlap is asked of callers where re-laying them takes that, or where nothing is proved
-    without.
+    """The comparison without its time. Parameters that do not overlap are a precondition if changing their layout takes
+    that, or if nothing is proved without.
     """
     nothing = of_nothing(asked)
     if nothing is not None:
@@ -182,13 +176,13 @@ def _with_known_layouts(asked: Asked) -> Comparison:
 
 
 def _with_a_witness(asked: Asked, moved: Sequence[Moved]) -> Trial | Furthest:
-    """What comes of the witness that is found, layouts being known; how far the search came where there is none."""
+    """The answer with the witness that is found, layouts being known; how far the search came if there is none."""
     from layoutproof.lowering.compare.witness_search import find_witness
 
     try:
         return tried(asked, moved, find_witness(_question(asked, moved)).instances)
     except NoWitness as problem:
-        # What is written alike may be proved side by side, also where no relation was found.
+        # Programs of one form may be proved side by side, also without a relation.
         side_by_side = None if moved else in_order(asked)
         trial = None if side_by_side is None else tried(asked, moved, side_by_side)
         return trial if trial is not None and trial.holds else problem.furthest

@@ -1,7 +1,7 @@
-"""What a comparison of two programs asks and answers, as plain data.
+"""Question and answer of a comparison of two programs, as plain data.
 
-The question to the search for a witness, how far it came, and the rewrite that was proved. Nothing here is evidence:
-a witness is a claim, which the checker accepts or refuses.
+The question to the search for a witness, how far it came, and the rewrite that was proved. Nothing here is evidence: a
+witness is a claim, which the checker accepts or refuses.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 class Question:
     """Which instances of `new` compute which of `old`?
 
-    Both functions have the same parameters, data variables and symbols, as nodes (see `comparing.interface`). `cells`
-    says where the cells of parameters went whose layouts are known; parameters of one shape of which nothing is said
-    keep their cells. `unknown` names the parameters (buffers of `old`) whose layouts are to be found. `where` is a
-    condition on symbols that callers vouch for.
+    Both functions have the same parameters, data variables and symbols, as nodes (see `shared_interface`). `cells` has
+    the cell maps of parameters with known layouts; parameters of one shape without an entry keep their cells. `unknown`
+    names the parameters (buffers of `old`) whose layouts are searched. `where` is a condition on symbols that callers
+    guarantee.
     """
 
     old: PrimFunc
@@ -40,8 +40,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An answer: a map of instances for each new store, and the cells of all parameters that moved, those of `unknown`
-    among them.
+    """An answer: an instance map for each new store, and the cell maps of all parameters that moved, also of `unknown`
+    ones.
     """
 
     instances: tuple[InstanceMap, ...]
@@ -52,10 +52,10 @@ class Found:
 class Furthest:
     """The place at which a search for a witness ended.
 
-    `reason` is a sentence for people. `new_store` and `old_store` are the stores that it had come to, by their numbers
-    in program order, `new_line` and `old_line` the lines they stand in, from 1, `operand` the access that has no
-    counterpart, as text, and `relation` which instances were to be equal there, as text; None where there is none.
-    `matched` says how many stores of the new program had theirs.
+    `reason` is a sentence for people. `new_store` and `old_store` are the stores that it had reached, by their numbers
+    in program order, `new_line` and `old_line` their lines, from 1, `operand` the access without a counterpart, as
+    text, and `relation` the instances that were to be equal there, as text; None if there is none. `matched` counts the
+    stores of the new program with a counterpart.
     """
 
     reason: str
@@ -106,12 +106,12 @@ PRIMITIVE = "compare"
 
 @dataclass(frozen=True, slots=True)
 class BufferLayout:
-    """How a parameter of the program before lies in the program after.
+    """The layout in the program after of a parameter of the program before.
 
     `buffer` is its name before, `stored_as` its name after. `index_map` is the map's text, from logical to physical
-    indices, and `pad_value` the contract of the padding (None: there is none, or nobody may touch it; `undef`: it holds
-    anything; else the text of its value). `layout_given` and `pad_given` say whether the caller stated them; what was
-    not given was found.
+    indices, and `pad_value` the contract of the padding (None: there is none, or it must not be touched; `undef`: it
+    holds anything; else the text of its value). `layout_given` and `pad_given` say whether the caller stated them;
+    otherwise they were found.
     """
 
     buffer: str
@@ -137,12 +137,11 @@ class BufferLayout:
 class Comparison:
     """The answer to whether `after` does what `before` does, up to layouts of parameters.
 
-    `layouts` are those of the parameters that lie differently, as given or found. The first of `verdicts` answers the
-    question as a whole; the others are the checker's on the rewrite from `before` to `after` (with the layout records
-    that its callers are told of), and missing where no witness was found. `rewrite` is what they are about, None where
-    no witness was found; `furthest` how far the search came then. `where` is what was taken for granted of symbols
-    (what the caller vouched for, and what `before` assumes), `allowed` the float licences that proofs might use,
-    `seconds` the wall-clock time of it all.
+    `layouts` are those of the parameters whose layouts differ, as given or found. The first of `verdicts` answers the
+    question as a whole; the others are the checker's on the rewrite from `before` to `after` (with its layout records).
+    Without a witness they are missing, `rewrite` is None, and `furthest` says how far the search came. `where` is the
+    precondition on symbols (the caller's, and what `before` assumes), `allowed` the float licences that proofs might
+    use, `seconds` the wall-clock time in total.
     """
 
     before: PrimFunc
@@ -162,7 +161,7 @@ class Comparison:
 
     @cached_property
     def strictness(self) -> tuple[str, ...]:
-        """The float licences that the proof rests on, by name; none where it holds bit for bit."""
+        """The float licences that the proof rests on, by name; none if it holds bit for bit."""
         return tuple(sorted({licence for verdict in self.verdicts for licence in verdict.strictness}))
 
     @property
@@ -172,7 +171,7 @@ class Comparison:
 
     @property
     def certificate(self) -> Certificate:
-        """What was proved, for others to check again. Raises ValueError where not all is proved."""
+        """What was proved, for others to check again. Raises ValueError if not all is proved."""
         from layoutproof.verify.certificate.certificate import certify
         from layoutproof.verify.checker import StepRecord
 
@@ -182,7 +181,7 @@ class Comparison:
         return certify([record], self.before.name)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: the keys of a schedule's report, with one step, and how far a search came that found nothing."""
+        """JSON with the keys of a schedule's report: one step, and how far an unsuccessful search came."""
         step = {
             "primitive": PRIMITIVE,
             "arguments": self.arguments,

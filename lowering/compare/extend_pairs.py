@@ -1,8 +1,8 @@
 """From a few pairs of instances to all of them, temporaries by guesses, simplest first.
 
-A relation between all instances is cut down until it is a function: by the loads of parameters, by parts of values
-that speak of indices, and by the cells written; then by what known pairs have in common, by the places of
-temporaries, and last by the order of iterations.
+A relation between all instances is restricted until it is a function: by the loads of parameters, by index parts of
+values, and by the cells written; then by what known pairs have in common, by the layouts of temporaries, and last by
+the order of iterations.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ from layoutproof.verify.program.statement import Read, Statement
 
 
 def box_links(rewrite_model: RewriteModel, old: Var, new: Var) -> list[Link]:
-    """Relations from the cells of a memory of the old program to those of one of the new, under the names that accesses
-    lead to.
-    """
+    """Relations from the cells of an old memory to those of a new one, by the tuple names of accesses."""
     return [_link(rewrite_model, old, new)] if rewrite_model.old.cells[old] == rewrite_model.new.cells[new] else []
 
 
@@ -48,8 +46,8 @@ def _link(rewrite_model: RewriteModel, old: Var, new: Var) -> Link:
 
 @dataclass(frozen=True, slots=True)
 class Extended:
-    """Instances that may go together, at most one of the old program with each of the new one. `wide` is the same
-    function wherever nothing speaks against it, where there is one.
+    """Pairs of instances, at most one old instance for each new one. `wide` is the same function wherever nothing
+    contradicts it, if there is one.
     """
 
     link: Link
@@ -76,9 +74,8 @@ class Extender:
     supposed: Supposed
 
     def extended(self, mine: Form, theirs: Form, seed: Link, way: Way) -> Iterator[Extended]:
-        """The instances of two statements that go together, where those of `seed` do: the likeliest first. Nothing
-        where these contradict what the loads look at. Raises Undecided where several old instances may go with a new
-        one.
+        """The pairs of instances of two statements that extend `seed`, the likeliest first; none if its pairs
+        contradict the loads. Raises Undecided if several old instances remain for a new one.
         """
         places, way = self.supposed.agreeing(mine, theirs, way)
         fits = seed.is_subset(places)
@@ -91,8 +88,8 @@ class Extender:
         if whole.link.is_injective() or not seed.is_single_valued() or not seed.is_injective():
             yield whole
             return
-        # As if one value were computed many times over: perhaps it is, and perhaps nothing told the instances apart.
-        # What is known is enough where it is not the end of a run.
+        # One value is computed many times, or nothing separated the instances.
+        # The known pairs are enough if they are not the end of a run.
         if not self.are_recursive(mine.statement, theirs.statement):
             yield Extended(seed)
             return
@@ -119,20 +116,20 @@ class Extender:
         raise Undecided(link)
 
     def are_recursive(self, new: Statement, old: Statement) -> bool:
-        """Whether both statements read what they write: the known instances are then the last of a run, perhaps not of
-        the same one.
+        """Whether both statements read what they write: known instances are then the last of a run, perhaps of
+        different ones.
         """
         return self.new.is_recursive(new) and self.old.is_recursive(old)
 
     def _narrowed(self, new: Statement, old: Statement, seed: Link, way: Way, link: Link) -> Iterator[Link]:
-        """The relation, then the relation after each further means. What a seed of fused loops says of all instances
-        may be wrong where it knows only the last ones: what copies hold comes first.
+        """The relation after each further restriction. A seed of fused loops may be wrong about all instances if it has
+        only the last ones: copies come first.
         """
         yield link
         recursive = self.are_recursive(new, old)
         for means in (self._by_copies, self.supposed.by_values):
             for mine, each in means(new, old, way):
-                # Where a load does not happen nothing is said; but what holds where it does may say all.
+                # A load that does not happen says nothing; the rest may be enough.
                 for allowed in (each, each.union(self.places.idle(new, mine, old))):
                     smaller = link.intersect(allowed)
                     if (recursive or seed.is_subset(smaller)) and not smaller.is_empty():
@@ -154,11 +151,11 @@ class Extender:
                 link = found
                 yield link
 
-    # What else tells instances apart
+    # Further means to separate instances
 
     def _by_seed(self, new: Statement, old: Statement, seed: Link, link: Link) -> Link:
-        """The pairs in which coordinates of the old instance are what they are as functions of the new one in `seed`. A
-        constant says only that the seed knows one value of it: the end of a reduction.
+        """The pairs in which coordinates of the old instance are the functions of the new one that they are in `seed`.
+        Constants do not count: the seed may have only the end of a reduction.
         """
         if not seed.is_single_valued():
             return link
@@ -173,7 +170,7 @@ class Extender:
         return link
 
     def _by_boxes(self, new: Statement, old: Statement, way: Way) -> Iterator[list[Link]]:
-        """For each pair of loads of temporaries, the pairs of instances that look at one cell: one relation for each
+        """For each pair of loads of temporaries, the pairs of instances that access one cell: one relation for each
         layout that the new one may have.
         """
         for mine, theirs in self.places.reads_of(new, old, way):
@@ -185,9 +182,7 @@ class Extender:
             yield [looked.apply_range(each.reverse()).apply_range(found).union(idle) for each in links]
 
     def _by_copies(self, new: Statement, old: Statement, way: Way) -> Iterator[tuple[Read, Link]]:
-        """For each pair of loads, the pairs of instances that find one value: what copies hold, and what is known to go
-        together.
-        """
+        """For each pair of loads, the pairs of instances that find one value, by copies and by known pairs."""
         known = self.rewrite_model.theta
         for link in self.theta.values():
             known = known.union(in_relation(link))
@@ -201,8 +196,8 @@ class Extender:
                 yield mine, link_here
 
     def _by_order(self, new: Statement, old: Statement, link: Link) -> Link | None:
-        """The pairs whose coordinates that nothing tells apart stand at one place of their order; None where there are
-        not equally many.
+        """The pairs whose undetermined coordinates have the same position in their order; None if the numbers
+        differ.
         """
         theirs = [k for k in range(len(old.dims)) if not determines(link, k)]
         mine = [k for k in range(len(new.dims)) if leaves_open(link, k)]
@@ -215,20 +210,20 @@ class Extender:
 
 
 def _wide(link: Link, places: Link) -> Link | None:
-    """The function that a link is, on all of `places`; None where it is there already, and where it would collapse."""
+    """The function that a link is, on all of `places`; None if it has that domain already, and if it would collapse."""
     found = widened(link, places) if link is not places else None
     return found if found is not None and (found.is_injective() or not link.is_injective()) else None
 
 
 def _extents(statement: Statement, positions: list[int]) -> list[int] | None:
-    """The numbers of iterations of some loops; None where one is no number."""
+    """The numbers of iterations of some loops; None if one is not constant."""
     extents = [statement.dims[k].extent for k in positions]
     numbers = [extent.value for extent in extents if isinstance(extent, IntImm)]
     return numbers if len(numbers) == len(extents) else None
 
 
 def _place(statement: Statement, positions: list[int], sizes: list[int]) -> Expr:
-    """Where an instance stands in the order of some of its loops."""
+    """The position of an instance in the order of some of its loops."""
     place: Expr = const(0)
     for position, size in zip(positions, sizes, strict=True):
         dim = statement.dims[position]

@@ -1,7 +1,7 @@
 """Which instances of two statements may hold one value: by the form of values, and by the cells that loads access.
 
-Where a statement loads temporaries only, the statements that write them may tell: two writers whose values have one
-form, and whose loads access the same cells, are supposed to hold the same.
+If a statement loads temporaries only, their writers may tell: two writers whose values have one form, and whose loads
+access the same cells, are supposed to hold the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNFOLDINGS = 48
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Instances of two statements that are to hold one value, where both values are decided; `ways` are those to pair
+    """Instances of two statements that are to hold one value, if both values are decided; `ways` are those to pair
     their loads.
     """
 
@@ -38,9 +38,9 @@ class Part:
 
 @dataclass(slots=True)
 class Forms:
-    """The values of two programs, side by side. `mates` are the memories that were found to hold the same, new and old:
-    a hint which loads go together. Of the pairs of statements in `guessed`, by their numbers, loads are paired although
-    their values have different forms.
+    """The values of two programs, side by side. `mates` are memories that were found to hold the same, new and old: a
+    hint which loads to pair. Statements in `guessed`, by their numbers, have their loads paired although their values
+    have different forms.
     """
 
     rewrite_model: RewriteModel
@@ -81,8 +81,8 @@ class Forms:
         return self.all_match(new, old, link) or self.unfolded(new, old, link) is not None
 
     def unfolded(self, new: Statement, old: Statement, link: Link) -> list[tuple[Form, Form, Link]] | None:
-        """Forms of two statements whose values match, with loads replaced by the values that they find, part by part of
-        a relation; None where there are none for some part.
+        """Forms of two statements whose values match after loads are replaced by the values that they find, part by
+        part of a relation; None if some part has none.
         """
         if new.value.dtype.element != old.value.dtype.element:
             return None
@@ -103,8 +103,8 @@ class Forms:
         return None
 
     def _once(self, mine: Form, theirs: Form, link: Link, part: Part) -> list[tuple[Form, Form, Link]] | None:
-        """The same with one load replaced, that keeps values from matching on a part, wherever it can be; None where
-        none can.
+        """The same with one load replaced, wherever possible, that keeps values from matching on a part; None if none
+        can be.
         """
         for is_new, load in self._matcher(mine.statement, theirs.statement, part.new, part.old).blocked():
             found = self._replaced(mine, theirs, link, part, load, is_new)
@@ -115,7 +115,7 @@ class Forms:
     def _replaced(
         self, mine: Form, theirs: Form, link: Link, part: Part, load: Var, is_new: bool
     ) -> list[tuple[Form, Form, Link]] | None:
-        """The same with that load replaced wherever it can be; None where that is not all of the part."""
+        """The same with that load replaced wherever it can be; None if that is not all of the part."""
         result: list[tuple[Form, Form, Link]] = []
         rest = link
         for form in self.new.unfolded(mine, load) if is_new else self.old.unfolded(theirs, load):
@@ -131,7 +131,7 @@ class Forms:
         def compatible(mine: Read, theirs: Read) -> int | None:
             inputs = mine.data not in self.new.written, theirs.data not in self.old.written
             if all(inputs):
-                return 0 if self._is_moved(theirs, mine) else None
+                return 0 if self.rewrite_model.entry(theirs.data.name).new_data == mine.data.name else None
             updates = mine.data == new.data, theirs.data == old.data
             strange = (
                 not any(updates) and (mine.data, theirs.data) not in self.mates and mine.data.name != theirs.data.name
@@ -139,10 +139,6 @@ class Forms:
             return 2 * int(inputs[0] is not inputs[1]) + 2 * int(updates[0] is not updates[1]) + int(strange)
 
         return Matcher(value, other, compatible)
-
-    def _is_moved(self, theirs: Read, mine: Read) -> bool:
-        """Whether the memory of one load is, in the new program, that of the other."""
-        return self.rewrite_model.entry(theirs.data.name).new_data == mine.data.name
 
 
 _AT = "at"
@@ -157,9 +153,7 @@ class Places:
     old: Side
 
     def shared(self, new: Statement, old: Statement, way: Way, link: Link) -> Link:
-        """The pairs of instances of a link whose loads of parameters, index arithmetic and written cells of parameters
-        agree.
-        """
+        """The pairs of a link whose loads of parameters, index arithmetic and written cells of parameters agree."""
         for mine, theirs in self.reads_of(new, old, way):
             found = self.of_loads(new, mine, old, theirs)
             if found is not None:
@@ -177,15 +171,15 @@ class Places:
 
     @staticmethod
     def reads_of(new: Statement, old: Statement, way: Way) -> Iterator[tuple[Read, Read]]:
-        """The pairs of loads of a way, without those of which integer sets do not know where they look."""
+        """The pairs of loads of a way whose accesses integer sets can represent."""
         mine, theirs = {read.var: read for read in new.reads}, {read.var: read for read in old.reads}
         for first, second in way.loads:
             if first in mine and second in theirs and not mine[first].anywhere and not theirs[second].anywhere:
                 yield mine[first], theirs[second]
 
     def of_loads(self, new: Statement, mine: Read, old: Statement, theirs: Read) -> Link | None:
-        """All pairs of instances in which two loads of a parameter that nobody writes look at one cell; a load that
-        does not happen looks nowhere and allows all. None where this says nothing.
+        """All pairs of instances in which two loads of a parameter that is never written access one cell; a load that
+        does not happen allows all. None if this says nothing.
         """
         if mine.data in self.new.written or theirs.data in self.old.written:
             return None
@@ -208,7 +202,7 @@ class Places:
         return self.rewrite_model.cells(self.rewrite_model.entry(data.name), f"{OLD}in_", f"{NEW}in_")
 
     def of_indices(self, new: Statement, first: Expr, old: Statement, second: Expr) -> Link | None:
-        """All pairs of instances in which two numbers are equal; None where integer sets cannot say them."""
+        """All pairs of instances in which two numbers are equal; None if integer sets cannot say them."""
         try:
             mine = function_between(self.rewrite_model.encoder_of(new.dims), self.new.name(new), [first], _AT)
             theirs = function_between(self.rewrite_model.encoder_of(old.dims), self.old.name(old), [second], _AT)
@@ -232,7 +226,7 @@ class Supposed:
 
     def by_values(self, new: Statement, old: Statement, way: Way) -> Iterator[tuple[Read, Link]]:
         """For each pair of loads of temporaries, the instances of two statements that find values which are supposed to
-        be the same.
+        be equal.
         """
         yield from self._by_values(new, old, way, _DEPTH)
 
@@ -253,13 +247,13 @@ class Supposed:
                 yield read, here
 
     def _between(self, found: Relation, wanted: Relation, depth: int) -> Relation | None:
-        """The instances of two programs that hold one value, among those that two loads find; None where nothing is
+        """The instances of two programs that hold one value, among those that two loads find; None if nothing is
         supposed.
         """
         result: Relation | None = None
         for new in _writers(self.places.new, found):
             for old in _writers(self.places.old, wanted):
-                # What is supposed is kept, also where what was found turns out to be wrong: it does not rest on that.
+                # The supposition is kept even if the finding turns out to be wrong: it does not depend on it.
                 link = self.theta.get((new.number, old.number)) if depth == _DEPTH else None
                 if link is None:
                     link = self._supposed(new, old, depth)
@@ -284,9 +278,8 @@ class Supposed:
         return coalesced(link) if not link.is_empty() and link.is_single_valued() else None
 
     def agreeing(self, first: Form, second: Form, preferred: Way | None = None) -> tuple[Link, Way]:
-        """All pairs of instances of two statements whose values have one form and look at the same places, part by part
-        where conditions on indices tell parts apart, and the way in which loads are paired: the preferred one where
-        there are several.
+        """All pairs of instances of two statements whose values have one form and the same accesses, part by part if
+        conditions on indices separate parts, and the preferred pairing of loads.
         """
         new, old = first.statement, second.statement
         whole = every_pair(first.points, second.points)

@@ -1,10 +1,10 @@
 """The search for the instances of two programs that compute the same, from the outputs backwards.
 
-The layout of each output relates its last writers: these are to hold one value. The values of two statements that are
-to be equal are put side by side, and their loads are paired (`forms`); what the loads look at says which instances of
-the two statements go together (`extending`); and what they find is to be equal in turn, and so on to the inputs. A copy
-is looked through; a load of a value that the other program computes in place is replaced by that value. Where loads can
-be paired in several ways, each is tried.
+The layout of each output relates its last writers: these are to hold one value. Two values that are to be equal are
+matched, and their loads paired (`instance_pairs`); the cells that the loads access say which instances of the two
+statements correspond (`extend_pairs`); and the values that they find are to be equal in turn, and so on to the inputs.
+A copy is looked through; a load of a value that the other program computes in place is replaced by that value. If loads
+can be paired in several ways, each is tried.
 
 Nothing is proved here. Work is bounded by counts and by the budget of the workspace.
 """
@@ -64,13 +64,13 @@ class _Saved:
 class Search:
     """A search over one `RewriteModel`, whose rewrite has the layouts of parameters and an empty map of instances.
 
-    `unknown` names the data variables of parameters whose layouts are not known; the world needs some cell map of the
-    right ranks for them. Such a search cannot be run: it serves those who look for the layouts, with both programs side
-    by side (`new`, `old`).
+    `unknown` names the data variables of parameters whose layouts are not known; the model needs some cell map of the
+    right ranks for them. Such a search cannot be run: it serves the search for layouts, with both programs side by side
+    (`new`, `old`).
 
     `run` fills `theta`: instances of new statements -> instances of old ones, by their numbers, each a function.
-    `guesses` says whether statements are paired whose values have different forms, where nothing else is left: for
-    solvers to compare.
+    `guesses` says whether statements whose values have different forms are paired, as a last resort: for solvers to
+    compare.
     """
 
     rewrite_model: RewriteModel
@@ -100,8 +100,8 @@ class Search:
         self._endings = Endings(rewrite_model, self.new, self.old, self.theta)
 
     def run(self) -> None:
-        """Find `theta`. Raises NoWitness; NotModelled, NotQuasiAffine and BudgetExceeded where integer sets cannot say
-        what is asked.
+        """Find `theta`. Raises NoWitness; NotModelled, NotQuasiAffine and BudgetExceeded outside of what integer sets
+        can say.
         """
         if self.unknown:
             raise ValueError(f"the layouts of {', '.join(sorted(self.unknown))} are not known")
@@ -119,9 +119,7 @@ class Search:
             self._solve(self._work.popleft())
 
     def _ends(self) -> Iterator[tuple[Relation, str]]:
-        """For each parameter that is written: what is there at the end in the new program, to what was there in the old
-        one.
-        """
+        """For each parameter that is written: its final writers in the new program to those in the old one."""
         rewrite_model = self.rewrite_model
         for buffer in rewrite_model.rewrite.old.buffers:
             if buffer.data in self.old.written or buffer.data in self.new.written:
@@ -162,9 +160,7 @@ class Search:
                 self._relate(moved, cause, depth + 1)
 
     def _queue(self, new: Statement | None, old: Statement | None, link: Link, cause: Cause) -> bool:
-        """Whether two statements have values of one form, perhaps with values in the place of loads; then they are to
-        be looked at.
-        """
+        """Whether two statements have values of one form, perhaps after replacing loads; then they are queued."""
         if new is None or old is None:
             return False
         known = self.theta.get((new.number, old.number))
@@ -182,7 +178,7 @@ class Search:
         return forms is not None
 
     def _past(self, new: Statement | None, old: Statement | None, link: Link) -> Relation | None:
-        """The sources of a copy in its place, or of a store that may have left what was there; None where there is
+        """The sources of a copy in its place, or of a store that may have kept the old value; None if there is
         neither.
         """
         found = self._through(new, old, link)
@@ -220,7 +216,7 @@ class Search:
     # From pairs of statements to theta
 
     def _solve(self, seed: Seed) -> None:
-        """Extend a relation between two statements, and follow their loads; where there are several ways, with all that
+        """Extend a relation between two statements, and follow their loads; if there are several ways, with all that
         remains to do.
         """
         known = self.theta.get(seed.key)
@@ -257,7 +253,7 @@ class Search:
         )
 
     def _tried(self, seed: Seed, found: Extended, way: Way) -> Stuck | None:
-        """One of several ways, with all that is left to do; what came in between where it failed."""
+        """One of several ways, with all that is left to do; the failure if it has one."""
         saved = _Saved(
             dict(self.theta), {k: list(v) for k, v in self._asked.items()}, tuple(self._work), Counter(self._visits)
         )
@@ -279,7 +275,7 @@ class Search:
         self._asked, self._work, self._visits = saved.asked, deque(saved.work), Counter(saved.visits)
 
     def _joined(self, seed: Seed, known: Link | None) -> Link | None:
-        """What is asked of two statements, with what is known of them; None where nothing follows."""
+        """What is required of two statements, with what is known of them; None if nothing follows."""
         self._ask(seed)
         if known is None:
             return seed.link
@@ -291,9 +287,8 @@ class Search:
         return joined.intersect_domain(seed.new.points).intersect_range(seed.old.points)
 
     def _ask(self, seed: Seed) -> None:
-        """Keep what is asked of two statements, where the new one is to hold what several old ones stored: what was
-        thought to compute instances of another of these, by its loads alone, does not compute them where it is asked
-        for this one.
+        """Record the requirement on two statements, if the new one is to hold what several old ones stored: pairs of
+        the new one with another of these, guessed from its loads alone, do not count where this one is required.
         """
         number = seed.key[0]
         self._asked.setdefault(seed.key, []).append(seed.link)
@@ -333,8 +328,7 @@ class Search:
             try:
                 self._take(seed, known, found.wide, way)
             except Stuck:
-                # There the function holds, and the values that are loaded do not: the instances that copies vouch for
-                # are left.
+                # The function holds there, but the loaded values differ: only instances related by copies are left.
                 while len(self._work) > before:
                     self._work.pop()
                 if known is None:
@@ -382,9 +376,9 @@ class Search:
     def _found(self, new: Statement, mine: Read, old: Statement, theirs: Read, part: Part) -> Relation:
         """What two matched loads find: new sources to old ones.
 
-        Where the updates of a reduction come in another order, the first of the one program may meet a later one of the
-        other. Then updates are related with updates, and what was there before the first one with what was there before
-        the first.
+        If the updates of a reduction come in another order, the first of the one program may meet a later one of the
+        other. Then updates are related with updates, and the value before the first one with the value before the
+        first.
         """
         link = in_relation(part.link)
         found = self.new.sources(new, mine).reverse().apply_range(link).apply_range(self.old.sources(old, theirs))

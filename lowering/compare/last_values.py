@@ -1,6 +1,4 @@
-"""What the padding of a buffer ends with, as far as the flow of values of the new program tells. A proposal: the
-checker asks again.
-"""
+"""The final state of a buffer's padding, from dataflow of the new program. A proposal: the checker asks again."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ from layoutproof.verify.program.statement import NotModelled
 
 
 def endings(rewrite: Rewrite, where: Expr | None, names: Sequence[str]) -> dict[str, LastStored]:
-    """What the padding that the last steps of these parameters' records introduced ends with; nothing for what is not
-    known.
+    """The final values of the padding that the last steps of these parameters' records introduced; unknown ones are
+    missing.
     """
     if not names:
         return {}

@@ -1,8 +1,8 @@
 """Layouts that two shapes allow, the simplest first.
 
-The extents of a logical shape are taken apart into digits and dealt to the physical axes: kept, reordered, blocked by
-the factors that the physical shape has, padded where these do not divide, merged where neighbours became one axis. A
-guess is an index map like any other: nothing rests on it. Extents over symbols are compared on a few values of them.
+The extents of a logical shape are split into digits and dealt to the physical axes: kept, reordered, blocked by the
+factors of the physical shape, padded if these do not divide, merged if neighbours became one axis. Nothing rests on a
+guess. Symbolic extents are compared on a few values of their symbols.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """What one physical axis holds: `(source // below) % size`, without the remainder for the outermost digit of a
-    source.
-    """
+    """One physical axis: `(source // below) % size`, without the remainder for the outermost digit of a source."""
 
     source: int
     below: int
@@ -60,8 +58,7 @@ def candidates(names: Sequence[Var], shape: Sequence[Expr], box: Sequence[Expr],
     """Layouts from the logical `shape`, whose indices have these names, into the physical `box`: at most `limit`, the
     likeliest first.
 
-    With symbols those whose extents agree for any values of them come first; where there are none, those that take
-    multiples of what they are divided by.
+    With symbols, layouts whose extents agree for all values come first; if there are none, those that assume multiples.
     """
     symbols = list(dict.fromkeys(v for extent in (*shape, *box) for v in free_variables(extent)))
     for values in (_ODD, _MULTIPLES):
@@ -79,7 +76,7 @@ def candidates(names: Sequence[Var], shape: Sequence[Expr], box: Sequence[Expr],
 
 
 def _sizes(extents: Sequence[Expr], samples: Sequence[Mapping[str, int]]) -> list[Sizes] | None:
-    """Each extent at each sample; None where one has no value or no cells."""
+    """Each extent at each sample; None if one has no value or no cells."""
     try:
         found = [tuple(int(evaluate(extent, sample)) for sample in samples) for extent in extents]
     except Trap:
@@ -127,7 +124,7 @@ class _Dealing:
                 return
 
     def _outputs(self, dealt: _Dealt) -> tuple[Expr, ...]:
-        """What stands on each physical axis: on those of extent 1 the logical ones of extent 1, in their order, then 0."""
+        """The expression of each physical axis; axes of extent 1 take logical axes of extent 1 in order, then 0."""
         runs, digits = dealt
         sources = [self._merged(run) for run in runs]
         plain = self._ones()
@@ -137,12 +134,12 @@ class _Dealing:
         )
 
     def _ones(self) -> list[Expr]:
-        """What stands on physical axes that hold no digit."""
+        """The expressions of physical axes without a digit."""
         ones = (name for name, sizes in zip(self.names, self.logical, strict=True) if max(sizes) == 1)
         return [next(ones, const(0)) if max(sizes) == 1 else const(0) for sizes in self.physical]
 
     def _cuts(self, run: Sequence[int], digits: Sequence[_Digit | None], source: int) -> bool:
-        """Whether merged axes are not just taken apart again where they were put together."""
+        """Whether merged axes are not just split again where they were joined."""
         below = {digit.below for digit in digits if digit is not None and digit.source == source}
         suffix = 1
         for axis in reversed(run[1:]):

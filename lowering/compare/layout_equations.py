@@ -1,10 +1,10 @@
-"""What two programs and the layouts that are known say of those that are not.
+"""What two programs and the known layouts imply for the unknown ones.
 
-From the inputs upwards: two instances may hold one value where their operands may; a load of a parameter whose layout
-is known tells instances apart, one whose layout is not says nothing. From the outputs downwards: of these pairs those
-count that are asked for. What is left relates the cells of a parameter before and after: its layout is inside that
-relation, and where the relation is a function, it is the layout. Nothing is enumerated, so offsets, padding, swizzles
-and extents over symbols come out as they are.
+From the inputs upwards: two instances may hold one value if their operands may; a load of a parameter with a known
+layout separates instances, other loads do not. From the outputs downwards: of these pairs the required ones count. The
+rest relates the cells of a parameter before and after: its layout is inside that relation, and if the relation is a
+function, it is the layout. Nothing is enumerated, so offsets, padding, swizzles and symbolic extents come out as they
+are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROUNDS = 2
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where the new program accesses a parameter: old cell -> new instances, and what they access, over the loops of
+    """An access of the new program to a parameter: old cell -> new instances, and their accesses, over the loops of
     `statement`.
     """
 
@@ -42,7 +42,7 @@ class Solving:
     """One choice of layouts: `cells` relates old cells to new ones (tuples as accesses have them), by the data
     variable's name.
 
-    After `run`: `spots` say where the new program accesses each parameter without a layout, and `allowed` what its
+    After `run`: `spots` are the new program's accesses to each parameter without a layout, and `allowed` what its
     layout is inside. `lost` names the written parameters of which not every cell can hold what it should: a sign that a
     layout is wrong.
     """
@@ -76,8 +76,8 @@ class Solving:
                     self._written_cells(name)
 
     def allowed(self, name: str) -> Link | None:
-        """Old cells to new ones: the layout of a parameter is inside, at the cells from which this leads somewhere.
-        None where nothing is known. Raises BudgetExceeded.
+        """Old cells to new ones: the layout of a parameter is inside, at the cells with a pair. None if nothing is
+        known. Raises BudgetExceeded.
         """
         result: Link | None = None
         with self.rewrite_model.workspace.limited():
@@ -110,7 +110,7 @@ class Solving:
     # Upwards: what may hold one value
 
     def together(self, pair: Pair) -> Link | None:
-        """All pairs of points of two tuples that may hold one value; None where there are none."""
+        """All pairs of points of two tuples that may hold one value; None if there are none."""
         if pair in self._together:
             return self._together[pair]
         mine, theirs = pair
@@ -151,8 +151,8 @@ class Solving:
         return coalesced(result) if result is not None else None
 
     def _of(self, meeting: Meeting, pair: Pair, recursive: bool) -> Link:
-        """The pairs of one meeting whose operands may be the same; what statements stored themselves counts where that
-        is asked for.
+        """The pairs of one meeting whose operands may be equal; what the statements stored themselves counts if that is
+        required.
         """
         link = meeting.region
         for operand in sorted(meeting.operands, key=lambda operand: operand.recursive):
@@ -164,8 +164,8 @@ class Solving:
         return link
 
     def _narrowed(self, link: Link, operand: Operand, pair: Pair) -> Link:
-        """The pairs whose operand may be the same: what was written last in both programs, or, where reductions run in
-        other orders, any update on the way there.
+        """The pairs whose operand may be equal: the last write in both programs, or, if reductions run in other orders,
+        any update before it.
         """
         sharp = self._found(operand.mine, operand.theirs, pair, operand.recursive)
         narrow = link.intersect(sharp) if sharp is not None else none_of(link)
@@ -178,7 +178,7 @@ class Solving:
         return link.intersect(wide) if wide is not None else none_of(link)
 
     def _found(self, mine: Relation, theirs: Relation, pair: Pair, constants: bool) -> Link | None:
-        """The pairs that find what may be one value; of equal numbers only where that is asked for."""
+        """The pairs whose sources may hold one value; of equal constants only if that is required."""
         found: Relation = self.rewrite_model.nothing
         for (_, first), ours in by_pair(mine).items():
             for (_, second), other in by_pair(theirs).items():
@@ -261,7 +261,7 @@ class Solving:
             self._asked[pair] = coalesced(link if known is None else known.union(link))
 
     def _ask_on(self, pair: Pair) -> None:
-        """Ask for the operands of what is asked of a pair."""
+        """Require of the operands what is required of a pair."""
         asked, together = self._asked.get(pair), self._together[pair]
         if asked is None or together is None:
             return
@@ -275,8 +275,8 @@ class Solving:
                 self._ask_operand(operand, link, pair)
 
     def _in_runs(self, asked: Link, pair: Pair) -> Link:
-        """What is asked of an update is asked of all updates of the same value: which goes with which is open, one
-        program may do more.
+        """A requirement on an update is one on all updates of the same value: which correspond is open, and one program
+        may do more.
         """
         mine, theirs = self.meetings.run(pair[0]), self.meetings.run(pair[1])
         if mine is None or theirs is None:
@@ -295,8 +295,8 @@ class Solving:
                     self._add((first, second), ours.reverse().apply_range(link).apply_range(other))
 
     def _meet_cells(self, name: str, operand: Operand, instances: Link, accesses: Link) -> None:
-        """Two loads look at a parameter without a layout; `instances` leads from its old cells to the new instances
-        that do.
+        """Two loads access a parameter without a layout; `instances` leads from its old cells to the new instances that
+        do.
         """
         if not instances.is_empty():
             self._seen.setdefault(name, {}).setdefault(operand.key, []).append((instances, accesses))

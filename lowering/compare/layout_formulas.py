@@ -1,7 +1,6 @@
-"""Layouts as they are written: the index expressions of the new program, with its loops replaced by what they are for
-an old cell.
+"""Layouts as they are written: index expressions of the new program, with its loops as functions of an old cell.
 
-A swizzle stays a swizzle, a block a division and a remainder, and an extent over symbols stays one.
+A swizzle stays a swizzle, a block a division and a remainder, and a symbolic extent symbolic.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ _CELL, _AT = "cell", "at"
 _BITWISE = (BinaryOp.BITXOR, BinaryOp.BITAND, BinaryOp.BITOR)
 # Integer sets take bitwise operations apart bit by bit where there are not more values than this.
 _WIDE = 1 << 20
-# Nothing shorter is looked for: a quotient or a remainder of an index.
+# Short enough: a quotient or a remainder of an index.
 _SHORT = 3
 # So many corners of a logical shape are looked at before all of its cells are; symbols are at least so large there.
 _CORNERS, _SIZE = 8, 61
 
 
 class Guess(StrEnum):
-    """Whether parts of indices that are no function of the cell are taken for indices of the cell that they may be, as
-    far as is known: the largest such parts, or the smallest.
+    """Whether parts of indices that are no function of the cell are taken for indices of it: the largest such parts, or
+    the smallest.
     """
 
     NONE = "none"
@@ -60,7 +59,7 @@ def written_out(
     """The layouts into `box` that accesses state by themselves, each once: `names` are the indices of a cell of the
     logical `shape`.
 
-    An access states none where a part of its indices is no function of the cell, unless `guess` takes it for one.
+    An access states none if a part of its indices is no function of the cell, unless `guess` takes it for one.
     """
     seen: set[tuple[Expr, ...]] = set()
     for spot in spots:
@@ -79,9 +78,9 @@ def written_out(
 
 @dataclass(slots=True)
 class _Reading:
-    """The numbers of one access as functions of the cell. `taken` has what was guessed to be an index of the cell,
-    `samples` the accesses of a few cells, and `everywhere` whether each of these cells has any. `extents` are those of
-    the shape for the symbols' values there.
+    """The numbers of one access as functions of the cell. `taken` are the guessed indices of the cell, `samples` the
+    accesses of a few cells, and `everywhere` whether each of these cells has any. `extents` are those of the shape at
+    the samples' symbols.
     """
 
     rewrite_model: RewriteModel
@@ -107,8 +106,8 @@ class _Reading:
         self.everywhere = len(self.samples) == len(found)
 
     def expressed(self, expr: Expr) -> Expr | None:
-        """A number over the loops of the new program, over the indices of the old cell: as a whole where one expression
-        says it, else part by part, whichever is shorter. None where some part is no function of the cell.
+        """A number over the loops of the new program, over the indices of the old cell: as one expression or part by
+        part, whichever is shorter. None if some part is no function of the cell.
         """
         if not free_variables(expr):
             return _number(expr)
@@ -150,7 +149,7 @@ class _Reading:
         return None if expr is None else simplified(expr, self.names, self.shape)
 
     def _values(self, expr: Expr) -> Link | None:
-        """New instance -> the number that it has there; None where integer sets cannot say it."""
+        """New instance -> the number that it has there; None if integer sets cannot say it."""
         statement = self.spot.statement
         try:
             return function_between(
@@ -160,7 +159,7 @@ class _Reading:
             return None
 
     def _guessed(self, expr: Expr, values: Link | None) -> Expr | None:
-        """The index of the cell that a number may be, up to a constant: one index for one number, that of its name
+        """The index of the cell that a number may be, up to a constant: one index for one number, its namesake
         first.
         """
         if values is None or expr in self.taken:
@@ -201,8 +200,8 @@ def _length(expr: Expr) -> int:
 
 
 def function_of_cell(rewrite_model: RewriteModel, names: Sequence[Var], link: Link) -> Expr | None:
-    """One number for each cell, as an expression over its indices that holds wherever the link leads somewhere; None
-    where there are several numbers, or no one expression.
+    """One number for each cell, as an expression over its indices that holds on the link's domain; None if there are
+    several numbers, or no one expression.
     """
     if not link.is_single_valued():
         return None
@@ -222,7 +221,7 @@ def function_of_cell(rewrite_model: RewriteModel, names: Sequence[Var], link: Li
 
 
 def layout_of(rewrite_model: RewriteModel, names: Sequence[Var], link: Link) -> IndexMap | None:
-    """A relation from old cells to new ones as an index map; None where it is no function, or takes several
+    """A relation from old cells to new ones as an index map; None if it is no function, or needs several
     expressions.
     """
     outputs: list[Expr] = []
@@ -235,9 +234,7 @@ def layout_of(rewrite_model: RewriteModel, names: Sequence[Var], link: Link) -> 
 
 
 def bounded(expr: Expr, names: Sequence[Var], shape: Sequence[Expr]) -> Expr:
-    """The expression with a remainder around each operand of a bitwise operation that shows by itself how many bits
-    there are.
-    """
+    """The expression with a remainder around each operand of a bitwise operation that shows its number of bits."""
     scope = _inside(names, shape)
 
     def visit(node: Node) -> Node:
@@ -264,9 +261,7 @@ def _cut(operand: Expr, scope: Scope) -> Expr:
 def with_ones(
     outputs: Sequence[Expr], names: Sequence[Var], shape: Sequence[Expr], box: Sequence[Expr]
 ) -> tuple[Expr, ...]:
-    """Outputs that say the index of an axis of extent 1, which is 0, where they say 0 on one: the axes one for one, in
-    order.
-    """
+    """Outputs with the index of an axis of extent 1 in the place of a 0: the axes one for one, in order."""
     used = {variable for output in outputs for variable in free_variables(output)}
     ones = (name for name, extent in zip(names, shape, strict=True) if _is_one(extent) and name not in used)
     paired = zip(outputs, box, strict=True) if len(outputs) == len(box) else ()

@@ -1,9 +1,9 @@
-"""Looks for a witness where the layouts of some parameters are not known: the layouts first, one buffer at a time, then
-the instances.
+"""The search for a witness if the layouts of some parameters are not known: the layouts first, one buffer at a time,
+then the instances.
 
-What the programs and the known layouts decide is solved (`solving`, `formulas`); only where they leave a choice are
-layouts proposed from the shapes (`candidates`), those that what is known does not contradict, and each makes more known
-of the others. Nothing here is evidence: a witness with a wrong layout is refused by the checker like any other.
+What the programs and the known layouts decide is solved (`layout_equations`, `layout_formulas`); only what they leave
+open is proposed from the shapes (`layout_candidates`), without contradicting what is known, and each choice determines
+more of the others. Nothing here is evidence: the checker refuses a witness with a wrong layout like any other.
 """
 
 from __future__ import annotations
@@ -57,11 +57,10 @@ _LOST, _UNSTATED, _READ_OFF = 500, 60, 40
 
 
 def find_witnesses(question: Question, operations: int = OPERATIONS) -> Iterator[Found]:
-    """Witnesses with the layouts of `question.unknown`, one for each choice of layouts, the likeliest first, each found
-    when asked for.
+    """Witnesses with the layouts of `question.unknown`, one for each choice of layouts, the likeliest first, lazily.
 
-    `operations` bounds what integer sets may cost each time. Raises NoWitness where there is none at all, with the
-    search that came furthest and the layouts that were tried.
+    `operations` bounds the cost of integer sets each time. Raises NoWitness if there is none at all, with the search
+    that came furthest and the layouts that were tried.
     """
     if not question.unknown:
         yield find_witness(question, operations)
@@ -111,8 +110,8 @@ class _Stage(StrEnum):
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """Layouts of some parameters, by the data variable's name. `guessed`: accesses do not state all of them.
-    `confirmed`: all were put in, and nothing contradicts them. `lost`: something does. `passed` has what is not asked
-    again of which parameter. `blind`: only the shapes are asked.
+    `confirmed`: all were put in, and nothing contradicts them. `lost`: something does. `passed` has the questions that
+    are not asked again, by parameter. `blind`: only the shapes are asked.
     """
 
     maps: Mapping[str, IndexMap] = field(default_factory=dict)
@@ -175,8 +174,7 @@ class _Hunt:
                 # Once there is a witness, others are worth less.
                 witness = self._witness(choice, self.operations if not found else self.operations // _LESS)
                 if witness is not None:
-                    # What accesses state, and leads to a witness, is the layout: another one would not do what the
-                    # programs say.
+                    # A layout that accesses state and that leads to a witness is the one meant.
                     settled = settled or not (choice.guessed or choice.is_settled or choice.passed)
                     found += 1
                     yield witness
@@ -282,15 +280,10 @@ class _Hunt:
             self._links[key] = link.intersect_domain(rewrite_model.before.cell_set(old))
         return self._links[key]
 
-    def _cell_map(self, name: str, index_map: IndexMap) -> CellMap:
-        return CellMap(name, self._parameters[name].after.data.name, index_map)
-
     # Ways to choose one more layout
 
     def _options(self, solving: Solving, choice: _Choice) -> tuple[str, list[Candidate], _Stage] | None:
-        """The parameter to choose a layout of next, with its layouts, and where they come from; None where one has
-        none.
-        """
+        """The parameter to choose a layout of next, with its layouts, and their origin; None if one has none."""
         open_ones = [parameter for name, parameter in self._parameters.items() if name not in choice.maps]
         for stage, guesses in ((_Stage.STATED, (Guess.NONE,)), (_Stage.GUESSED, (Guess.SMALL, Guess.LARGE))):
             for parameter in open_ones:
@@ -365,7 +358,8 @@ class _Hunt:
             return None
         self.blind += choice.blind
         self.tried.append(text)
-        cells = (*self.question.cells, *(self._cell_map(name, each) for name, each in choice.maps.items()))
+        found = (CellMap(name, self._parameters[name].after.data.name, each) for name, each in choice.maps.items())
+        cells = (*self.question.cells, *found)
         try:
             return find_witness(replace(self.question, cells=cells, unknown=()), operations)
         except NoWitness as problem:
@@ -398,10 +392,8 @@ def _bounded(index_map: IndexMap, shape: tuple[Expr, ...]) -> IndexMap:
 
 
 def index_names(function: PrimFunc, buffer: Buffer) -> tuple[Var, ...]:
-    """Names for the indices of a buffer: those of variables that index it by themselves somewhere, else `i0`, `i1` and
-    so on.
-
-    None is that of a symbol.
+    """Names for the indices of a buffer, none of them a symbol's: variables that are an index by themselves, else `i0`,
+    `i1`, ...
     """
     taken = {
         variable.name

@@ -1,9 +1,7 @@
-"""Contracts of padding that were not given: what could be stated of each buffer, and the search for a choice that is
-proved.
+"""Contracts of padding that were not given: the candidates of each buffer, and the search for a choice that is proved.
 
-For a buffer that the new program only reads the weakest contract that suffices is wanted: callers have to keep it. For
-one that it writes the strongest that is provable: callers may rely on it. Nothing here is evidence; the checker
-decides.
+A buffer that the new program only reads gets the weakest contract that suffices: callers have to keep it. One that it
+writes gets the strongest provable one: callers may rely on it. Nothing here is evidence; the checker decides.
 """
 
 from __future__ import annotations
@@ -40,8 +38,8 @@ class LastStored:
 
 
 def options_of(new: PrimFunc, buffer: Buffer, last: LastStored | None) -> tuple[Choice, ...]:
-    """The contracts worth trying for a parameter of `new` with padding, best first. `last` is what its padding ends
-    with, where known.
+    """The contracts to try for a parameter of `new` with padding, best first. `last` is the final value of its padding,
+    if known.
     """
     seen = [_constant(value, buffer) for value in _constants(new, buffer)]
     values = [contract for contract in dict.fromkeys(seen) if contract is not None][:_MOST_CONSTANTS]
@@ -75,7 +73,7 @@ def assumed_contracts(func: PrimFunc, buffer: Buffer) -> Iterator[Contract]:
 
 
 def _constants(func: PrimFunc, buffer: Buffer) -> Iterator[Expr]:
-    """Constants of the buffer's type that stand in what is stored: identities of reductions, arms of choices."""
+    """Constants of the buffer's type in stored values: identities of reductions, arms of choices."""
     for store in walk(func.body):
         if isinstance(store, BufferStore):
             yield from (
@@ -84,7 +82,7 @@ def _constants(func: PrimFunc, buffer: Buffer) -> Iterator[Expr]:
 
 
 def _constant(value: Expr, buffer: Buffer) -> Contract | None:
-    """The contract that padding holds a constant expression of the buffer's type; None where it is none."""
+    """The contract of a constant expression of the buffer's type; None for others."""
     if (
         value.dtype != buffer.dtype
         or free_variables(value)
@@ -109,8 +107,8 @@ def last_stored(values: Sequence[Expr | None], buffer: Buffer, untouched: bool) 
 
 @dataclass(slots=True)
 class Choosing:
-    """One contract for each parameter, chosen anew after each failure: of the buffer that the failure names, else the
-    next of all.
+    """One contract for each parameter, changed after each failure: of the buffer that the failure names, else of the
+    next one.
     """
 
     options: Mapping[str, tuple[Choice, ...]]
@@ -126,7 +124,7 @@ class Choosing:
         return self._taken(self.at)
 
     def next(self, verdicts: Sequence[Verdict]) -> dict[str, Choice] | None:
-        """What is tried after these verdicts; None where enough was."""
+        """What is tried after these verdicts; None if enough was."""
         if len(self.tried) >= MOST_CHOICES:
             return None
         for name in self._blamed(verdicts):

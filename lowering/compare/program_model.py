@@ -1,8 +1,7 @@
-"""One of the two programs in a search for a witness: its statements, their values, and where what they load comes from.
+"""One of the two programs in a search for a witness: its statements, their values, and the sources of their loads.
 
-A statement's value may be unfolded, by the means that the checker has: a load of what one statement stored is replaced
-by that statement's value, and the loads of that value become loads of the reader. The statement then is a form of
-itself, on some instances.
+A statement's value may be unfolded, by the checker's means: a load of what one statement stored is replaced by that
+statement's value, whose loads become loads of the reader. The result is a form of the statement, on some instances.
 """
 
 from __future__ import annotations
@@ -60,13 +59,11 @@ class Side:
         return self.flow.domain(statement)
 
     def access(self, statement: Statement, read: Read | None = None) -> Link:
-        """Instance -> cell that a statement writes, or that one of its reads looks at."""
+        """Instance -> cell that a statement writes, or that one of its reads accesses."""
         return self.flow.access(statement) if read is None else self.flow.access(read, statement)
 
     def sources(self, statement: Statement, read: Read) -> Relation:
-        """Instance -> the instance that wrote what a read finds, or the cell that it finds as it was before the
-        program.
-        """
+        """Instance -> the last writer of a read, or the cell with its initial value."""
         return self.flow.sources(statement, read)
 
     def resolved(self, found: Relation) -> Relation:
@@ -102,8 +99,8 @@ class Side:
         return frozenset(s.number for s in self.by_number.values() if s.data == data and self.is_recursive(s))
 
     def through(self, statement: Statement, link: Link, inward: bool) -> Relation | None:
-        """A link with a copying statement replaced by what it copied; None where it copies nothing on it. `inward`: the
-        statement is what the link leads from. Instances that copy nothing stay.
+        """A link with a copying statement replaced by what it copied; None if it copies nothing on it. `inward`: the
+        link starts at the statement. Instances that copy nothing stay.
         """
         return self._past(statement, list(copied_reads(statement)), link, inward)
 
@@ -133,13 +130,11 @@ class Side:
     # Expansion
 
     def whole(self, statement: Statement) -> Form:
-        """A statement as it stands, on all its instances."""
+        """A statement without replaced loads, on all its instances."""
         return Form(statement, self.domain(statement))
 
     def unfolded(self, form: Form, load: Var) -> list[Form]:
-        """The form with the values of its sources in the place of a load, on the parts where that finds what one
-        statement stored.
-        """
+        """The form with a load replaced by the values of its sources, on the parts where these are one statement's."""
         read = next((read for read in form.statement.reads if read.var == load), None)
         if read is None:
             return []
@@ -149,7 +144,7 @@ class Side:
     # For people
 
     def told(self, statement: Statement) -> str:
-        """A statement as a message has it: the store, its line where that is known, and which program it is in."""
+        """A statement for a message: the store, its line if that is known, and its program."""
         node = statement.access.node
         line = self.line(statement)
         value = expr_text(node.value if isinstance(node, BufferStore) else statement.value, Style.PLAIN)

@@ -1,4 +1,4 @@
-"""Where a search for a witness fails, for people: the two statements it had come to, and why it went no further."""
+"""The failure of a search for a witness, for people: the two statements that it had reached, and the reason."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LONGEST = 400
 
 
 def told_relation(rewrite_model: RewriteModel, new: Statement, old: Statement, link: Link) -> str:
-    """Which instances of the old statement go with which of the new one: as functions of the new loops where they are
-    functions, else as a condition on the loops of both.
+    """The pairs of instances of two statements: as functions of the new loops if they are, else as a condition on both
+    loops.
     """
     text = (
         _as_functions(rewrite_model, new, link)
@@ -59,8 +59,8 @@ def _fresh(name: str, taken: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why two places are to hold one value: `why` in words; where two matched loads find them, the new one's text and
-    both readers.
+    """Why two places are to hold one value: `why` in words; if two matched loads find them, the new one's text and both
+    readers.
     """
 
     why: str
@@ -70,8 +70,8 @@ class Cause:
 
 
 class Stuck(Exception):
-    """A search goes no further on this way: at these two statements, where there are any, whose instances `link` were
-    to hold one value. `matched` new stores had counterparts by then.
+    """The end of a search: at these two statements, if there are any, whose instances `link` were to hold one value.
+    `matched` new stores had counterparts by then.
     """
 
     def __init__(
@@ -126,13 +126,11 @@ class Endings:
         )
 
     def at(self, new: Statement | None, old: Statement | None, reason: str, link: Link, cause: Cause) -> Stuck:
-        """The end of the search, at these two statements, where there are any."""
+        """The end of the search, at these two statements, if there are any."""
         return Stuck(f"{cause.why}: {reason}", new, old, link, cause, len({number for number, _ in self.theta}))
 
     def told(self, end: Stuck) -> Furthest:
-        """An end as callers are told of it. What a program finds as it was at the start has no line; the load that
-        finds it has one.
-        """
+        """An end for a report. An initial value has no line; the load that finds it has one."""
         new = end.new if end.new is not None else end.cause.new
         old = end.old if end.old is not None else end.cause.old
         return Furthest(
@@ -147,7 +145,7 @@ class Endings:
         )
 
     def _relation(self, new: Statement, old: Statement, link: Link) -> str | None:
-        """A relation as text; None where isl does not find one, or not within what is left of the budget."""
+        """A relation as text; None if isl does not find one, or not within what is left of the budget."""
         try:
             with self.rewrite_model.workspace.limited():
                 return told_relation(self.rewrite_model, new, old, link)

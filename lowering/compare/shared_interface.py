@@ -1,7 +1,7 @@
 """Two programs with one interface: the new one, and its layout records, over the old one's parameters and symbols.
 
-Parameters are paired by place, or as `match` says, and the new program's names for them give way to the old one's; so
-do other names that the old interface has, so that nothing is captured.
+Parameters are paired by position, or by `match`, and get the old program's names; other names of the new program make
+way for names of the old interface, so that nothing is captured.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from layoutproof.lowering.passes.find import all_buffers
 
 
 def check_contracts(func: PrimFunc) -> None:
-    """Raise LayoutproofError where a layout record states of padding what no pad value of its buffer can be."""
+    """Raise LayoutproofError if a layout record has a contract that is no pad value of its buffer."""
     buffers = {b.data.name: b for b in reversed(all_buffers(func))}
     for name, record in layout_records(func).items():
         for step in record.steps if name in buffers else ():
@@ -55,8 +55,8 @@ def _check_contract(func: PrimFunc, buffer: Buffer, step: LayoutStep, contract: 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """What names mean: memories by name, symbols and integer parameters of the new program as expressions of the old
-    one, buffer parameters (the old one, the new one) by the new memory's name.
+    """New meanings of names: memories by name, symbols and integer parameters of the new program as expressions of the
+    old one, buffer parameters (the old one, the new one) by the new memory's name.
     """
 
     memories: Mapping[str, str]
@@ -121,10 +121,9 @@ _DATA = "_data"  # what a memory is called after its buffer, where a program is 
 
 
 def out_of_the_way(old: PrimFunc, new: PrimFunc) -> tuple[dict[Var, Var], dict[str, str]]:
-    """What the variables, and the buffers by name, of the new program's body are called where the old program needs
-    their names.
+    """New names of variables and buffers of the new program's body whose names the old program needs.
 
-    A buffer and its memory change names together, so that the program reads back as it is.
+    A buffer and its memory change names together, so that the printed program reads back as it is.
     """
     reserved = {*_interface_names(old), *_remembered(old, new)}
     parameters = {b.data for b in new.buffers}
@@ -154,8 +153,8 @@ def _interface_names(func: PrimFunc) -> set[str]:
 
 
 def _remembered(old: PrimFunc, new: PrimFunc) -> Iterator[str]:
-    """Temporaries of the old program with a layout record that one of the same name in the new program does not go on
-    from.
+    """Temporaries of the old program with a layout record that one of the same name in the new program does not
+    continue.
     """
     parameters = {b.data.name for b in old.buffers}
     records = layout_records(new)
@@ -171,7 +170,7 @@ def _remembered(old: PrimFunc, new: PrimFunc) -> Iterator[str]:
 
 
 def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
-    """The strides of a buffer, none where its elements lie row by row all the same."""
+    """The strides of a buffer; none if they are the row-major ones."""
     size = 1
     for stride, extent in zip(reversed(buffer.strides), reversed(buffer.shape), strict=True) if buffer.strides else ():
         if not (isinstance(stride, IntImm) and isinstance(extent, IntImm) and stride.value == size):
@@ -182,10 +181,10 @@ def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """Puts the old program's nodes in the place of the new one's, spans of statements kept.
+    """Replaces the new program's nodes by the old one's, keeping the spans of statements.
 
-    `values` are what variables become, `parameters` the old buffers of new ones, `own_buffers` the names of those of
-    the body.
+    `values` are the new values of variables, `parameters` the old buffers of new ones, `own_buffers` the names of those
+    of the body.
     """
 
     values: Mapping[Var, Expr]
@@ -217,8 +216,8 @@ class Renaming:
         return map_children(node, self.visit)
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """A buffer with its memory, name and extents renamed; a parameter's has the old program's extents where they
-        are the same.
+        """A buffer with its memory, name and extents renamed; a parameter gets the old program's extents if they are
+        equal.
         """
         rebuilt = map_children(buffer, self.visit)
         known = self.parameters.get(buffer)
@@ -228,7 +227,7 @@ class Renaming:
         shape = known.shape if same_extents(rebuilt.shape, known.shape) else rebuilt.shape
         strides, mine, theirs = rebuilt.strides, strides_of(rebuilt), strides_of(known)
         if strides != known.strides and (same_extents(mine, theirs) if theirs else not mine):
-            # Strides that say what no strides say are stated as the old program has them.
+            # Row-major strides are stated if the old program states them.
             strides = known.strides if theirs or len(known.strides) == rebuilt.rank else ()
         if (shape, strides, known.name) == (rebuilt.shape, rebuilt.strides, rebuilt.name):
             return rebuilt
@@ -268,15 +267,14 @@ def parameters_of(func: PrimFunc) -> tuple[Parameter, ...]:
 def aligned(
     old: PrimFunc, new: PrimFunc, match: Mapping[str, str] | None = None, boxes: Mapping[str, Shape] | None = None
 ) -> PrimFunc:
-    """`new` over the parameters, data variables and symbols of `old`, its parameters in the order that callers of `old`
-    pass them in.
+    """`new` over the parameters, data variables and symbols of `old`, with its parameters in the order of `old`.
 
-    `match` pairs parameters by name, new name to old name; the others are paired by their places among the rest.
-    `boxes` has the shapes that re-laid parameters of `old`, by name, have in the new program: they tell symbols that
-    only such shapes have.
+    `match` pairs parameters by name, new name to old name; the others are paired by position among the rest. `boxes`
+    has the shapes in the new program of transformed parameters of `old`, by name: they determine symbols that only such
+    shapes have.
 
-    Raises LayoutproofError where the parameters do not correspond, in number, order, kind or type, where `match` names
-    none, and where nothing tells what a symbol of the new program is.
+    Raises LayoutproofError if the parameters do not correspond, in number, order, kind or type, if `match` has an
+    unknown name, and if a symbol of the new program is not determined.
     """
     pairs = paired(old, new, {} if match is None else match)
     for before, after in pairs:
@@ -297,8 +295,8 @@ def aligned(
 
 
 def paired(old: PrimFunc, new: PrimFunc, match: Mapping[str, str]) -> tuple[tuple[Parameter, Parameter], ...]:
-    """The parameters of both programs, one for one, in the old program's order. Raises LayoutproofError where they do
-    not correspond.
+    """The parameters of both programs, one for one, in the old program's order. Raises LayoutproofError if they do not
+    correspond.
     """
     before, after = parameters_of(old), parameters_of(new)
     if len(before) != len(after):
@@ -338,8 +336,8 @@ def _named(parameters: Sequence[Parameter], name: str) -> Parameter:
 
 
 def _check_order(old: PrimFunc, new: PrimFunc, before: Sequence[Parameter], after: Sequence[Parameter]) -> None:
-    """Raise LayoutproofError where a name that both programs have stands in another place: either reading may be the
-    one meant.
+    """Raise LayoutproofError if a name of both programs has different positions: either pairing may be the one
+    meant.
     """
     places = {p.name: k for k, p in enumerate(before)}
     moved = next((p for k, p in enumerate(after) if places.get(p.name, k) != k), None)
@@ -352,12 +350,15 @@ def _check_order(old: PrimFunc, new: PrimFunc, before: Sequence[Parameter], afte
         codes.COMPARED_ORDER,
         f"{moved.name} is {first} and {then}: who calls the one cannot call the other",
         new.span,
-        help=f"where it is the same parameter all the same, match {moved.name} to {moved.name}; else match it to the one that it is",
+        help=(
+            f"where it is the same parameter all the same, match {moved.name} to {moved.name}; else match it to the "
+            "one that it is"
+        ),
     )
 
 
 def _check_kind(before: Parameter, after: Parameter) -> None:
-    """Raise LayoutproofError where one parameter cannot be the other."""
+    """Raise LayoutproofError if one parameter cannot be the other."""
     a, b = before.buffer, after.buffer
     if (a is None) != (b is None) or before.var.dtype != after.var.dtype:
         raise _differs(before, after, "")
@@ -386,9 +387,7 @@ def _listed(parameters: Iterable[Parameter]) -> str:
 
 
 def _attributed(func: PrimFunc, old: PrimFunc, renamed: Renamed) -> PrimFunc:
-    """The function with its attributes about memories under the old names, and what it assumes of its callers as a
-    step's own wish.
-    """
+    """The function with attributes about memories under the old names, and its preconditions as a step's own."""
     attrs = func.attrs
     for key in (AXIS_SEPARATORS, LAYOUT_TRANSFORMATIONS):
         stated = attrs.get(key)
@@ -402,6 +401,6 @@ def _attributed(func: PrimFunc, old: PrimFunc, renamed: Renamed) -> PrimFunc:
         attrs = attrs.with_value(LAYOUT, Attributes(kept))
     assumed = [key for key in NOALIAS if attrs.get(key) in (True, 1)]
     if assumed and not old.noalias:
-        # Callers of the old program promised no such thing, so it is asked of them, as where a pass needs it.
+        # A new precondition of callers, as if a pass needed it.
         attrs = Attributes({key: value for key, value in attrs.items() if key not in assumed}).with_value(APART, True)
     return func if attrs is func.attrs else replace(func, attrs=attrs)

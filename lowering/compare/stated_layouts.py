@@ -1,6 +1,5 @@
-"""What is stated about layouts of parameters, by the caller, by layout records or by shapes.
-
-Also what the new program's symbols are in terms of the old one's.
+"""Layouts of parameters as stated by the caller, by layout records or by shapes, and the new program's symbols in terms
+of the old one's.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Pairs = Sequence[tuple[Buffer, Buffer]]
 
 
 def symbols_of(func: PrimFunc) -> tuple[Var, ...]:
-    """The variables in the shapes, strides and offsets of the parameters that are no parameters themselves, in order of
+    """The variables in shapes, strides and offsets of the parameters that are not parameters, in order of
     appearance.
     """
     sizes = (size for b in func.buffers for size in (*b.shape, *b.strides, b.elem_offset))
@@ -46,12 +45,12 @@ def symbols_of(func: PrimFunc) -> tuple[Var, ...]:
 def symbol_values(
     old: PrimFunc, new: PrimFunc, buffers: Pairs, boxes: Mapping[str, Shape], params: Mapping[Var, Var]
 ) -> dict[Var, Expr]:
-    """What each symbol of `new` is in `old`.
+    """The value in `old` of each symbol of `new`.
 
-    `buffers` are the parameters, old and new; `boxes` the shapes that some of `old`, by name, have in `new`; `params`
-    pairs parameters, new to old. A symbol is what stands in its place in a parameter of as many axes. Where two places
-    tell two things, or one tells a number, a symbol of the old program that has its name is it. Raises LayoutproofError
-    where nothing tells.
+    `buffers` are the parameters, old and new; `boxes` the shapes in `new` of some of `old`, by name; `params` pairs
+    parameters, new to old. A symbol is the extent at its position in a parameter of equal rank. If two positions
+    differ, or one has a number, it is the symbol of the old program with its name. Raises LayoutproofError if nothing
+    determines it.
     """
     told: dict[Var, dict[Expr, str]] = {}
     for before, after in buffers:
@@ -83,7 +82,10 @@ def _value(symbol: Var, told: Mapping[Expr, str], named: Mapping[str, Var], clas
     raise error(codes.COMPARED_SYMBOL, message, symbol.span, help=_HELP)
 
 
-_HELP = "a symbol is told by its place in a parameter of as many axes, by its name, or by the layout given for a parameter that has it"
+_HELP = (
+    "a symbol is told by its place in a parameter of as many axes, by its name, or by the layout given for a parameter "
+    "that has it"
+)
 
 
 def _places(
@@ -150,10 +152,10 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """How one parameter lies in the new program. `old` and `new` are its buffer in both, over the same names.
+    """The layout of one parameter in the new program. `old` and `new` are its buffer in both, over the same names.
 
-    `index_map` leads from the old cells to the new ones; None where they are kept, or not known. `steps` are those of
-    the record that the new program has beyond the old one's. `pad` is the contract that was given, where `pad_given`.
+    `index_map` leads from the old cells to the new ones; None if they are kept, or not known. `steps` are those of the
+    new program's record beyond the old one's. `pad` is the contract that was given, if `pad_given`.
     """
 
     old: Buffer
@@ -199,7 +201,7 @@ def _read_map(given: object, buffer: Buffer, old: PrimFunc) -> IndexMap:
 
 
 def parameter(func: PrimFunc, name: str, argument: str) -> Buffer:
-    """The buffer parameter of a name. Raises LayoutproofError, which lists the parameters, where that is none."""
+    """The buffer parameter of a name. Raises LayoutproofError, which lists the parameters, for other names."""
     found = next((b for b in func.buffers if b.name == name), None)
     if found is not None:
         return found
@@ -217,7 +219,7 @@ def parameter(func: PrimFunc, name: str, argument: str) -> Buffer:
 
 
 def boxes_of(old: PrimFunc, maps: Mapping[str, IndexMap], where: Expr | None) -> dict[str, Shape]:
-    """The physical shapes of the given layouts, where a formula is known. Raises IllegalTransform for a map that is not
+    """The physical shapes of the given layouts, if a formula is known. Raises IllegalTransform for a map that is not
     injective.
     """
     found: dict[str, Shape] = {}
@@ -233,11 +235,10 @@ def boxes_of(old: PrimFunc, maps: Mapping[str, IndexMap], where: Expr | None) ->
 
 
 def padding_under(term: Term, index_map: IndexMap, where: Expr | None) -> Expr | None:
-    """Where a parameter has padding under a map, its box being the new program's shape: a condition over `p0, p1, ...`,
-    FALSE where there is none, None where that is not known.
+    """The padding of a parameter under a map, in the new program's shape: a condition over `p0, p1, ...`, FALSE if
+    there is none, None if that is not known.
 
-    Raises LayoutproofError where the shape does not hold the map's image; of symbolic shapes that is for the checker to
-    say.
+    Raises LayoutproofError if the shape does not contain the map's image; for symbolic shapes the checker decides that.
     """
     axes = counted(index_map.rank, "axis", "axes")
     why = f"the map has {axes}, the shape {term.new.rank}"
@@ -257,10 +258,10 @@ def padding_under(term: Term, index_map: IndexMap, where: Expr | None) -> Expr |
 def terms_of(
     old: PrimFunc, new: PrimFunc, maps: Mapping[str, IndexMap], pads: Mapping[str, Any], where: Expr | None
 ) -> tuple[Term, ...]:
-    """How each buffer parameter lies in `new`, which is over the names of `old`.
+    """The layout of each buffer parameter in `new`, which is over the names of `old`.
 
     Raises LayoutproofError for a layout that does not fit its shapes or contradicts a record, for a record that does
-    not go on from where the old program left the buffer, and for a pad value that the buffer cannot have.
+    not continue the old program's, and for a pad value that the buffer cannot have.
     """
     for name in pads:
         parameter(old, name, "pads")
@@ -288,7 +289,10 @@ def _placed(
         composed = _composed(before, steps, old)
         if given is not None and [index_map_text(given)] != [step.map_text for step in steps]:
             stated = " and then ".join(f"`{step.map_text}`" for step in steps)
-            message = f"layouts: the program after says itself how {before.name} lies, {stated}, which is not `{index_map_text(given)}`"
+            message = (
+                f"layouts: the program after says itself how {before.name} lies, {stated}, which is not "
+                f"`{index_map_text(given)}`"
+            )
             raise error(codes.COMPARED_RECORD, message, after.span, help="leave one of the two out")
         return Term(before, after, Source.RECORDED, composed, steps)
     same = same_extents(before.shape, after.shape)
@@ -300,8 +304,8 @@ def _placed(
 
 
 def _added(before: Buffer, kept: LayoutRecord | None, longer: LayoutRecord | None) -> tuple[LayoutStep, ...]:
-    """The steps by which the new program's record of a parameter is longer. Raises LayoutproofError where it is no
-    continuation.
+    """The additional steps of the new program's record of a parameter. Raises LayoutproofError if it does not continue
+    the old one.
     """
     if longer is None or not longer.steps or longer == kept:
         return ()
@@ -339,7 +343,10 @@ def _padded(old: PrimFunc, new: PrimFunc, term: Term, pads: Mapping[str, Any]) -
     if name not in pads:
         return term
     if term.source is Source.KEPT:
-        message = f"pads: {name} has the same shape {shape_text(term.old.shape)} in both programs and keeps its cells, so it has no padding"
+        message = (
+            f"pads: {name} has the same shape {shape_text(term.old.shape)} in both programs and keeps its cells, so it "
+            "has no padding"
+        )
         raise error(
             codes.COMPARED_LAYOUT,
             message,

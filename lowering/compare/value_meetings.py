@@ -1,7 +1,7 @@
-"""Where the values of two programs can meet, whatever the layouts: the parts of two statements whose values have one
-form, and for each pair of operands there where either program finds what it holds.
+"""Where the values of two programs can be equal, under any layouts: the parts of two statements whose values have one
+form, and for each pair of operands its sources in both programs.
 
-Layouts are not asked about here, so this is worked out once for all choices of them.
+This does not depend on layouts, so it is computed once for all choices of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from layoutproof.ir.expr import Expr
+from layoutproof.ir.expr import Var
 from layoutproof.lowering.compare.instance_pairs import Places
 from layoutproof.lowering.compare.instance_search import Search
 from layoutproof.lowering.compare.program_model import Side
@@ -25,9 +25,8 @@ _AT = "at"
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Two operands that stand beside each other. `mine` and `theirs` lead from the instances of either program to where
-    the value was written, or to the cell that holds it from the start; `load` is what the new program loads there, of
-    the statement `reader`.
+    """A pair of operands. `mine` and `theirs` lead from the instances of either program to where the value was written,
+    or to the cell with its initial value; `load` is the new program's load, of the statement `reader`.
 
     `recursive`: both are what the statements themselves stored before.
     """
@@ -42,13 +41,44 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """One way in which two statements may hold one value: on pairs of instances in `region`, if all operands are the
-    same. Where both store the same number (`constant`), the values tell no instances apart.
+    """One way in which two statements may hold one value: on pairs of instances in `region`, if all operands are equal.
+    If both store the same number (`constant`), the values separate no instances.
     """
 
     region: Link
     operands: tuple[Operand, ...]
     constant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The value of a statement on some of its instances."""
+
+    side: Side
+    statement: Statement
+    points: Points
+    value: Value
+
+    @property
+    def load(self) -> Read | None:
+        """The load that is the whole value."""
+        return self.value.read_of(self.value.expr)
+
+    @property
+    def form(self) -> Form:
+        return Form(self.statement, self.points)
+
+    def read(self, variable: Var) -> Read:
+        return next(read for read in self.statement.reads if read.var == variable)
+
+    def found(self, read: Read) -> Relation:
+        """From the instances to the sources of a load."""
+        return self.side.sources(self.statement, read).intersect_domain(only(self.points))
+
+
+def _parts_of(side: Side, form: Form) -> list[_Part]:
+    values = side.values(form.statement, form.points)
+    return [_Part(side, form.statement, points, value) for points, value in values]
 
 
 @dataclass(slots=True)
@@ -57,13 +87,11 @@ class Meetings:
 
     search: Search
     _known: dict[tuple[str, str], list[Meeting]] = field(default_factory=dict)
-    _values: dict[tuple[str, int], list[tuple[Points, Value]]] = field(default_factory=dict)
+    _values: dict[tuple[str, int], list[_Part]] = field(default_factory=dict)
     _runs: dict[str, Relation | None] = field(default_factory=dict)
 
     def between(self, mine: str, theirs: str) -> list[Meeting]:
-        """The meetings of what two tuples stand for: instances of a statement, or cells as they were at the start. Not
-        of two cells.
-        """
+        """The meetings of two tuples: instances of a statement, or initial cells, but not two cells."""
         key = mine, theirs
         if key not in self._known:
             self._known[key] = list(self._meetings(mine, theirs))
@@ -87,110 +115,63 @@ class Meetings:
             raise ValueError(f"{mine} and {theirs} are cells, of which layouts speak")
         if new is not None and old is not None:
             if new.value.dtype.element == old.value.dtype.element:
-                yield from self._of_statements(new, old, _EXPANSIONS)
+                for part in self._parts(self.search.new, new):
+                    for other in self._parts(self.search.old, old):
+                        yield from self._of_parts(part, other, _EXPANSIONS)
         elif new is not None:
             cells = self.points(theirs)
-            for points, value in self._parts(self.search.new, new):
-                yield from self._copied(new, value, points, cells)
+            for part in self._parts(self.search.new, new):
+                yield from _copied(part, cells)
         else:
             assert old is not None
             cells = self.points(mine)
-            for points, value in self._parts(self.search.old, old):
-                read = value.read_of(value.expr)
-                if read is not None and not read.anywhere:
-                    operand = Operand(identity_on(cells), self._found(self.search.old, old, read, points))
-                    yield Meeting(every_pair(cells, points), (operand,))
+            for part in self._parts(self.search.old, old):
+                yield from _copied_before(cells, part)
 
-    def _of_statements(self, new: Statement, old: Statement, left: int) -> Iterator[Meeting]:
-        for points, value in self._parts(self.search.new, new):
-            for others, other in self._parts(self.search.old, old):
-                yield from self._of_parts(new, value, points, old, other, others, left)
-
-    def _of_parts(
-        self, new: Statement, value: Value, points: Points, old: Statement, other: Value, others: Points, left: int
-    ) -> Iterator[Meeting]:
-        matcher = Matcher(value, other, self._compatible(new, old))
+    def _of_parts(self, new: _Part, old: _Part, left: int) -> Iterator[Meeting]:
+        matcher = Matcher(new.value, old.value, self._compatible(new.statement, old.statement))
         ways = matcher.ways()
         for way in ways:
-            meeting = self._meeting(new, points, old, others, way)
+            meeting = self._meeting(new, old, way)
             if meeting is not None:
                 yield meeting
-        if ways:
+        if ways or (new.load is not None and old.load is not None):
             return
-        loads = value.read_of(value.expr), other.read_of(other.expr)
-        if loads[0] is not None and loads[1] is not None:
-            return
-        if loads[0] is not None:
-            yield from self._copied(new, value, points, others)
-        elif loads[1] is not None:
-            if not loads[1].anywhere:
-                operand = Operand(identity_on(points), self._found(self.search.old, old, loads[1], others))
-                yield Meeting(every_pair(points, others), (operand,))
+        if new.load is not None:
+            yield from _copied(new, old.points)
+        elif old.load is not None:
+            yield from _copied_before(new.points, old)
         elif left:
-            yield from self._expanded(matcher, new, points, old, others, left)
+            yield from self._expanded(matcher, new, old, left)
 
-    def _copied(self, new: Statement, value: Value, points: Points, others: Points) -> Iterator[Meeting]:
-        """A statement that copies, beside what it may have copied."""
-        read = value.read_of(value.expr)
-        if read is not None and not read.anywhere:
-            operand = Operand(self._found(self.search.new, new, read, points), identity_on(others), read, new)
-            yield Meeting(every_pair(points, others), (operand,))
-
-    def _expanded(
-        self, matcher: Matcher, new: Statement, points: Points, old: Statement, others: Points, left: int
-    ) -> Iterator[Meeting]:
+    def _expanded(self, matcher: Matcher, new: _Part, old: _Part, left: int) -> Iterator[Meeting]:
         """The meetings of values in which a load is replaced by the value that it finds."""
-        for is_new, load in matcher.blocked() or ():
-            side, form = (self.search.new, Form(new, points)) if is_new else (self.search.old, Form(old, others))
-            more = side.unfolded(form, load)
-            for each in more:
-                first, second = (each, Form(old, others)) if is_new else (Form(new, points), each)
-                for mine, value in self.search.new.values(first.statement, first.points):
-                    for theirs, other in self.search.old.values(second.statement, second.points):
-                        yield from self._of_parts(
-                            first.statement, value, mine, second.statement, other, theirs, left - 1
-                        )
-            if more:
+        for is_new, load in matcher.blocked():
+            forms = new.side.unfolded(new.form, load) if is_new else old.side.unfolded(old.form, load)
+            for form in forms:
+                for mine in _parts_of(new.side, form if is_new else new.form):
+                    for theirs in _parts_of(old.side, old.form if is_new else form):
+                        yield from self._of_parts(mine, theirs, left - 1)
+            if forms:
                 return
 
-    def _meeting(self, new: Statement, points: Points, old: Statement, others: Points, way: Way) -> Meeting | None:
-        region = every_pair(points, others)
+    def _meeting(self, new: _Part, old: _Part, way: Way) -> Meeting | None:
+        region = every_pair(new.points, old.points)
+        places = Places(self.search.rewrite_model, self.search.new, self.search.old)
         for first, second in way.indices:
-            equal = self._equal(new, first, old, second)
+            equal = places.of_indices(new.statement, first, old.statement, second)
             if equal is not None:
                 region = region.intersect(equal)
         if region.is_empty():
             return None
-        reads, found = {read.var: read for read in new.reads}, {read.var: read for read in old.reads}
-        operands = [self._operand(new, reads[a], points, old, found[b], others) for a, b in way.loads]
-        return Meeting(
-            region, tuple(operand for operand in operands if operand is not None), not (way.loads or way.indices)
-        )
+        operands = [_operand(new, new.read(mine), old, old.read(theirs)) for mine, theirs in way.loads]
+        known = tuple(operand for operand in operands if operand is not None)
+        return Meeting(region, known, constant=not (way.loads or way.indices))
 
-    def _operand(
-        self, new: Statement, read: Read, points: Points, old: Statement, other: Read, others: Points
-    ) -> Operand | None:
-        if read.anywhere or other.anywhere:
-            return None
-        mine, theirs = self._found(self.search.new, new, read, points), self._found(self.search.old, old, other, others)
-        return Operand(
-            mine, theirs, read, new, (old.number, other.var.name), read.data == new.data and other.data == old.data
-        )
-
-    @staticmethod
-    def _found(side: Side, statement: Statement, read: Read, points: Points) -> Relation:
-        """Where a load finds what it loads, on some instances."""
-        return side.sources(statement, read).intersect_domain(only(points))
-
-    def _equal(self, new: Statement, first: Expr, old: Statement, second: Expr) -> Link | None:
-        """The pairs of instances in which two numbers are the same; None where integer sets cannot say them."""
-        search = self.search
-        return Places(search.rewrite_model, search.new, search.old).of_indices(new, first, old, second)
-
-    def _parts(self, side: Side, statement: Statement) -> list[tuple[Points, Value]]:
+    def _parts(self, side: Side, statement: Statement) -> list[_Part]:
         key = side.tag, statement.number
         if key not in self._values:
-            self._values[key] = side.values(statement, side.domain(statement))
+            self._values[key] = _parts_of(side, Form(statement, side.domain(statement)))
         return self._values[key]
 
     def _compatible(self, new: Statement, old: Statement) -> Compatible:
@@ -208,8 +189,8 @@ class Meetings:
     # Reductions
 
     def run(self, name: str) -> Relation | None:
-        """From each update of a reduction to all updates of the same value, itself too, and perhaps some more; None for
-        what is none.
+        """From each update of a reduction to all updates of the same value, itself included, and perhaps more; None for
+        other statements.
         """
         if name not in self._runs:
             self._runs[name] = self._run(name)
@@ -237,3 +218,24 @@ class Meetings:
             if run is not None:
                 result = result.union(relation.apply_range(run))
         return result
+
+
+def _copied(new: _Part, others: Points) -> Iterator[Meeting]:
+    """A copy in the new program, beside what it may have copied."""
+    if new.load is not None and not new.load.anywhere:
+        operand = Operand(new.found(new.load), identity_on(others), new.load, new.statement)
+        yield Meeting(every_pair(new.points, others), (operand,))
+
+
+def _copied_before(points: Points, old: _Part) -> Iterator[Meeting]:
+    """A copy in the old program, beside what it may have copied."""
+    if old.load is not None and not old.load.anywhere:
+        yield Meeting(every_pair(points, old.points), (Operand(identity_on(points), old.found(old.load)),))
+
+
+def _operand(new: _Part, mine: Read, old: _Part, theirs: Read) -> Operand | None:
+    if mine.anywhere or theirs.anywhere:
+        return None
+    key = old.statement.number, theirs.var.name
+    recursive = mine.data == new.statement.data and theirs.data == old.statement.data
+    return Operand(new.found(mine), old.found(theirs), mine, new.statement, key, recursive)

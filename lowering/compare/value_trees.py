@@ -1,7 +1,7 @@
-"""Two value trees side by side: which loads of the one stand where loads of the other do.
+"""Matching of two value trees: which loads of the one correspond to loads of the other.
 
-The trees are matched by their shape alone, up to the order of commutative operands, comparisons read from the other
-side, and the way in which a choice is written. What the loads find is for others to say.
+The trees are matched by their shape alone, up to the order of commutative operands, mirrored comparisons, and the way
+in which a choice is written. Sources of loads are not considered.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from layoutproof.verify.program.instances import is_index_like
 from layoutproof.verify.program.statement import Read
 from layoutproof.verify.values.terms import constant_value, is_identical
 
-# Ways that are kept of one pair of values: more come of long sums of one operator only, where the first ones are as
-# good.
+# Ways that are kept of one pair of values: only long sums have more, and then the first ones are as good.
 _MOST, _FEW = 24, 6
-# What it costs to suppose that a load finds what changes nothing.
+# The cost of supposing that a load finds a neutral value.
 _RARE = 5
 _COMMUTES = frozenset(
     (BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR)
@@ -29,9 +28,9 @@ _COMMUTES = frozenset(
 _CALL_COMMUTES = frozenset(("fmax", "fmin", "maximum", "minimum"))
 
 Pair: TypeAlias = "tuple[Expr, Expr]"
-# How badly two values stand beside each other, and the loads that keep them from matching.
+# The cost of matching two values, and the loads that prevent it.
 _Blocked: TypeAlias = "tuple[int, tuple[tuple[bool, Var], ...]]"
-# The operands that stand beside each other, the new program's first.
+# The operands that correspond, the new program's first.
 Order: TypeAlias = "tuple[Pair, ...]"
 
 
@@ -47,15 +46,14 @@ class Value:
         object.__setattr__(self, "loads", frozenset(read.var for read in self.reads))
 
     def read_of(self, leaf: Expr) -> Read | None:
-        """The load that a leaf stands for; None for anything else."""
+        """The load that a leaf represents; None for anything else."""
         return next((read for read in self.reads if read.var == leaf), None) if leaf in self.loads else None
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to put two values side by side. `loads` are pairs of loads, `indices` pairs of parts that speak of
-    indices only, and `constants` pairs of a load and the number that stands in its place in the other program, the new
-    program's side first.
+    """One way to match two values. `loads` are pairs of loads, `indices` pairs of index-only parts, and `constants`
+    pairs of a load and the number in its place in the other program, the new program's side first.
     """
 
     loads: tuple[tuple[Var, Var], ...] = ()
@@ -75,8 +73,8 @@ Compatible: TypeAlias = "Callable[[Read, Read], int | None]"
 
 
 class Matcher:
-    """The ways to pair the loads of two values. `compatible` says of two loads how well they go together: None not at
-    all, else a number that is smaller for better pairs.
+    """The ways to pair the loads of two values. `compatible` says how well two loads fit: None not at all, else a
+    number that is smaller for better pairs.
     """
 
     def __init__(self, new: Value, old: Value, compatible: Compatible) -> None:
@@ -85,7 +83,7 @@ class Matcher:
         self._known: dict[tuple[Expr, Expr, bool], list[Way]] = {}
 
     def ways(self) -> list[Way]:
-        """All ways, the best first; none where the values have different forms."""
+        """All ways, the best first; none if the values have different forms."""
         return self._ways(self.new.expr, self.old.expr, False)
 
     def _ways(self, new: Expr, old: Expr, inner: bool) -> list[Way]:
@@ -114,7 +112,7 @@ class Matcher:
                 yield from self._of_loads(mine, theirs)
             return
         if mine is not None or theirs is not None:
-            # What is loaded may be known to be this number. As a whole value that would match anything.
+            # A load may find this number. As a whole value it would match anything.
             if inner and constant_value(old if mine is not None else new) is not None and new.dtype == old.dtype:
                 yield Way(constants=((new, old),))
             return
@@ -130,8 +128,8 @@ class Matcher:
             yield from self._together(order)
 
     def _of_loads(self, mine: Read, theirs: Read) -> Iterator[Way]:
-        """Two loads that stand for each other; where data decides which cells they look at, what decides it stands for
-        each other too.
+        """Two loads that correspond; if data decides which cells they access, the parts that decide it
+        correspond too.
         """
         here = Way(loads=((mine.var, theirs.var),))
         if not (mine.anywhere and theirs.anywhere) or len(mine.access.indices) != len(theirs.access.indices):
@@ -155,8 +153,8 @@ class Matcher:
         yield from found
 
     def guesses(self) -> list[Way]:
-        """Where the values have different forms: each load with the one of the other program that goes best with it. A
-        solver may know that the values are equal all the same.
+        """If the values have different forms: each load with the best one of the other program. A solver may still find
+        the values equal.
         """
         way = Way()
         for mine in self._first_loads(self.new):
@@ -179,9 +177,9 @@ class Matcher:
         return list(reversed(firsts.values()))
 
     def blocked(self) -> list[tuple[bool, Var]]:
-        """The loads that stand where the other program has something else, and so keep the values from matching:
-        whether it is the new program's, and its variable. Those of the likeliest way to put the values side by side
-        come first; none where something else keeps the values from matching too.
+        """The loads that keep the values from matching, because the other program has something else in their place:
+        whether it is the new program's, and its variable. Those of the likeliest match come first; none if something
+        else prevents a match too.
         """
         return list(dict.fromkeys(each for _, loads in self._blocked(self.new.expr, self.old.expr) for each in loads))
 
@@ -209,14 +207,14 @@ class Matcher:
         found: list[_Blocked] = [(0, ())]
         for new, old in order:
             ways = self._ways(new, old, True)
-            # What goes together badly may stand in the place of something better.
+            # A bad match may take the place of a better one.
             more = [(sum(self._badness(ways[0])), ())] if ways else self._blocked(new, old)
             found = [(cost + further, (*loads, *others)) for cost, loads in found for further, others in more]
         return found
 
 
 def _both_ways_round(way: Way) -> bool:
-    """Whether a load stands for a number on both sides: `max(A, 1)` beside `max(0, A)` is no match."""
+    """Whether loads correspond to numbers on both sides: `max(A, 1)` and `max(0, A)` do not match."""
     sides = {isinstance(new, Var) for new, _ in way.constants}
     return len(sides) > 1
 
@@ -232,8 +230,8 @@ def bare(expr: Expr) -> Expr | None:
 
 
 def orders_of(new: Expr, old: Expr) -> Sequence[Order]:
-    """The ways in which the operands of two nodes may stand beside each other, or what they are without zeros that are
-    added and ones that are multiplied; none for nodes that compute different things.
+    """The ways in which the operands of two nodes may correspond, also without neutral zeros and ones; none for nodes
+    that compute different things.
     """
     mine, theirs = bare(new), bare(old)
     less: list[Order] = [] if mine is None else [((mine, old),)]
@@ -244,34 +242,24 @@ def orders_of(new: Expr, old: Expr) -> Sequence[Order]:
 def _orders(new: Expr, old: Expr) -> Sequence[Order]:
     if isinstance(new, Select | IfThenElseExpr) and isinstance(old, Select | IfThenElseExpr):
         return _choices(new, old)
-    if type(new) is not type(old):
-        return ()
-    if new.dtype != old.dtype:
+    if type(new) is not type(old) or new.dtype != old.dtype:
         return ()
     match new, old:
-        case (Binary(op=op, lhs=a, rhs=b), Binary(op=other, lhs=c, rhs=d)):
-            if op is not other:
-                return ()
+        case (Binary(op=op, lhs=a, rhs=b), Binary(op=other, lhs=c, rhs=d)) if op is other:
             return (((a, c), (b, d)), ((a, d), (b, c))) if op in _COMMUTES else (((a, c), (b, d)),)
         case (Compare(op=op, lhs=a, rhs=b), Compare(op=other, lhs=c, rhs=d)):
             straight: Sequence[Order] = (((a, c), (b, d)),) if op is other else ()
             return (*straight, ((a, d), (b, c))) if op.mirrored is other else straight
-        case (Logical(op=op, lhs=a, rhs=b), Logical(op=other, lhs=c, rhs=d)):
-            return (((a, c), (b, d)), ((a, d), (b, c))) if op is other else ()
-        case (Call(function=function, arguments=first), Call(function=other_function, arguments=second)):
-            if function != other_function:
-                return ()
+        case (Logical(op=op, lhs=a, rhs=b), Logical(op=other, lhs=c, rhs=d)) if op is other:
+            return (((a, c), (b, d)), ((a, d), (b, c)))
+        case (Call(function=f, arguments=first), Call(function=g, arguments=second)) if f == g:
             straight = (tuple(zip(first, second, strict=True)),)
-            return (
-                (*straight, tuple(zip(first, reversed(second), strict=True)))
-                if function in _CALL_COMMUTES
-                else straight
-            )
+            crossed = (tuple(zip(first, reversed(second), strict=True)),)
+            return (*straight, *crossed) if f in _CALL_COMMUTES else straight
         case (Not(operand=a), Not(operand=b)) | (Cast(value=a), Cast(value=b)):
             return (((a, b),),)
-        case (OpaqueCall(function=function, arguments=first), OpaqueCall(function=other_function, arguments=second)):
-            alike = function == other_function and len(first) == len(second)
-            return (tuple(zip(first, second, strict=True)),) if alike else ()
+        case (OpaqueCall(function=f, arguments=first), OpaqueCall(function=g, arguments=second)):
+            return (tuple(zip(first, second, strict=True)),) if f == g and len(first) == len(second) else ()
         case _:
             return ((),) if new == old else ()
 

@@ -1,7 +1,4 @@
-"""The search for a witness where the layouts of all parameters are known.
-
-A witness says which instance of one program computes which of the other.
-"""
+"""The search for a witness, which maps the instances of one program to those of the other, if all layouts are known."""
 
 from __future__ import annotations
 
@@ -27,9 +24,7 @@ from layoutproof.verify.program.statement import NotModelled, Statement
 
 
 def instance_maps(search: Search) -> tuple[InstanceMap, ...]:
-    """What a search found, for every store of the new program in order; one that computes nothing of the old program
-    says so.
-    """
+    """The instance map of every store of the new program in order; unmatched stores say so."""
     rewrite = search.rewrite_model.rewrite
     new_loops, old_loops = loops_of_stores(rewrite.new.body), loops_of_stores(rewrite.old.body)
     result: list[InstanceMap] = []
@@ -55,7 +50,7 @@ def _claims(
     positions = {dim.var.name: k for k, dim in enumerate(old.dims)}
     mine, theirs = [dim for dim in new.dims if dim.lane][:1], [dim for dim in old.dims if dim.lane][:1]
     for piece in functions_of(link, space, names):
-        # An init stands in the loops of its reduction too, and has no coordinate for them: it happens at their start.
+        # An init is inside the loops of its reduction, without a coordinate for them: it runs at their start.
         outputs = [
             piece.outputs[positions[loop.var.name]] if loop.var.name in positions else loop.start for loop in old_loops
         ]
@@ -74,7 +69,7 @@ _LESS = 10
 def find_witness(question: Question, operations: int = OPERATIONS) -> Found:
     """A witness for the question, whose layouts are all known. It is a claim: nothing was proved.
 
-    `operations` bounds what integer sets may cost. Raises NoWitness, which says how far the search came.
+    `operations` bounds the cost of integer sets. Raises NoWitness, which says how far the search came.
     """
     try:
         search = search_of(question, operations // _LESS if _is_better_side_by_side(question) else operations)
@@ -103,8 +98,8 @@ def search_of(question: Question, operations: int = OPERATIONS) -> Search:
 
 
 def _guessed(search: Search, problem: NoWitness) -> Search:
-    """The search once more, where values of different forms may be equal; raises what ended the first one where that
-    does not help.
+    """The search once more, pairing values of different forms; raises what ended the first one if that does not
+    help.
     """
     again = Search(search.rewrite_model, guesses=True)
     try:
@@ -135,9 +130,7 @@ def _stand_ins(question: Question) -> list[CellMap]:
 
 
 def _is_better_side_by_side(question: Question) -> bool:
-    """Whether indices have an exclusive or, which takes integer sets long, and the programs stand side by side, loop
-    for loop.
-    """
+    """Whether indices have an exclusive or, which is slow in integer sets, and the programs have the same loops."""
     if not any(isinstance(node, Binary) and node.op is BinaryOp.BITXOR for node in walk(question.new.body)):
         return False
     sizes = [

@@ -1,4 +1,4 @@
-"""The program text of a padding contract: a stage that writes owed padding, a stage that assumes what padding holds.
+"""The program text of a padding contract: a stage for a postcondition, or for an assumption.
 
 Source: the seed `layout-transformation-padding-roadmap`: the postlude of a producer, the assumption of a consumer.
 """
@@ -133,9 +133,7 @@ def _symbols(func: PrimFunc) -> set[str]:
 
 
 def _in_home(stmt: Stmt, buffer: Buffer, func: PrimFunc, insert: Callable[[Stmt], Stmt]) -> Stmt:
-    """The body with `insert` applied to the statement that is the buffer's home: where it is allocated, or the
-    function's own body.
-    """
+    """The body with `insert` applied to the buffer's home: the statement that allocates it, or the function's body."""
     if buffer in func.buffers:
         return _in_shell(stmt, insert)
 

@@ -1,8 +1,7 @@
-"""Pad values: what padding holds, as people write it and as layout records keep it.
+"""Pad values: the contents of padding, as people write them and as layout records keep them.
 
-That is nothing (the padding must not be touched), `undef`, a constant, or a function of the physical index, which may
-load elements of the buffer itself, never padding. None (the padding must not be touched), `undef`, a constant, or a
-function of the physical index.
+None (the padding must not be touched), `undef`, a constant, or a function of the physical index, which may load
+elements of the buffer itself, never padding.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def read_pad_value(
 ) -> Contract | None:
     """The pad value that a number or text states for the transformed buffer `physical`; None for no contract.
 
-    `buffers` are all of the function, so that a load from another one is named as what it is; `symbols` may be used as
+    `buffers` are all of the function, so that a message can name a load from another one; `symbols` may be used as
     constants. Raises LayoutproofError for a wrong type or arity, a load from another buffer, and `undef` inside a
     larger value.
     """
@@ -99,7 +98,7 @@ def _arity(count: int, physical: Buffer) -> str:
 
 
 def constant_of(value: bool | int | float, dtype: DType) -> Expr:
-    """A plain number as a constant of `dtype`. Raises LayoutproofError where it is not one (0.5 of an integer type)."""
+    """A plain number as a constant of `dtype`. Raises LayoutproofError if it is not one (0.5 of an integer type)."""
     element = dtype.element
     wrong = error(codes.PAD_TYPE, f"the pad value {value!r} is not a constant of type {element}")
     if element.is_bool:
@@ -145,7 +144,7 @@ def checked(pad: Contract, physical: Buffer) -> Contract:
 
 
 def pad_text(pad: Any, rank: int, dtype: DType) -> PadText:
-    """What the schedule's method was given, as a trace holds it: null, a number, or text.
+    """An argument of the schedule's method as a trace holds it: null, a number, or text.
 
     Takes None, a number, text, an expression, `undef`, or a function of the `rank` physical indices that returns one of
     these; `dtype` is the buffer's. A load from the buffer itself is written by its name. Raises LayoutproofError for
@@ -195,7 +194,7 @@ def check_self_loads(pad: Contract, predicate: Expr, physical: Buffer) -> None:
     """Raise LayoutproofError unless every load of the pad value, at every padding cell, is of a cell that `predicate`
     is false for.
 
-    `predicate` is over `p0, p1, ...`. Loads count wherever they stand, under a condition too.
+    `predicate` is over `p0, p1, ...`. Loads under a condition count too.
     """
     loads = [node for node in walk(pad.value) if isinstance(node, BufferLoad)]
     if not loads or predicate == FALSE:

@@ -1,8 +1,7 @@
 """Axis separators: which axes of a buffer become one physical axis.
 
-They stand in the buffer itself and, by data variable, in the function's attribute `buffer_axis_separators` (seed
-`buffer-physical-layout`): the index of the last axis of each group but the last. Where both say something, the
-attribute decides.
+They are in the buffer itself and, by data variable, in the function's attribute `buffer_axis_separators` (seed
+`buffer-physical-layout`), which takes precedence: the index of the last axis of each group but the last.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class SetAxisSeparators(Pass):
-    """State the axis groups of a buffer (seed `buffer-physical-layout`, AXIS_SEPARATOR); what the program computes
-    stays the same.
+    """State the axis groups of a buffer (seed `buffer-physical-layout`, AXIS_SEPARATOR), without effect on its
+    values.
     """
 
     primitive: ClassVar[str] = "set_axis_separators"
@@ -35,8 +34,8 @@ class SetAxisSeparators(Pass):
     separators: tuple[int, ...] = field(metadata=option(ArgumentKind.INTEGERS))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the separators. Raises LayoutproofError for positions out of range or not increasing, and
-        for aliases.
+        """The function with the separators. Raises LayoutproofError for aliases, and for positions out of range or not
+        increasing.
         """
         buffer = find_buffer(func, self.buffer)
         try:
@@ -86,7 +85,7 @@ def _table(func: PrimFunc) -> dict[str, AttrValue]:
 
 
 def stated_separators(func: PrimFunc) -> dict[str, tuple[int, ...]]:
-    """The attribute's entries by data variable. Raises LayoutproofError where one is not a list of integers."""
+    """The attribute's entries by data variable. Raises LayoutproofError if one is not a list of integers."""
     found: dict[str, tuple[int, ...]] = {}
     for name, value in _table(func).items():
         items = [v.value if isinstance(v, IntImm) else v for v in value] if isinstance(value, tuple) else [None]
@@ -101,9 +100,7 @@ def stated_separators(func: PrimFunc) -> dict[str, tuple[int, ...]]:
 
 
 def groups_of(func: PrimFunc, buffer: Buffer) -> tuple[tuple[int, ...], ...]:
-    """The axes of each group of a buffer. Raises LayoutproofError where the attribute's separators do not fit the
-    buffer's rank.
-    """
+    """The axes of each group of a buffer. Raises LayoutproofError if the attribute's separators do not fit its rank."""
     separators = stated_separators(func).get(buffer.data.name, buffer.axis_separators)
     try:
         check_separators(separators, buffer.rank)

@@ -1,11 +1,9 @@
-"""How tensors are stored in textures, as ready maps: what mobile inference systems do with activations, weights and
-biases.
+"""Texture layouts as ready maps: what mobile inference systems do with activations, weights and biases.
 
-`schedule.transform_layout("conv", "A", textures.NHC4W4)` stores a buffer so; for a tensor whose axes stand in another
-order, `textures.NHC4W4.taking("nhwc")`. Axis separators stand where rows and columns of the image begin, and before
-rows where its layers do. The last physical axis counts the four channels of a texel. What is true of each layout, for
-all shapes, is proved in `proofs/layouts`; which formulas that were published do not say what they mean is a test
-(`tests/lowering/layout/test_texture_formulas.py`).
+`schedule.transform_layout("conv", "A", textures.NHC4W4)` stores a buffer so; for a tensor with another axis order,
+`textures.NHC4W4.taking("nhwc")`. Axis separators mark where the layers, rows and columns of the image begin. The last
+physical axis counts the four channels of a texel. Each layout is proved for all shapes in `proofs/layouts`; published
+formulas that are wrong are in `tests/lowering/layout/test_texture_formulas.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ RGBA = 4
 
 @dataclass(frozen=True, slots=True)
 class Texels:
-    """The size of an image in texels; `layers` is None where it is no array of images."""
+    """The size of an image in texels; `layers` is None for a single image."""
 
     width: Expr
     height: Expr
@@ -39,8 +37,7 @@ class Texels:
 class TextureLayout:
     """A layout in a texture by name. `index_map` takes the logical axes in the order of their letters, `axes`.
 
-    `about` says who stores what so. Called with indices it gives what an index map's function gives, so that it stands
-    where such a function does.
+    `about` names the systems that use it. Called with indices it acts as an index map's function.
     """
 
     name: str
@@ -80,7 +77,7 @@ class TextureLayout:
         return index_map_text(self.index_map)
 
     def taking(self, axes: str) -> TextureLayout:
-        """The same places for a tensor whose logical axes stand in the order `axes`. Raises LayoutproofError for other
+        """The same layout for a tensor with logical axes in the order `axes`. Raises LayoutproofError for other
         letters.
         """
         if sorted(axes) != sorted(self.axes):
@@ -95,7 +92,7 @@ class TextureLayout:
         """The extents before flattening, of a tensor of `shape`: numbers, names, expressions, or text such as "n, 64,
         h, w".
 
-        Raises LayoutproofError for a shape that is none, and for a number of axes that is not this layout's.
+        Raises LayoutproofError for a malformed shape, and for another number of axes.
         """
         extents = read_shape(shape)
         if len(extents) != len(self.axes):
@@ -133,7 +130,7 @@ class TextureLayout:
 
 
 def _product(extents: list[Expr]) -> Expr:
-    """The product, in 64 bits where it has more than one factor that is no number."""
+    """The product, in 64 bits if it has several factors that are not constant."""
     numbers = [extent for extent in extents if isinstance(extent, IntImm)]
     others = [extent for extent in extents if not isinstance(extent, IntImm)]
     number = 1

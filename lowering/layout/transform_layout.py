@@ -56,10 +56,10 @@ class TransformLayout(Pass):
     pad_value: PadText = field(default=None, metadata=option(ArgumentKind.PAD_VALUE))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The re-laid function.
+        """The transformed function.
 
-        Raises IllegalTransform for a map that is not injective, LayoutproofError for names that mean nothing, aliases
-        that would be left behind, vector accesses that would be torn apart, and pad values that the buffer cannot have.
+        Raises IllegalTransform for a map that is not injective, LayoutproofError for unknown names, aliases that would
+        keep the old layout, vector accesses that would be split, and pad values that the buffer cannot have.
         """
         buffer = find_buffer(func, self.buffer)
         if self.block != ROOT:
@@ -87,7 +87,7 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
     check_injective(buffer, index_map, report)
     physical = _physical(func, buffer, index_map, report)
     if _symbols(func.buffers) - _symbols([physical if b == buffer else b for b in func.buffers]):
-        # By what is assumed of symbols, one of them can be told from others; but only a shape binds it.
+        # Assumptions may determine a symbol by others; but only a shape binds it.
         report = check_map(index_map, buffer.shape)
         physical = _physical(func, buffer, index_map, report)
     views = {
@@ -107,7 +107,7 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
     cells = (CellMap(buffer.data.name, buffer.data.name, index_map),)
     interface = (buffer.name,) if buffer in func.buffers else ()
     if interface and not func.noalias and len(func.buffers) > 1:
-        # Two parameters in one memory cannot both have it their own way once one of them is stored differently.
+        # Two parameters in one memory cannot have different layouts.
         result = replace(result, attrs=result.attrs.with_value(APART, True))
     return rewrite_of(func, result, _origins(moved, result), cells, interface)
 
@@ -125,10 +125,9 @@ def _symbols(buffers: Sequence[Buffer]) -> set[Var]:
 
 
 def physical_shape(buffer: Buffer, report: MapReport, types: Mapping[str, DType]) -> tuple[Expr, ...]:
-    """The box, its constants as wide as the buffer's widest extent, its symbols of the types that the function has for
-    them.
+    """The box, with constants as wide as the buffer's widest extent and symbols of the function's types.
 
-    Raises LayoutproofError where an extent is not known.
+    Raises LayoutproofError if an extent is not known.
     """
     wide = max((extent.dtype for extent in buffer.shape), key=lambda dtype: dtype.bits, default=INT32)
     extents: list[Expr] = []
@@ -204,10 +203,13 @@ def _origins(moved: PrimFunc, result: PrimFunc) -> list[int | None]:
 
 
 def padding_predicate(buffer: Buffer, report: MapReport) -> Expr:
-    """Where the padding is, over `p0, p1, ...`. Raises LayoutproofError where that is not known."""
+    """The predicate of padding, over `p0, p1, ...`. Raises LayoutproofError if it is not known."""
     padding = report.padding
     if padding.predicate is None:
-        message = f"a pad value needs to know which cells of {buffer.name} are padding, and that is not known: {padding.reason}"
+        message = (
+            f"a pad value needs to know which cells of {buffer.name} are padding, and that is not known: "
+            f"{padding.reason}"
+        )
         raise error(codes.PADDING_UNKNOWN, message, buffer.span)
     return padding.predicate
 
@@ -219,15 +221,17 @@ def check_injective(buffer: Buffer, index_map: IndexMap, report: MapReport) -> N
         return
     shape = ", ".join(expr_text(e, "plain") for e in buffer.shape)
     word = "is not" if verdict.status is Status.REFUTED else "is not known to be"
-    message = f"`{index_map_text(index_map)}` {word} injective on {buffer.name} of shape [{shape}]: {counterexample_text(verdict)}"
+    message = (
+        f"`{index_map_text(index_map)}` {word} injective on {buffer.name} of shape [{shape}]: "
+        f"{counterexample_text(verdict)}"
+    )
     raise IllegalTransform(Diagnostic(codes.NOT_INJECTIVE, message, buffer.span), (verdict,))
 
 
 def views_together(func: PrimFunc, buffer: Buffer) -> tuple[Buffer, ...]:
-    """The views of a buffer's memory that are transformed with it, itself among them, the one that has the memory
-    first.
+    """The views of a buffer's memory that are transformed with it, itself included, the one that has the memory first.
 
-    Raises LayoutproofError, which lists them, where other views see the memory in another shape or type.
+    Raises LayoutproofError, which lists them, if other views see the memory in another shape or type.
     """
     views = (buffer, *aliases_of(func, buffer))
     others = [view for view in views if _element_by_element(view) != _element_by_element(buffer)]
@@ -251,7 +255,7 @@ def _allocated(node: Node) -> tuple[Buffer, ...]:
 
 
 def check_alone(func: PrimFunc, buffer: Buffer) -> None:
-    """Raise LayoutproofError where something else sees the buffer's memory and would be left behind."""
+    """Raise LayoutproofError if something else sees the buffer's memory and would be left behind."""
     others = aliases_of(func, buffer)
     if others:
         names = ", ".join(b.name for b in others)
@@ -261,7 +265,7 @@ def check_alone(func: PrimFunc, buffer: Buffer) -> None:
 
 
 def _check_seen(func: PrimFunc, buffer: Buffer) -> None:
-    """Raise LayoutproofError where the buffer's memory is seen otherwise than by accesses to a plain buffer."""
+    """Raise LayoutproofError if the buffer's memory is seen otherwise than by accesses to a plain buffer."""
     if buffer.strides or buffer.elem_offset != const(0, buffer.elem_offset.dtype):
         raise error(
             codes.STRIDES,
@@ -297,7 +301,7 @@ def _touches(call: OpaqueCall, buffer: Buffer) -> bool:
 
 
 def _pointer_used(node: Node, data: Var) -> bool:
-    """Whether the data variable stands anywhere but in a buffer."""
+    """Whether the data variable occurs anywhere but in a buffer."""
     if isinstance(node, Buffer):
         return False
     return node == data or any(_pointer_used(child, data) for child in children(node))
@@ -369,7 +373,7 @@ class ApplyBufferTransforms(Pass):
     primitive: ClassVar[str] = "apply_buffer_transforms"
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The re-laid function. Raises LayoutproofError for a malformed attribute, and what `transform_layout` raises."""
+        """The transformed function. Raises LayoutproofError for a malformed attribute, or as `transform_layout`."""
         current, cells, interface = func, list[CellMap](), list[str]()
         for data, texts in stated_transforms(func).items():
             composed: IndexMap | None = None

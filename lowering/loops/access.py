@@ -1,8 +1,8 @@
 """The access relation of a block or a statement to a buffer, and its inverse.
 
-The one is an index over the loops around it; the other gives loops over the physical axes, with the old loops as
-functions of them. Axes that share a loop are inverted together. Where more loops than axes say where an access is
-(`A[i + f]`), some loops are kept, reductions first, and the others follow from them: `i = p - f`.
+The relation is an index over the enclosing loops; its inverse gives loops over the physical axes, with the old loops as
+functions of them. Axes that share a loop are inverted together. If an access depends on more loops than axes (`A[i +
+f]`), some loops are kept, reductions first, and the others follow from them: `i = p - f`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from layoutproof.verify.verdict.verdict import Status
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """One load or store of the buffer in the text: its index over loops and symbols, and the statements around it.
+    """One load or store of the buffer in the text: its index over loops and symbols, and the enclosing statements.
 
     `conditional` says that a condition within the block decides whether it happens.
     """
@@ -43,12 +43,12 @@ class Touch:
 
 
 def find_touch(func: PrimFunc, block: str, buffer: Buffer) -> Touch:
-    """The access of `buffer` that a block's loops are to follow: its stores, else its loads, which must all be at one
+    """The access of `buffer` that a block's loops are to follow: its stores, else its loads, which must all have one
     index.
 
-    Of the function's own body, `root`, what plain loops do counts before what blocks among them do, such as those that
-    fill padding. Raises LayoutproofError where there is none, where they differ, and where the index depends on data or
-    on something that the block itself binds.
+    Of the function's own body, `root`, plain loops count before blocks among them, such as those that fill padding.
+    Raises LayoutproofError if there is no access, if they differ, and if the index depends on data or on a variable
+    that the block binds.
     """
     scope = None if block == ROOT else find_block(func, block)
     found = [t for t in _touches(func.body, buffer) if scope is None or any(s is scope for s in t.path)]
@@ -92,7 +92,10 @@ def _check_expressible(block: str, buffer: Buffer, touch: Touch, scope: Block | 
         inner = {s.var for s in touch.path[start:] if isinstance(s, For | Let)}
         used = [v.name for i in touch.index for v in free_variables(i) if v in inner]
         if used:
-            message = f"{buffer.name} is accessed along {used[0]}, which stands inside block {block}; only loops around it are reordered"
+            message = (
+                f"{buffer.name} is accessed along {used[0]}, which stands inside block {block}; only loops around it "
+                "are reordered"
+            )
             raise error(codes.NO_ORDER, message, touch.node.span)
 
 
@@ -131,7 +134,7 @@ def _executed(node: Node) -> Iterator[Node]:
 
 
 def _around_block(node: Node) -> bool:
-    """Whether a branch without an alternative stands among the loops, where it is a guard like any other."""
+    """Whether a branch without an alternative is among the loops, where it is a guard."""
     return isinstance(node, IfThenElse) and node.otherwise is None
 
 
@@ -145,10 +148,10 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """A component turned around: `values` give the loops that go away over `cells`, the variables of the axes, and the
-    loops kept.
+    """An inverted component: `values` give the removed loops over `cells`, the variables of the axes, and the loops
+    kept.
 
-    `guards` hold exactly where an iteration has this place; they are over the same variables.
+    `guards` hold exactly if an iteration accesses this cell; they are over the same variables.
     """
 
     component: Component
@@ -179,8 +182,8 @@ def turn_around(
     reductions: frozenset[Var],
     assumed: Expr | None,
 ) -> Turned | str:
-    """The component over `cells` (by axis) with as few loops kept as possible; a text that says why there is no such
-    thing.
+    """The component over `cells` (by axis) with as few loops kept as possible; a text with the reason if there
+    is none.
     """
     reason = "no loops of it follow from its place in the buffer"
     for kept in _candidates(component, reductions):
@@ -215,11 +218,11 @@ class _Attempt:
         return tuple(loop for loop in self.component.loops if not any(loop is k for k in self.kept))
 
     def turned(self) -> Turned | str:
-        """The component turned around.
+        """The inverse of the component.
 
-        Where cells are left over, the loops are taken to be of any length: of `i` below 3 in an axis of four, `i = p`
-        says less about the cells left over than `i = 4*q + p` does, once a guard goes away. What is guarded off may lie
-        outside of the buffer.
+        If cells are left over, the loops are taken as unbounded: of `i` below 3 in an axis of four, `i = p` says less
+        about the cells left over than `i = 4*q + p` does, once a guard goes away. Iterations that are guarded off may
+        be out of bounds.
         """
         exact = self.turned_within(whole=True)
         if isinstance(exact, Turned) and not exact.guards:
@@ -249,8 +252,8 @@ class _Attempt:
         return result
 
     def report(self, whole: bool, any_length: bool) -> MapReport:
-        """What is true of the index as a map of the loops that go away; with `whole` its box is the buffer's, which
-        must hold it.
+        """The report of the index as a map of the loops that go away; with `whole` the buffer must contain its
+        image.
         """
         names = self.names()
         shifted = {
@@ -290,7 +293,7 @@ def _range_of(variable: Var, loop: For) -> tuple[Expr, Expr]:
 
 
 def renamed(expr: Expr, variables: Mapping[str, Var]) -> Expr:
-    """The expression over the variables that the names stand for, of their types."""
+    """The expression over the variables of these names."""
     types = {name: v.dtype for name, v in variables.items()}
     typed = retype(expr, {**types, **{v.name: v.dtype for v in free_variables(expr) if v.name not in types}})
     values: dict[Var, Expr] = {v: variables[v.name] for v in free_variables(typed) if v.name in variables}

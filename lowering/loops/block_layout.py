@@ -1,6 +1,4 @@
-"""Running a block over another iteration space: its loops and iteration variables replaced by those that an index map
-makes of them.
-"""
+"""Running a block over another iteration space: loops and iteration variables are replaced by an index map of them."""
 
 from __future__ import annotations
 
@@ -49,9 +47,9 @@ class TransformBlockLayout(Pass):
     `transform_layout`).
 
     The map takes the block's iteration variables, in their order; each of its outputs becomes a loop `ax0`, `ax1`, ...
-    with a variable `v0`, `v1`, ... bound to it. What the block computes of which variables stays: the old ones are put
-    in as functions of the new ones. Where the map does not reach all of the new space a guard keeps the rest off. The
-    block's variables must be bound to its loops, one each, over their whole domains.
+    with a variable `v0`, `v1`, ... bound to it. The old variables become functions of the new ones. If the map is not
+    surjective, a guard excludes the additional iterations. The block's variables must be bound to its loops, one each,
+    over their whole domains.
     """
 
     primitive: ClassVar[str] = "transform_block_layout"
@@ -110,7 +108,10 @@ def _chain_of(func: PrimFunc, block: Block) -> Chain:
         check_kind(loop)
         domain = iter_var.domain
         if not is_zero(loop.start) or (domain.start, domain.extent) != (loop.start, loop.extent):
-            message = f"loop {loop.var.name} does not run over the whole domain of {iter_var.var.name} of block {block.name}, or not from 0"
+            message = (
+                f"loop {loop.var.name} does not run over the whole domain of {iter_var.var.name} of block "
+                f"{block.name}, or not from 0"
+            )
             raise error(codes.BLOCK_MAP, message, block.span)
         bound.append(loop)
     if not bound:
@@ -149,7 +150,7 @@ _KIND_WORDS: Mapping[IterKind, str] = {
 
 
 def _check(block: Block, index_map: IndexMap, report: MapReport) -> None:
-    """Raise unless the map is proved to be injective and can be turned around."""
+    """Raise unless the map is proved to be injective and can be inverted."""
     shown = f"`{index_map_text(index_map)}`"
     verdict = report.injective
     if verdict.status is not Status.PROVED:
@@ -201,7 +202,7 @@ class _Mapped:
         return self.with_inits_at_start(rewrite_by_values(self.func, new, values))
 
     def with_inits_at_start(self, rewrite: Rewrite) -> Rewrite:
-        """The witness with the init at the start of the reduction in both programs, wherever the map takes that
+        """The witness with the init at the start of the reduction in both programs, if the map preserves that
         instance.
         """
         if self.block.init is None:
@@ -227,7 +228,7 @@ class _Mapped:
         taken = names_of(self.func)
         parallel = all(loop.kind is ForKind.PARALLEL for loop in self.chain.loops)
         kind = ForKind.PARALLEL if parallel else ForKind.SERIAL
-        # Extents of maps have the type of their text; what is counted has that of the block's variables.
+        # Extents of maps have the type of their text, loops that of the block's variables.
         dtype = max((i.var.dtype for i in self.block.iter_vars), key=lambda d: d.bits)
         result = []
         for number, extent in enumerate(self.report.physical_shape):

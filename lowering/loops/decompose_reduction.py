@@ -1,8 +1,8 @@
-"""Splitting a block's init off into a block of its own: as a primitive, and where new loops would make it run too late.
+"""Splitting a block's init off into a block of its own: as a primitive, and if new loops would make it run too late.
 
 An init runs in the instances whose reduce variables are at the start of their domains (`ir/stmt.py`). So the loops of
-the new block are those that say which result is meant; the others are taken at their starts, and what then must hold is
-its guard.
+the new block are those that determine the result; the others are taken at their starts, and the conditions that then
+remain are its guard.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class DecomposeReduction(Pass):
     """Give a block's init a block of its own, `<block>_init`, in loops before `loop` (TVM's companion of the roadmap's
     loop transforms).
 
-    The new loops are those from `loop` inwards that say which result is meant. What remains of the block is its
-    updates. Where the reduction may be empty, or its first instance guarded off, the new block has that as its guard.
+    The new loops are those from `loop` inwards that determine the result. The rest of the block is its updates. If the
+    reduction may be empty, or its first instance guarded off, the new block has that as its guard.
     """
 
     primitive: ClassVar[str] = "decompose_reduction"
@@ -56,8 +56,8 @@ class DecomposeReduction(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the init before the loop.
 
-        Raises LayoutproofError for a block or loop that is not there, a block without an init, and where a let, an
-        allocation or a condition on data stands between the two.
+        Raises LayoutproofError for an unknown block or loop, a block without an init, and a let, an allocation or a
+        condition on data between the two.
         """
         block, loop = find_block(func, self.block), find_loop(func, self.block, self.loop)
         if block.init is None:
@@ -69,9 +69,7 @@ class DecomposeReduction(Pass):
 
 
 def hoisted_inits(func: PrimFunc) -> tuple[DecomposeReduction, ...]:
-    """The steps that move inits out of their reductions, before the outermost loop of each: a branch less in the
-    innermost loop.
-    """
+    """The steps that move inits out of their reductions, before the outermost loop of each, to save a branch."""
     found: list[DecomposeReduction] = []
     blocks = [node for node in walk(func.body) if isinstance(node, Block)]
     names = [block.name for block in blocks]
@@ -119,11 +117,11 @@ class InitSplit:
 def plan_init_split(
     func: PrimFunc, chain: Chain, new_loops: Sequence[For], values: Mapping[Var, Expr]
 ) -> InitSplit | None:
-    """How the init below a chain is split off, where it would run too late in the new loops; None where it would not,
-    or there is none.
+    """How to split off the init below a chain, if it would run too late in the new loops; None if not, or if there is
+    none.
 
-    `values` gives the chain's loops over the new ones. Raises LayoutproofError where the init would have to be split
-    off and something else stands beside its block.
+    `values` gives the chain's loops over the new ones. Raises LayoutproofError if the init would have to be split off
+    and something else is beside its block.
     """
     blocks = [n for n in walk(chain.body) if isinstance(n, Block) and n.init is not None]
     stuck = [b for b in blocks if not _runs_first(func, b, new_loops, values)]
@@ -132,7 +130,10 @@ def plan_init_split(
     block = stuck[0]
     inner = path_to(chain.body, block)
     if len(blocks) > 1 or not _is_chain(chain.body, inner, block):
-        message = f"the init of block {block.name} would run too late in these loops, and other statements stand beside the block"
+        message = (
+            f"the init of block {block.name} would run too late in these loops, and other statements stand beside the "
+            "block"
+        )
         raise error(
             codes.INIT_PLACE, message, block.span, help=f"split it off first: decompose_reduction of {block.name}"
         )
@@ -144,7 +145,7 @@ def plan_init_split(
 
 
 def _runs_first(func: PrimFunc, block: Block, new_loops: Sequence[For], values: Mapping[Var, Expr]) -> bool:
-    """Whether the first update of each result still is the one at the start of the reduction, as far as can be told."""
+    """Whether the first update of each result is still known to be the one at the start of the reduction."""
     spatial, reduced = (
         {u for old in _used(block, kind) for u in free_variables(values.get(old, old))} for kind in (False, True)
     )
@@ -206,12 +207,12 @@ def _split(func: PrimFunc, block: Block, loops: Sequence[For], conditions: Seque
         annotations=Attributes(),
         span=block.span,
     )
-    # A loop that is not mentioned is taken at its start in the new block, and is what it was everywhere else.
+    # A loop that is not mentioned is at its start in the new block, and unchanged elsewhere.
     return _Split(nest(copies, init), {var: value for var, value in values.items() if var in spatial})
 
 
 def _check_splittable(block: Block, init: Stmt, conditions: Sequence[Expr]) -> None:
-    """Raise LayoutproofError where what the init uses is not there outside the block, or data decides whether it runs."""
+    """Raise LayoutproofError if the init needs what exists only in the block, or if data decides whether it runs."""
     used = {store.buffer.data for store in stores_in(init)} | data_read(init)
     local = next((b.name for b in block.alloc_buffers if b.data in used), None)
     if local is not None:

@@ -1,7 +1,4 @@
-"""Why loops could not be reordered: a dependence between two accesses of one cell that the new order would reverse.
-
-For messages; the checker does not ask.
-"""
+"""Why loops could not be reordered: a dependence that the new order would reverse. For messages only."""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ _VERBS: Mapping[AccessKind, str] = {AccessKind.READ: "the load of", AccessKind.W
 
 
 def broken_order(rewrite: Rewrite) -> str | None:
-    """Two accesses of one cell, one of them a store, that come in another order than before, in words; None where none
-    are found.
+    """Two accesses of one cell, one of them a store, whose order changes, in words; None if none are found.
 
     An accumulator that is only updated in another order is named last: such sums may be regrouped.
     """
@@ -36,9 +32,7 @@ def broken_order(rewrite: Rewrite) -> str | None:
 
 
 def with_broken_order(problem: IllegalTransform, rewrite: Rewrite | None) -> IllegalTransform:
-    """The refusal of a rewrite with the dependence that it breaks as its help, where one is found; as it is where
-    nothing was asked.
-    """
+    """The refusal of a rewrite, with the dependence that it breaks as its help, if one is asked for and found."""
     found = broken_order(rewrite) if rewrite is not None else None
     if found is None:
         return problem
@@ -56,7 +50,7 @@ class _Side:
 
 
 class _Search:
-    """The accesses of the new program, by store, with the instances of the old one that they stand for."""
+    """The accesses of the new program, by store, with the old instances of their witness."""
 
     def __init__(self, rewrite: Rewrite) -> None:
         self.rewrite = rewrite
@@ -109,9 +103,7 @@ class _Search:
     def orders(
         self, first: InstanceMap, second: InstanceMap, before: Sequence[Expr], after: Sequence[Expr]
     ) -> Iterator[tuple[Expr, ...]]:
-        """The cases in which the old instance `before` comes before `after`, by the outermost loop in which they
-        differ.
-        """
+        """The cases in which the old instance `before` precedes `after`, by the outermost loop in which they differ."""
         assert first.old_store is not None and second.old_store is not None
         pairs = zip(self.old_loops[first.old_store], self.old_loops[second.old_store], strict=False)
         common = next((n for n, (a, b) in enumerate(pairs) if a is not b), None)

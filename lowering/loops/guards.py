@@ -1,4 +1,4 @@
-"""Guards: the conditions that keep added iterations from doing anything, where they stand, and each by its number."""
+"""Guards: the conditions that exclude additional iterations, by their place and their number."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ from layoutproof.lowering.passes.find import find_block
 
 
 def parts_of(condition: Expr) -> tuple[Expr, ...]:
-    """The conjuncts of a condition as they are written, from left to right; none for a condition that is always true."""
+    """The conjuncts of a condition from left to right; none for a condition that is always true."""
     if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
         return (*parts_of(condition.lhs), *parts_of(condition.rhs))
     return () if condition == TRUE else (condition,)
 
 
 def guarded(stmt: Stmt, guard: Expr) -> Stmt:
-    """`stmt` where it runs only under `guard`: blocks take it into their own guard, anything else gets a branch around
-    it.
-    """
+    """`stmt` under `guard`: blocks take it into their own guard, anything else gets a branch around it."""
     if guard == TRUE:
         return stmt
     if not any(isinstance(node, Block) for node in walk(stmt)):
@@ -77,7 +75,7 @@ def tidied(stmt: Stmt, scope: Scope) -> Stmt:
 
 
 class GuardKind(StrEnum):
-    """Where a guard stands."""
+    """The place of a guard."""
 
     AROUND = "a branch around the block"
     BLOCK = "the block's own guard"
@@ -87,7 +85,7 @@ class GuardKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GuardSite:
-    """One condition that can be dropped: conjunct `part` of the guard of `node`; the whole condition where there is an
+    """One condition that can be dropped: conjunct `part` of the guard of `node`; the whole condition if there is an
     alternative.
     """
 
@@ -102,9 +100,9 @@ class GuardSite:
 
 
 def guard_sites(func: PrimFunc, block: str) -> tuple[GuardSite, ...]:
-    """The guards of a block from the outside to the inside; for `root`, all of the function in the order of the text.
+    """The guards of a block from the outside to the inside; for `root`, all of the function in textual order.
 
-    Raises LayoutproofError where there is no such block, or two.
+    Raises LayoutproofError if there is no such block, or two.
     """
     if block == ROOT:
         return tuple(_inside(func.body, GuardKind.BLOCK))

@@ -1,7 +1,7 @@
-"""How the iterations of a loop run: in threads, in lanes, unrolled, or as one tile written past the cache.
+"""Kinds of loops: parallel, vectorized, unrolled, or streamed past the cache as one tile.
 
-That no two parallel iterations touch one cell, one of them writing, is proved of the program that results. The mark
-of a tile changes no result: a code generator that has such stores uses them.
+That parallel iterations do not race is proved of the resulting program. The mark of a tile changes no result: a code
+generator with non-temporal stores uses them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Parallel(Pass):
     loop: LoopName = field(metadata=option(ArgumentKind.LOOP))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the loop parallel. Raises LayoutproofError for a loop that is not there, and for one bound
-        to a thread.
+        """The function with the loop parallel. Raises LayoutproofError for an unknown loop, and for one bound to a
+        thread.
         """
         return of_kind(func, find_loop(func, self.block, self.loop), ForKind.PARALLEL)
 
@@ -55,8 +55,8 @@ class Vectorize(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop vectorized.
 
-        Raises LayoutproofError for a loop that is not there, is bound to a thread, has no constant number of
-        iterations, or would stand in or around another vectorized one.
+        Raises LayoutproofError for an unknown loop, one that is bound to a thread or has no constant number of
+        iterations, and for nested vectorized loops.
         """
         loop = find_loop(func, self.block, self.loop)
         if not isinstance(loop.extent, IntImm) or loop.extent.value < 1:
@@ -100,8 +100,8 @@ class Stream(Pass):
     loop: LoopName = field(metadata=option(ArgumentKind.LOOP))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the loop marked. Raises LayoutproofError for a loop that is not there, and for one bound to
-        a thread.
+        """The function with the loop marked. Raises LayoutproofError for an unknown loop, and for one bound to a
+        thread.
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
@@ -119,11 +119,10 @@ MAX_COPIES = 1024
 
 @dataclass(frozen=True)
 class Unroll(Pass):
-    """Mark a loop as unrolled, which is a remark for the compiler; with `expand` write its iterations out one after the
-    other.
+    """Mark a loop as unrolled, for the compiler; with `expand` write its iterations out one after the other.
 
     Memory that the body allocates is a different one in each copy, and blocks in it are named by the iteration:
-    `sum_0`, `sum_1` (the roadmap's loop transforms). A block's init stays with the copies in which the reduction may be
+    `sum_0`, `sum_1` (the roadmap's loop transforms). A block's init stays in the copies in which the reduction may be
     at its start.
     """
 
@@ -135,8 +134,8 @@ class Unroll(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop marked, or written out.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread; with `expand` for one without a
-        constant number of iterations, or with too many.
+        Raises LayoutproofError for an unknown loop or one bound to a thread; with `expand` for one without a constant
+        number of iterations, or with too many.
         """
         loop = find_loop(func, self.block, self.loop)
         if not self.expand:
@@ -168,8 +167,8 @@ def _value_at(loop: For, number: int) -> Expr:
 
 
 def _past_start(func: PrimFunc, loop: For, value: Expr) -> frozenset[int]:
-    """The blocks below, by identity, whose init never runs where the loop's variable has this value: a reduce variable
-    is not at the start of its domain then.
+    """The blocks below, by identity, whose init never runs at this value of the loop's variable: a reduce variable is
+    not at the start of its domain then.
     """
     found = set()
     for block in (n for n in walk(loop.body) if isinstance(n, Block) and n.init is not None):
@@ -215,7 +214,7 @@ class _Copy:
         return tidied(substitute(self.renamed(self.loop.body, {}), {self.loop.var: self.value}), scope)
 
     def kept(self, numbers: Sequence[int], func: PrimFunc) -> list[int]:
-        """Which of the stores below the loop this copy has, by their old numbers: inits that never run in it are gone."""
+        """The old numbers of the loop's stores that this copy has: inits that never run in it are gone."""
         blocks = [n for n in walk(self.loop.body) if isinstance(n, Block) and id(n) in self.past_start]
         gone = {id(store) for block in blocks if block.init is not None for store in stores_in(block.init)}
         stores = list(stores_in(func.body))
@@ -252,7 +251,7 @@ class _Copy:
 
         result = map_children(stmt, visit)
         if result is stmt:
-            # Statements are told apart by identity: no two copies share one.
+            # Statements have identity: no two copies share one.
             result = replace(stmt)
         if isinstance(result, Block):
             init = None if id(stmt) in self.past_start else result.init
@@ -260,7 +259,7 @@ class _Copy:
         return result
 
     def fresh_buffer(self, buffer: Buffer, *, is_view: bool = False) -> Buffer:
-        """The copy's buffer; where it is no view of other memory, it is noted what its memory was."""
+        """The copy's buffer; unless it is a view of other memory, the old memory is recorded."""
         name = self.name(buffer.name)
         new = replace(buffer, name=name, data=Var(self.name_of_data(buffer, name), buffer.data.dtype))
         if not is_view:
@@ -268,7 +267,7 @@ class _Copy:
         return new
 
     def name_of_data(self, buffer: Buffer, name: str) -> str:
-        """Data is called after its buffer where it was; so it needs no name of its own in the text."""
+        """Data keeps its name relative to its buffer, so that it needs no name of its own in the text."""
         if buffer.data.name == f"{buffer.name}_data" and f"{name}_data" not in self.taken:
             self.taken.add(f"{name}_data")
             return f"{name}_data"

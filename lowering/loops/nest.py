@@ -1,7 +1,6 @@
-"""Where loops stand: finding them by name or position, the chain of loops around a statement, and putting a new
-statement in place.
+"""Loop nests: finding loops by name or position, the chain of loops around a statement, and replacing statements.
 
-Everything is by identity: the same text may stand in a function twice.
+Everything is by identity: the same text may occur in a function twice.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ LoopName = str | int
 
 
 def path_to(body: Stmt, target: Stmt) -> tuple[Stmt, ...]:
-    """The statements around `target`, outermost first, the target left out. Raises ValueError where it is not in
-    `body`.
-    """
+    """The statements around `target`, outermost first, without it. Raises ValueError if it is not in `body`."""
 
     def search(node: Node, path: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
         if node is target:
@@ -62,9 +59,9 @@ def put(func: PrimFunc, old: Stmt, new: Stmt) -> PrimFunc:
 
 
 def loops_of_block(func: PrimFunc, name: str) -> tuple[For, ...]:
-    """The loops between a block and the one around it, outermost first; for `root`, all loops in the order of the text.
+    """The loops between a block and the enclosing one, outermost first; for `root`, all loops in textual order.
 
-    Raises LayoutproofError where there is no such block, or two.
+    Raises LayoutproofError if there is no such block, or two.
     """
     if name == ROOT:
         return tuple(n for n in walk(func.body) if isinstance(n, For))
@@ -88,9 +85,7 @@ def own_path(func: PrimFunc, target: Stmt) -> tuple[Stmt, ...]:
 
 
 def find_loop(func: PrimFunc, block: str, name: LoopName) -> For:
-    """The loop of a block that `name` names: its variable, or its position. Raises LayoutproofError where that is none,
-    or two.
-    """
+    """The loop of a block by its variable or its position. Raises LayoutproofError if there is none, or two."""
     loops = loops_of_block(func, block)
     there = f"its loops are {', '.join(loop.var.name for loop in loops)}" if loops else "it has no loop"
     if isinstance(name, int):
@@ -122,7 +117,7 @@ def check_kind(loop: For) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Loops and branches each of which holds nothing but the next, outermost first; `body` stands in the last of them."""
+    """Perfectly nested loops and branches, outermost first; `body` is in the last of them."""
 
     links: tuple[For | IfThenElse, ...]
     body: Stmt
@@ -139,9 +134,7 @@ class Chain:
 
 
 def chain_around(path: Sequence[Stmt], body: Stmt) -> Chain:
-    """The longest chain that ends at `body`; `path` leads there. A branch belongs to it if its condition reads no
-    memory.
-    """
+    """The longest chain that ends at `body`, along `path`. It includes branches whose condition reads no memory."""
     links: list[For | IfThenElse] = []
     for stmt in reversed(path):
         if not isinstance(stmt, For | IfThenElse) or (isinstance(stmt, IfThenElse) and not _is_plain(stmt)):
@@ -162,7 +155,7 @@ def nest(loops: Iterable[For], body: Stmt) -> Stmt:
 
 
 def under(conditions: Sequence[Expr], body: Stmt) -> Stmt:
-    """`body` in a branch on the conjunction; as it is where there is no condition."""
+    """`body` in a branch on the conjunction; `body` itself if there is no condition."""
     return IfThenElse(logical_and(*conditions), body) if conditions else body
 
 
@@ -180,5 +173,5 @@ def fresh_variable(name: str, like: Expr, taken: set[str]) -> Var:
 
 
 def depends(expr: Expr, variables: Iterable[Var] | Mapping[Var, object]) -> bool:
-    """Whether one of the variables stands in an expression."""
+    """Whether one of the variables occurs in an expression."""
     return bool(set(free_variables(expr)) & set(variables))

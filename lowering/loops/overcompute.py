@@ -1,7 +1,4 @@
-"""Removing guards by computing more: a few iterations more, which nobody sees, for a loop without branches.
-
-Which instances are the old ones, which domains grow, and where an index has to wrap.
-"""
+"""Removing guards by computing more: additional iterations without observable effect, for a loop without branches."""
 
 from __future__ import annotations
 
@@ -35,10 +32,9 @@ _ROUNDS = 8  # loops whose ranges depend on one another are followed this deep
 
 
 def grown(iter_var: IterVar, scope: Scope, dropped: Sequence[Expr], kept: Sequence[Expr]) -> IterVar:
-    """The iteration variable with a domain that holds all its values, where it needs another one and one is found.
+    """The iteration variable with a domain that contains all its values, if it needs another one and one is found.
 
-    `kept` are the conditions that still hold where the block runs. A domain that no dropped condition speaks of stays
-    as it is.
+    `kept` are the conditions that still hold where the block runs. A domain that no dropped condition is about stays.
     """
     spoken_of = {v for condition in dropped for v in free_variables(condition)}
     if not spoken_of & {*free_variables(iter_var.binding), iter_var.var}:
@@ -75,9 +71,7 @@ def _holds(part: Affine, scope: Scope, known: Sequence[Affine]) -> bool:
 
 
 def _end(value: Affine, scope: Scope, *, highest: bool) -> Affine | None:
-    """The largest or the least value over the loops, in terms of what is the same throughout; None where that is not
-    plain.
-    """
+    """The largest or the least value over the loops, in terms of invariants; None if that is not plain."""
     for _ in range(_ROUNDS):
         step = _one_out(value, scope, highest)
         if step is None:
@@ -122,11 +116,11 @@ class Origin:
 
 @dataclass(slots=True)
 class Dropping:
-    """Rebuilds a body without the guards of `sites`; of those in `otherwise` the alternative stays, of others what they
-    guard.
+    """Rebuilds a body without the guards of `sites`; of those in `otherwise` the alternative stays, of others the
+    guarded part.
 
-    `origins` has, for each store of the result in order, what it computes: one store, or one of either arm of a branch
-    that is gone.
+    `origins` has, for each store of the result in order, the old stores that it computes: one, or one of either arm of
+    a removed branch.
     """
 
     sites: Sequence[GuardSite]
@@ -216,8 +210,8 @@ class Dropping:
         return result
 
     def kept_arm(self, arm: Stmt, condition: Expr, contrary: Expr, other: int | None) -> Stmt:
-        """The arm that stays; where the contrary holds, its stores compute those of the other arm, which start at
-        number `other`.
+        """The arm that stays; under the contrary condition its stores compute those of the other arm, from number
+        `other`.
         """
         position, number = len(self.origins), self.stores
         result = self.inside(arm, [condition], [])
@@ -257,14 +251,14 @@ class Dropping:
         return replace(block, iter_vars=iter_vars, body=body, init=init, where=where)
 
     def told(self, conditions: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The conditions over loops; what depends on data is part of a value, not of which instances there are."""
+        """The conditions over loops; conditions on data are part of a value, not of the iteration domain."""
         return tuple(dict.fromkeys(substitute(c, self.values) for c in conditions if is_pure(c)))
 
 
 def wrap_indices(func: PrimFunc) -> PrimFunc:
-    """The function with every index of an access that is not known to stay inside taken modulo its extent.
+    """The function with every index that is not known to be in bounds taken modulo its extent.
 
-    A store that is wrapped hits a cell that is somebody's: that it puts back what is there is for the checker to say.
+    A wrapped store hits a cell with an element; that it stores the value already there is for the checker to prove.
     """
     loose = _loose_axes(func)
 
@@ -312,13 +306,13 @@ MAX_CANDIDATES = 16
 
 @dataclass(frozen=True)
 class RemoveBranchingThroughOvercompute(Pass):
-    """Drop guards whose missing iterations are invisible (the roadmap's `remove_branching_through_overcompute`).
+    """Drop guards whose additional iterations are invisible (the roadmap's `remove_branching_through_overcompute`).
 
-    The guards of a block are numbered from the outside to the inside: conjuncts of branches around it, of its own
+    The guards of a block are numbered from the outside to the inside: conjuncts of enclosing branches, of its own
     guard, of branches inside it, and choices in values. `guards` says which to drop: `k` keeps what guard `k` guards,
-    `-1 - k` the alternative of a branch or a choice. Null is all those around the block and its own; where there is
-    none, all. Domains of block variables grow with what runs more. With `wrap`, accesses that would leave their buffer
-    take their index modulo its extent.
+    `-1 - k` the alternative of a branch or a choice. Null is all those around the block and its own; if there are none,
+    all. Domains of block variables grow with the additional iterations. With `wrap`, accesses that would leave their
+    buffer take their index modulo its extent.
     """
 
     primitive: ClassVar[str] = "remove_branching_through_overcompute"
@@ -328,8 +322,8 @@ class RemoveBranchingThroughOvercompute(Pass):
     wrap: bool = field(default=False, metadata=option(ArgumentKind.FLAG))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function without the guards. Raises LayoutproofError for a block without guards, and for a number that
-        none of them has.
+        """The function without the guards. Raises LayoutproofError for a block without guards, and for an unknown
+        number.
         """
         sites = guard_sites(func, self.block)
         if not sites:
@@ -352,7 +346,7 @@ class RemoveBranchingThroughOvercompute(Pass):
 
 
 def default_guards(sites: Sequence[GuardSite]) -> tuple[int, ...]:
-    """The guards around a block and its own; all where there is none of these."""
+    """The guards around a block and its own; all if there are none."""
     plain = tuple(
         n for n, s in enumerate(sites) if s.kind in (GuardKind.AROUND, GuardKind.BLOCK) and not s.has_alternative
     )

@@ -46,14 +46,17 @@ class Partition(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with two loops.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, for one without a constant extent,
-        a place that is not inside it, and a body that allocates memory or has an init.
+        Raises LayoutproofError for an unknown loop, one that is bound to a thread or has no constant extent, a place
+        that is not inside it, and a body that allocates memory or has an init.
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
         extent = loop.extent
         if not isinstance(extent, IntImm) or not 0 < self.at < extent.value:
-            message = f"loop {loop.var.name} cannot be cut at {self.at}: the place is a number above 0 and below its extent, a constant"
+            message = (
+                f"loop {loop.var.name} cannot be cut at {self.at}: the place is a number above 0 and below its extent, "
+                "a constant"
+            )
             raise error(codes.PARTITION, message, loop.span)
         if any(isinstance(n, Allocate | DeclBuffer) or _holds_memory(n) for n in walk(loop.body)):
             message = f"loop {loop.var.name} cannot be cut: a block in it has an init, or memory of its own"
@@ -80,7 +83,7 @@ def _block_names(func: PrimFunc, loop: For) -> Mapping[str, str]:
 
 
 def _copied(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
-    """The statement again, no part of it the same object: statements are told apart by identity."""
+    """A deep copy of the statement: statements have identity."""
 
     def visit(node: Node) -> Node:
         return _copied(node, names) if isinstance(node, Stmt) else node
@@ -119,11 +122,11 @@ _WORDS: dict[type[Stmt], str] = {
 
 @dataclass(frozen=True)
 class MergeAdjacentLoops(Pass):
-    """Merge a loop with the one that stands right behind it and runs as often (the roadmap's utility of that name).
+    """Merge a loop with the next one, which runs equally often (the roadmap's utility of that name).
 
-    An iteration of the second loop then comes before later ones of the first. That is right where none of these writes
-    what that one reads, reads what it writes, or writes what it writes, which is for the checker to find out. The new
-    loop has the first one's variable and range, and its kind where both have the same; else it is serial.
+    An iteration of the second loop then precedes later ones of the first. That is right if there is no dependence
+    between them, which the checker decides. The new loop has the first one's variable and range, and its kind if both
+    have the same; else it is serial.
     """
 
     primitive: ClassVar[str] = "merge_adjacent_loops"
@@ -134,8 +137,8 @@ class MergeAdjacentLoops(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop and the next one merged.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, where something other than a loop
-        stands behind it, and for loops that are not known to run equally often.
+        Raises LayoutproofError for an unknown loop or one bound to a thread, if something else follows it, and for
+        loops that are not known to run equally often.
         """
         first = find_loop(func, self.block, self.loop)
         around, second = adjacent(func, first)
@@ -153,11 +156,11 @@ class MergeAdjacentLoops(Pass):
         merged = replace(first, var=variable, kind=kind, body=seq(*bodies))
         parts = [part for part in around.body if part is not second]
         new = put(func, around, seq(*(merged if part is first else part for part in parts)))
-        return Rewrite(func, new, Witness(_instances_of_merge(func, new, (first, second), values)))
+        return Rewrite(func, new, Witness(_merged_instances(func, new, (first, second), values)))
 
 
 def adjacent(func: PrimFunc, loop: For) -> tuple[Seq, For]:
-    """The sequence that a loop stands in, and the loop behind it. Raises LayoutproofError where there is none."""
+    """The sequence that contains a loop, and the next loop. Raises LayoutproofError if there is none."""
     path = path_to(func.body, loop)
     around = path[-1] if path else None
     if not isinstance(around, Seq) or around.body[-1] is loop:
@@ -172,8 +175,8 @@ def adjacent(func: PrimFunc, loop: For) -> tuple[Seq, For]:
 
 
 def _check_alike(first: For, second: For) -> None:
-    """Raise LayoutproofError for loops that cannot be one: bound to threads, of different types, not equally long, of
-    other remarks.
+    """Raise LayoutproofError for loops that cannot be one: bound to threads, of different types, lengths or
+    annotations.
     """
     names = f"loops {first.var.name} and {second.var.name}"
     check_kind(first)
@@ -199,10 +202,10 @@ def _shifted(variable: Var, first: For, second: For) -> Expr:
     )
 
 
-def _instances_of_merge(
+def _merged_instances(
     old: PrimFunc, new: PrimFunc, loops: tuple[For, For], values: tuple[dict[Var, Expr], ...]
 ) -> tuple[InstanceMap, ...]:
-    """Stores keep their numbers; those of either loop are told apart, since both may be called the same."""
+    """Stores keep their numbers; the variables of either loop are distinct, since both may have one name."""
     result: list[InstanceMap] = []
     inside = [{id(store) for store in stores_in(loop.body)} for loop in loops]
     pairs = zip(stores_in(old.body), loops_of_stores(old.body), loops_of_stores(new.body), strict=True)

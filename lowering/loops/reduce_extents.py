@@ -1,7 +1,7 @@
-"""Shrinking loops to the iterations that a guard lets through, whose bounds are found by the guard's integer set.
+"""Shrinking loops to the iterations that a guard lets through, with bounds from the guard's integer set.
 
-Comparisons of sums, joined by `and` and `or`, are bounds themselves, symbols included; of other conditions over
-constant ranges every point is looked at. Nothing here is a verdict.
+Comparisons of sums, joined by `and` and `or`, are bounds themselves, symbols included; other conditions over constant
+ranges are evaluated at every point. Nothing here is a verdict.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Bounds:
 @dataclass(frozen=True, slots=True)
 class GuardReader:
     """Reads guards for the bounds of `loop`. `inner` are the loops between it and the guard, outermost first; `scope`
-    is outside of it, `whole` is the range that the loop has.
+    is outside of it, `whole` is its range.
     """
 
     loop: For
@@ -58,9 +58,7 @@ class GuardReader:
     whole: Bounds
 
     def bounds(self, condition: Expr, holds: bool = True) -> Bounds:
-        """What follows for the loop's variable where `condition` has the truth value `holds`; none where nothing is
-        known to.
-        """
+        """Bounds of the loop's variable if `condition` has the truth value `holds`; none if nothing is known."""
         match condition:
             case Not():
                 return self.bounds(condition.operand, not holds)
@@ -78,9 +76,7 @@ class GuardReader:
                 return found if found.lows or found.ends else self.of_points(condition, holds)
 
     def says_all(self, condition: Expr) -> bool:
-        """Whether the bounds that a condition gives say all that it says: it is a comparison with a range of the
-        variable, whatever inner loops do.
-        """
+        """Whether the bounds that a condition gives are equivalent to it, whatever inner loops do."""
         if isinstance(condition, Not):
             positive = condition.operand
             return isinstance(positive, Compare) and self.says_all(
@@ -121,7 +117,7 @@ class GuardReader:
         return Affine({binary(op, written(a, dtype), written(b, dtype)): 1})
 
     def of_form(self, form: Affine) -> Bounds:
-        """What `form >= 0` says: inner loops are taken where they leave most room."""
+        """The bounds of `form >= 0`: inner loops are at their most permissive values."""
         for loop in reversed(self.inner):
             coefficient = form.terms.get(loop.var, 0)
             rest = Affine({t: c for t, c in form.terms.items() if t != loop.var}, form.constant)
@@ -140,7 +136,8 @@ class GuardReader:
             return Bounds()
         term, coefficient = using[0], form.terms[using[0]]
         rest = Affine({t: c for t, c in form.terms.items() if t != term}, form.constant)
-        low = _ceiling(rest.scaled(-1), coefficient, variable) if coefficient > 0 else None
+        # Rounded up below, rounded down above.
+        low = _floor(rest.scaled(-1) + Affine({}, coefficient - 1), coefficient, variable) if coefficient > 0 else None
         high = _floor(rest, -coefficient, variable) if coefficient < 0 else None
         if term == variable:
             return Bounds(() if low is None else (low,), () if high is None else (high + Affine({}, 1),))
@@ -158,8 +155,8 @@ class GuardReader:
         return Bounds()
 
     def of_points(self, condition: Expr, holds: bool) -> Bounds:
-        """The ends of the points where a condition has a truth value, looked at one by one where all ranges are
-        constants.
+        """The ends of the points at which a condition has a truth value, evaluated one by one if all ranges are
+        constant.
         """
         points = self.points(condition)
         if points is None:
@@ -171,9 +168,7 @@ class GuardReader:
         return Bounds((Affine({}, min(found)),), (Affine({}, max(found) + 1),))
 
     def points(self, condition: Expr) -> list[dict[str, int]] | None:
-        """Every point of the loop and the inner loops that a condition speaks of; None where they are too many or not
-        known.
-        """
+        """Every point of the loop and the inner loops in a condition; None if they are too many or not known."""
         loops = [
             loop for loop in (self.loop, *self.inner) if loop is self.loop or loop.var in free_variables(condition)
         ]
@@ -204,7 +199,7 @@ def _splits(condition: Compare, holds: bool) -> bool:
 
 
 def _value(condition: Expr, point: Mapping[str, int]) -> bool | None:
-    """The condition's truth value at a point; None where it has none, so that the point stays."""
+    """The condition's truth value at a point; None if it has none, so that the point stays."""
     try:
         return bool(evaluate(condition, point))
     except Trap:
@@ -219,11 +214,6 @@ def _floor(dividend: Affine, divisor: int, like: Var) -> Affine:
     return whole + Affine({binary(BinaryOp.FLOORDIV, written(rest, like.dtype), IntImm(divisor, like.dtype)): 1})
 
 
-def _ceiling(dividend: Affine, divisor: int, like: Var) -> Affine:
-    """`dividend / divisor`, rounded up."""
-    return _floor(dividend + Affine({}, divisor - 1), divisor, like)
-
-
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
@@ -232,18 +222,18 @@ class ReduceLoopExtents(Pass):
     """Shrink serial and parallel loops of which a guard lets only some iterations through (the roadmap's transform of
     that name).
 
-    A loop shrinks where all that it does is one guard without `else`, or loops over such a guard; a block's own guard
-    is one where it has no init. The new range is from the least to the largest iteration that may pass, over all inner
-    loops; where the guard is a union it is that of its hull. What the new range says already is left out of the guard.
-    `block` names the loops around one block, `root` all loops of the function.
+    A loop shrinks if its body is one guard without `else`, or loops over such a guard; a block's own guard is one if it
+    has no init. The new range is from the least to the largest iteration that may pass, over all inner loops; for a
+    union it is its hull. Conjuncts that the new range implies go. `block` names the loops around one block, `root` all
+    loops of the function.
     """
 
     primitive: ClassVar[str] = "reduce_loop_extents"
     block: str = field(default=ROOT, metadata=option(ArgumentKind.NAME))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with smaller loops; unchanged where there are none to shrink. Raises LayoutproofError where
-        there is no such block.
+        """The function with smaller loops; unchanged if no loop shrinks. Raises LayoutproofError for an unknown
+        block.
         """
         loops = loops_of_block(func, self.block)
         shrinking = _Shrinking(frozenset(id(loop) for loop in loops))
@@ -253,8 +243,8 @@ class ReduceLoopExtents(Pass):
 @dataclass(slots=True)
 class _Shrinking:
     """Rebuilds a body with smaller loops. `wanted` are the loops that may shrink, by identity; `shrunk` the variables
-    of those around that did. `said` are conjuncts of guards, by statement and number, that are what some loop's new
-    range says.
+    of enclosing loops that did. `said` are conjuncts of guards, by statement and number, that some loop's new range
+    implies.
     """
 
     wanted: frozenset[int]
@@ -291,7 +281,7 @@ class _Shrinking:
         return result if where == block.where else replace(result, where=where)
 
     def left(self, stmt: Stmt, condition: Expr, scope: Scope) -> list[Expr] | None:
-        """The conjuncts of a statement's guard that smaller loops do not say already; None where all stay."""
+        """The conjuncts of a statement's guard that smaller loops do not say already; None if all stay."""
         parts = parts_of(condition)
         left = [part for n, part in enumerate(parts) if not self.is_said(stmt, n, part, scope)]
         return None if len(left) == len(parts) else left
@@ -348,8 +338,8 @@ def _ranging(loop: For, scope: Scope, low: Affine, past: Affine) -> For:
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """The conjuncts that a branch or a block is guarded by, over loops; `inner` are the loops between it and where the
-    search began.
+    """The conjuncts of the guard of a branch or a block, over loops; `inner` are the loops between it and the start of
+    the search.
     """
 
     stmt: Stmt

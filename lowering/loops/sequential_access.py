@@ -1,7 +1,4 @@
-"""Walking through memory in order: the loops of a block made to follow one of its buffers.
-
-Statements beside the block get loops of their own first.
-"""
+"""Sequential access: loops distributed, and those of a block made to follow one of its buffers in memory order."""
 
 from __future__ import annotations
 
@@ -43,10 +40,10 @@ Parts = tuple[Stmt | None, Stmt, Stmt | None]
 
 
 def distribute(func: PrimFunc, top: For, target: Stmt) -> tuple[PrimFunc, tuple[int, ...]]:
-    """The function with `target`, which stands below `top`, in loops of its own, and the old numbers of the new stores.
+    """The function with `target`, which is below `top`, in loops of its own, and the old numbers of the new stores.
 
-    Raises LayoutproofError where something other than loops, sequences and branches stands between them. Statements
-    stay the objects that they are, but for those between the two.
+    Raises LayoutproofError for anything other than loops, sequences and branches between them. Statements keep their
+    identity, except for those between the two.
     """
     path = (*path_to(top, target), target)
     new = put(func, top, seq(*(part for part in _parts(path) if part is not None)))
@@ -82,10 +79,10 @@ class SequentialBufferAccess(Pass):
     """Make the loops of a block visit a buffer in the row-major order of its physical layout (the roadmap's
     `sequential_buffer_access`).
 
-    The loops that say where the buffer is accessed become loops over its physical axes; the others (reductions,
-    broadcast axes, and what a sliding window needs besides) go inside, in their order. Where an axis has cells that no
-    iteration visits, a guard keeps the others off. A block whose init would no longer run once for each result has it
-    split off, into a block of its own before it.
+    The loops that determine the cell of the buffer become loops over its physical axes; the others (reductions,
+    broadcast axes, and those of sliding windows) go inside, in their order. If an axis has cells that no iteration
+    visits, a guard excludes them. A block whose init would no longer run once for each result has it split off, into a
+    block of its own before it.
     """
 
     primitive: ClassVar[str] = "sequential_buffer_access"
@@ -96,8 +93,8 @@ class SequentialBufferAccess(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loops in the buffer's order.
 
-        Raises LayoutproofError where the block does not touch the buffer, touches it at several places or at one that
-        cannot be turned around, and where something else stands between the loops.
+        Raises LayoutproofError if the block does not access the buffer, accesses it at several places or at one that
+        cannot be inverted, and if something else is between the loops.
         """
         buffer = find_buffer(func, self.buffer)
         touch = find_touch(func, self.block, buffer)
@@ -112,11 +109,9 @@ class SequentialBufferAccess(Pass):
 
 
 def _loop_to_follow(touch: Touch, chain: Chain) -> For | None:
-    """The outermost loop above a chain that must move as well, if the buffer is to be visited in order; None where
-    there is none.
+    """The outermost loop above a chain that must move as well, for the buffer's order; None if there is none.
 
-    Loops further out are in order where each is one axis of its own, one after the other, before all axes that the
-    chain walks along.
+    Loops further out are in order if each is one axis of its own, one after the other, before all axes of the chain.
     """
     start = next(n for n, stmt in enumerate(touch.path) if stmt is chain.links[0])
     outer = [s for s in touch.path[:start] if isinstance(s, For) and any(depends(i, (s.var,)) for i in touch.index)]
@@ -199,7 +194,10 @@ class _Following:
     def check_ranges(self, gone: set[Var]) -> None:
         for loop in self.chain.loops:
             if depends(loop.start, gone) or depends(loop.extent, gone):
-                message = f"the range of loop {loop.var.name} depends on another loop that {self.buffer.name} is accessed along"
+                message = (
+                    f"the range of loop {loop.var.name} depends on another loop that {self.buffer.name} is accessed "
+                    "along"
+                )
                 raise error(codes.LOOP_NEST, message, loop.span)
 
     def cell_loops(self, turned: Sequence[Turned]) -> dict[int, For]:

@@ -1,4 +1,4 @@
-"""The primitives of tiling: splitting, fusing, and reordering loops that stand directly in one another."""
+"""The primitives of tiling: splitting, fusing, and reordering of perfectly nested loops."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ MOST_FACTORS = 64  # the index of the old loop is nested as deeply as the new lo
 class Split(Pass):
     """Make one loop several, outermost first (the roadmap's row sum: `j` becomes `j_outer`, `j_inner`).
 
-    `factors` are the extents of the new loops; one may be null, and is as large as it takes. Where the factors do not
-    divide the extent, the iterations beyond it are guarded off, in the blocks below or by a branch. The new loops are
-    called `i_0`, `i_1`, ... and are of the old one's kind; of a vectorized loop only the innermost is.
+    `factors` are the extents of the new loops; one may be null and is then computed. If the factors do not divide the
+    extent, additional iterations are guarded off, in the blocks below or by a branch. The new loops are called `i_0`,
+    `i_1`, ... and are of the old one's kind; of a vectorized loop only the innermost is.
     """
 
     primitive: ClassVar[str] = "split"
@@ -55,8 +55,8 @@ class Split(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop split.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, and for factors that do not cover
-        the loop, or are so many that the program could not be read again.
+        Raises LayoutproofError for an unknown loop or one bound to a thread, and for factors that do not cover the
+        loop, or are too many to read the program again.
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
@@ -153,7 +153,7 @@ class Reorder(Pass):
     """Put loops into the order given, outermost first (the roadmap's nests of split loops).
 
     Loops that are not named keep their places. Between the outermost and the innermost of the named loops only loops
-    and branches may stand; the branches go inside. A block's init goes with the instance at the start of its reduction.
+    and branches may be; the branches go inside. A block's init goes with the instance at the start of its reduction.
     """
 
     primitive: ClassVar[str] = "reorder"
@@ -164,8 +164,8 @@ class Reorder(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with its loops in the new order.
 
-        Raises LayoutproofError for loops that are not there, are named twice, do not stand directly in one another, or
-        whose range depends on a loop that would come to stand inside.
+        Raises LayoutproofError for unknown or repeated loops, loops that are not perfectly nested, and a range that
+        depends on a loop that would move inside.
         """
         wanted = [find_loop(func, self.block, name) for name in self.loops]
         for loop in wanted:
@@ -183,7 +183,7 @@ class Reorder(Pass):
 
 
 def chain_of(func: PrimFunc, loops: Sequence[For]) -> Chain:
-    """The chain from the outermost to the innermost of some loops. Raises LayoutproofError where there is none."""
+    """The chain from the outermost to the innermost of some loops. Raises LayoutproofError if there is none."""
     deepest = max(loops, key=lambda loop: len(path_to(func.body, loop)))
     chain = chain_around((*path_to(func.body, deepest), deepest), deepest.body)
     missing = next((loop for loop in loops if not any(loop is link for link in chain.links)), None)
@@ -196,7 +196,7 @@ def chain_of(func: PrimFunc, loops: Sequence[For]) -> Chain:
 
 
 def check_ranges(order: Sequence[For], why_not: str = "which would come to stand inside it") -> None:
-    """Raise LayoutproofError where a loop's range depends on a loop inside it; `why_not` ends the message."""
+    """Raise LayoutproofError if a loop's range depends on a loop inside it; `why_not` ends the message."""
     for n, loop in enumerate(order):
         for inner in order[n + 1 :]:
             if depends(loop.start, (inner.var,)) or depends(loop.extent, (inner.var,)):
@@ -206,12 +206,11 @@ def check_ranges(order: Sequence[For], why_not: str = "which would come to stand
 
 @dataclass(frozen=True)
 class Fuse(Pass):
-    """Make loops that stand directly in one another one loop, `i_j_fused` of `i` and `j` (the roadmap's loop
-    transforms).
+    """Fuse perfectly nested loops into one, `i_j_fused` of `i` and `j` (the roadmap's loop transforms).
 
     The loops are named outermost first, and all loops between the first and the last must be named. Branches between
-    them go inside. The new loop counts from 0 and is of the old ones' kind, serial where they differ; what was bound to
-    the old loops is bound to its digits.
+    them go inside. The new loop counts from 0 and is of the old ones' kind, serial if they differ; the old loops become
+    its digits.
     """
 
     primitive: ClassVar[str] = "fuse"
@@ -221,15 +220,15 @@ class Fuse(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loops fused.
 
-        Raises LayoutproofError for loops that are not there, do not stand directly in one another in this order, or
-        whose range depends on another one's variable, and where the number of iterations does not fit the loops' type.
+        Raises LayoutproofError for unknown loops, loops that are not perfectly nested in this order, a range that
+        depends on another one's variable, and a number of iterations that does not fit the loops' type.
         """
         wanted = [find_loop(func, self.block, name) for name in self.loops]
         for loop in wanted:
             check_kind(loop)
         chain = chain_of(func, wanted)
         _check_order(wanted, chain.loops)
-        # In this order no range may depend on a loop outside it either, which is what it says of the reversed order.
+        # No range may depend on a loop outside it either, which the reversed order checks.
         check_ranges(tuple(reversed(wanted)), "which would be part of the same loop")
         _check_alike(wanted)
         fused = _fused(func, wanted)
@@ -258,8 +257,8 @@ def _check_order(wanted: Sequence[For], found: Sequence[For]) -> None:
 
 
 def _check_alike(loops: Sequence[For]) -> None:
-    """Raise LayoutproofError for loops that cannot be one: of different types, too long together, or inner ones with
-    annotations.
+    """Raise LayoutproofError for loops that cannot be one: of different types, too long together, or annotated
+    inside.
     """
     names = ", ".join(loop.var.name for loop in loops)
     types = dict.fromkeys(loop.var.dtype for loop in loops)
@@ -299,8 +298,8 @@ def _product(loops: Sequence[For]) -> Expr:
 
 
 def _values(loops: Sequence[For], fused: Var) -> dict[Var, Expr]:
-    """The old loops as digits of the new one. The first digit needs no remainder, the last no quotient; of one
-    iteration is none.
+    """The old loops as digits of the new one: no remainder in the first, no quotient in the last, 0 for one
+    iteration.
     """
     long = [loop for loop in loops if loop.extent != const(1, fused.dtype)]
     values: dict[Var, Expr] = {}

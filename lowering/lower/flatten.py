@@ -34,9 +34,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class FlattenBuffer(Pass):
-    """Give every buffer as many axes as it has axis groups (seed `buffer-physical-layout`). A second time it changes
-    nothing.
-    """
+    """Give every buffer as many axes as it has axis groups (seed `buffer-physical-layout`). Idempotent."""
 
     primitive: ClassVar[str] = "flatten_buffer"
 
@@ -44,13 +42,14 @@ class FlattenBuffer(Pass):
         """The flattened function.
 
         Raises LayoutproofError for blocks, which are lowered first, for separators that do not fit, for strides or an
-        offset together with separators, and for aliases that see memory of several physical axes in other ones.
+        offset together with separators, and for aliases with other axis groups.
         """
         block = next((n for n in walk(func.body) if isinstance(n, Block)), None)
         if block is not None:
             raise error(
                 codes.BLOCKS_FIRST,
-                f"flatten_buffer takes a program without blocks, and there is block {block.name}: lower_blocks goes first",
+                f"flatten_buffer takes a program without blocks, and there is block {block.name}: lower_blocks goes "
+                "first",
                 block.span,
             )
         _check_aliases(func)
@@ -66,14 +65,14 @@ class FlattenBuffer(Pass):
 
 
 def _check_aliases(func: PrimFunc) -> None:
-    """Raise LayoutproofError where one memory would have another number of physical axes by each of its views."""
+    """Raise LayoutproofError if two views of one memory have different numbers of physical axes."""
     stated = stated_separators(func)
     views: dict[Var, list[Buffer]] = {}
     for buffer in all_buffers(func):
         views.setdefault(buffer.data, []).append(buffer)
     for first, *others in views.values():
         groups = len(stated.get(first.data.name, first.axis_separators)) + 1
-        # Of one with strides it is said that it has no separators at all.
+        # A buffer with strides has no separators at all.
         plain = [b for b in others if not b.strides]
         odd = [b for b in plain if not _has_groups(stated.get(b.data.name, b.axis_separators), b.rank, groups)]
         if odd and (groups > 1 or any(b.axis_separators for b in odd)):
@@ -85,7 +84,7 @@ def _has_groups(separators: tuple[int, ...], rank: int, groups: int) -> bool:
 
 
 def _check_one_shape(flattening: _Flattening) -> None:
-    """Raise LayoutproofError where views of one memory of several physical axes have other extents."""
+    """Raise LayoutproofError if views of one memory of several physical axes have other extents."""
     seen: dict[Var, tuple[Buffer, Buffer]] = {}
     for buffer, view in flattening.views.items():
         first, flat = seen.setdefault(buffer.data, (buffer, view.flat))
@@ -253,9 +252,7 @@ def total(a: Expr, b: Expr) -> Expr:
 
 
 def with_type(expr: Expr, dtype: DType) -> Expr:
-    """An integer expression in `dtype`'s element type; its lanes stay. Arithmetic is done in that type, not cast after
-    it was done.
-    """
+    """An integer expression with arithmetic in `dtype`'s element type, not cast afterwards; its lanes stay."""
     wanted = dtype.with_lanes(expr.dtype.lanes)
     if expr.dtype == wanted:
         return expr

@@ -25,8 +25,8 @@ class LowerBlocks(Pass):
     primitive: ClassVar[str] = "lower_blocks"
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function without blocks. Raises LayoutproofError for a matched sub-region, and for a binding that changes
-        in its block.
+        """The function without blocks. Raises LayoutproofError for a matched sub-region, and for a binding that its
+        block changes.
         """
         lowering = _Lowering()
         return rewrite_of(func, func.with_body(lowering.statement(func.body)))
@@ -66,7 +66,10 @@ class _Lowering:
         for iter_var in stmt.iter_vars:
             changed = data_read(iter_var.binding) & data_written(stmt)
             if changed:
-                message = f"{iter_var.var.name} of block {stmt.name} is bound to a value of {min(v.name for v in changed)}, which it writes"
+                message = (
+                    f"{iter_var.var.name} of block {stmt.name} is bound to a value of {min(v.name for v in changed)}, "
+                    "which it writes"
+                )
                 raise error(codes.BINDING_CHANGES, message, stmt.span)
         outer = dict(self.values)
         for iter_var in stmt.iter_vars:

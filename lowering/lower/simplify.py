@@ -1,9 +1,8 @@
-"""The simplifier as a pass.
+"""The simplifier as a pass: branches merged, known values used, expressions rewritten by what loops and guards say.
 
-Branches merged, known values used, and expressions rewritten by what loops and guards say. Each stage is kept where
-it can be proved. Index positions (indices, ranges, bindings) hold index arithmetic, which fits its type. Elsewhere an
-integer expression is treated as index arithmetic only where bounds show that every part fits; other values only see
-rules that hold as stored, bit for bit.
+Each stage is kept if it is proved. Index positions (indices, ranges, bindings) hold index arithmetic, which fits its
+type. Elsewhere an integer expression is index arithmetic only if bounds show that every part fits; other values only
+see rules that hold as stored, bit for bit.
 """
 
 from __future__ import annotations
@@ -68,11 +67,11 @@ class Choice:
 
 
 def first_proved(func: PrimFunc, simplified: Simplified) -> Rewrite:
-    """The simplified function with all changes that can be proved together, tried one by one where they cannot all."""
+    """The simplified function with all changes that are proved together, or else those proved one by one."""
     everything = Choice()
     rewrite = _rewrite(func, simplified, everything)
     count = len(everything.offered)
-    # What expressions alone give rests on lemmas and needs no question before it is proposed.
+    # Rewriting of expressions rests on lemmas and is proposed without a check.
     if count == 0 or is_proved(rewrite):
         return rewrite
     chosen: list[int] = []
@@ -95,12 +94,12 @@ def _rewrite(func: PrimFunc, simplified: Simplified, choice: Choice) -> Rewrite:
 
 @dataclass(frozen=True)
 class Simplify(Pass):
-    """Rewrite expressions by proved rules, drop and merge branches, use what is known to be in buffers (roadmap:
-    enhancement of Simplify).
+    """Rewrite expressions by proved rules, drop and merge branches, use known contents of buffers (roadmap: enhancement
+    of Simplify).
 
-    Branches that follow one another become one where their conditions are equal or contrary at every instance;
-    conditions that read what the first body writes are let be. An assumption, or what was stored, stands in the place
-    of a load until something may have written the cell, in another iteration too.
+    Consecutive branches become one if their conditions are equal or contrary at every instance; conditions that read
+    what the first body writes stay. A value from an assumption or a store replaces a load until something may have
+    written the cell, in another iteration too.
     """
 
     primitive: ClassVar[str] = "simplify"
@@ -111,8 +110,8 @@ class Simplify(Pass):
 
 
 def simplified(func: PrimFunc, origins: Origins, body: Stmt, may: Callable[[], bool]) -> Stmt:
-    """A body with its expressions simplified; `origins` then knows the new stores. `may` is asked before an assumption
-    inside is used.
+    """A body with its expressions simplified; `origins` then knows the new stores. `may` is asked before using an
+    assumption inside.
     """
     return _Simplifying(origins, may).statement(body, symbol_scope(func))
 
@@ -141,8 +140,8 @@ def simplify_value(expr: Expr, scope: Scope) -> Expr:
 
 
 def _side(choice: IfThenElseExpr | Select, side: Expr, scope: Scope, condition: Expr, taken: bool) -> Scope:
-    """What is known in one side of a choice. A select evaluates both: what either loads must be there whatever the
-    condition says.
+    """What is known in one side of a choice. A select evaluates both: loads in either are in bounds under any
+    condition.
     """
     if isinstance(choice, Select) and any(isinstance(node, BufferLoad) for node in walk(side)):
         return scope
@@ -229,14 +228,14 @@ class _Simplifying:
         for part in stmt.body:
             parts.append(self.statement(part, scope))
             if isinstance(part, Evaluate) and isinstance(part.value, Assume):
-                # What is assumed of loops and symbols stays true: neither changes before the sequence ends.
+                # Assumptions about loops and symbols stay true: neither changes before the sequence ends.
                 assumed = scope.with_condition(part.value.condition)
                 scope = assumed if assumed != scope and self.may() else scope
         return seq(*parts)
 
     def evaluate(self, stmt: Evaluate, scope: Scope) -> Stmt:
         if isinstance(stmt.value, Assume) and is_pure(stmt.value):
-            # An assumption on loops and symbols is what others rest on; by itself it would be true.
+            # Assumptions about loops and symbols stay: under themselves they would simplify to true.
             return stmt
         return replace(stmt, value=simplify_value(stmt.value, scope))
 

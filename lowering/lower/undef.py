@@ -1,8 +1,8 @@
-"""Compile-time-only statements out: assumptions, and stores of values that are undefined.
+"""Removal of compile-time statements: assumptions, and stores of undefined values.
 
-A store of an undefined value may be left out: the cell may hold anything, and what it held is something. (Not where it
-held nothing: a temporary that is read later gets a zero.) What is left of `undef` inside a value that is not wholly
-undefined (the untaken side of a choice) becomes zero, which is one of the values it may have.
+A store of an undefined value may be left out: the cell may hold anything, so also what it held. (Unless it held
+nothing: a temporary that is read later gets a zero.) The `undef` that remains inside other values (the untaken side of
+a choice) becomes zero, which is one of its possible values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class RemoveAssume(Pass):
-    """Take out every assumption, and loops, branches and blocks that only held one (roadmap: assumptions are
+    """Remove every assumption, and loops, branches and blocks that only held one (roadmap: assumptions are
     compile-time).
     """
 
@@ -59,9 +59,7 @@ class RemoveAssume(Pass):
 
 
 def rebuilt(stmt: Stmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
-    """`stmt` with `visit` applied to the statements directly in it; what has become empty and has no effect of its own
-    disappears.
-    """
+    """`stmt` with `visit` applied to its direct statements; what has become empty and has no effect of its own goes."""
 
     def child(node: Node) -> Node:
         return visit(node) if isinstance(node, Stmt) else node
@@ -90,7 +88,7 @@ class RemoveStoreUndef(Pass):
     primitive: ClassVar[str] = "remove_store_undef"
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function without `undef`. Raises LayoutproofError where an undefined value reaches an index, a loop or a
+        """The function without `undef`. Raises LayoutproofError for an undefined value in an index, a range or a
         condition.
         """
         removal = _Removal(_needs_a_store(func))
@@ -99,9 +97,7 @@ class RemoveStoreUndef(Pass):
 
 
 def _needs_a_store(func: PrimFunc) -> frozenset[Var]:
-    """Temporaries that are read and whose padding is not declared to hold anything: reading them unwritten would be a
-    fault.
-    """
+    """Temporaries that are read and whose padding is not declared `undef`: reading them unwritten would be a fault."""
     declared = {
         name for name, record in layout_records(func).items() if any(s.padding is Cell.PAD_UNDEF for s in record.steps)
     }
@@ -117,7 +113,7 @@ class Taint:
     tainted: set[Var]
 
     def names(self, expr: Expr) -> bool:
-        """Whether a tainted variable stands in the expression: two such expressions may depend on each other."""
+        """Whether a tainted variable occurs in the expression: two such expressions may depend on each other."""
         return any(isinstance(node, Var) and node in self.tainted for node in walk(expr))
 
 

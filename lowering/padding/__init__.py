@@ -1,1 +1,1 @@
-"""What padding is for: guards around it, and values for it."""
+"""Uses of padding: guards around it, and values for it."""

@@ -1,4 +1,4 @@
-"""Guarding padding: iterations that touch only padding, and that nobody needs, are kept from running."""
+"""Guarding padding: iterations that touch only padding, without observable effect, are excluded."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _SHOWN = 60  # characters of a store in a message
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One store and one buffer that it writes or reads: `conditions` keep it away from that buffer's padding.
+    """One store and one buffer that it accesses: `conditions` exclude that buffer's padding.
 
-    They are over the variables that stand around the store as it is written.
+    They are over the variables in scope of the store.
     """
 
     store: BufferStore
@@ -47,15 +47,17 @@ class Place:
         text = f"{self.store.buffer.name}[{indices}] = {expr_text(self.store.value, Style.PLAIN)}"
         shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
         verb = "writes" if self.store.buffer == self.buffer else "reads"
-        return f"`{shown}` {verb} {self.buffer.name}, which has elements where {expr_text(logical_and(*self.conditions), Style.PLAIN)}"
+        return (
+            f"`{shown}` {verb} {self.buffer.name}, which has elements where "
+            f"{expr_text(logical_and(*self.conditions), Style.PLAIN)}"
+        )
 
 
 def places_of(func: PrimFunc, block: str) -> tuple[Place, ...]:
-    """The places of a block where it may touch padding, in the order of the text; for `root`, those of the whole
-    function.
+    """The places of a block where it may touch padding, in textual order; for `root`, those of the whole function.
 
-    Inits are left out: where they run follows from what is around their block. So are stores that write nothing but
-    padding, which are there to do so. Raises LayoutproofError where there is no such block, or two.
+    Inits are left out: their instances follow from what encloses their block. So are stores that only fill padding.
+    Raises LayoutproofError if there is no such block, or two.
     """
     target = None if block == ROOT else find_block(func, block)
     elements = Elements(func)
@@ -64,8 +66,8 @@ def places_of(func: PrimFunc, block: str) -> tuple[Place, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What stands around a statement: what is known of its variables, `known` block variables and lets over loops, and
-    the conditions under which it runs, over loops too.
+    """What encloses a statement: known facts of its variables, `known` block variables and lets over loops, and the
+    conditions under which it runs, over loops too.
     """
 
     scope: Scope
@@ -84,7 +86,7 @@ class _Around:
         return _Around(self.scope.with_range(loop.var, loop.start, loop.extent), self.known, self.held)
 
     def with_values(self, values: Mapping[Var, Expr]) -> _Around:
-        """Where variables are bound to expressions, none of which speaks of another."""
+        """With variables bound to expressions that are independent of one another."""
         scope = self.scope
         for var, value in values.items():
             scope = scope.with_value(var, value)
@@ -131,7 +133,7 @@ def _of_store(store: BufferStore, elements: Elements, around: _Around) -> Iterat
         if is_pure(*access.indices) and not any(i.dtype.lanes > 1 for i in access.indices):
             found.setdefault(access.buffer, []).extend(elements.at(access.buffer, access.indices))
     for buffer, conditions in found.items():
-        # What is known of loops says more of the same condition over loops.
+        # Facts about loops decide more of the condition over loops.
         needed = [c for c in dict.fromkeys(conditions) if left_of((substitute(c, around.known),), around.scope)]
         plain = left_of(needed, around.scope)
         if plain and not any(map(around.excludes, needed)):
@@ -171,10 +173,9 @@ Conditions = tuple[Expr, ...]
 class RemoveOvercomputeThroughBranching(Pass):
     """Guard what only touches padding (the roadmap's `remove_overcompute_through_branching`).
 
-    The places where a block may touch padding are numbered in the order of the text: each is a store with a buffer that
-    it writes or reads. At those in `places` (null: at all) nothing runs any more where that buffer's cell holds no
-    element. Blocks take a guard into their own; among plain loops it stands as far out as it holds for everything
-    below.
+    The places where a block may touch padding are numbered in textual order: each is a store with a buffer that it
+    accesses. At those in `places` (null: at all) nothing runs any more if that buffer's cell holds no element. Blocks
+    take a guard into their own; among plain loops it is as far out as it holds for everything below.
     """
 
     primitive: ClassVar[str] = "remove_overcompute_through_branching"
@@ -182,24 +183,30 @@ class RemoveOvercomputeThroughBranching(Pass):
     places: tuple[int, ...] | None = field(default=None, metadata=option(ArgumentKind.CHOICES))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the guards. Raises LayoutproofError for a block that touches no padding, and for a number
-        without a place.
+        """The function with the guards. Raises LayoutproofError for a block that touches no padding, and for an unknown
+        place.
         """
         found = found_places(func, self.block)
         chosen = range(len(found)) if self.places is None else self.places
         for number in chosen:
             if not 0 <= number < len(found):
-                message = f"block {self.block} touches padding at {counted(len(found), 'place', 'places')}, there is no place {number}"
+                message = (
+                    f"block {self.block} touches padding at {counted(len(found), 'place', 'places')}, there is no "
+                    f"place {number}"
+                )
                 raise error(codes.NO_PADDING, message, help="; ".join(f"{n}: {place}" for n, place in enumerate(found)))
         guarding = _Guarding([found[n] for n in chosen])
         return rewrite_of(func, func.with_body(guarding.within(func.body, symbol_scope(func))))
 
 
 def found_places(func: PrimFunc, block: str) -> tuple[Place, ...]:
-    """The places where a block may touch padding. Raises LayoutproofError where there is none."""
+    """The places where a block may touch padding. Raises LayoutproofError if there is none."""
     found = places_of(func, block)
     if not found:
-        message = f"block {block} has nothing to keep away from padding: what it touches are elements, or padding that it is there to fill"
+        message = (
+            f"block {block} has nothing to keep away from padding: what it touches are elements, or padding that it is "
+            "there to fill"
+        )
         raise error(codes.NO_PADDING, message, func.span)
     return found
 
@@ -223,7 +230,7 @@ class _Guarding:
     places: Sequence[Place]
 
     def within(self, stmt: Stmt, scope: Scope) -> Stmt:
-        """The statement, guarded where that is needed."""
+        """The statement, guarded if necessary."""
         inner, conditions = self.statement(stmt, scope)
         return under(conditions, inner)
 
@@ -253,7 +260,7 @@ class _Guarding:
 
     @staticmethod
     def bound(stmt: For | Let, var: Var, body: Stmt, conditions: Conditions) -> tuple[Stmt, Conditions]:
-        """A statement that binds a variable: what does not speak of it holds around it, too."""
+        """A statement that binds a variable: a guard that is free of it may move around it."""
         inside = tuple(c for c in conditions if var in free_variables(c))
         outside = tuple(c for c in conditions if c not in inside)
         return replace(stmt, body=under(inside, body)), outside
@@ -280,7 +287,7 @@ class _Guarding:
             inner = inner.with_value(iter_var.var, iter_var.binding)
         body, conditions = self.statement(block.body, inner.with_condition(block.where))
         if block.init is not None:
-            # The block's own guard would keep the init off as well.
+            # The block's own guard would exclude the init too.
             return replace(block, body=under(left_of(conditions, inner.with_condition(block.where)), body))
         values = {i.var: i.binding for i in block.iter_vars}
         over_loops = left_of([substitute(c, values) for c in conditions], scope.with_condition(block.where))

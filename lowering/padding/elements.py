@@ -1,7 +1,6 @@
-"""Which cells of a buffer hold elements and which are padding.
+"""Which cells of a buffer hold elements and which are padding: from its layout record, or from assumptions and stores.
 
-Its layout record tells, or what the program's text assumes or fills. What is found here proposes a guard; the checker
-proves what follows from it.
+What is found here proposes a guard; the checker proves the result.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ from layoutproof.verify.maps.check_map import check_map
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """That `buffer[index]` holds one value wherever `padding` holds, for all values of `loops`; `stored` where the
-    program sees to it.
+    """That `buffer[index]` holds one value if `padding` holds, for all values of `loops`; `stored` if the program
+    stores it.
     """
 
     buffer: Buffer
@@ -53,9 +52,9 @@ class _Said:
 
 
 def stated_elements(func: PrimFunc, buffer: Buffer, cells: Sequence[Var]) -> Expr | None:
-    """Where, over `cells`, a buffer is not said to be padding; None where nothing is said of it.
+    """Where, over `cells`, a buffer is not stated to be padding; None if there is no statement about it.
 
-    What is assumed of a buffer counts before what is stored; of several stages that fill one, the last.
+    Assumptions count before stores; of several stages that fill a buffer, the last.
     """
     said = [s for s in _stages(func.body, (), {}, TRUE) if s.buffer == buffer]
     chosen = [s for s in said if not s.stored] or [s for s in said if s.stored][-1:]
@@ -64,7 +63,7 @@ def stated_elements(func: PrimFunc, buffer: Buffer, cells: Sequence[Var]) -> Exp
 
 
 def _over_cells(said: _Said, cells: Sequence[Var]) -> Expr | None:
-    """The padding over the cells; None where the stage does not go through the whole buffer, cell by cell."""
+    """The padding over the cells; None if the stage does not go through the whole buffer, cell by cell."""
     loops = {loop.var: loop for loop in said.loops}
     names: dict[Var, Expr] = {}
     for index, extent, cell in zip(said.index, said.buffer.shape, cells, strict=True):
@@ -78,7 +77,7 @@ def _over_cells(said: _Said, cells: Sequence[Var]) -> Expr | None:
 
 
 def _stages(stmt: Stmt, loops: tuple[For, ...], known: Mapping[Var, Expr], held: Expr) -> Iterator[_Said]:
-    """What is said of padding below a statement; `known` has block variables over loops, `held` the conditions around."""
+    """The padding assumptions below a statement; `known`: block variables over loops, `held`: conditions around it."""
     match stmt:
         case For(body=body):
             yield from _stages(body, (*loops, stmt), known, held)
@@ -138,7 +137,7 @@ def _disjuncts(condition: Expr) -> tuple[Expr, ...]:
 
 
 class Elements:
-    """The cells of one function's re-laid buffers that hold elements, each buffer's found once."""
+    """The cells with elements of one function's transformed buffers, cached by buffer."""
 
     def __init__(self, func: PrimFunc) -> None:
         self.func = func
@@ -146,11 +145,11 @@ class Elements:
         self._found: dict[Buffer, tuple[Expr, ...] | None] = {}
 
     def conditions(self, buffer: Buffer) -> tuple[Expr, ...] | None:
-        """Conditions over `cell0, cell1, ...` that hold together exactly where an element is; empty where every cell
-        has one.
+        """Conditions over `cell0, cell1, ...` whose conjunction is that an element is there; empty if every cell has
+        one.
 
-        None where the function says nothing of the buffer's padding, or no formula is found. A record of its layout
-        counts before what the text says of the values in it.
+        None if nothing is known of the buffer's padding, or no formula is found. A layout record counts before the
+        text.
         """
         if buffer not in self._found:
             record = self.records.get(buffer.data.name)
@@ -166,7 +165,7 @@ class Elements:
         return None if said is None else parts_of(said)
 
     def at(self, buffer: Buffer, index: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The conditions at an index; none where nothing is known."""
+        """The conditions at an index; none if nothing is known."""
         conditions = self.conditions(buffer)
         if conditions is None or len(index) != buffer.rank:
             return ()
@@ -213,7 +212,7 @@ class Elements:
         try:
             report = check_map(index_map, shape, assumed_of_constants(self.func), physical_shape=buffer.shape)
         except LayoutproofError:
-            # A record may be written by hand; of a map that does not fit its box no formula is found.
+            # A record may be written by hand; a map that does not fit its box has no formula.
             return None
         predicate = report.padding.predicate
         if predicate is None:
@@ -245,12 +244,12 @@ def left_of(conditions: Sequence[Expr], scope: Scope) -> tuple[Expr, ...]:
 
 
 def cells_of(buffer: Buffer) -> tuple[Var, ...]:
-    """The variables that stand for a cell of a buffer, one for each axis."""
+    """The index variables of a cell of a buffer, one for each axis."""
     return tuple(Var(f"cell{axis}'", extent.dtype) for axis, extent in enumerate(buffer.shape))
 
 
 def composed_map(record: LayoutRecord, symbols: Sequence[Var]) -> IndexMap | None:
-    """All steps of a record as one map, from elements to cells of the last box; None where there is no step."""
+    """All steps of a record as one map, from elements to cells of the last box; None if there is no step."""
     composed: IndexMap | None = None
     for step in record.steps:
         index_map = step.index_map.with_symbols(symbols)

@@ -1,4 +1,4 @@
-"""Which pad value makes branches unnecessary: candidates tried one by one, each answer proved and reported."""
+"""The search for pad values that make branches unnecessary: each candidate is tried, each answer proved."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercom
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.find import find_block, find_buffer
 from layoutproof.lowering.passes.illegal import IllegalTransform
-from layoutproof.lowering.passes.steps import Step, prove_step
+from layoutproof.lowering.passes.steps import ProofOptions, Step, prove_step
 from layoutproof.verify.verdict.verdict import ClaimKind, Status
 
 
@@ -41,7 +41,7 @@ class CandidateValue:
         return {"T.undef()": "undef"}.get(self.pad, self.pad) if isinstance(self.pad, str) else repr(self.pad)
 
 
-# What an operator leaves alone, exactly or on one side of zero: the laws are the checker's, these are only tried.
+# Neutral values of operators, exactly or on one side of zero. They are only tried; the laws are the checker's.
 _NEUTRAL: Mapping[str, tuple[str, ...]] = {
     "+": ("0", "-0"),
     "-": ("0", "-0"),
@@ -69,8 +69,8 @@ _OPERATORS = (
 
 
 def candidate_values(scope: Stmt, buffer: Buffer) -> tuple[CandidateValue, ...]:
-    """Pad values for a buffer that is used below `scope`: no contract and `undef` first, then the identities of the
-    reductions seen, numbers that are taken away from its elements, zero, one, and the ends of the type.
+    """Pad values for a buffer that is used below `scope`: no contract and `undef` first, then the identities of its
+    reductions, numbers that are subtracted from its elements, zero, one, and the limits of the type.
     """
     dtype = buffer.dtype.element
     found: dict[str, CandidateValue] = {}
@@ -94,7 +94,7 @@ def candidate_values(scope: Stmt, buffer: Buffer) -> tuple[CandidateValue, ...]:
 
 
 def _value(name: str, dtype: DType) -> PadText:
-    """A value by its name, as a trace states it; None where the type has none such."""
+    """A value by its name, as a trace states it; None if the type has none such."""
     if dtype.is_bool:
         return {"0": False, "1": True, "ones": True, "lowest": False, "highest": True}.get(name)
     if dtype.is_float:
@@ -156,7 +156,7 @@ def _fits(number: int | float, dtype: DType) -> bool:
 class Outcome:
     """Whether a guard may go. `strictness` lists the licences that the proof needs, none for a proof bit for bit;
     `wrapped` says that loads must take their index modulo the extent; `claim` and `reason` are of what is not proved;
-    `leaves` says that an access that leaves its buffer stands in the way: a wrapped index may help.
+    `leaves` says that an access is out of bounds: a wrapped index may help.
     """
 
     status: Status
@@ -191,9 +191,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One candidate: the outcome for each guard, by its text, and, where several may go, for all of these `together`.
+    """One candidate: the outcome for each guard, by its text, and, if several may go, for all of these `together`.
 
-    `refused` says why the buffer cannot even be stored so, or why a later step does not hold.
+    `refused` says why the buffer cannot be stored so, or why a later step does not hold.
     """
 
     candidate: CandidateValue
@@ -241,7 +241,7 @@ class PadValueReport:
 
     @property
     def best(self) -> Row | None:
-        """The first row that removes the most guards with the fewest licences; None where no candidate removes any."""
+        """The first row that removes the most guards with the fewest licences; None if no candidate removes any."""
         able = [row for row in self.rows if row.removed]
         return min(able, key=lambda row: row.cost) if able else None
 
@@ -280,8 +280,8 @@ class PadValueReport:
 def search_pad_values(steps: Sequence[Step], block: str, buffer: str) -> PadValueReport:
     """Try pad values for the last transform of `buffer` among `steps`, and report which guards of `block` may go then.
 
-    The steps after it are taken again, each proved, but for those that dropped guards of the block; then each guard is
-    tried alone. Raises LayoutproofError where no step re-laid the buffer, and for a block or buffer that there is not.
+    The later steps are taken again, each proved, except those that dropped guards of the block; then each guard is
+    tried alone. Raises LayoutproofError if no step transformed the buffer, and for an unknown block or buffer.
     """
     number = _last_transform(steps, buffer)
     step = steps[number]
@@ -324,7 +324,7 @@ class _Trying:
         """The program after the steps. Raises IllegalTransform at the first that is refused."""
         func = self.start
         for step in self.steps:
-            func = prove_step(func, step.transform, where=step.where, allowed=step.allowed).rewrite.new
+            func = prove_step(func, step.transform, ProofOptions(step.where, allowed=step.allowed)).rewrite.new
         return func
 
     def row(self, candidate: CandidateValue) -> Row:
@@ -345,9 +345,7 @@ class _Trying:
         return Row(candidate, found, together)
 
     def choose(self, func: PrimFunc, number: int, site: GuardSite) -> tuple[int, Outcome]:
-        """The first way to be rid of a guard that is proved: as it is, else with loads wrapped where only bounds stand
-        in the way.
-        """
+        """The first way to remove a guard that is proved: as it is, else with wrapped loads if only bounds fail."""
         choices = (number, -1 - number) if site.has_alternative else (number,)
         plain = [(c, self.attempt(func, RemoveBranchingThroughOvercompute(self.block, (c,)))) for c in choices]
         leaving = [c for c, found in plain if found.leaves]
@@ -359,7 +357,7 @@ class _Trying:
     def attempt(self, func: PrimFunc, transform: RemoveBranchingThroughOvercompute) -> Outcome:
         last = self.steps[-1]
         try:
-            proved = prove_step(func, transform, where=last.where, allowed=last.allowed)
+            proved = prove_step(func, transform, ProofOptions(last.where, allowed=last.allowed))
         except IllegalTransform as problem:
             return _refused(problem)
         words = tuple(dict.fromkeys(word for v in proved.verdicts for word in v.strictness))
@@ -367,8 +365,8 @@ class _Trying:
 
 
 def _guards_of(func: PrimFunc, block: str) -> list[tuple[int, GuardSite]]:
-    """The guards of a block with their numbers; of the function's own body those among plain loops, where there are
-    any: the others say where blocks fill padding.
+    """The guards of a block with their numbers; of the function's own body those among plain loops, if there are any:
+    the others say where blocks fill padding.
     """
     sites = list(enumerate(guard_sites(func, block)))
     plain = [(number, site) for number, site in sites if site.kind is not GuardKind.BLOCK]

@@ -43,9 +43,7 @@ def to_json(kind: ArgumentKind, value: Any) -> Any:
 
 
 def from_json(kind: ArgumentKind, value: Any, place: str) -> Any:
-    """The option that JSON data states. Raises LayoutproofError, with `place` and what was expected, for data of
-    another kind.
-    """
+    """The option that JSON data states. Raises LayoutproofError, with `place` and the expected kind, for other data."""
     if not _ACCEPTS[kind](value):
         raise wrong_argument(kind, value, place)
     return tuple(value) if isinstance(value, list | tuple) else value
@@ -117,7 +115,7 @@ _KIND = "argument"
 
 
 def option(kind: ArgumentKind) -> dict[str, ArgumentKind]:
-    """The metadata of a dataclass field that is an option of a pass: its kind says how it stands in a trace."""
+    """The metadata of a dataclass field that is an option of a pass: its kind determines its form in a trace."""
     return {_KIND: kind}
 
 
@@ -126,8 +124,8 @@ class Pass(ABC):
     """One transform with its options. `primitive` is its name in traces, on the command line and as a method of the
     schedule.
 
-    Where it `may_leave_nothing`, a schedule keeps a step that leaves a program without any store to run. Where it
-    `moves_iterations`, the help of a refusal names two accesses that would change places, if there are such; where it
+    If it `may_leave_nothing`, a schedule keeps a step that leaves a program without any store to run. If it
+    `moves_iterations`, the help of a refusal names two accesses whose order changes, if there are any; if it
     `drops_branches`, that is about padding.
     """
 
@@ -138,8 +136,8 @@ class Pass(ABC):
 
     @abstractmethod
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The rewritten function with its witness. Raises LayoutproofError where the transform does not apply; changes
-        nothing.
+        """The rewritten function with its witness; without effects. Raises LayoutproofError if the transform does not
+        apply.
         """
 
     @classmethod
@@ -152,15 +150,15 @@ class Pass(ABC):
         return {f.name: to_json(f.metadata[_KIND], getattr(self, f.name)) for f in self.options()}
 
     def stated(self) -> list[list[Any]]:
-        """What a trace says of the pass: its name and arguments, or those of the passes that it stands for."""
+        """The pass in a trace: its name and arguments, or those of the passes that it stands for."""
         return [[self.primitive, self.arguments()]]
 
     @classmethod
     def from_arguments(cls, arguments: dict[str, Any], place: str = "") -> Self:
         """The pass that JSON data describes.
 
-        `place` stands in front of messages, such as "step 3: ". Raises LayoutproofError that names a missing or unknown
-        argument or one of the wrong type.
+        `place` precedes messages, such as "step 3: ". Raises LayoutproofError that names a missing or unknown argument
+        or one of the wrong type.
         """
         known = {f.name: f for f in cls.options()}
         unknown = sorted(set(arguments) - set(known))

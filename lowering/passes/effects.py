@@ -1,4 +1,4 @@
-"""What expressions and statements read, write and hand over: asked by passes before they move or drop something."""
+"""The effects of expressions and statements: asked by passes before they move or drop something."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def all_buffers(func: PrimFunc) -> tuple[Buffer, ...]:
 
 
 def find_buffer(func: PrimFunc, name: str) -> Buffer:
-    """The buffer called `name`. Raises LayoutproofError where there is none, or two."""
+    """The buffer called `name`. Raises LayoutproofError if there is none, or two."""
     named = [b for b in all_buffers(func) if b.name == name]
     if not named:
         raise _unknown(
@@ -34,7 +34,7 @@ def find_buffer(func: PrimFunc, name: str) -> Buffer:
 
 
 def find_block(func: PrimFunc, name: str) -> Block:
-    """The block called `name`. Raises LayoutproofError where there is none, or two."""
+    """The block called `name`. Raises LayoutproofError if there is none, or two."""
     blocks = [n for n in walk(func.body) if isinstance(n, Block)]
     named = [b for b in blocks if b.name == name]
     if not named:

@@ -1,7 +1,4 @@
-"""What a schedule raises when a transform may not be applied.
-
-It has the reason, the verdicts that say so, and what could be done.
-"""
+"""What a schedule raises if a transform may not be applied: the reason, the verdicts, and what could be done."""
 
 from __future__ import annotations
 
@@ -25,9 +22,7 @@ def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 @dataclass(frozen=True, slots=True)
 class RefusedStep:
-    """The step that a schedule did not take: the primitive, its arguments as JSON has them, and the program as it was
-    and stayed.
-    """
+    """The step that a schedule refused: the primitive, its arguments as JSON has them, and the unchanged program."""
 
     primitive: str
     arguments: Mapping[str, Any]
@@ -35,11 +30,11 @@ class RefusedStep:
 
 
 class IllegalTransform(LayoutproofError):
-    """A transform that was refused; the schedule is as it was before.
+    """A transform that was refused; the schedule is unchanged.
 
-    `verdicts` are those that are not proved, worst first, each with its diagnostic at the same place; empty where the
+    `verdicts` are those that are not proved, worst first, each with its diagnostic at the same position; empty if the
     transform does not apply at all (no such buffer, a pad value of the wrong type). The text has the place in the
-    program and the counterexample. `step` is what a schedule refused, None where it did not come to a schedule.
+    program and the counterexample. `step` is what a schedule refused, None outside of a schedule.
     """
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], verdicts: Iterable[Verdict] = ()) -> None:
@@ -49,17 +44,17 @@ class IllegalTransform(LayoutproofError):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The worst verdict; None where nothing was asked."""
+        """The worst verdict; None if nothing was asked."""
         return self.verdicts[0] if self.verdicts else None
 
     @property
     def status(self) -> Status | None:
-        """The worst status; None where nothing was asked."""
+        """The worst status; None if nothing was asked."""
         return worst(v.status for v in self.verdicts) if self.verdicts else None
 
 
 def counterexample_text(verdict: Verdict) -> str | None:
-    """Why a verdict is not `proved`, in one line: its reason, else its counterexample; None where it has neither."""
+    """Why a verdict is not `proved`, in one line: its reason, else its counterexample; None if it has neither."""
     found = verdict.counterexample
     if verdict.reason is not None or found is None:
         return verdict.reason
@@ -82,7 +77,7 @@ def refusing() -> Iterator[None]:
 
 
 def hint_of(verdict: Verdict) -> str | None:
-    """What could be done about a verdict, where its status and what is known of its reason tell."""
+    """A remedy for a verdict, if its status and its reason suggest one."""
     if verdict.status is Status.VACUOUS and Because.NOTHING_SEEN in verdict.because:
         return "store what is computed to a parameter, where callers see it"
     if verdict.status is Status.VACUOUS and Because.CONTRADICTION in verdict.because:

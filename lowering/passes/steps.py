@@ -1,7 +1,4 @@
-"""One step of a schedule.
-
-A pass proposes a rewrite, and `layoutproof.verify` decides whether it is kept or refused.
-"""
+"""One step of a schedule: a pass proposes a rewrite, and `layoutproof.verify` decides whether it is kept."""
 
 from __future__ import annotations
 
@@ -28,35 +25,44 @@ from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict, wor
 GOOD_OR_EMPTY: frozenset[Status] = frozenset({Status.PROVED, Status.VACUOUS})
 
 
-def check_step(
-    transform: Pass,
-    rewrite: Rewrite,
-    where: Expr | None = None,
-    accepted: frozenset[Status] = GOOD,
-    allowed: Licences = ALL,
-    search: bool = True,
-) -> tuple[Verdict, ...]:
-    """The verdicts under which a rewrite is kept, all of an accepted status. Raises IllegalTransform with those that
-    are not.
+@dataclass(frozen=True, slots=True)
+class ProofOptions:
+    """How a step is proved.
 
-    `where` is what the function assumed of its constants, also after the assumption was removed; `allowed` are the
-    float licences that proofs may use. Without `search` no counterexample is looked for where a proof fails.
+    `where` is what the function assumed of its constants, also after the assumption was removed. A step is kept if each
+    verdict has a status in `accepted`; `allowed` are the float licences that proofs may use. Without `search` no
+    counterexample is looked for where a proof fails. If `fixed`, parameters keep their layouts.
     """
+
+    where: Expr | None = None
+    accepted: frozenset[Status] = GOOD
+    allowed: Licences = ALL
+    search: bool = True
+    fixed: bool = False
+
+
+DEFAULTS = ProofOptions()
+
+
+def check_step(transform: Pass, rewrite: Rewrite, options: ProofOptions = DEFAULTS) -> tuple[Verdict, ...]:
+    """The verdicts under which a rewrite is kept. Raises IllegalTransform with those that are not accepted."""
     malformed = check_wellformed(rewrite.new)
     if malformed:
         raise IllegalTransform(malformed)
     try:
-        verdicts = verdicts_of(rewrite, where, allowed, search, transform.primitive, transform.arguments())
+        verdicts = verdicts_of(
+            rewrite, options.where, options.allowed, options.search, transform.primitive, transform.arguments()
+        )
     except LayoutproofError as problem:
         raise IllegalTransform(problem.diagnostics) from problem
-    refused = worst_first(v for v in verdicts if v.status not in accepted)
+    refused = worst_first(v for v in verdicts if v.status not in options.accepted)
     if refused:
         raise IllegalTransform(list(_diagnostics(transform, rewrite, refused)), refused)
     return verdicts
 
 
 def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) -> Iterable[Diagnostic]:
-    # A pass that changed nothing only brought to light what the program was like before.
+    # If the pass changed nothing, the fault was there before.
     subject = str(transform) if rewrite.new != rewrite.old else f"the program, before {transform.primitive}"
     for verdict in refused:
         word = {
@@ -70,13 +76,12 @@ def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) 
         yield Diagnostic(code, message, place, related=tuple(_further(verdict, rewrite.new, place)), help=hint)
 
 
-# What is refuted of a dropped branch where iterations that it kept away are seen; accesses that leave their buffers
-# tell that themselves.
+# Claims that a dropped branch breaks if its iterations are observable; accesses out of bounds have their own text.
 _SEEN = (claims.OTHER_VALUE, claims.OTHER_END, claims.UNDEFINED_READ)
 
 
 def _code(transform: Pass, rewrite: Rewrite, verdict: Verdict) -> tuple[str, str | None]:
-    """The code of a verdict that is not proved, and what could be done about it where that is known."""
+    """The code of a verdict that is not proved, and a remedy if one is known."""
     code = verdict.code
     if not transform.drops_branches or code not in _SEEN or rewrite.new == rewrite.old:
         return code, hint_of(verdict)
@@ -104,7 +109,7 @@ def _further(verdict: Verdict, func: PrimFunc, first: Span | None) -> Iterator[t
 
 
 def place_of_claim(claim: Claim, func: PrimFunc) -> Span | None:
-    """The line of a claim, in the text that the function was read from; else where the function stands."""
+    """The line of a claim, in the text that the function was read from; else the function's own place."""
     line = claim.place.line if claim.place is not None else None
     return _line(func, line) if line is not None else func.span
 
@@ -121,7 +126,7 @@ def _line(func: PrimFunc, line: int) -> Span | None:
 class Step:
     """One applied transform: the pass, the rewrite that it proposed, and the verdicts under which it was kept.
 
-    `where` is what was taken for granted of symbols, `allowed` the float licences that proofs could use.
+    `where` was the precondition on symbols, `allowed` the float licences that proofs could use.
     """
 
     transform: Pass
@@ -154,29 +159,24 @@ class Step:
 
 
 def prove_step(
-    func: PrimFunc,
-    transform: Pass,
-    *,
-    fixed: bool = False,
-    where: Expr | None = None,
-    accepted: frozenset[Status] = GOOD,
-    known: tuple[Verdict, ...] | None = None,
-    allowed: Licences = ALL,
-    search: bool = True,
+    func: PrimFunc, transform: Pass, options: ProofOptions = DEFAULTS, known: tuple[Verdict, ...] | None = None
 ) -> Step:
-    """The step that a pass makes of a function, checked. Raises IllegalTransform where it does not apply or is not
-    proved.
+    """The checked step of a pass on a function. Raises IllegalTransform if it does not apply or is not proved.
 
-    `known` are verdicts on `func` as it is, under the same `where`: they stand where a pass changes nothing. Without
-    `search` no counterexample is looked for where a proof fails.
+    `known` are verdicts on `func` as it is, under the same `where`: they are kept if the pass changes nothing.
     """
     with refusing():
         rewrite = transform.propose(func)
-    if fixed and rewrite.witness.changes_interface:
+    if options.fixed and rewrite.witness.changes_interface:
         names = ", ".join(rewrite.witness.changes_interface)
-        message = f"{transform.primitive} would change the layout of the parameter {names}, and the schedule's interface is fixed"
+        message = (
+            f"{transform.primitive} would change the layout of the parameter {names}, and the schedule's interface is "
+            "fixed"
+        )
         raise IllegalTransform(Diagnostic(codes.FIXED_INTERFACE, message, func.span))
     if known is not None and rewrite.new == func:
-        # What needed licences was said of how the program came about.
-        return Step(transform, rewrite, tuple(v for v in known if not v.strictness), where, allowed)
-    return Step(transform, rewrite, check_step(transform, rewrite, where, accepted, allowed, search), where, allowed)
+        # Verdicts that needed licences are about how the program came about.
+        verdicts = tuple(v for v in known if not v.strictness)
+    else:
+        verdicts = check_step(transform, rewrite, options)
+    return Step(transform, rewrite, verdicts, options.where, options.allowed)

@@ -22,8 +22,8 @@ def count_stores(stmt: Stmt) -> int:
 def pair_instances(old: PrimFunc, new: PrimFunc, origins: Sequence[int | None]) -> tuple[InstanceMap, ...]:
     """The instance maps of stores that kept their loops: new store `n` computes old store `origins[n]`.
 
-    A loop of the old store that the new one lacks is taken at its start, which is where a block's init stands. Raises
-    ValueError when `origins` does not have one entry for each new store.
+    A loop of the old store that the new one lacks is taken at its start, where a block's init is. Raises ValueError if
+    `origins` does not have one entry for each new store.
     """
     old_loops, new_loops = loops_of_stores(old.body), loops_of_stores(new.body)
     maps: list[InstanceMap] = []
@@ -44,8 +44,8 @@ def rewrite_of(
     cells: tuple[CellMap, ...] = (),
     changes_interface: tuple[str, ...] = (),
 ) -> Rewrite:
-    """A rewrite whose stores kept their loops; `origins` says which old store each new one is (the same numbering when
-    not given).
+    """A rewrite whose stores kept their loops; `origins` has the old store of each new one (by default the same
+    number).
     """
     pairs = origins if origins is not None else range(count_stores(old.body))
     return Rewrite(old, new, Witness(pair_instances(old, new, pairs), cells, changes_interface))
@@ -61,8 +61,8 @@ def rewrite_by_values(
     """A rewrite of loops: `values` give old loop variables over new ones, `where` by new store the instances that
     compute an old one.
 
-    An old loop of a store is the new loop of its name; else the first of its `values` that speaks of loops around the
-    new store; else it is taken at its start, which is where a block's init stands. `origins` is as in `pair_instances`.
+    An old loop of a store is the new loop of its name; else the first of its `values` over loops around the new store;
+    else it is taken at its start, where a block's init is. `origins` is as in `pair_instances`.
     """
     pairs = origins if origins is not None else range(count_stores(old.body))
     old_loops, new_loops = loops_of_stores(old.body), loops_of_stores(new.body)
@@ -82,8 +82,8 @@ def rewrite_by_values(
 
 
 def from_before(old: PrimFunc, rewrite: Rewrite, origins: Sequence[int]) -> Rewrite:
-    """A rewrite of a program in which statements were moved, as a rewrite of `old`: its store `n` was `origins[n]`
-    there, in loops of the same names.
+    """A rewrite of a program after its statements moved, as a rewrite of `old`: its store `n` was `origins[n]` there,
+    in loops of the same names.
     """
     loops = loops_of_stores(old.body)
     maps: list[InstanceMap] = []

@@ -1,4 +1,4 @@
-"""The methods of a schedule, one for each primitive, by the package that the primitive's pass stands in."""
+"""The methods of a schedule, one for each primitive, by the folder of the primitive's pass."""
 
 from __future__ import annotations
 
@@ -55,13 +55,12 @@ class Methods(ABC):
                 return self.attempt(each)
             except IllegalTransform:
                 continue
-        # Of what is refused in the end, the counterexample is looked for; among what is only tried, it would be thrown
-        # away.
+        # Only the last refusal needs a counterexample.
         return self.apply(tries[0])
 
     @abstractmethod
     def attempt(self, transform: Pass) -> Step:
-        """`apply`, without a search for a counterexample where the pass is refused: for one of several that are tried."""
+        """`apply` without a search for counterexamples: for one of several passes that are tried."""
 
     def made(self, kind: type[P], **arguments: Any) -> P:
         """The pass with these options. Raises IllegalTransform that names the option that is wrong."""
@@ -73,7 +72,7 @@ class LoopMethods(Methods):
     """Loops made several, put into another order, and rid of branches."""
 
     def split(self, block: str, loop: str | int, factors: Sequence[int | None]) -> Step:
-        """Make one loop several, with these extents; one factor may be None, and is as large as it takes.
+        """Make one loop several, with these extents; one factor may be None and is then computed.
 
         The loop is named by its variable, or by its position among the loops around the block. The new ones are `i_0`,
         `i_1`, ...
@@ -81,22 +80,20 @@ class LoopMethods(Methods):
         return self.apply(self.made(Split, block=block, loop=loop, factors=factors))
 
     def reorder(self, block: str, loops: Sequence[str | int]) -> Step:
-        """Put loops that stand directly in one another into this order, outermost first; others keep their places."""
+        """Put perfectly nested loops into this order, outermost first; others keep their places."""
         return self.apply(self.made(Reorder, block=block, loops=loops))
 
     def fuse(self, block: str, loops: Sequence[str | int]) -> Step:
-        """Make loops that stand directly in one another, named outermost first, one loop: `i_j_fused` of `i` and `j`."""
+        """Fuse perfectly nested loops, named outermost first, into one: `i_j_fused` of `i` and `j`."""
         return self.apply(self.made(Fuse, block=block, loops=loops))
 
     def parallel(self, block: str, loop: str | int) -> Step:
-        """Run the iterations of a loop at the same time. A refusal names two iterations that touch one cell, one
-        writing.
-        """
+        """Run the iterations of a loop in parallel. A refusal names two iterations that race on one cell."""
         return self.apply(self.made(Parallel, block=block, loop=loop))
 
     def vectorize(self, block: str, loop: str | int) -> Step:
-        """Run the iterations of a loop of constant extent as lanes of one vector, refused where two lanes touch one
-        cell.
+        """Run the iterations of a loop of constant extent as lanes of one vector, refused if two lanes touch
+        one cell.
         """
         return self.apply(self.made(Vectorize, block=block, loop=loop))
 
@@ -109,23 +106,18 @@ class LoopMethods(Methods):
         return self.apply(self.made(Stream, block=block, loop=loop))
 
     def partition(self, block: str, loop: str | int, at: int) -> Step:
-        """Cut a loop in two, the iterations before number `at` and the rest; blocks in the second are called
-        `<block>_rest`.
-        """
+        """Cut a loop in two, before iteration number `at`; blocks in the second part are called `<block>_rest`."""
         return self.apply(self.made(Partition, block=block, loop=loop, at=at))
 
     def merge_adjacent_loops(self, block: str, loop: str | int) -> Step:
-        """Merge a loop with the one that stands right behind it and runs as often.
+        """Merge a loop with the next one, which runs equally often.
 
-        Refused where an access would come before another one of the same cell that it comes after now, and that makes a
-        difference; the help names the two.
+        Refused if that reverses a dependence; the help names its two accesses.
         """
         return self.apply(self.made(MergeAdjacentLoops, block=block, loop=loop))
 
     def decompose_reduction(self, block: str, loop: str | int) -> Step:
-        """Give a block's init a block of its own, `<block>_init`, in loops before `loop`; what remains of the block is
-        its updates.
-        """
+        """Give a block's init a block of its own, `<block>_init`, in loops before `loop`."""
         return self.apply(self.made(DecomposeReduction, block=block, loop=loop))
 
     def reduce_loop_extents(self, block: str = ROOT) -> Step:
@@ -133,29 +125,27 @@ class LoopMethods(Methods):
         return self.apply(self.made(ReduceLoopExtents, block=block))
 
     def transform_block_layout(self, block: str, index_map: IndexMap | Callable[..., Any] | str) -> Step:
-        """Run a block over the iteration space that an index map of its variables makes: an `IndexMap`, a function of
-        them, or text.
-        """
+        """Run a block over the image of an index map of its variables: an `IndexMap`, a function, or text."""
         with refusing():
             text = block_map_text(self.func, block, index_map)
         return self.apply(self.made(TransformBlockLayout, block=block, index_map=text))
 
     def sequential_buffer_access(self, block: str, buffer: str) -> Step:
-        """Make the loops of a block visit a buffer in the row-major order of its physical layout; other loops go
-        inside.
+        """Make the loops of a block visit a buffer in the row-major order of its physical layout.
 
-        Where the dataflow forbids that order, the refusal's help names two accesses that would change places.
+        Other loops go inside. If the dataflow forbids that order, the refusal's help names two accesses whose order
+        changes.
         """
         return self.apply(self.made(SequentialBufferAccess, block=block, buffer=buffer))
 
     def remove_branching_through_overcompute(
         self, block: str, guards: Sequence[int] | None = None, wrap: bool = False
     ) -> Step:
-        """Drop guards of a block whose missing iterations are invisible; the step's text and the trace say which.
+        """Drop guards of a block whose additional iterations are invisible; the step's text and the trace say which.
 
         Guards are numbered from the outside to the inside, `-1 - k` keeps the alternative of guard `k`. None tries all
         of them, then fewer, and keeps the largest set that is proved. With `wrap` accesses that would leave their
-        buffer take their index modulo its extent; a refusal says so where that would be proved.
+        buffer take their index modulo its extent; a refusal says so if that would be proved.
         """
         given = self.made(RemoveBranchingThroughOvercompute, block=block, guards=guards, wrap=wrap)
         if guards is not None:
@@ -176,8 +166,8 @@ class PaddingMethods(Methods):
     def remove_overcompute_through_branching(self, block: str, places: Sequence[int] | None = None) -> Step:
         """Guard what a block does with padding only; the step's text and the trace say which places.
 
-        Places are stores with a buffer whose padding they may touch, numbered in the order of the text. None tries all
-        of them, then fewer, and keeps the largest set that is proved.
+        Places are stores with a buffer whose padding they may touch, in textual order. None tries all of them, then
+        fewer, and keeps the largest set that is proved.
         """
         given = self.made(RemoveOvercomputeThroughBranching, block=block, places=places)
         if places is not None:
@@ -187,11 +177,11 @@ class PaddingMethods(Methods):
         return self.first_of(tries)
 
     def pad_value_search(self, block: str, buffer: str) -> PadValueReport:
-        """Which pad values of a buffer that was re-laid would make guards of a block unnecessary, each answer proved.
+        """Which pad values of a transformed buffer would make guards of a block unnecessary, each answer proved.
 
-        Tried are the identities of the reductions seen, zero, one, the ends of the type, `undef` and no contract, in
-        place of what the last transform of the buffer says; what was done since is done again. The schedule stays as it
-        is. Raises IllegalTransform where no step re-laid the buffer, and for names that mean nothing.
+        Candidates are the identities of the block's reductions, zero, one, the limits of the type, `undef` and no
+        contract, in the last transform of the buffer; later steps are repeated. The schedule does not change. Raises
+        IllegalTransform if no step transformed the buffer, and for unknown names.
         """
         with refusing():
             return search_pad_values(self.steps, block, buffer)
@@ -209,8 +199,8 @@ class CachingMethods(Methods):
         return self.apply(self.made(CacheWrite, block=block, buffer=buffer, scope=scope))
 
     def reindex(self, block: str, buffer: str) -> Step:
-        """Let a block access a buffer at its own iterators, through `<buffer>_reindex`, which is copied before or after
-        its nest.
+        """Let a block access a buffer at its own iterators, through the copy `<buffer>_reindex` before or after its
+        nest.
         """
         return self.apply(self.made(Reindex, block=block, buffer=buffer))
 
@@ -231,19 +221,15 @@ class CachingMethods(Methods):
         return self.apply(self.made(DecomposePadding, block=block, loop=loop))
 
     def pad_einsum(self, block: str, padding: Sequence[int]) -> Step:
-        """Pad every iterator of a block to a multiple of its factor, in copies of the buffers that are called
-        `<buffer>_pad`.
-        """
+        """Pad every iterator of a block to a multiple of its factor, in copies of the buffers called `<buffer>_pad`."""
         return self.apply(self.made(PadEinsum, block=block, padding=padding))
 
 
 class CleanupMethods(Methods):
-    """Statements without effect taken out, conditions moved to where they are decided."""
+    """Removal of statements without effect, and hoisting of conditions."""
 
     def remove_no_op(self) -> Step:
-        """Take out stores that are overwritten unseen, or store what is there; and loops and branches that then hold
-        nothing.
-        """
+        """Remove stores that are overwritten unread or store what is there, and then empty loops and branches."""
         return self.apply(self.made(RemoveNoOp))
 
     def hoist_expression(self, block: str = ROOT, flags: Sequence[str] = ALL_BUT_THREADS) -> Step:
@@ -259,13 +245,13 @@ class VectorMethods(Methods):
     """Lanes for vectorized loops, and vectors in memory."""
 
     def vectorize_loop(self, scalarize: bool = False) -> Step:
-        """Make lanes of all vectorized loops; with `scalarize` a statement that has no form for all lanes runs lane
-        after lane.
+        """Make lanes of all vectorized loops; with `scalarize` statements without a form for all lanes run lane by
+        lane.
         """
         return self.apply(self.made(VectorizeLoop, scalarize=scalarize))
 
     def rewrite_ramp_as_pointer_cast(self, target: str = "c") -> Step:
-        """Access whole vectors through views with vectors as elements, where memory is aligned and the target can cast
+        """Access whole vectors through views with vector elements, if memory is aligned and the target casts
         pointers.
         """
         return self.apply(self.made(RewriteRampAsPointerCast, target=target))

@@ -73,8 +73,7 @@ PASSES: Mapping[str, type[Pass]] = {
 }
 
 # From a scheduled program to one that code generators take: each step is checked like any other. Indices are simplified
-# while they still have an axis each, where that is proved for all sizes; once they are flat, symbols stand multiplied
-# in them.
+# while they have one axis each, which is proved for all sizes; flat indices have products of symbols.
 LOWERING: tuple[Pass, ...] = (
     ApplyBufferTransforms(),
     LowerBlocks(),

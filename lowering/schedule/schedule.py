@@ -1,7 +1,7 @@
 """The schedule: a program, and the transforms that were applied to it, each proved before it was kept.
 
-A primitive either commits a proved step or raises `IllegalTransform` and leaves the schedule as it was. The passes
-propose; what is true of a proposal is asked of `layoutproof.verify` alone.
+A primitive either commits a proved step or raises `IllegalTransform` and leaves the schedule unchanged. The passes
+propose; `layoutproof.verify` alone decides.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, from_json
 from layoutproof.lowering.passes.find import find_buffer
 from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep, refusing
-from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, Step, prove_step
+from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, ProofOptions, Step, prove_step
 from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.lowering.schedule.methods import (
     CachingMethods,
@@ -79,12 +79,11 @@ class BufferName:
 
 class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, VectorMethods):
     """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are
-    the float licences that proofs may use, the fewest that suffice: all, unless that is said here or by the gate that
-    makes the schedule.
+    the float licences that proofs may use, as few as possible: by default all that the gate permits.
     """
 
     def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences | None = None) -> None:
-        """Raises LayoutproofError for a function that is not well-formed, or whose layout records state maps that are
+        """Raises LayoutproofError for a function that is not well-formed, or whose layout records have maps that are
         not proved, and for an interface that is neither "free" nor "fixed".
         """
         if interface not in ("free", "fixed"):
@@ -117,7 +116,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         return print_func(self.func)
 
     def buffer(self, name: str) -> BufferName:
-        """A buffer to load from in a pad value. Raises LayoutproofError where there is none of that name."""
+        """A buffer to load from in a pad value. Raises LayoutproofError if there is none of that name."""
         return BufferName(find_buffer(self.func, name))
 
     def apply(self, transform: Pass) -> Step:
@@ -134,7 +133,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
             raise offered from problem
 
     def attempt(self, transform: Pass) -> Step:
-        """`apply`, without a search for a counterexample where the pass is refused: for one of several that are tried."""
+        """`apply` without a search for counterexamples: for one of several passes that are tried."""
         return self._keep(self._proved(transform, search=False))
 
     def fork(self) -> Schedule:
@@ -144,7 +143,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         return variant
 
     def undo(self) -> None:
-        """Take the last step back. Raises LayoutproofError where there is none."""
+        """Undo the last step. Raises LayoutproofError if there is none."""
         if not self._steps:
             raise error(codes.NO_STEP, "there is no step to take back")
         self._steps.pop()
@@ -156,21 +155,15 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         return step
 
     def _proved(self, transform: Pass, *, search: bool = True) -> Step:
-        """The step that a pass would be, not kept; `search` is as in `prove_step`."""
-        known = self._steps[-1].verdicts if self._steps else None
-        fixed = self.interface == "fixed"
+        """The step that a pass would be, not kept; `search` is as in `ProofOptions`."""
         where = self._assumed()
         accepted = GOOD_OR_EMPTY if transform.may_leave_nothing and where is None else GOOD
-        return prove_step(
-            self.func,
-            transform,
-            fixed=fixed,
-            where=where,
-            accepted=accepted,
-            known=known,
-            allowed=self.allowed,
-            search=search,
-        )
+        options = ProofOptions(where, accepted, self.allowed, search, fixed=self.interface == "fixed")
+        return prove_step(self.func, transform, options, self._known)
+
+    @property
+    def _known(self) -> tuple[Verdict, ...] | None:
+        return self._steps[-1].verdicts if self._steps else None
 
     def _assumed(self) -> Expr | None:
         found = [c for c in map(assumed_of_constants, (self.original, self.func)) if c is not None]
@@ -207,7 +200,10 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         except IllegalTransform:
             return problem
         first, *rest = problem.diagnostics
-        text = f"with wrap=True the accesses that leave their buffers take their index modulo the extent, and that is proved: {wrapped}"
+        text = (
+            "with wrap=True the accesses that leave their buffers take their index modulo the extent, and that is "
+            f"proved: {wrapped}"
+        )
         return IllegalTransform((replace(first, help=text), *rest), problem.verdicts)
 
     def apply_buffer_transforms(self) -> Step:
@@ -264,16 +260,17 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         save_trace(path, self.trace)
 
     def lower(self) -> PrimFunc:
-        """The program for code generators: transforms applied, blocks lowered, buffers flat, compile-time statements
-        out.
+        """The program for code generators: transforms applied, blocks lowered, buffers flat, no compile-time
+        statements.
 
         Every pass on the way is checked like a step; a program that does nothing may be lowered, its steps then are
-        vacuous. A simplification that cannot be decided is left out. Raises IllegalTransform where a pass is refused.
+        vacuous. A simplification that cannot be decided is left out. Raises IllegalTransform if a pass is refused.
         """
         if self._lowered is None:
-            self._lowered = _lower(
-                self.func, self._assumed(), self._steps[-1].verdicts if self._steps else None, self.allowed
-            )
+            where = self._assumed()
+            # Where assumptions cannot all hold, everything is vacuous, and a kernel would do anything.
+            options = ProofOptions(where, GOOD_OR_EMPTY if where is None else GOOD, self.allowed)
+            self._lowered = _lower(self.func, options, self._known)
         return self._lowered[0]
 
     @property
@@ -289,10 +286,9 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
 
     @property
     def certificate(self) -> Certificate:
-        """Everything that was proved of the steps, and of the passes of `lower()` where that was called, for others to
-        check again.
+        """What was proved of the steps, and of the passes of `lower()` if that was called, for others to check again.
 
-        Each step is checked anew, on its text, with the questions to solvers written down.
+        Each step is checked anew, on its text, and the queries to solvers are recorded.
         """
         from layoutproof.verify.certificate.certificate import certify
 
@@ -339,7 +335,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         `device` and `profile` are for OpenCL, as `build_opencl` takes them: a part of the device's name, and the
         largest image of other devices. Raises LayoutproofError, for an unknown target too.
         """
-        # The runtime starts compilers; who only schedules does not load it.
+        # The runtime starts compilers, so it is loaded only here.
         from layoutproof.lowering.runtime.array_layouts import runtime_layouts
         from layoutproof.lowering.runtime.build_c import build_c
 
@@ -362,25 +358,21 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
 
 
 def _lower(
-    func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None, allowed: Licences
+    func: PrimFunc, options: ProofOptions, known: tuple[Verdict, ...] | None
 ) -> tuple[PrimFunc, tuple[Step, ...]]:
     steps: list[Step] = []
-    # Where assumptions cannot all hold, everything is vacuous, and a kernel would do anything: that is not accepted.
-    accepted = GOOD_OR_EMPTY if where is None else GOOD
     first, *rest = LOWERING
     for transform in (first, *hoisted_inits(func), *rest):
         optional = isinstance(transform, Simplify | DecomposeReduction)
         try:
-            last = steps[-1].verdicts if steps else known
-            # What may be left out needs no counterexample.
-            search = not optional
-            steps.append(
-                prove_step(func, transform, where=where, accepted=accepted, known=last, allowed=allowed, search=search)
-            )
+            # A pass that may be left out needs no counterexample.
+            step = prove_step(func, transform, replace(options, search=not optional), known)
         except IllegalTransform as problem:
             if not optional or problem.status not in (None, Status.UNKNOWN):
                 raise
-        func = steps[-1].rewrite.new
+            continue
+        steps.append(step)
+        func, known = step.rewrite.new, step.verdicts
     return require_wellformed(func, Stage.FLATTENED), tuple(steps)
 
 

@@ -1,7 +1,6 @@
-"""The steps of a schedule as text.
+"""The steps of a schedule as text: a JSON trace, and the program after each step for people.
 
-A trace is JSON and read with care; for people, the program stands after each step. A trace comes from a file, an
-autotuner or a person; every way in which it can be wrong names the step and the argument.
+A trace comes from a file, an autotuner or a person; every error in it is reported with the step and the argument.
 """
 
 from __future__ import annotations
@@ -83,9 +82,8 @@ def load_trace(path: str | Path) -> Trace:
 
 
 def json_of(text: str) -> Any:
-    """What a text says in JSON. Raises json.JSONDecodeError where it is none, ValueError where the standard leaves open
-    what it says: numbers that are none, a key that stands twice in one object; RecursionError where it is nested too
-    deep.
+    """The value of a JSON text. Raises json.JSONDecodeError for malformed text, ValueError for NaN, Infinity and
+    repeated keys, RecursionError if it is nested too deep.
     """
     return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
 
@@ -134,7 +132,7 @@ def proof_text(steps: Sequence[Step], decisive: str) -> str:
     """What was proved: each step with its licences, all together, and every obligation of the last step of the
     primitive `decisive`.
 
-    Raises ValueError where no step is of that primitive.
+    Raises ValueError if no step is of that primitive.
     """
     chosen = next((step for step in reversed(steps) if step.transform.primitive == decisive), None)
     if chosen is None:
@@ -144,7 +142,7 @@ def proof_text(steps: Sequence[Step], decisive: str) -> str:
     ]
     lines.append(f"all together: {_answer([v for step in steps for v in step.verdicts])}")
     lines.append(f"{decisive}:")
-    # One line for each claim; those of many accesses are said once.
+    # One line for each claim, once for many accesses.
     lines += dict.fromkeys(
         f"  {v.status}: {v.claim}{f' ({v.reason})' if v.reason is not None else ''}" for v in chosen.verdicts
     )

@@ -1,7 +1,7 @@
-"""Expressions for all lanes at once: what an expression of one iteration of a loop is for all its iterations.
+"""Expressions for all lanes at once: an expression of one iteration of a loop, for all its iterations.
 
-A part that does not depend on the loop keeps one lane and is broadcast where it meets others. Sums and multiples of the
-loop's variable become ramps, so that an index that steps evenly says so. Source: the seed `vectorized-tir-buffers`.
+A part that does not depend on the loop keeps one lane and is broadcast if it meets others. Sums and multiples of the
+loop's variable become ramps, so that an index with a constant step says so. Source: the seed `vectorized-tir-buffers`.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ class Lanes:
     values: dict[Var, Var] = field(default_factory=dict)
 
     def said(self, expr: Expr) -> Expr:
-        """An expression for all lanes: of one lane where it is the same in each. Raises NoLanes."""
+        """An expression for all lanes, with one lane if it is uniform. Raises NoLanes."""
         return self._say(expr, index=False)
 
     def wide(self, expr: Expr) -> Expr:
-        """The same, broadcast where it is the same in each lane. Raises NoLanes."""
+        """The same, broadcast if it is uniform. Raises NoLanes."""
         return self.spread(self.said(expr))
 
     def spread(self, expr: Expr) -> Expr:
-        """An expression that was said, with as many lanes as there are."""
+        """A result of `said` with the full number of lanes."""
         return expr if expr.dtype.lanes > 1 else Broadcast(expr, self.count)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...], node: Node) -> tuple[Expr, ...]:
-        """The indices of an access: only the last may differ from lane to lane, and only where elements have one lane.
-        Raises NoLanes.
+        """The indices of an access: only the last may differ between lanes, and only for one-lane elements. Raises
+        NoLanes.
         """
         said = tuple(self._say(index, index=True) for index in indices)
         for axis, index in enumerate(said):
@@ -103,7 +103,7 @@ class Lanes:
 
     def _binary(self, expr: Binary, index: bool) -> Expr:
         lhs, rhs = self._say(expr.lhs, index=index), self._say(expr.rhs, index=index)
-        # In a value, which wraps, products stay where they are, so that provers meet the value that they met before.
+        # Products in values, which wrap, stay in place, so that provers see the same value.
         if (expr.op is BinaryOp.ADD or (index and expr.op in _RAMPED)) and (
             isinstance(lhs, Ramp) or isinstance(rhs, Ramp)
         ):
@@ -148,7 +148,7 @@ class Lanes:
         return Select(condition, then, otherwise, span=expr.span)
 
     def _check_harmless(self, expr: Expr, what: str) -> None:
-        """Raise NoLanes where evaluating an expression that one lane does not need could fault."""
+        """Raise NoLanes if evaluating an expression that one lane does not need could fault."""
         for node in walk(expr):
             if isinstance(node, BufferLoad | OpaqueCall) or can_trap(node):
                 raise NoLanes(f"{what} is evaluated in some lanes only, and could fault in others", expr)
@@ -183,9 +183,7 @@ class Lanes:
 
 
 def _ramp(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr | None:
-    """A sum, difference or multiple of ramps as a ramp; the one value where its lanes are all alike; None where it is
-    no ramp.
-    """
+    """A sum, difference or multiple of ramps as a ramp; the one value if all lanes are equal; None if it is no ramp."""
     match op, lhs, rhs:
         case (BinaryOp.ADD | BinaryOp.SUB, Ramp(base=a, stride=s), Ramp(base=b, stride=t)):
             return _stepping(_folded(op, a, b), _folded(op, s, t), lhs.lanes)
@@ -205,7 +203,7 @@ def _stepping(base: Expr, stride: Expr, lanes: int) -> Expr:
 
 
 def _folded(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
-    """An operation of scalars, computed where both are constants, left out where one is neutral."""
+    """An operation of scalars, folded if both are constants or one is neutral."""
     neutral = 1 if op is BinaryOp.MUL else 0
     if isinstance(rhs, IntImm) and rhs.value == neutral:
         return lhs

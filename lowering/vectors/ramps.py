@@ -1,8 +1,8 @@
-"""Accesses that are whole vectors, as such or through a view of the memory with vectors as elements.
+"""Accesses that are whole vectors, as such or through a view of the memory with vector elements.
 
-Which vectors are allowed depends on the target. The view is written out in the program (`T.decl_buffer` with lanes),
-so that code generators add no cast of their own. An access is rewritten where it is a ramp of stride 1 that starts at
-a multiple of its length, the memory is aligned, and the target has vectors of that length.
+The permitted vectors depend on the target. The view is in the program (`T.decl_buffer` with lanes), so that code
+generators add no cast of their own. An access is rewritten if it is a ramp of stride 1 that starts at a multiple of its
+length, the memory is aligned, and the target has vectors of that length.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TARGETS: Mapping[str, VectorTarget] = {
 
 
 def find_target(name: str) -> VectorTarget:
-    """The target of a name. Raises LayoutproofError where there is none."""
+    """The target of a name. Raises LayoutproofError if there is none."""
     target = TARGETS.get(name)
     if target is None:
         raise error(codes.VECTOR_TARGET, f"there is no target {name!r}", help=f"there are {', '.join(TARGETS)}")
@@ -106,14 +106,14 @@ def whole_vector(access: Access) -> WholeVector | None:
 
 
 def divided(expr: Expr, number: int) -> Expr | None:
-    """`expr / number` where that is known to leave nothing over; None elsewhere. Index arithmetic, which does not wrap."""
+    """`expr / number` if it is known to be exact, else None. Index arithmetic does not wrap."""
     quotient, rest = _unwidened(affine_of(expr)).split(number)
     return expression_of(quotient, expr.dtype) if rest.is_constant and rest.constant == 0 else None
 
 
 def _unwidened(affine: Affine) -> Affine:
-    """The same integers: what is widened as a whole a sum of what is widened, a product's constant factor in front of
-    it.
+    """The same integers with casts that widen moved inwards: a sum of widened terms, with a constant factor in
+    front.
     """
     result = Affine({}, affine.constant)
     for term, coefficient in affine.terms.items():
@@ -131,15 +131,15 @@ def _unwidened(affine: Affine) -> Affine:
 
 
 def _with_factor(expr: Expr) -> tuple[Expr, int]:
-    """An integer expression without its constant factor, and that factor; the expression as it is where that is 1."""
+    """An integer expression without its constant factor, and that factor, which may be 1."""
     affine = _unwidened(affine_of(expr))
     factor = gcd(affine.constant, *affine.terms.values())
     return (expression_of(affine.split(factor)[0], expr.dtype), factor) if factor > 1 else (expr, 1)
 
 
 def vector_view(buffer: Buffer, lanes: int, name: str) -> Buffer | None:
-    """The buffer as one of vectors: a last axis of that many fewer elements. None where rows are no whole number of
-    vectors, and where the buffer has strides, an offset, or lanes already.
+    """The buffer as one of vectors: its last axis is shorter by their length. None if rows are no whole number of
+    vectors, and if the buffer has strides, an offset, or lanes already.
 
     The one axis of a flat buffer may have a rest behind its last vector, which the view does not see.
     """
@@ -178,17 +178,14 @@ Views = dict[Buffer, dict[int, Buffer]]
 
 @dataclass(frozen=True)
 class RewriteRampAsPointerCast(Pass):
-    """See memory as vectors where whole vectors are accessed (seed `vectorized-tir-buffers`). A second time it changes
-    nothing.
-    """
+    """See memory as vectors if whole vectors are accessed (seed `vectorized-tir-buffers`). Idempotent."""
 
     primitive: ClassVar[str] = "rewrite_ramp_as_pointer_cast"
     target: str = field(default="c", metadata=option(ArgumentKind.NAME))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with views.
-
-        Raises LayoutproofError for blocks, for an unknown target, and for one that cannot cast pointers.
+        """The function with views. Raises LayoutproofError for blocks, and for a target that is unknown or cannot cast
+        pointers.
         """
         target = find_target(self.target)
         check_no_blocks(func, self.primitive)

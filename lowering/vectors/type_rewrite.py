@@ -1,8 +1,8 @@
 """Buffers of which only whole vectors of one length are accessed become buffers of vectors.
 
-For targets whose memory is typed and whose pointers cannot be cast; where a target has no such vectors, loops over
-lanes. A parameter keeps its entry in `buffer_map`, which is the calling convention. A memory with one other access (a
-scalar, another length, its address) stays as it is.
+This is for targets whose memory is typed and whose pointers cannot be cast; if a target has no such vectors, accesses
+become loops over lanes. A parameter keeps its entry in `buffer_map`, which is the calling convention. A memory with one
+other access (a scalar, another length, its address) stays as it is.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class OneLane:
     lane: Var
 
     def store(self, stmt: BufferStore) -> Stmt:
-        """A loop over the lanes of a store. Raises NoLanes where a lane cannot be told by itself."""
+        """A loop over the lanes of a store. Raises NoLanes if a lane cannot be written by itself."""
         lanes = stmt.value.dtype.lanes
         scalar = replace(stmt, indices=self.indices(stmt), value=self.of(stmt.value))
         return For(self.lane, const(0), const(lanes), ForKind.SERIAL, scalar, span=stmt.span)
@@ -76,7 +76,7 @@ class OneLane:
         return tuple(self.of(index) for index in access.indices)
 
     def of(self, expr: Expr) -> Expr:
-        """One lane of an expression; an expression of one lane as it is, but for the vectors that stand in it."""
+        """One lane of an expression; an expression of one lane only has its vectors replaced."""
         match expr:
             case Ramp(base=base, stride=stride):
                 step = widen(self.lane, base.dtype)
@@ -97,7 +97,7 @@ class OneLane:
                 return map_children(expr, self.node)
 
     def node(self, node: Node) -> Node:
-        """The same for whatever stands in an expression."""
+        """The same for any node of an expression."""
         return self.of(node) if isinstance(node, Expr) and not isinstance(node, Buffer) else node
 
 
@@ -108,10 +108,9 @@ def lane_variable(name: str) -> Var:
 
 @dataclass(frozen=True)
 class VectorTypeRewrite(Pass):
-    """Give buffers of which only whole vectors are accessed vectors as elements (VectorTypeRewriter). A second time it
-    changes nothing.
+    """Give buffers of which only whole vectors are accessed vectors as elements (VectorTypeRewriter). Idempotent.
 
-    With `scalarize` no index with lanes is left, but in a let: a store that would need one becomes a loop over its
+    With `scalarize` no index with lanes is left, except in a let: a store that would need one becomes a loop over its
     lanes.
     """
 
@@ -150,7 +149,7 @@ def _pairs(old: PrimFunc, new: PrimFunc, looped: Sequence[bool]) -> Iterator[Ins
 
 
 def _in_mixed_stores(func: PrimFunc, retyped: Mapping[Buffer, Buffer]) -> frozenset[Var]:
-    """Memories that would become vectors, and stand in a store beside an index with lanes that would stay."""
+    """Memories that would become vectors, but occur in a store beside an index with lanes that would stay."""
     found = set[Var]()
     for store in stores_in(func.body):
         reached = list(vector_accesses(store))
@@ -160,9 +159,7 @@ def _in_mixed_stores(func: PrimFunc, retyped: Mapping[Buffer, Buffer]) -> frozen
 
 
 def _lane_after_lane(body: Stmt, name: str, looped: list[bool]) -> Stmt:
-    """The body with loops over lanes for stores that have an index with lanes; `looped` says of each store whether it
-    is one.
-    """
+    """The body with loops over lanes for stores that have an index with lanes; `looped` says which stores these are."""
 
     def visit(node: Node) -> Node:
         if not isinstance(node, BufferStore):
@@ -217,7 +214,7 @@ def _lengths(func: PrimFunc) -> Mapping[Var, int]:
 
 
 def _pointers(node: Node) -> Iterator[Var]:
-    """Data variables that stand anywhere but in a buffer."""
+    """Data variables that occur outside of buffers."""
     for child in children(node):
         if isinstance(child, Var):
             yield child

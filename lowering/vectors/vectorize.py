@@ -1,9 +1,9 @@
-"""Vectorized loops become lanes: each iteration one lane of a ramp in the last index, of a broadcast, or of a value
-computed from them.
+"""Vectorized loops become lanes: each iteration a lane of a ramp in the last index, of a broadcast, or of a value of
+them.
 
 A loop has as many lanes as iterations, a constant of at least 2. A statement that has no form for all lanes (every lane
 would store to one cell, a branch is taken in some lanes only, an index before the last differs) is refused by name, or
-runs lane after lane where that was asked for. Sources: the seeds `vectorized-tir-buffers` and
+runs lane by lane if requested. Sources: the seeds `vectorized-tir-buffers` and
 `clarifying-buffer-declaration-and-access` (VectorizeLoop).
 """
 
@@ -54,8 +54,8 @@ from layoutproof.lowering.vectors.ramps import check_no_blocks
 
 @dataclass(frozen=True)
 class VectorizeLoop(Pass):
-    """Make lanes of all vectorized loops (seed `vectorized-tir-buffers`). With `scalarize` what has no lanes runs lane
-    after lane.
+    """Make lanes of all vectorized loops (seed `vectorized-tir-buffers`). With `scalarize`, statements without lanes
+    run lane by lane.
     """
 
     primitive: ClassVar[str] = "vectorize_loop"
@@ -103,8 +103,8 @@ class _Vectorizing:
         return Lanes(loop.var, loop.start, loop.extent.value)
 
     def instead(self, loop: For, body: Stmt, problem: NoLanes) -> Stmt:
-        """A part of a loop's body that has no lanes, lane after lane. Raises LayoutproofError where that was not asked
-        for.
+        """A part of a loop's body that has no lanes, lane by lane. Raises LayoutproofError if that was not
+        requested.
         """
         if not self.scalarize:
             place = next((s for s in (problem.node.span, body.span, loop.span) if s is not None), None)
@@ -122,8 +122,8 @@ class _Laning:
     lanes: Lanes
 
     def part(self, stmt: Stmt) -> Stmt:
-        """A statement in lanes, or lane after lane: the smallest part around what has none that uses no vector bound
-        outside of it.
+        """A statement in lanes, or lane by lane: the smallest part around what has none that uses no vector bound
+        outside.
         """
         try:
             return self.statement(stmt)
@@ -149,10 +149,8 @@ class _Laning:
                 return replace(stmt, condition=said, then=self.part(then), otherwise=other)
             case Let():
                 return self.let(stmt)
-            case DeclBuffer(buffer=buffer):
-                for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-                    self.same(expr, f"where {buffer.name} lies", stmt)
-                return replace(stmt, body=self.part(stmt.body))
+            case DeclBuffer():
+                return self.view(stmt)
             case Evaluate(value=IntImm()):
                 return stmt
             case Allocate(buffer=buffer):
@@ -175,6 +173,12 @@ class _Laning:
             raise NoLanes(f"every lane stores to one element of {stmt.buffer.name}", stmt)
         return replace(stmt, indices=indices, value=self.lanes.wide(stmt.value))
 
+    def view(self, stmt: DeclBuffer) -> Stmt:
+        buffer = stmt.buffer
+        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+            self.same(expr, f"where {buffer.name} lies", stmt)
+        return replace(stmt, body=self.part(stmt.body))
+
     def let(self, stmt: Let) -> Stmt:
         value = self.lanes.said(stmt.value)
         if value.dtype.lanes == 1:
@@ -188,7 +192,7 @@ class _Laning:
 
 
 def _pairs(old: PrimFunc, new: PrimFunc) -> Iterator[InstanceMap]:
-    """Every store computes the one of its number: its lanes, where it has more than before, are the loop that is gone."""
+    """Store n computes the old store n; additional lanes are the iterations of the removed loop."""
     taken = names_in(old.body) | names_in(new.body)
     lane = Var(fresh("lane", taken), INT32)
     loops = zip(loops_of_stores(old.body), loops_of_stores(new.body), strict=True)

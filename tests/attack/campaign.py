@@ -216,7 +216,10 @@ def report(tally: Tally, folder: Path) -> str:
         f"  that the interpreter tells apart     {counts['accepted, and the runs differ']}",
         f"mutants that change the result         {counts['mutants that change the result']} of {counts['mutants']}",
         f"  accepted                             {counts['mutant accepted, and the runs differ']}",
-        f"legal rewrites proved                  {counts['legal proved']} of {counts['legal']} ({100 * tally.share:.2f} %)",
+        (
+            f"legal rewrites proved                  {counts['legal proved']} of {counts['legal']} "
+            f"({100 * tally.share:.2f} %)"
+        ),
         f"  refuted                              {counts['legal, and refuted']}",
         f"a check of a legal rewrite             median {seconds[len(seconds) // 2] * 1000:.0f} ms, 99 % below "
         f"{seconds[len(seconds) * 99 // 100] * 1000:.0f} ms, longest {seconds[-1]:.1f} s",
@@ -258,7 +261,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ProcessPoolExecutor(options.workers) as pool:
         for part in pool.map(attack, [seed + k for k in range(shares)], [each[0]] * shares, [each[1]] * shares):
             tally.add(part)
-            done = f"{tally.counts['accepted']} accepted, {tally.counts['mutants that change the result']} mutants, {len(tally.wrong)} wrong"
+            done = (
+                f"{tally.counts['accepted']} accepted, {tally.counts['mutants that change the result']} mutants, "
+                f"{len(tally.wrong)} wrong"
+            )
             print(f"{time.perf_counter() - start:.0f} s: {done}", file=sys.stderr, flush=True)
     print(f"seed {seed}, {shares} shares, {time.perf_counter() - start:.0f} s")
     print(report(tally, folder))

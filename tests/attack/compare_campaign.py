@@ -29,7 +29,7 @@ from tests.lowering.compare.pairs import Pair, pairs, told, upstream
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was said of a mutant, and what the judge says: `changed` is a difference in words, None where none was seen."""
+    """The verdict on a mutant, and the judge's: `changed` is a difference in words, None if none was seen."""
 
     pair: str
     kind: str
@@ -154,7 +154,10 @@ def report(tally: Tally) -> str:
     counts = tally.counts()
     seconds = sorted(o.seconds for o in tally.outcomes) or [0.0]
     lines = [
-        f"{len(tally.outcomes)} mutants; a comparison takes {seconds[len(seconds) // 2]:.2f} s (median), {seconds[-1]:.1f} s at most",
+        (
+            f"{len(tally.outcomes)} mutants; a comparison takes {seconds[len(seconds) // 2]:.2f} s (median), "
+            f"{seconds[-1]:.1f} s at most"
+        ),
         "",
     ]
     lines += ["| | refuted | unknown | vacuous | proved |", "|---|---|---|---|---|"]

@@ -118,8 +118,12 @@ def report(found: Sequence[Again]) -> str:
     counts = Counter(f"{each.status}{', moved in place' if each.moved_in_place else ''}" for each in found)
     seconds = sorted(each.seconds for each in found) or [0.0]
     lines = [
-        f"{len(found)} schedules of {sum(len(each.steps) for each in found)} steps, proved again: {100 * share(found):.1f} %",
-        f"a comparison takes {seconds[len(seconds) // 2]:.2f} s (median), {seconds[len(seconds) * 9 // 10]:.2f} s (90 %), "
+        (
+            f"{len(found)} schedules of {sum(len(each.steps) for each in found)} steps, proved again: "
+            f"{100 * share(found):.1f} %"
+        ),
+        f"a comparison takes {seconds[len(seconds) // 2]:.2f} s (median), {seconds[len(seconds) * 9 // 10]:.2f} s (90 "
+        "%), "
         f"{seconds[-1]:.1f} s at most",
         *(f"  {status:<28} {number}" for status, number in sorted(counts.items())),
     ]

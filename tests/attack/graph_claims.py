@@ -153,7 +153,7 @@ class Judge:
                 yield name
 
     def given(self, new: Graph, interface: Interface) -> Arrays:
-        """The inputs as the interface has them, with padding that is drawn; without those that it has in another shape."""
+        """The inputs by the interface, with random padding; without those that it has in another shape."""
         random, made = np.random.default_rng(5), dict[str, Array]()
         for value in new.inputs:
             array, index_map = self.inputs.get(value.name), interface.inputs.get(value.name)

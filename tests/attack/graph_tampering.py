@@ -4,7 +4,7 @@ are neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import TypeVar
@@ -12,35 +12,25 @@ from typing import TypeVar
 import numpy as np
 
 from layoutproof.graph.model.graph import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step
-from layoutproof.graph.model.graph_witness import Chain, GraphRewrite, Interface, Place, rooted, roots_of
+from layoutproof.graph.model.graph_witness import GraphRewrite, Interface, Place, rooted, roots_of
 from layoutproof.graph.prove.prove_graph import moved_by
-from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_record import Contract, LayoutRecord, layout_records, with_record
-from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite import Rewrite, Witness
-from layoutproof.verify.certificate.certificate import StepRecord
-from layoutproof.verify.values.fast_math import ALL
+from tests.attack.function_tampering import (
+    Claim,
+    Tampering,
+    body_changed,
+    functions_exchanged,
+    record_changed,
+    schedules_exchanged,
+    shuffled,
+    step_mutated,
+    stepped,
+    steps_cut,
+)
 from tests.attack.graph_claims import SPECIAL
-from tests.attack.mutants import mutant
 
-Claim = tuple[GraphRewrite, Interface]
-Tampering = Callable[[GraphRewrite, Interface, Random], Claim | None]
 T = TypeVar("T")
-
-
-def other_body(func: PrimFunc, chance: Random) -> PrimFunc | None:
-    """The function with something in its body changed; None where nothing was found to change."""
-    for _ in range(6):
-        found = mutant(Rewrite(func, func, Witness(())), chance)
-        if found is not None and found[1].new != func:
-            return found[1].new
-    return None
-
-
-def _shuffled(index_map: IndexMap, chance: Random) -> IndexMap:
-    return replace(index_map, outputs=tuple(chance.sample(index_map.outputs, len(index_map.outputs))))
 
 
 def _like(graph: Graph, name: str) -> list[str]:
@@ -50,12 +40,6 @@ def _like(graph: Graph, name: str) -> list[str]:
 
 def _placed(rewrite: GraphRewrite, places: Mapping[str, Place]) -> GraphRewrite:
     return replace(rewrite, places={**rewrite.places, **places})
-
-
-def _stepped(rewrite: GraphRewrite, number: int, *steps: Step) -> GraphRewrite:
-    """The graph with other steps in the place of one."""
-    new = rewrite.new
-    return replace(rewrite, new=replace(new, steps=(*new.steps[:number], *steps, *new.steps[number + 1 :])))
 
 
 def _one(items: Sequence[T], chance: Random) -> tuple[int, T] | None:
@@ -84,7 +68,7 @@ def place_moved(rewrite: GraphRewrite, interface: Interface, chance: Random) -> 
     """Elements are said to stand elsewhere."""
     name = chance.choice(list(rewrite.places))
     place = rewrite.places[name]
-    return _placed(rewrite, {name: replace(place, index_map=_shuffled(place.index_map, chance))}), interface
+    return _placed(rewrite, {name: replace(place, index_map=shuffled(place.index_map, chance))}), interface
 
 
 def place_of_another(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim:
@@ -170,12 +154,12 @@ def operands_changed(rewrite: GraphRewrite, interface: Interface, chance: Random
         return None
     number, step = found
     if not isinstance(step, Call):
-        return _stepped(
+        return stepped(
             rewrite, number, replace(step, operand=chance.choice(_like(rewrite.new, step.operand)))
         ), interface
     others = tuple(chance.choice(_like(rewrite.new, name)) for name in step.operands)
     operands = chance.choice((others, tuple(chance.sample(step.operands, len(step.operands)))))
-    return _stepped(rewrite, number, replace(step, operands=operands)), interface
+    return stepped(rewrite, number, replace(step, operands=operands)), interface
 
 
 def results_exchanged(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
@@ -184,7 +168,7 @@ def results_exchanged(rewrite: GraphRewrite, interface: Interface, chance: Rando
     if not calls:
         return None
     number, step = chance.choice(calls)
-    return _stepped(rewrite, number, replace(step, results=tuple(reversed(step.results)))), interface
+    return stepped(rewrite, number, replace(step, results=tuple(reversed(step.results)))), interface
 
 
 def step_made_twice(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
@@ -250,17 +234,17 @@ def mover_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) -
                 else ()
             )
             backwards = step.index_map.compose(IndexMap(step.index_map.inputs, back)) if back else turned
-            return _stepped(rewrite, number, replace(step, index_map=chance.choice((turned, backwards)))), interface
+            return stepped(rewrite, number, replace(step, index_map=chance.choice((turned, backwards)))), interface
         case Pad():
             value = chance.choice((1, -0.0, 0.0)) if step.result.dtype.is_float else chance.choice((0, 1))
             around = replace(step, widths=tuple((after, before) for before, after in step.widths))
-            return _stepped(
+            return stepped(
                 rewrite, number, chance.choice((around, replace(step, value=const(value, step.result.dtype))))
             ), interface
         case Crop():
             extents = rewrite.new.by_name()[step.operand].shape
             ends = tuple(extent - size for extent, size in zip(extents, step.sizes, strict=True))
-            return _stepped(rewrite, number, replace(step, starts=ends)), interface
+            return stepped(rewrite, number, replace(step, starts=ends)), interface
     return None
 
 
@@ -286,132 +270,6 @@ def mover_and_witness_changed(rewrite: GraphRewrite, interface: Interface, chanc
     return replace(made, places=places), interface
 
 
-# ---- functions and how they came about
-
-
-def _call(rewrite: GraphRewrite, chance: Random) -> tuple[Call, StepRecord, tuple[StepRecord, ...]] | None:
-    """A call whose function came about by some steps, with the last of these and the others."""
-    calls = [step for step in rewrite.new.steps if isinstance(step, Call)]
-    chance.shuffle(calls)
-    for call in calls:
-        name = call.function.name
-        records = rewrite.schedules[name].records
-        if records:
-            return call, records[-1], records[:-1]
-    return None
-
-
-def _with_function(rewrite: GraphRewrite, old: PrimFunc, new: PrimFunc, chain: Chain | None) -> GraphRewrite:
-    """The graph with another function under the name of one, and what is said of how it came about."""
-    named = replace(new, name=old.name)
-    steps = tuple(
-        replace(step, function=named) if isinstance(step, Call) and step.function.name == old.name else step
-        for step in rewrite.new.steps
-    )
-    made = replace(rewrite, new=replace(rewrite.new, steps=steps))
-    if chain is None:
-        return made
-    return replace(made, schedules={**rewrite.schedules, old.name: chain})
-
-
-def _original(rewrite: GraphRewrite, name: str) -> PrimFunc:
-    return rewrite.schedules[name].original
-
-
-def functions_exchanged(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
-    """A call is one of another function, which may have the same arrays."""
-    calls = [(k, step) for k, step in enumerate(rewrite.new.steps) if isinstance(step, Call)]
-    if len(calls) < 2:
-        return None
-    (number, step), (_, other) = chance.sample(calls, 2)
-    return _stepped(rewrite, number, replace(step, function=other.function)), interface
-
-
-def schedules_exchanged(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
-    """Two functions are said to have come about as one another."""
-    if len(rewrite.schedules) < 2:
-        return None
-    first, second = chance.sample(list(rewrite.schedules), 2)
-    return replace(
-        rewrite, schedules={**rewrite.schedules, first: rewrite.schedules[second], second: rewrite.schedules[first]}
-    ), interface
-
-
-def body_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
-    """A function has another body under its name: by itself, or with steps that say so."""
-    calls = [step for step in rewrite.new.steps if isinstance(step, Call)]
-    if not calls:
-        return None
-    func = chance.choice(calls).function
-    changed = other_body(func, chance)
-    if changed is None:
-        return None
-    if chance.random() < 0.5:
-        return _with_function(rewrite, func, changed, None), interface
-    return _with_function(
-        rewrite, func, changed, Chain(replace(changed, name=_original(rewrite, func.name).name), ())
-    ), interface
-
-
-def step_mutated(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
-    """The last step to a function leads somewhere else, or is there for other reasons."""
-    found = _call(rewrite, chance)
-    if found is None:
-        return None
-    call, last, others = found
-    changed = mutant(last.rewrite, chance)
-    if changed is None:
-        return None
-    allowed = ALL if chance.random() < 0.3 else last.allowed
-    record = replace(last, rewrite=changed[1], allowed=allowed)
-    chain = Chain(_original(rewrite, call.function.name), (*others, record))
-    return _with_function(rewrite, call.function, changed[1].new, chain), interface
-
-
-def steps_cut(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
-    """A function is what it was before its last step, or before its first one."""
-    found = _call(rewrite, chance)
-    if found is None:
-        return None
-    call, last, others = found
-    original = _original(rewrite, call.function.name)
-    if chance.random() < 0.5:
-        return _with_function(rewrite, call.function, last.rewrite.old, Chain(original, others)), interface
-    first = (*others, last)[0]
-    return _with_function(
-        rewrite, call.function, call.function, Chain(first.rewrite.new, (*others, last)[1:])
-    ), interface
-
-
-def record_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
-    """A function's layout record says another map or another contract, in the last step to it and in the graph."""
-    found = _call(rewrite, chance)
-    if found is None:
-        return None
-    call, last, others = found
-    func = last.rewrite.new
-    records = {name: record for name, record in layout_records(func).items() if record.steps}
-    if not records:
-        return None
-    name, record = chance.choice(list(records.items()))
-    end = record.steps[-1]
-    dtype = next((buffer.dtype for buffer in func.buffers if buffer.data.name == name), INT32)
-    numbers = [Contract((), const(value, dtype)) for value in ((0.0, 1.0, -0.0) if dtype == FLOAT32 else (0, 1))]
-    step = chance.choice(
-        (
-            replace(end, index_map=_shuffled(end.index_map, chance)),
-            replace(end, contract=chance.choice((None, Contract.undef(dtype), *numbers))),
-            replace(end, contract=chance.choice(numbers)),
-        )
-    )
-    changed = replace(
-        func, attrs=with_record(func, name, LayoutRecord(record.logical_shape, (*record.steps[:-1], step)))
-    )
-    record_of_step = replace(last, rewrite=replace(last.rewrite, new=changed))
-    chain = Chain(_original(rewrite, call.function.name), (*others, record_of_step))
-    return _with_function(rewrite, call.function, changed, chain), interface
-
-
 # ---- the interface
 
 
@@ -429,13 +287,13 @@ def interface_changed(rewrite: GraphRewrite, interface: Interface, chance: Rando
         del inputs[chance.choice(list(inputs))]
     elif kind == 1:
         name = chance.choice(rewrite.old.inputs).name
-        inputs[name] = _shuffled(inputs.get(name, identity[name]), chance)
+        inputs[name] = shuffled(inputs.get(name, identity[name]), chance)
     elif kind == 2:
         outputs = tuple(chance.sample(outputs, len(outputs)))
     elif kind == 3:
         number = chance.randrange(len(outputs))
         name, index_map = outputs[number]
-        outputs = (*outputs[:number], (name, _shuffled(index_map, chance)), *outputs[number + 1 :])
+        outputs = (*outputs[:number], (name, shuffled(index_map, chance)), *outputs[number + 1 :])
     else:
         outputs = (*outputs[1:], (chance.choice(list(old)), identity[rewrite.old.outputs[0]]))
     return rewrite, Interface(inputs, outputs)

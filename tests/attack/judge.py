@@ -101,7 +101,7 @@ def judge(
 
 
 def illegal(rewrite: Rewrite) -> str | None:
-    """What no run shows: an input that comes to be written, parameters that change, contracts that are invented."""
+    """What no run shows: an input that becomes written, changed parameters, and invented contracts."""
     old, new, declared = rewrite.old, rewrite.new, rewrite.witness.changes_interface
     if old.params != new.params:
         return "the parameters differ"

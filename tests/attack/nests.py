@@ -175,7 +175,7 @@ def statement(nest: Nest) -> Stmt:
 
 
 def split_guards(nest: Nest) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """The guards that speak of spatial loops only, and the others."""
+    """The guards over spatial loops only, and the others."""
     reduced = {loop.var for loop in nest.loops if loop.reduce}
     inside = tuple(g for g in nest.guards if reduced & set(free_variables(g)))
     return tuple(g for g in nest.guards if g not in inside), inside

@@ -102,7 +102,7 @@ def _parameter(program: Program, old: Buffer, new: Buffer, plan: Mapped, pad: Ex
 
 
 def _stage(buffer: Buffer, plan: Mapped, pad: Expr, written: bool) -> Nest:
-    """The stage that writes owed padding, or the one that assumes what an input's padding holds."""
+    """The stage that establishes a padding postcondition, or the one that assumes an input's padding."""
     assert plan.padding is not None
     names: dict[Var, Expr] = {v: Var(f"{buffer.name}_{v.name}") for v in plan.variables}
     variables = tuple(Var(f"{buffer.name}_{v.name}") for v in plan.variables)

@@ -329,7 +329,7 @@ def repeat(program: Program, rng: Random) -> Program | None:
 
 
 def dead_stores(program: Program, rng: Random) -> Program | None:
-    """What is stored to a temporary that nobody reads is not stored."""
+    """Stores to a temporary that is never read are removed."""
     read = {b.data for nest in program.nests for b in nest.read()}
     temps = {b.data for b in program.temps}
     dead = [

@@ -45,7 +45,7 @@ class Version:
 
 @dataclass
 class Store:
-    """A store as the witness speaks of it: its loops, the element in terms of them, and what step it does."""
+    """A store as the witness has it: its loops, the element in terms of them, and its step."""
 
     loops: tuple[str, ...]
     element: str
@@ -201,7 +201,8 @@ class Writer:
         for stage, step in sorted(self.steps.items()):
             if stage.startswith("T") and self.is_held(step):
                 head.append(
-                    f'    {stage} = T.sblock_alloc_buffer({shapes.get(version.forms[stage], f"({self.size},)")}, "{step.dtype}")'
+                    f"    {stage} = T.sblock_alloc_buffer({shapes.get(version.forms[stage], f'({self.size},)')}, "
+                    f'"{step.dtype}")'
                 )
         groups: list[list[int]] = []
         for number, step in enumerate(version.steps):

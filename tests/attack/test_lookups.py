@@ -1,4 +1,4 @@
-"""Tables that are looked up by what an input holds: nothing that the checker proves of random pairs can be told apart."""
+"""Lookups by values of an input: random pairs that the checker proves equal have equal runs."""
 
 from __future__ import annotations
 

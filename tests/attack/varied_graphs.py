@@ -1,4 +1,4 @@
-"""Random graphs of all that a graph may have, and random wishes for their plans: layouts, contracts, callbacks, ends."""
+"""Random graphs of every feature, and random options of their plans: layouts, contracts, callbacks, ends."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.passes.illegal import IllegalTransform
+from tests.attack.function_tampering import other_body
 from tests.attack.graph_claims import drawn
-from tests.attack.graph_tampering import other_body
 from tests.attack.odd_functions import ODD
 
 TYPES = ("float32", "float32", "float32", "float16", "int32", "int8", "uint8")
@@ -116,7 +116,7 @@ def _constant(g: GraphBuilder, chance: Random, shape: Shape, dtype: DType) -> Va
 
 
 def random_layout(chance: Random, shape: Shape) -> str:
-    """An injective map of arrays of a shape: axes in another order, one of them taken apart, with padding or without."""
+    """An injective map of a shape: axes permuted, one of them split, with padding or without."""
     names = [f"a{axis}" for axis in range(len(shape))]
     outputs = list(names)
     if names and chance.random() < 0.8:

@@ -104,7 +104,7 @@ def physical_inputs(
 def logical_outputs(
     func: PrimFunc, physical: Arrays, shapes: Mapping[str, tuple[int, ...]], symbols: Mapping[str, int] | None = None
 ) -> Arrays:
-    """The arrays of a re-laid function's parameters in their logical layout again."""
+    """The arrays of a transformed function's parameters in their logical layout again."""
     known = symbols if symbols is not None else {}
     arrays: Arrays = {}
     records = layout_records(func)

@@ -100,7 +100,7 @@ def test_gates_that_are_none(options: dict[str, Any], part: str) -> None:
 
 
 def test_a_gate_that_takes_something_has_cases() -> None:
-    """A function with parameters and no case is refused: nobody would call it."""
+    """A function with parameters and no case is refused: it would never be called."""
     with pytest.raises(LayoutproofError, match=codes.GATE_FORM):
         lp.gate(lambda c: None)
 

@@ -29,7 +29,10 @@ def main(A: T.Buffer(({extent},), "{dtype}"), B: T.Buffer(({extent},), "{dtype}"
 
 def body(text: str) -> PrimFunc:
     """A function over two buffers of four numbers."""
-    head = '@T.prim_func\ndef main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):\n    T.func_attr({"tir.noalias": True})\n'
+    head = (
+        '@T.prim_func\ndef main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):\n'
+        '    T.func_attr({"tir.noalias": True})\n'
+    )
     return loads(head + "".join(f"    {line}\n" for line in text.splitlines()))
 
 
@@ -104,7 +107,7 @@ def test_an_assumption_may_not_look_at_forbidden_padding() -> None:
 
 
 def test_a_parameter_is_stored_differently_only_where_nothing_overlaps_it() -> None:
-    """Without noalias the kernel refuses overlapping arrays once one of them is re-laid, logical ones too."""
+    """Without noalias the kernel refuses overlapping arrays once the layout of one changes, logical ones too."""
     schedule = Schedule(copy_of(13))
     schedule.transform_layout("b", "A", "lambda i: [12 - i]")
     kernel = schedule.build("c")

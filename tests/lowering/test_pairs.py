@@ -70,7 +70,7 @@ PAIR_LIST = _pairs()
 @one_in(2)
 @pytest.mark.parametrize("pair", PAIR_LIST, ids=lambda p: p.id)
 def test_every_pair_is_accepted_and_proved(pair: Pair) -> None:
-    """What upstream accepted is accepted here, and what it rejected for its padding too: that padding is never touched."""
+    """What upstream accepts is accepted, and what it rejects for padding that is never accessed, too."""
     func = pair.transformed()
     data = next(b.data for b in func.buffers if b.name == pair.buffer_name)
     assert any(isinstance(n, Block) and data in data_read(n) | data_written(n) for n in walk(func.body))

@@ -1,4 +1,4 @@
-"""Layout records of programs that were re-laid, printed and read back; what tells two of them apart."""
+"""Layout records of transformed programs, printed and read back, and the differences between two of them."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 | module | makes |
 |---|---|
-| `index_maps`, `symbolic_maps` | index maps: as people write them, with mistakes, and arbitrary; `map_campaign` is the long run |
-| `faulty`, `flow` | texts of small programs (`drafts`): most of them at fault; without faults, of intricate flow; with or without symbols |
-| `objects` | small programs of every statement as nodes, with arguments; faults, undefined values, shared results are options |
+| `index_maps`, `symbolic_maps` | index maps: as people write them, with mistakes, and arbitrary; long: `map_campaign` |
+| `faulty`, `flow` | texts of small programs (`drafts`): most with faults; without faults, of intricate flow |
+| `objects` | small programs of every statement, as nodes; options: faults, undefined values, shared results |
 | `syntax` | programs that use every node, well-typed and senseless, for what prints and reads |
 | `typed_programs`, `typed_expressions` | texts of every type that TVM reads too, with arguments |
 | `expressions` | expressions of every type that never trap |

@@ -22,7 +22,7 @@ class _Draft(Draft):
 
 
 def random_program(seed: int, *, symbolic: bool = False) -> str:
-    """One function `main` over parameters A and B (float32) and I (int32, data), with a temporary T in most programs."""
+    """One function `main` of parameters A and B (float32) and I (int32, data); a temporary T in most programs."""
     rng = Random(seed)
     names = ["n", "m"] if symbolic else []
     shapes = {name: _shape(rng, names) for name in ("A", "B", "T")}
@@ -61,7 +61,8 @@ def _layouts(rng: Random, shapes: dict[str, tuple[str, ...]]) -> str:
         rows = -(-logical // tile)
         contracts = ("None", "None", '"undef"', '"T.float32(0)"')
         steps = [
-            f'{{"index_map": "lambda i: [i//{tile}, i%{tile}]", "shape": [{rows}, {tile}], "contract": {rng.choice(contracts)}}}'
+            f'{{"index_map": "lambda i: [i//{tile}, i%{tile}]", "shape": [{rows}, {tile}], '
+            f'"contract": {rng.choice(contracts)}}}'
         ]
         shape = (rows, tile)
         if rng.random() < 0.4:
@@ -207,8 +208,10 @@ def _index(draft: _Draft) -> str:
     def forms(term: str, other: str) -> tuple[str, ...]:
         number = rng.randint(1, 4)
         return (
-            f"({term} + {other})", f"({term} - {other})", f"({term} * {number})", f"({term} // {number})", f"({term} % {number})",
-            f"T.min({term}, {other})", f"T.max({term}, {other})", f"({term} + {other})", f"T.truncmod({term}, {number})",
+            f"({term} + {other})", f"({term} - {other})", f"({term} * {number})", f"({term} // {number})",
+            f"({term} % {number})",
+            f"T.min({term}, {other})", f"T.max({term}, {other})", f"({term} + {other})",
+            f"T.truncmod({term}, {number})",
             f"({term} // {other if rng.random() < 0.3 else number})",
         )  # fmt: skip
 

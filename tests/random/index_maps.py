@@ -69,7 +69,7 @@ def digits(rng: Random, term: str, radices: Sequence[int]) -> list[str]:
 
 
 def split(rng: Random) -> Draft:
-    """Splits of one to three axes with offsets, two-way or more; now and then with a wrong radix or a digit left out."""
+    """Splits of one to three axes with offsets, two-way or more; sometimes with a wrong radix or without a digit."""
     outputs: list[str] = []
     shape = []
     for name in LETTERS[: rng.choice([1, 1, 1, 2, 2, 3])]:
@@ -131,7 +131,8 @@ def swizzle(rng: Random) -> Draft:
         {flat} ^ (i % {k})                          i; (j // {k}) ^ (i % {k}); j % {k}      i ^ {c}; j ^ {c // 2}
         ({flat} ^ ({flat} >> {bits})) & {rng.choice([7, 15, 31, 63, 127, 255])}             i ^ j; j
         i ^ j                                       i | j; j                                (i << {bits}) + j
-        (i << {bits}) ^ j                           i ^ (2*j); j                            i & {k - 1}; i >> {bits}; i ^ j
+        (i << {bits}) ^ j                           i ^ (2*j); j
+        i & {k - 1}; i >> {bits}; i ^ j
         (-i - 1) & 15; j                            (i - j) & 15; j                         i; (j + i) & 7
     """
     outputs = one_of(rng, forms)
@@ -146,7 +147,8 @@ def swizzle_of_one(rng: Random, n: int) -> list[str]:
     bits = k.bit_length() - 1
     forms = f"""
         i ^ (i >> 1)                            i ^ (i >> 2) ^ (i >> 1)          i // {k}; (i // {k}) ^ (i % {k})
-        i // {k}; ((i // {k}) % {k}) ^ (i % {k})    i ^ {c}                      (i ^ {c}) & {2 * n - 1 if n & (n - 1) == 0 else 15}
+        i // {k}; ((i // {k}) % {k}) ^ (i % {k})    i ^ {c}
+        (i ^ {c}) & {2 * n - 1 if n & (n - 1) == 0 else 15}
         i & {k - 1}; i >> {bits}                (i >> {bits}) | ((i & {k - 1}) << 4)    (i + {c}) ^ (i % {k})
         ((i & 1) << 3) | ((i & 2) << 1) | ((i & 4) >> 1) | ((i & 8) >> 3) | ((i >> 4) << 4)
         i ^ (i << 1)                            i | {c}                          (3*i) ^ {c}
@@ -162,7 +164,7 @@ def one_of(rng: Random, forms: str) -> list[str]:
 
 
 def linear(names: Sequence[str], coefficients: Sequence[int], offset: int) -> str:
-    """`a*i + b*j + c`, as people would write it."""
+    """`a*i + b*j + c`, in usual notation."""
     terms = [name if a == 1 else f"{a}*{name}" for name, a in zip(names, coefficients, strict=True) if a]
     return " + ".join([*terms, str(offset)] if offset or not terms else terms)
 
@@ -267,18 +269,24 @@ def choice(rng: Random) -> Draft:
     n, m, k = rng.randint(1, 14), rng.randint(1, 8), rng.choice([2, 3, 4, 5])
     c = rng.randint(0, n)
     conditions = f"""
-        i < {c}    i % 2 == {rng.randint(0, 1)}    i >= {c} and j != 1    i < j    not i == {c}    i // {k} == 0 or j >= 2
+        i < {c}    i % 2 == {rng.randint(0, 1)}    i >= {c} and j != 1    i < j    not i == {c}
+        i // {k} == 0 or j >= 2
         not (i < {c} or j % 2 == 1) and i != 3
     """
     condition = one_of(rng, conditions)[0]
     forms = f"""
-        min(i, {c}); max(i, {c})                          min(i, {c}); max(i - {c}, 0)               min(i, j); max(i, j)
-        select({condition}, i, {n} - 1 + {c} - i); j      select({condition}, i, i + {n}); j         select({condition}, 2*i, 2*i + 1); j
-        truncdiv(i - {c}, {k}) + {c}; truncmod(i - {c}, {k}) + {k - 1}; j                            truncdiv(i, {k}); truncmod(i, {k}); j
-        truncdiv(i + {c}, -{k}) + 9; truncmod(i + {c}, -{k}); j    truncdiv({c} - i, -{k}) + {c}; truncmod({c} - i, -{k}) + {k - 1}; j
+        min(i, {c}); max(i, {c})                          min(i, {c}); max(i - {c}, 0)
+        min(i, j); max(i, j)
+        select({condition}, i, {n} - 1 + {c} - i); j      select({condition}, i, i + {n}); j
+        select({condition}, 2*i, 2*i + 1); j
+        truncdiv(i - {c}, {k}) + {c}; truncmod(i - {c}, {k}) + {k - 1}; j
+        truncdiv(i, {k}); truncmod(i, {k}); j
+        truncdiv(i + {c}, -{k}) + 9; truncmod(i + {c}, -{k}); j
+        truncdiv({c} - i, -{k}) + {c}; truncmod({c} - i, -{k}) + {k - 1}; j
         max(i, j); min(i, j); select(i < j, 0, 1)         if_then_else({condition}, i, {n - 1} - i); j
         select(i < {c}, i // {k}, i); select(i < {c}, i % {k}, 0); j                                 abs(i - j); i + j
-        max(i - j, 0); max(j - i, 0); min(i, j)           min(i + {c}, {n + 2}); j                   (i + max(j, {k})) % {n}; j
+        max(i - j, 0); max(j - i, 0); min(i, j)           min(i + {c}, {n + 2}); j
+        (i + max(j, {k})) % {n}; j
         select(i < {c}, min(i, j), max(i, j)); i; j % {k}    max(min(i, {c}), 2); i - min(i, 2)
     """
     return Draft(one_of(rng, forms), [n, m])
@@ -300,8 +308,10 @@ def tiles(rng: Random) -> Draft:
 def nonlinear(rng: Random) -> Draft:
     """Products and quotients of axes and variable shifts: outside linear arithmetic, decided all the same."""
     forms = """
-        i * j            i * j; i + j    i * (i + 1) // 2 + j    i // (j + 1); i % (j + 1); j    i * i           i * i % 7; j
-        i << j           i << j; j       i >> j; i               (i + j) % (j + 3); j            i * j; i; j     (i * j) % 5 + i; j
+        i * j            i * j; i + j    i * (i + 1) // 2 + j    i // (j + 1); i % (j + 1); j    i * i
+        i * i % 7; j
+        i << j           i << j; j       i >> j; i               (i + j) % (j + 3); j            i * j; i; j
+        (i * j) % 5 + i; j
         i % (j + 1); j   (i + 1) * (j + 1); j                    i * i + i + j; j * j            i // (j + 2); i; j
     """
     return Draft(one_of(rng, forms), [rng.randint(1, 8), rng.randint(1, 8)])
@@ -354,7 +364,7 @@ def written(rng: Random, draft: Draft, category: str) -> RandomMap:
 
 
 def fits(candidate: RandomMap) -> bool:
-    """Whether brute force can judge the map: a small box, or a middle-sized one; negative images only some of the time."""
+    """Whether brute force can judge the map: a small or middle-sized box; negative images only sometimes."""
     limit = MIDSIZE if candidate.category == "midsize" else SMALL
     if math.prod(candidate.shape) > limit:
         return False

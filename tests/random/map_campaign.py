@@ -141,7 +141,10 @@ def summary(outcomes: Iterable[Outcome]) -> str:
         f"{len(all_of_them)} maps, {wrong} with a complaint",
         "complaints: " + (", ".join(f"{count} {kind}" for kind, count in kinds.most_common()) or "none"),
         "decided by: " + ", ".join(f"{engine} {count}" for engine, count in engines.most_common()),
-        f"milliseconds: p50 {percentile(times, 0.5):.2f}, p99 {percentile(times, 0.99):.2f}, max {percentile(times, 1):.2f}",
+        (
+            f"milliseconds: p50 {percentile(times, 0.5):.2f}, p99 {percentile(times, 0.99):.2f}, max "
+            f"{percentile(times, 1):.2f}"
+        ),
     ]
     return "\n".join(lines)
 

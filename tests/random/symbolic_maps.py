@@ -31,7 +31,7 @@ PAIRS = 40
 
 @dataclass(frozen=True)
 class SymbolicMap:
-    """A map's text over a shape with names in it, with what is said of the names (None: nothing)."""
+    """A map's text over a shape with names in it, with a precondition on the names (None: none)."""
 
     text: str
     shape: tuple[str, ...]
@@ -59,16 +59,20 @@ def _split(rng: Random) -> tuple[str, str]:
 def _one(rng: Random) -> tuple[str, str]:
     k, c = factor(rng), rng.randint(1, 9)
     forms = f"""
-        n - 1 - i | n                (i + {c}) % n | n          (i - {c}) % n | n              i; 0 | n           i + {c} | n
+        n - 1 - i | n                (i + {c}) % n | n          (i - {c}) % n | n              i; 0 | n
+        i + {c} | n
         2*i + 1 | n                  i // n; i % n | 4*n        i // n; i % n | {c}*n          i % {k}; i % {k + 1} | n
-        i % n; i // n | n + {c}      min(i, {c}); max(i, {c}) | n    select(i < {c}, 0, 1); i | n    ({k}*i) % {k + c} | n
+        i % n; i // n | n + {c}      min(i, {c}); max(i, {c}) | n    select(i < {c}, 0, 1); i | n
+        ({k}*i) % {k + c} | n
         i // 8; ((i // 8) % 8) ^ (i % 8) | n    i; j ^ (i % 4) | n; 4    i ^ {c} | n                i & 7; i >> 3 | n
         i + n; i | n                 i * n + j | n; n           i * n + j | {c}; n             j * n + i | n; {c}
         i * {c} + j | n; {c}         i * {c} + j | n; {c + 1}   (i * {c} + j) // {k}; (i * {c} + j) % {k} | n; {c}
         i + j; j | n; {c}            {c}*i + j | n; {c}         (i + j) % n; j | n; n          (i + j) % n; j | n; {c}
         (i + j) % {c}; j | {c}; n    i - {c} | n                {c} - i | n                    abs(i - {c}) | n
-        i // (n + 1); i % (n + 1) | n    i // 2; i % 2; n - 1 | n    (2*i) % n | n               i * (n + {c}) + j | {k}; n
-        (i // {k}) * {k} + ({k - 1} - i % {k}) | n              i // {k}; {k - 1} - i % {k} | n      n | n      n - 1; i | n
+        i // (n + 1); i % (n + 1) | n    i // 2; i % 2; n - 1 | n    (2*i) % n | n
+        i * (n + {c}) + j | {k}; n
+        (i // {k}) * {k} + ({k - 1} - i % {k}) | n              i // {k}; {k - 1} - i % {k} | n      n | n
+        n - 1; i | n
         min(i, n - 1) | n            min(i, n // 2); i | n      min(i, n // 2); max(i - n // 2, 0) | n
         i; (j + i) % n; k // {k}; k % {k} | n; n; {2 * k + 1}
     """
@@ -79,17 +83,27 @@ def _one(rng: Random) -> tuple[str, str]:
 def _two(rng: Random) -> tuple[str, str]:
     k, c = factor(rng), rng.randint(1, 6)
     forms = f"""
-        i * m + j | n; m          j * n + i | n; m          i * n + j | n; m           i * m + j + {c} | n; m       j; i | n; m
-        i + j; j | n; m           i + j | n; m              i - j + m; j | n; m        i - j + m - 1; j | n; m      (i + j) % n; j | n; m
-        (i + {c}*j) % n; j | n; m    (i + j) % m; j | n; m  i // m; i % m | n*m        i // n; i % n | n*m          i // m; i % m | n
-        i; j // {k}; j % {k} | n; m    i // {k}; j // {k}; i % {k}; j % {k} | n; m      (i + {c}) // {k}; j; (i + {c}) % {k} | n; m
-        select(i < m, i, i + n) | n    i % m; i // m | n    min(i, m); max(i, m) | n   i * (m + 1) + j | n; m       i * m + j | n; m + 1
-        (i * m + j) // {k}; (i * m + j) % {k} | n; m        i; j; k | n; m; {c}        n - 1 - i; m - 1 - j | n; m  i + m; j | n; m
-        i // n; i % n; j | {c}*n; m    (i // {k}) * m + j; i % {k} | n; m              i * m * {k} + j * {k} + k | n; m; {k}
-        i // {k}; j; i % {k} | n + m; m    i + j | n; 1     max(i, j); min(i, j) | n; m    i ^ j | n; m             i - m | n
-        (i + m) // {k}; (i + m) % {k} | n    i // (m + {c}); i % (m + {c}) | n         i * j; i | n; m              j * n + i; 0 | n; m
+        i * m + j | n; m          j * n + i | n; m          i * n + j | n; m           i * m + j + {c} | n; m
+        j; i | n; m
+        i + j; j | n; m           i + j | n; m              i - j + m; j | n; m        i - j + m - 1; j | n; m
+        (i + j) % n; j | n; m
+        (i + {c}*j) % n; j | n; m    (i + j) % m; j | n; m  i // m; i % m | n*m        i // n; i % n | n*m
+        i // m; i % m | n
+        i; j // {k}; j % {k} | n; m    i // {k}; j // {k}; i % {k}; j % {k} | n; m
+        (i + {c}) // {k}; j; (i + {c}) % {k} | n; m
+        select(i < m, i, i + n) | n    i % m; i // m | n    min(i, m); max(i, m) | n   i * (m + 1) + j | n; m
+        i * m + j | n; m + 1
+        (i * m + j) // {k}; (i * m + j) % {k} | n; m        i; j; k | n; m; {c}        n - 1 - i; m - 1 - j | n; m
+        i + m; j | n; m
+        i // n; i % n; j | {c}*n; m    (i // {k}) * m + j; i % {k} | n; m
+        i * m * {k} + j * {k} + k | n; m; {k}
+        i // {k}; j; i % {k} | n + m; m    i + j | n; 1     max(i, j); min(i, j) | n; m    i ^ j | n; m
+        i - m | n
+        (i + m) // {k}; (i + m) % {k} | n    i // (m + {c}); i % (m + {c}) | n         i * j; i | n; m
+        j * n + i; 0 | n; m
         j // 8; i // 16; (i % 16) // 4; j % 8; i % 4 | n; m    i // {4 * k}; (i % {4 * k}) // {k}; j; i % {k} | n; m
-        ((i // 4) * m + j) * 4 + i % 4 | n; m    i // {k}; j; (i % {k}) ^ (j % {k}) | n; m    (i // {k}) * m + j; k; i % {k} | n; m; {c}
+        ((i // 4) * m + j) * 4 + i % 4 | n; m    i // {k}; j; (i % {k}) ^ (j % {k}) | n; m
+        (i // {k}) * m + j; k; i % {k} | n; m; {c}
     """
     return one_form(rng, forms)
 
@@ -127,15 +141,18 @@ def _nests(rng: Random) -> tuple[str, str]:
 
 
 CONDITIONS = """
-    n >= 1    n >= 1 and m >= 1    n % 4 == 0    n % 8 == 0 and n >= 1    n <= 8    m <= n    n <= m    n == 2*m    n > m and m >= 1
-    n != 3    n >= 4 or m >= 2     n == m        n >= 32                  n % m == 0 and m >= 1    n < 12 and m < 5    not n < 3    n == 7
+    n >= 1    n >= 1 and m >= 1    n % 4 == 0    n % 8 == 0 and n >= 1    n <= 8    m <= n    n <= m    n == 2*m
+    n > m and m >= 1
+    n != 3    n >= 4 or m >= 2     n == m        n >= 32                  n % m == 0 and m >= 1    n < 12 and m < 5
+    not n < 3    n == 7
     n % 2 == 1 and m >= 2          m == 4        n // 4 >= 2              n*m <= 40    min(n, 9) <= 4
-    max(n, 3) <= 4    not (n > 4 and n < 9)    n & 3 == n    n >> 2 == 1    n % 6 == 0 and n % 4 == 0    n < 3 or n % 2 == 0 and n <= 10
+    max(n, 3) <= 4    not (n > 4 and n < 9)    n & 3 == n    n >> 2 == 1    n % 6 == 0 and n % 4 == 0
+    n < 3 or n % 2 == 0 and n <= 10
 """
 
 
 def symbolic(rng: Random) -> SymbolicMap:
-    """A map on one or two symbolic extents; about a third of the time nothing is said of them."""
+    """A map on one or two symbolic extents; about a third of the time without a precondition."""
     outputs, shape = rng.choice([_split, _one, _one, _two, _two, _nests, _nests])(rng)
     names = "ijk"[: len(shape.split("; "))]
     where = None if rng.random() < 0.35 else one_of(rng, CONDITIONS)[0]

@@ -96,5 +96,6 @@ class TextureProgram:
             if self.random.random() < 0.3:
                 return f"T.broadcast(T.{self.dtype}(3), 4)"
             first = self.random.choice(("x * 4", "x * 4", "x", "3", "2", "4"))
-            return f"{self.random.choice('AB')}[{self.random.choice(('y', '5 - y'))}, T.ramp({first}, {self.random.choice((1, 1, 0))}, 4)]"
+            buffer, row = self.random.choice("AB"), self.random.choice(("y", "5 - y"))
+            return f"{buffer}[{row}, T.ramp({first}, {self.random.choice((1, 1, 0))}, 4)]"
         return f"({self._vector(depth - 1)} {self.random.choice('+-*')} {self._vector(depth - 1)})"

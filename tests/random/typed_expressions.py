@@ -17,7 +17,8 @@ from tests.oracle.numbers import FLOATS, INTEGERS, SIGNED, TYPES, UNSIGNED, bits
 
 ROUNDING = ("floor", "ceil", "trunc", "round")
 MATH = (
-    "exp", "exp2", "log", "log2", "log10", "tanh", "sigmoid", "erf", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "atan",
+    "exp", "exp2", "log", "log2", "log10", "tanh", "sigmoid", "erf", "rsqrt", "sin", "cos", "tan", "sinh", "cosh",
+    "atan",
 )  # fmt: skip
 
 FEATURES = ("bare", "mixed", "round", "math", "init", "lazy", "overflow", "bfloat16", "shifted", "folded")

@@ -24,7 +24,7 @@ HEAD = "@T.prim_func(s_tir=True)\n"
 
 @dataclass(frozen=True)
 class Program:
-    """A function's text, its runs (arrays in the order of its parameters), and the features that the generator gave it."""
+    """A function's text, its runs (arrays in the order of its parameters), and its features."""
 
     seed: int
     text: str

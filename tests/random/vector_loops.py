@@ -29,7 +29,8 @@ class RandomLoops:
         """The program as a function without blocks."""
         shape = f"({ROWS}, {self.width})"
         lines = [
-            f"def main(A: T.Buffer({shape}, 'float32'), B: T.Buffer({shape}, 'float32'), D: T.Buffer({shape}, 'int32')):"
+            f"def main(A: T.Buffer({shape}, 'float32'), B: T.Buffer({shape}, 'float32'), "
+            f"D: T.Buffer({shape}, 'int32')):"
         ]
         lines += [
             "    T.func_attr({'tirx.noalias': True})",

@@ -1,4 +1,4 @@
-"""The rewrite rules: every one is proved, and the ones that look as if they should be there and are not, are refuted."""
+"""The rewrite rules: each one is proved, and plausible rules that are not in the table are refuted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches on operators: proved, computing the same, and free to be stored differently while parameters stay as they are."""
+"""Caches on operators: proved, equal results, and free in their layout while parameters keep theirs."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_the_rest_of_a_buffer_is_left_to_others(step: Pass) -> None:
 
 
 def test_the_whole_function_may_work_on_copies() -> None:
-    """With the block `root`, the copies stand at the start and at the end, whatever lies between; without blocks too."""
+    """With the block `root`, the copies are at the start and at the end of the body; also without blocks."""
     for func, suffix in ((small("softmax"), ""), (Schedule(small("softmax")).lower(), "_flat")):
         schedule = Schedule(func)
         schedule.cache_read("root", f"A{suffix}", "local")
@@ -223,7 +223,7 @@ def test_a_block_inside_a_block_has_its_copy_there() -> None:
 
 
 def test_padding_without_a_contract_is_not_copied() -> None:
-    """Where nobody may touch padding, the copy does not."""
+    """Padding that must not be touched is not copied."""
     schedule = Schedule(small("row_sum"))
     schedule.transform_layout("A_red", "A", "lambda i, j: [i, j//4, j%4]")
     schedule.cache_read("A_red", "A")
@@ -232,7 +232,7 @@ def test_padding_without_a_contract_is_not_copied() -> None:
 
 
 def test_padding_that_is_owed_is_left_to_its_stage() -> None:
-    """What fills the padding of an output goes on doing so; the copy brings the elements."""
+    """The stage that fills an output's padding stays; the copy has the elements."""
     schedule = Schedule(small("relu_nhwc"))
     schedule.transform_layout("compute", "compute", "lambda n, h, w, c: [n, c//4, h, w, c%4]", 0.0)
     schedule.cache_write("compute", "compute")
@@ -378,7 +378,7 @@ def test_what_only_an_init_writes_is_copied_too() -> None:
 
 
 def test_copies_of_copies_are_followed() -> None:
-    """What was copied again and again is what it was."""
+    """A copy of copies has the first one's value."""
     schedule, buffer = Schedule(small("transpose")), "A"
     for scope in ("a", "b", "c", "d", "e"):
         schedule.cache_read("T_transpose", buffer, scope)

@@ -79,7 +79,9 @@ def image(loops: str, extents: str, rows: str, columns: str, where: str) -> Prim
             v0, v1 = T.axis.remap("SS", [i0, i1])
             v2 = T.axis.spatial(231, {rows})
             v3 = T.axis.spatial(231, {columns})
-            y[v0, v1, v2, v3] = T.if_then_else(3 <= v2 and v2 < 228 and 3 <= v3 and v3 < 228, x[v0, v1, v2 - 3, v3 - 3], T.int8(0))
+            y[v0, v1, v2, v3] = T.if_then_else(
+                3 <= v2 and v2 < 228 and 3 <= v3 and v3 < 228, x[v0, v1, v2 - 3, v3 - 3], T.int8(0)
+            )
 """)
 
 
@@ -156,7 +158,9 @@ def test_random_padding_computes_the_same(seed: int) -> None:
     sizes = [rng.randint(1, 5) for _ in range(2)]
     shape = [a + b + c for a, b, c in zip(low, sizes, high, strict=True)]
     inside = " and ".join(f"{low[k]} <= v{k} and v{k} < {low[k] + sizes[k]}" for k in range(2))
-    func = program(f"""def main(x: T.Buffer(({sizes[0]}, {sizes[1]}), "float32"), y: T.Buffer(({shape[0]}, {shape[1]}), "float32")):
+    func = program(f"""def main(
+    x: T.Buffer(({sizes[0]}, {sizes[1]}), "float32"), y: T.Buffer(({shape[0]}, {shape[1]}), "float32")
+):
     T.func_attr({{"tirx.noalias": True}})
     for i, j in T.grid({shape[0]}, {shape[1]}):
         with T.sblock("pad"):

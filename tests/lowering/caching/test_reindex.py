@@ -1,4 +1,4 @@
-"""Buffers indexed by the iterators of a block: an access becomes plain, and what it found before stays what it finds."""
+"""Buffers indexed by the iterators of a block: accesses become plain and find the same values."""
 
 from __future__ import annotations
 

@@ -129,7 +129,12 @@ def test_it_may_go_further_in() -> None:
 @pytest.mark.parametrize(("func", "step", "code", "words"), [
     (kept, SinkAllocation("B", "root", "i"), claims.UNDEFINED_READ, "sink_allocation"),
     (after, SinkAllocation("B", "root", "i"), codes.NOT_IN_BLOCK, "B is used outside of loop i too"),
-    (after, SinkAllocation("B", "root", "k"), codes.NOT_IN_BLOCK, "loop k is not inside of the statement that allocates B"),
+    (
+        after,
+        SinkAllocation("B", "root", "k"),
+        codes.NOT_IN_BLOCK,
+        "loop k is not inside of the statement that allocates B",
+    ),
     (after, SinkAllocation("A", "root", "i"), codes.NOT_TEMPORARY, "A is memory of the caller"),
     (after, SinkAllocation("B", "root", "n"), codes.NO_LOOP, "no loop 'n'"),
     (in_blocks, SinkAllocation("B", "root", "i"), codes.NOT_TEMPORARY, "B is allocated by block root"),

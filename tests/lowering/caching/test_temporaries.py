@@ -131,7 +131,7 @@ def test_a_symbolic_part_is_kept(size: int) -> None:
 
 
 def test_padding_that_nobody_touches_goes() -> None:
-    """A whole tile of padding without a contract is no part of what is touched; the record of the layout goes with it."""
+    """A tile of padding without a contract is not in the touched region; its layout record goes with it."""
     schedule = Schedule(small("row_sum"))
     schedule.cache_read("A_red", "A", "local")
     schedule.transform_layout("A_red", "A_local", "lambda i, j: [i, (j + 4)//4, (j + 4)%4]")

@@ -290,7 +290,9 @@ def test_assumptions_on_other_parameters_die_with_a_store_that_may_overlap() -> 
 def test_conditions_on_variables_that_are_no_numbers_decide_nothing(variable: str) -> None:
     """A bound truth value or float in a condition around a load leaves the load as it is."""
     test = "x" if "bool" in variable else "x < A[1]"
-    func = program(f"""def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1, 4), "float32"), C: T.Buffer((1,), "bool")):
+    func = program(f"""def main(
+    A: T.Buffer((8,), "float32"), B: T.Buffer((1, 4), "float32"), C: T.Buffer((1,), "bool")
+):
     T.func_attr({{"tirx.noalias": True}})
     B[0, 1] = T.float32(2.5)
     {variable}
@@ -301,7 +303,7 @@ def test_conditions_on_variables_that_are_no_numbers_decide_nothing(variable: st
 
 
 def test_a_call_may_change_anything() -> None:
-    """Nothing is known after a call that nobody looks into."""
+    """Nothing is known after an opaque call."""
     func = stated("""    A[0] = 7
     T.evaluate(T.call_extern("int32", "change", A.data))
     B[0] = A[0]

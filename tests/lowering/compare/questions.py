@@ -41,7 +41,10 @@ def from_text(signature: str, before: str, after: str, after_signature: str | No
 
 def _module(first: str, before: str, second: str, after: str) -> str:
     texts = [
-        f'@T.prim_func(s_tir=True)\ndef {name}({signature}):\n    T.func_attr({{"tirx.noalias": True}})\n{_indented(body)}\n'
+        (
+            f'@T.prim_func(s_tir=True)\ndef {name}({signature}):\n    T.func_attr({{"tirx.noalias": True}})\n'
+            f"{_indented(body)}\n"
+        )
         for name, signature, body in (("before", first, before), ("after", second, after))
     ]
     return "# from tvm.script import tirx as T\n\n" + "\n\n".join(texts)

@@ -56,7 +56,7 @@ def texts(shape: str | Sequence[int], box: str | Sequence[int], limit: int = LIM
     ids=str,
 )
 def test_simplest_first(shape: Sequence[int], box: Sequence[int], first: str) -> None:
-    """Axes are kept in their order, blocked and padded as the physical shape has it, before they are swapped or merged."""
+    """Candidates that keep the axes in order, blocked and padded, come before those that swap or merge them."""
     assert texts(shape, box)[0] == first
 
 
@@ -90,7 +90,7 @@ def test_extents_over_symbols(shape: str, box: str, first: str) -> None:
     ids=str,
 )
 def test_each_is_a_layout(shape: Sequence[int], box: Sequence[int]) -> None:
-    """Every one that is proposed gives each index a cell of its own inside the box, and no two are the same function."""
+    """Every candidate is injective and inside the box, and no two are the same function."""
     found = maps(shape, box)
     functions = []
     for index_map in found:

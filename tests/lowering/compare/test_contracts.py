@@ -1,4 +1,4 @@
-"""Pad values that nobody gave: which are tried, and which of them a comparison ends with."""
+"""Pad values that were not given: which are tried, and which of them a comparison ends with."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ ROWS_OF_FOUR = {"B": "lambda i: [i//4, i%4]"}
 def test_the_weakest_contract_that_suffices_is_asked_of_callers(
     old: PrimFunc, new: PrimFunc, contract: str | None, strictness: tuple[str, ...]
 ) -> None:
-    """Padding that is not looked at has no contract; padding that is summed, or compared, holds what changes nothing."""
+    """Padding that is not read has no contract; padding that is summed or compared holds a neutral element."""
     found = lp.compare(old, new, layouts=BLOCKS)
     assert found.status is Status.PROVED
     (layout,) = found.layouts
@@ -145,16 +145,16 @@ def test_a_contract_of_an_input_is_assumed_in_the_rewrite_only() -> None:
 
 
 def test_what_differs_under_every_contract_is_refuted_and_they_are_named() -> None:
-    """With pad values that nobody gave, a difference counts where it is seen under each of them."""
+    """With pad values that were not given, a difference counts if it is seen under each of them."""
     wrong = reduction(TILED, "for k, l in T.grid(4, 4):", "T.float32(1)", "B[i] = B[i] + A[i, k, l]")
     found = lp.compare(SUM, wrong, layouts=BLOCKS)
     assert found.status is Status.REFUTED
     reason = found.verdicts[0].reason
     assert reason is not None
     assert (
-        "A's padding holds T.float32(1.0), and where A's padding holds anything, and where A's padding may not be touched"
-        in reason
-    )
+        "A's padding holds T.float32(1.0), and where A's padding holds anything, and where A's padding may not be "
+        "touched"
+    ) in reason
 
 
 def test_a_contract_that_needs_a_licence_is_not_proved_without_it() -> None:

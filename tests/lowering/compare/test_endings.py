@@ -36,7 +36,8 @@ def test_values_of_different_forms() -> None:
     """Both statements, their lines in their programs, and which instances were to be equal."""
     found = ended(EXP, "for x in range(16):\n    B[x] = T.float32(2)\n")
     assert found.reason == (
-        "what B holds at the end: `B[x] = 2.0` (line 14 of the program after) and `B[i] = exp(A[i])` (line 7 of the program "
+        "what B holds at the end: `B[x] = 2.0` (line 14 of the program after) and `B[i] = exp(A[i])` (line 7 of the "
+        "program "
         "before) compute values of different forms"
     )
     assert (found.new_store, found.old_store, found.new_line, found.old_line) == (0, 0, 14, 7)
@@ -57,7 +58,8 @@ for i in range(16):
     signature = f'{A_TO_B}, D: T.Buffer((16,), "float32")'
     found = ended(body.format("A", "D"), body.format("A", "A"), signature)
     assert found.reason == (
-        "what t[i] loads in `B[i] = sqrt(t[i])` (line 20 of the program after): `t[i] = max(A[i], A[i]*A[i])` (line 18 of the program "
+        "what t[i] loads in `B[i] = sqrt(t[i])` (line 20 of the program after): `t[i] = max(A[i], A[i]*A[i])` (line "
+        "18 of the program "
         "after) and `t[i] = max(A[i], A[i]*D[i])` (line 8 of the program before) compute values of different forms"
     )
     assert (found.new_line, found.old_line, found.operand, found.relation, found.matched) == (
@@ -78,7 +80,8 @@ def test_operands_elsewhere() -> None:
     """Two copies of different cells, where the layout of what they write says which instances go together."""
     found = ended(COPY, "for i in range(16):\n    B[i] = A[15 - i]\n")
     assert found.reason == (
-        "what B holds at the end: `B[i] = A[15 - i]` (line 14 of the program after) against `B[i] = A[i]` (line 7 of the program before): "
+        "what B holds at the end: `B[i] = A[15 - i]` (line 14 of the program after) against `B[i] = A[i]` (line 7 of "
+        "the program before): "
         "no instances go together, since the operands look at different places"
     )
     assert (found.new_line, found.old_line, found.relation) == (14, 7, "[i] -> [i]")
@@ -105,7 +108,8 @@ def test_nothing_is_written() -> None:
     """A program after that leaves what was there."""
     found = ended(EXP, "for i in range(16):\n    T.evaluate(0)\n")
     assert found.reason == (
-        "what B holds at the end: the program after has what B holds at the start there, the one before `B[i] = exp(A[i])` (line 7 of "
+        "what B holds at the end: the program after has what B holds at the start there, the one before `B[i] = "
+        "exp(A[i])` (line 7 of "
         "the program before)"
     )
     assert (found.new_store, found.old_store, found.new_line, found.old_line) == (None, 0, None, 7)

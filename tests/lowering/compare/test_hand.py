@@ -1,4 +1,4 @@
-"""What compilers do to programs, kind by kind: pairs made by hand, each of which says in its header what is told of it."""
+"""What compilers do to programs, kind by kind: hand-made pairs with the expected verdict in their header."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_parameters_in_another_order_without_being_told() -> None:
 
 
 def test_names_at_other_places_are_not_guessed() -> None:
-    """The same names in another order, with nothing said: whoever compares is asked what is meant."""
+    """The same names in another order, without `match`, are an error that asks which is meant."""
     pair = named(pairs("kinds"), "commuted_operands")
     a, b, c = pair.after.params
     swapped = replace(pair.after, params=(b, a, c))

@@ -174,7 +174,8 @@ def test_symbols_of_another_width() -> None:
     new = copying(
         "a: T.handle, b: T.handle",
         "m = T.int64()\n"
-        'A = T.match_buffer(a, (m,), "float32")\nB = T.match_buffer(b, (m,), "float32")\nfor i in range(m):\n    B[i] = A[i]',
+        'A = T.match_buffer(a, (m,), "float32")\nB = T.match_buffer(b, (m,), "float32")\nfor i in range(m):\n'
+        "    B[i] = A[i]",
     )
     result = aligned(old, new, {})
     assert result.buffers[0].shape == old.buffers[0].shape

@@ -82,7 +82,7 @@ def test_accepted_rewrites(name: str) -> None:
 
 
 def without_records(function: PrimFunc) -> PrimFunc:
-    """The function with nothing said of how its parameters are stored."""
+    """The function without its layout records."""
     kept = {key: value for key, value in function.attrs.items() if key != LAYOUT}
     return replace(function, attrs=type(function.attrs)(kept))
 
@@ -355,7 +355,7 @@ def test_one_for_each_choice() -> None:
 
 
 def test_parameter_without_use() -> None:
-    """A parameter that nobody touches gets the simplest layout."""
+    """A parameter that is never accessed gets the simplest layout."""
     question = asked(
         from_text(
             sized(A="8", B="8", C="8"),

@@ -1,4 +1,4 @@
-"""Whole operators as people schedule them by hand: tiled, packed, padded, fused, buffered twice."""
+"""Whole operators in hand-written schedules: tiled, packed, padded, fused, double-buffered."""
 
 from __future__ import annotations
 

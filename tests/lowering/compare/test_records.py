@@ -1,4 +1,4 @@
-"""Layout records that somebody wrote by hand: what they state of padding is checked before anything is compared."""
+"""Hand-written layout records: their contracts are checked before anything is compared."""
 
 from __future__ import annotations
 

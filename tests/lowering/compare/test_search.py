@@ -95,7 +95,7 @@ def test_several_old_stores_for_one() -> None:
 
 
 def test_lanes_are_said() -> None:
-    """Of a store of several lanes the map speaks of the lane, last."""
+    """The map of a store of several lanes has the lane last."""
     question = from_text(
         A_TO_B,
         """
@@ -115,7 +115,7 @@ def test_lanes_are_said() -> None:
 
 
 def test_names_are_no_evidence() -> None:
-    """Temporaries with each other's names are told apart by what they hold."""
+    """Temporaries with each other's names are separated by their contents."""
     question = from_text(
         A_TO_B,
         """
@@ -200,7 +200,7 @@ def test_what_callers_vouch_for() -> None:
 
 
 def test_programs_that_may_overlap() -> None:
-    """Where parameters may overlap there is no exact model: each store is taken for its own, and the checker decides."""
+    """If parameters may overlap there is no exact model: stores are paired by number, and the checker decides."""
     question = from_file(DATA / "backwards.py")
     attributes = {key: value for key, value in question.old.attrs.items() if key != "tirx.noalias"}
     old = replace(question.old, attrs=type(question.old.attrs)(attributes))

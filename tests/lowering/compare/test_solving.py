@@ -1,4 +1,4 @@
-"""What programs say of a layout that is not given: as a relation between cells, and as the expressions of its accesses."""
+"""Layouts that are not given, from the programs: as a relation of cells, and as expressions of accesses."""
 
 from __future__ import annotations
 

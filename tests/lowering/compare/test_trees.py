@@ -11,7 +11,10 @@ from layoutproof.lowering.compare.value_trees import Matcher, Value
 from layoutproof.lowering.compare.witness_search import search_of
 from layoutproof.verify.program.statement import Read
 
-SIGNATURE = 'A: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")'
+SIGNATURE = (
+    'A: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32"), B: T.Buffer((8,), '
+    '"float32")'
+)
 
 
 def value(expr: str) -> Value:
@@ -50,7 +53,7 @@ def matches(new: str, old: str) -> bool:
 
 
 def test_commuted() -> None:
-    """Operands of sums and products may stand the other way round; the way that pairs loads of one memory comes first."""
+    """Operands of sums and products may be swapped; the way that pairs loads of one buffer comes first."""
     assert ways("A[i] + D[i]", "D[i] + A[i]") == [[("A", "A"), ("D", "D")], [("A", "D"), ("D", "A")]]
     assert matches("T.float32(2) * (A[i] + D[i])", "(D[i] + A[i]) * T.float32(2)")
 
@@ -129,7 +132,7 @@ def test_types() -> None:
 
 
 def test_indices() -> None:
-    """Parts that speak of indices only go together as they are: whether they are equal depends on the instances."""
+    """Index-only parts are paired as they are: whether they are equal depends on the instances."""
     mine, theirs = value("T.Cast('float32', 2 * i + 1)"), value("T.Cast('float32', i * 3)")
     (way,) = Matcher(mine, theirs, same_memory).ways()
     assert not way.loads

@@ -185,7 +185,7 @@ def test_strides_and_offsets_go_into_the_index(name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_views_are_flattened(seed: int) -> None:
-    """Views of any strides and offset that stay inside: the flattened program is proved and does the same bit for bit."""
+    """Views of any strides and offset inside the buffer: the flattened program is proved, with equal bits."""
     rng = Random(seed)
     rows, columns = rng.randint(1, 4), rng.randint(1, 5)
     steps = [rng.choice([0, 1, columns, columns + 2]), rng.choice([1, 2, rows])]

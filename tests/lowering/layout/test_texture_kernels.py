@@ -19,7 +19,8 @@ SHAPE = (2, 3, 5, 6)
 DOUBLE = """
     @T.prim_func
     def main(
-        A: T.Buffer((2, 3, 5, 6), "float32", scope="global.texture"), B: T.Buffer((2, 3, 5, 6), "float32", scope="global.texture")
+        A: T.Buffer((2, 3, 5, 6), "float32", scope="global.texture"),
+        B: T.Buffer((2, 3, 5, 6), "float32", scope="global.texture")
     ):
         T.func_attr({"tirx.noalias": True})
         for n, h, w, c in T.grid(2, 3, 5, 6):

@@ -54,7 +54,7 @@ def test_proved_for_all_shapes(layout: TextureLayout) -> None:
 
 @each_layout
 def test_places_as_counted(layout: TextureLayout) -> None:
-    """At small shapes: no two elements at one place, the box is the one that is told, for numbers and for names alike."""
+    """At small shapes the map is injective and its box is the stated one, for numbers and for names."""
     of_names = layout.physical_shape(layout.sizes)
     for shape in shapes(layout, 8):
         places = {layout.index_map.evaluate(index) for index in product(*map(range, shape))}
@@ -66,7 +66,7 @@ def test_places_as_counted(layout: TextureLayout) -> None:
 
 @each_layout
 def test_texels_as_counted(layout: TextureLayout) -> None:
-    """Width, height and layers are the products of the groups, the channels left out; never more texels than elements."""
+    """Width, height and layers are the products of the groups without channels; at most one texel per element."""
     of_names = layout.texels(layout.sizes)
     for shape in shapes(layout, 8):
         box = layout.index_map.map_shape(shape)

@@ -117,7 +117,7 @@ def test_random_transforms_campaign(twenty: int) -> None:
 
 @pytest.mark.parametrize("buffer", ["A", "B", "C"])
 def test_only_the_layout_of_the_buffer_changes(buffer: str) -> None:
-    """Fact 60: input, temporary or output, what changes is its shape and its indices; loops and the other buffers stay."""
+    """Fact 60: a buffer's shape and indices change, whatever its kind; loops and the other buffers stay."""
     old = two_stages()
     new = relaid(old, (buffer, "lambda i, j: [i//4, j//4, i%4, j%4]", None))
     changed = next(b for b in all_buffers(new) if b.name == buffer)
@@ -173,7 +173,7 @@ def test_owed_padding_is_written_after_the_last_write(dtype: str, pad: PadText, 
 
 
 def test_a_single_store_still_owes_all_padding() -> None:
-    """Fact 65: a function that writes one element fills all of the padding it owes."""
+    """Fact 65: a function that writes one element fills all of its output's padding."""
     func = program("""def main(B: T.Buffer((14,), "int32")):
     with T.sblock("one"):
         B[0] = 5
@@ -185,7 +185,7 @@ def test_a_single_store_still_owes_all_padding() -> None:
 
 
 def test_reductions_keep_their_init_and_fill_padding_afterwards() -> None:
-    """Fact 66: the output of a reduction is re-laid in init and update alike."""
+    """Fact 66: the layout of a reduction's output changes in init and update alike."""
     new = relaid(running_sum(), ("B", "lambda i: [i//4, i%4]", 77))
     left = assert_same_results(running_sum(), new)["B"]
     assert left[3, 2:].tolist() == [77, 77]
@@ -317,7 +317,7 @@ def test_a_temporary_is_filled_where_it_is_written() -> None:
 
 
 def test_a_temporary_inside_a_loop_is_filled_inside_that_loop() -> None:
-    """Padding is owed where the buffer lives: in each iteration that allocates it."""
+    """Padding is filled where the buffer lives: in each iteration that allocates it."""
     func = program("""def main(A: T.Buffer((3, 5), "int32"), B: T.Buffer((3, 5), "int32")):
     for i in range(3):
         row = T.alloc_buffer((5,), "int32")
@@ -354,7 +354,7 @@ def test_separators_of_the_map_become_those_of_the_buffer() -> None:
 
 
 def test_symbolic_shapes_carry_their_names_into_the_contract() -> None:
-    """Shapes, stage and assumption speak of the symbol; every extent works."""
+    """Shapes, stage and assumption have the symbol, for every extent."""
     func = copy_symbolic()
     new = relaid(func, ("A", "lambda i: [i//4, i%4]", 1.0), ("B", "lambda i: [i//4, i%4]", 2.0))
     for n in (1, 2, 3, 4, 5, 8, 11):

@@ -57,7 +57,9 @@ def test_a_block_is_flattened() -> None:
     assert loads(schedule.script(), "again.py") == schedule.func
 
 
-CONV2D = f"""def main(A: T.Buffer((1, 10, 10, 3), "float32"), W: T.Buffer((7, 7, 3, 4), "float32"), B: T.Buffer((1, 4, 4, 4), "float32")):
+CONV2D = f"""def main(
+    A: T.Buffer((1, 10, 10, 3), "float32"), W: T.Buffer((7, 7, 3, 4), "float32"), B: T.Buffer((1, 4, 4, 4), "float32")
+):
 {NOALIAS}    for n, h, w, co, rh, rw, rc in T.grid(1, 4, 4, 4, 7, 7, 3):
         with T.sblock("conv"):
             vn, vh, vw, vco, vrh, vrw, vrc = T.axis.remap("SSSSRRR", [n, h, w, co, rh, rw, rc])
@@ -133,7 +135,7 @@ def test_a_guard_keeps_the_init_off_too() -> None:
 
 
 def test_own_guards_go_along() -> None:
-    """A block's guard and a branch between its loops speak of the new loops."""
+    """A block's guard and a branch between its loops are over the new loops."""
     func = program(f"""def main(A: T.Buffer((16, 6), "int32"), B: T.Buffer((16, 6), "int32")):
 {NOALIAS}    for i in range(16):
         if i < 15:
@@ -288,7 +290,9 @@ def test_random_maps_compute_the_same(seed: int) -> None:
     """A sum of whole numbers over random extents under a random map: proved, and the same sums."""
     rng = Random(f"block layout {seed}")
     rows, terms, columns = rng.randint(1, 7), rng.randint(1, 5), rng.randint(1, 4)
-    func = program(f"""def main(A: T.Buffer(({rows}, {terms}, {columns}), "int32"), B: T.Buffer(({rows}, {columns}), "int32")):
+    func = program(f"""def main(
+    A: T.Buffer(({rows}, {terms}, {columns}), "int32"), B: T.Buffer(({rows}, {columns}), "int32")
+):
 {NOALIAS}    for i, k, l in T.grid({rows}, {terms}, {columns}):
         with T.sblock("sum"):
             vi, vk, vl = T.axis.remap("SRS", [i, k, l])

@@ -124,7 +124,7 @@ NESTS = [
 
 @pytest.mark.parametrize("loops, condition, smaller, left", NESTS)
 def test_nests_shrink_from_the_outside(loops: str, condition: str, smaller: str, left: str | None) -> None:
-    """An outer loop runs over what may pass in any inner iteration, an inner one over what passes in the outer one's."""
+    """An outer loop runs over what passes in any inner iteration, an inner one over what passes in the outer one."""
     func = program(f"{SIGNATURE}    {loops}\n        if {condition}:\n            B[i * 4 + j] = 1\n")
     text = reduced(func)
     assert text.startswith(f"    {smaller}") and "if " not in text
@@ -132,7 +132,7 @@ def test_nests_shrink_from_the_outside(loops: str, condition: str, smaller: str,
 
 
 def test_a_guard_in_a_block_is_one() -> None:
-    """A block's own guard shrinks the loops around it, said of loops or of its variables."""
+    """A block's own guard shrinks the loops around it, over loops or over its variables."""
     func = program(f"""{SIGNATURE}    for i in range(20):
         with T.sblock("b"):
             v = T.axis.spatial(64, i + 1)

@@ -107,9 +107,9 @@ def test_branches_between_loops_go_inside() -> None:
     schedule = Schedule(func)
     schedule.fuse("root", ["a", "b"])
     assert (
-        "    for a_b_fused in range(24):\n        if a_b_fused // 6 < 3:\n            A[a_b_fused // 6, a_b_fused % 6] = 1"
-        in schedule.script()
-    )
+        "    for a_b_fused in range(24):\n        if a_b_fused // 6 < 3:\n"
+        "            A[a_b_fused // 6, a_b_fused % 6] = 1"
+    ) in schedule.script()
 
 
 def test_fusing_undoes_a_split() -> None:
@@ -161,7 +161,10 @@ REFUSED = [
         "do not fit int32",
     ),
     (
-        '    for a in range(4):\n        for b in T.thread_binding(6, thread="threadIdx.x"):\n            A[a, b] = 1\n',
+        (
+            '    for a in range(4):\n        for b in T.thread_binding(6, thread="threadIdx.x"):\n'
+            "            A[a, b] = 1\n"
+        ),
         ("a", "b"),
         "loop b is bound to threadIdx.x",
     ),
@@ -253,7 +256,7 @@ def test_traces_read_back() -> None:
 @one_in(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_nests_compute_the_same(seed: int) -> None:
-    """Loops next to each other in a random nest, as blocks and lowered: fused, they compute the same, which is proved."""
+    """Adjacent loops of a random nest, as blocks and lowered: fusing them is proved and changes no result."""
     rng = Random(f"fuse {seed}")
     func = apart(random_nest(rng))
     for each, block in ((func, "sum"), (lowered(func), "root")):

@@ -35,7 +35,8 @@ HEAD = "# from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\n"
 def two(first: str, second: str, ranges: tuple[str, str] = ("16", "16"), variable: str = "j") -> PrimFunc:
     """Two loops, one statement each."""
     return program(
-        f"{SIGNATURE}    for i in range({ranges[0]}):\n        {first}\n    for {variable} in range({ranges[1]}):\n        {second}\n"
+        f"{SIGNATURE}    for i in range({ranges[0]}):\n        {first}\n    for {variable} in range({ranges[1]}):\n"
+        f"        {second}\n"
     )
 
 
@@ -109,7 +110,10 @@ def test_each_iteration_of_loops_around_is_looked_at() -> None:
 """
     with pytest.raises(IllegalTransform) as caught:
         Schedule(program(text)).merge_adjacent_loops("root", "i")
-    words = r"the store to B.* at o = (\d), i = (\d) came before the load of B.* at o = (\d), j = (\d), and would come after it"
+    words = (
+        r"the store to B.* at o = (\d), i = (\d) came before the load of B.* at o = (\d), j = (\d), and would come "
+        r"after it"
+    )
     found = re.fullmatch(words, str(caught.value.diagnostics[0].help))
     assert found is not None and found[1] == found[3] and int(found[2]) + int(found[4]) == 7 and found[4] < found[2]
     assert Schedule(program(text.replace("7 - j", "j"))).merge_adjacent_loops("root", "i").status is Status.PROVED
@@ -170,7 +174,8 @@ def test_a_variable_that_is_bound_inside_gets_out_of_the_way() -> None:
 def test_kinds_that_differ_become_serial(kinds: tuple[str, str], expected: str) -> None:
     """A merged loop never does more at once than both did."""
     func = program(
-        f"{SIGNATURE}    for i in {kinds[0]}(16):\n        B[i] = A[i]\n    for j in {kinds[1]}(16):\n        C[j] = A[j]\n"
+        f"{SIGNATURE}    for i in {kinds[0]}(16):\n        B[i] = A[i]\n    for j in {kinds[1]}(16):\n"
+        "        C[j] = A[j]\n"
     )
     schedule = Schedule(func)
     assert schedule.merge_adjacent_loops("root", "i").status is Status.PROVED
@@ -180,7 +185,8 @@ def test_kinds_that_differ_become_serial(kinds: tuple[str, str], expected: str) 
 def test_parallel_loops_that_would_race_are_refuted() -> None:
     """Two parallel loops of which the second reads other iterations' results: merged, they would race."""
     func = program(
-        f"{SIGNATURE}    for i in T.parallel(16):\n        B[i] = A[i]\n    for j in T.parallel(1, 16):\n        C[j] = B[j - 1]\n"
+        f"{SIGNATURE}    for i in T.parallel(16):\n        B[i] = A[i]\n    for j in T.parallel(1, 16):\n"
+        "        C[j] = B[j - 1]\n"
     )
     same = print_func(func).replace("T.parallel(16)", "T.parallel(1, 16)")
     with pytest.raises(IllegalTransform, match="no two iterations of the parallel loop i touch one cell"):
@@ -198,7 +204,8 @@ REFUSED = [
     ),
     (
         program(
-            f"{SIGNATURE}    for i in range(16):\n        B[i] = 0\n    if B[3] > 0:\n        for j in range(16):\n            C[j] = 1\n"
+            f"{SIGNATURE}    for i in range(16):\n        B[i] = 0\n    if B[3] > 0:\n        for j in range(16):\n"
+            "            C[j] = 1\n"
         ),
         "i",
         "stands a branch, not a loop",

@@ -47,7 +47,7 @@ ARMS = """def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
 
 
 def drop(func: PrimFunc, block: str, guards: tuple[int, ...] | None = None, wrap: bool = False) -> PrimFunc:
-    """The function without guards, well-formed; where the witness speaks of instances it is right."""
+    """The function without guards, well-formed; its witness is right for all instances that it maps."""
     rewrite = RemoveBranchingThroughOvercompute(block, guards, wrap).propose(func)
     return require_wellformed(rewrite.new)
 

@@ -220,7 +220,7 @@ def test_guards_on_the_way_are_kept() -> None:
 
 @pytest.mark.parametrize("index", ["i, i", "i, j, i", "i, i, i"])
 def test_a_diagonal_is_followed(index: str) -> None:
-    """Where several axes are one loop, one of them keeps it, and a guard keeps the others to it."""
+    """If several axes are one loop, one of them keeps it, and a guard restricts the others to it."""
     func = program(f"""def main(A: T.Buffer(({"4, " * (index.count(",") + 1)}), "int32"), B: T.Buffer((4,), "int32")):
     for i, j in T.grid(4, 4):
         with T.sblock("b"):
@@ -318,7 +318,7 @@ def test_what_has_no_order_is_refused(block: str, buffer: str, words: str) -> No
 @one_in(4)
 @pytest.mark.parametrize("seed", range(16))
 def test_random_nests_compute_the_same(seed: int) -> None:
-    """Following any buffer of a random nest, re-laid or not, leaves the same sums of whole numbers, lowered or not."""
+    """Following any buffer of a random nest, transformed or not, preserves integer sums, lowered or not."""
     rng = Random(f"follow {seed}")
     func = random_nest(rng)
     buffer = rng.choice("AB")

@@ -100,7 +100,7 @@ def test_loops_need_not_start_at_zero() -> None:
 
 
 def test_names_that_are_taken_are_passed_over() -> None:
-    """A loop that is called like a new one would be gets out of nobody's way: the new one does."""
+    """A new loop does not take the name of an existing one."""
     func = program("""def main(A: T.Buffer((4, 6), "float32")):
     for i_0, i in T.grid(4, 6):
         A[i_0, i] = T.float32(0.0)
@@ -229,7 +229,7 @@ def test_thread_loops_are_left_alone() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_nests_compute_the_same(seed: int) -> None:
-    """Splitting any loop of a random nest, blocks or not, changes no sum, and the witness says which instance is which."""
+    """Splitting any loop of a random nest, blocks or not, changes no sum, and its witness is right."""
     rng = Random(f"split {seed}")
     func = random_nest(rng)
     for each, block in ((func, "sum"), (lowered(func), "root")):

@@ -140,7 +140,7 @@ def test_init_stays_inside_the_domain_of_split_loops() -> None:
 
 
 def test_a_loop_that_no_axis_uses_repeats_the_whole_reduction() -> None:
-    """Outside a reduction, a loop that nobody's binding mentions starts it anew each time."""
+    """Outside a reduction, a loop that is in no binding starts it anew each time."""
     func = program("""def main(A: T.Buffer((3, 4), "int32"), B: T.Buffer((3,), "int32")):
     for t, i, k in T.grid(2, 3, 4):
         with T.sblock("sum"):

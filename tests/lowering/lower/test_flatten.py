@@ -127,7 +127,7 @@ def test_units_keep_their_axes() -> None:
 
 
 def test_separators_of_a_transform_count_physical_axes() -> None:
-    """Fact 74: (33, 128) by `[x//32, y, AXIS_SEPARATOR, x%32]` is (2*128, 32) with the second row block mostly padding."""
+    """Fact 74: (33, 128) by `[x//32, y, AXIS_SEPARATOR, x%32]` is (2*128, 32), the second row block mostly padding."""
     func = copying("33, 128", "x, y", "x, y", "33, 128")
     relaid = TransformLayout("root", "B", "lambda x, y: [x//32, y, AXIS_SEPARATOR, x%32]", 0.0).propose(func).new
     assert "T.where(p0 == 1 and p2 >= 1)" in print_func(relaid)

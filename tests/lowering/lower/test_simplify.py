@@ -132,7 +132,7 @@ def random_index(rng: Random, depth: int) -> Expr:
 @one_in(5)
 @pytest.mark.parametrize("seed", range(300))
 def test_random_index_arithmetic_keeps_its_value(seed: int) -> None:
-    """At every point of the ranges the simplified expression has the old value; simplifying it again changes nothing."""
+    """At every point of the ranges the simplified expression has the old value; simplifying is idempotent."""
     rng = Random(seed)
     expr = random_index(rng, 4)
     if rng.random() < 0.2:
@@ -196,7 +196,7 @@ def test_float_rules_that_hold_bit_for_bit_are_used() -> None:
 
 
 def test_stored_integers_wrap() -> None:
-    """Values of a fixed width are no index arithmetic: `x*2//2` of an int8 stays unless bounds show that nothing wraps."""
+    """Fixed-width values are no index arithmetic: `x*2//2` of an int8 stays unless bounds exclude wrapping."""
     x = Var("x", INT8)
     assert simplify_value((x * 2) // 2, Scope()) == (x * 2) // 2
     assert simplify_value((x * 2) // 2, Scope().with_range(x, const(0, INT8), const(60, INT8))) == x

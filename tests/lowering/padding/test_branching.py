@@ -36,7 +36,8 @@ from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status, worst
 
 QUARTERS = (
-    '"layoutproof.layout": {"B_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], '
+    '"layoutproof.layout": {"B_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", '
+    '"shape": [4, 4], '
     '"contract": CONTRACT}]}}'
 )
 
@@ -44,7 +45,9 @@ QUARTERS = (
 def overcomputed(contract: str = "T.float32(0)", stage: str = "T.float32(0)") -> PrimFunc:
     """The roadmap's convolution, all cells of the output computed, its padding filled afterwards."""
     record = QUARTERS.replace("CONTRACT", f"'{contract}'")
-    return program(f"""def main(A: T.Buffer((5, 4), "float32"), F: T.Buffer((3,), "float32"), B: T.Buffer((4, 4), "float32")):
+    return program(f"""def main(
+    A: T.Buffer((5, 4), "float32"), F: T.Buffer((3,), "float32"), B: T.Buffer((4, 4), "float32")
+):
     T.func_attr({{"tirx.noalias": True, {record}}})
     for io, ii in T.grid(4, 4):
         B[io, ii] = T.float32(0)
@@ -70,7 +73,7 @@ GUARDED = """    for io, ii in T.grid(4, 4):
 
 
 def relu_that_fills() -> PrimFunc:
-    """The maximum with 0 of an input padded with 0, whose padding is the 0 that is owed."""
+    """The maximum with 0 of an input padded with 0, whose padding contract is 0 too."""
     records = QUARTERS.replace("CONTRACT", '"T.float32(0)"')
     of_a = records.replace('"layoutproof.layout": {', "").removesuffix("}").replace("B_data", "A_data")
     return program(f"""def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
@@ -143,11 +146,14 @@ def test_what_says_nothing_of_padding() -> None:
 
 
 def test_places_are_stores_with_buffers() -> None:
-    """Each store is named with each buffer by which it may reach padding; the store that fills padding is none of them."""
+    """Each store is named with each buffer whose padding it may access, except the store that fills padding."""
     shown = [str(place) for place in places_of(overcomputed(), "root")]
     assert shown == [
         "`B[io, ii] = 0.0` writes B, which has elements where io*4 + ii < 14",
-        "`B[io, ii] = B[io, ii] + A[io + (ii + f)//4, (ii + f)%4]*F[f]` writes B, which has elements where io*4 + ii < 14",
+        (
+            "`B[io, ii] = B[io, ii] + A[io + (ii + f)//4, (ii + f)%4]*F[f]` writes B, which has elements where io*4 + "
+            "ii < 14"
+        ),
     ]
     assert places_of(overcomputed(), "B_pad_value") == ()
     conv2d = CASES["conv2d"].result(CASES["conv2d"].sizes)

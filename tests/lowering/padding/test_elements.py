@@ -23,7 +23,7 @@ from layoutproof.lowering.passes.find import all_buffers
 
 
 def check_elements(func: PrimFunc, symbols: dict[str, int]) -> int:
-    """Compare the conditions with the record, cell by cell, for every re-laid parameter; the number of cells looked at."""
+    """Compare conditions and record, cell by cell, for every transformed parameter; the number of cells."""
     elements, kinds, looked = Elements(func), padding_cells(func, symbols), 0
     for buffer in func.buffers:
         if buffer.data.name not in kinds:
@@ -94,7 +94,7 @@ def test_a_buffer_that_was_never_relaid() -> None:
 
 
 def test_a_flat_buffer_has_another_shape_than_its_record() -> None:
-    """After flattening the record's axes are gone; nothing is said of the flat view rather than something wrong."""
+    """After flattening the record's axes are gone; there is no condition for the flat view rather than a wrong one."""
     func = TransformLayout("copy", "B", "lambda i: [i//4, i%4]").propose(copy()).new
     func = FlattenBuffer().propose(LowerBlocks().propose(func).new).new
     flat = next(b for b in all_buffers(func) if b.rank == 1 and b.data.name == "B_data")

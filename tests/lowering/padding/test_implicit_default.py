@@ -156,7 +156,8 @@ BOTH = """    B = T.alloc_buffer((3, 8), "float32")
     for o_init_0_1, o_init_1_1 in T.grid(3, 8):
         B[o_init_0_1, o_init_1_1] = T.float32(0.0)
     for o_0_1, o_1_1, f in T.grid(3, 8, 3):
-        B[(o_0_1 + (f + o_1_1) // 8) % 3, (f + o_1_1) % 8] = B[(o_0_1 + (f + o_1_1) // 8) % 3, (f + o_1_1) % 8] + F[f] * A[o_0_1, o_1_1]
+        B[(o_0_1 + (f + o_1_1) // 8) % 3, (f + o_1_1) % 8] = \
+B[(o_0_1 + (f + o_1_1) // 8) % 3, (f + o_1_1) % 8] + F[f] * A[o_0_1, o_1_1]
     for o_init_0, o_init_1 in T.grid(3, 8):
         C[o_init_0, o_init_1] = T.float32(0.0)
     for o_0, o_1, f in T.grid(3, 8, 3):

@@ -81,7 +81,7 @@ LAWS: Mapping[str, tuple[tuple[str, str, str], dict[str, set[str]]]] = {
 @one_in(3)
 @pytest.mark.parametrize("name", chosen(LAWS, lambda number: number < 5 or number == len(LAWS) - 1))
 def test_the_identity_is_found(name: str) -> None:
-    """The guard of a padded row goes for exactly the values that the reduction leaves alone, with the fewest licences."""
+    """The guard of a padded row goes for exactly the neutral values of the reduction, with the fewest licences."""
     (update, start, dtype), expected = LAWS[name]
     report = searched(reduction(update, start, dtype))
     assert removing(report) == expected
@@ -108,7 +108,7 @@ def test_no_candidate_at_all() -> None:
 
 
 def test_candidates_of_a_type() -> None:
-    """No contract and `undef` come first; then identities of what is seen, each value once; the ends of the type last."""
+    """No contract and `undef` come first, then identities of the operations, each once, then the type's limits."""
     func = reduction("T.max(B[vi], A[vi, vj])", 'T.float32("-inf")')
     found = [(str(c), c.why) for c in candidate_values(func.body, func.buffers[0])]
     assert found == [
@@ -125,7 +125,7 @@ def test_candidates_of_a_type() -> None:
 
 
 def test_an_output_may_hold_anything() -> None:
-    """The guard around an element-wise output goes for every contract that lets its padding be written, `undef` first."""
+    """The guard of an element-wise output goes under every contract that permits writing padding, `undef` first."""
     schedule = CASES["double"].schedule(CASES["double"].sizes)
     report = schedule.pad_value_search("double", "B")
     assert set(removing(report)) == {str(row.candidate) for row in report.rows} - {"no contract"}
@@ -221,7 +221,7 @@ def test_refusal(name: str, golden: Golden) -> None:
 
 
 def test_a_schedule_without_layouts() -> None:
-    """Before anything was re-laid there is nothing to choose, and the help says what to do."""
+    """Before any layout was transformed there is nothing to choose, and the help says what to do."""
     with pytest.raises(IllegalTransform) as caught:
         Schedule(reduction("B[vi] + A[vi, vj]", "T.float32(0)")).pad_value_search("reduce", "A")
     assert caught.value.diagnostics[0].help == "apply transform_layout first, with any pad value"

@@ -27,7 +27,9 @@ def rows(name: str, first: str, last: str, contract: str, held: str) -> str:
     update = "B[io + (ii + fi) // 8, (ii + fi) % 8] = B[io + (ii + fi) // 8, (ii + fi) % 8] + F[fi] * A[io, ii]"
     return f"""@T.prim_func(s_tir=True)
 def {name}(A: T.Buffer((3, 8), "int32"), F: T.Buffer((3,), "int32"), B: T.Buffer((4, 8), "int32")):
-    T.func_attr({{"tirx.noalias": True, "layoutproof.layout": {{"A_data": {{"logical_shape": [16], "steps": {steps}}}}}}})
+    T.func_attr({{
+        "tirx.noalias": True, "layoutproof.layout": {{"A_data": {{"logical_shape": [16], "steps": {steps}}}}}
+    }})
     for p, q in T.grid(3, 8):
         T.evaluate(T.assume((p == 0 and q >= 2) or p == 1 or (p == 2 and q < 2) or A[p, q] == {held}))
     for io, ii, fi in T.grid(3, 8, 3):
@@ -43,7 +45,10 @@ def rewritten(contract: str, held: str) -> str:
         rows(name, f"({first})", f"({last})", contract, held)
         for name, (first, last) in (("before", RIGHT), ("after", DOCUMENT))
     )
-    return f"# theta: 0 -> 0: lambda io, ii, fi: [io, ii, fi] where {where}\n# from tvm.script import tirx as T\n\n{right}\n\n{document}"
+    return (
+        f"# theta: 0 -> 0: lambda io, ii, fi: [io, ii, fi] where {where}\n# from tvm.script import tirx as T\n\n"
+        f"{right}\n\n{document}"
+    )
 
 
 def test_negations_that_become_a_disjunction_change_six_points() -> None:
@@ -74,7 +79,7 @@ def test_the_disjunction_needs_padding_of_zeros(contract: str, held: str, status
 
 
 def test_the_flagship_reads_out_of_bounds_at_three_points() -> None:
-    """The branch that the document removes kept exactly three reads of a fifth row away; the refusal names one of them."""
+    """The branch that the document removes prevents exactly three reads of a fifth row; the refusal names one."""
     outside = [(io, ii, f) for io, ii, f in product(range(4), range(4), range(3)) if io + (ii + f) // 4 >= 4]
     assert outside == [(3, 2, 2), (3, 3, 1), (3, 3, 2)]
     (path,) = (path for path in ROWS if path.stem == "roadmap_convolution")

@@ -17,7 +17,8 @@ from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 RECORD = (
-    '"layoutproof.layout": {"B_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], '
+    '"layoutproof.layout": {"B_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", '
+    '"shape": [4, 4], '
     '"contract": CONTRACT}]}}'
 )
 CONTRACTS = {"none": "None", "undef": '"undef"', "value": '"0"'}
@@ -52,14 +53,17 @@ def one_function(copy: str, total: str) -> str:
 
 
 def producer(contract: str, copy: str, owed: bool = True) -> str:
-    """The producer alone, with what it owes its caller."""
+    """The producer alone, with its postcondition."""
     record = RECORD.replace("CONTRACT", CONTRACTS[contract])
     stage = (
         f"    for p, q in T.grid(4, 4):\n        if 4 * p + q >= 14:\n            B[p, q] = {HELD[contract]}\n"
         if contract in HELD
         else ""
     )
-    head = f'def main(A: T.Buffer((14,), "int32"), B: T.Buffer((4, 4), "int32")):\n    T.func_attr({{"tirx.noalias": True, {record}}})\n'
+    head = (
+        'def main(A: T.Buffer((14,), "int32"), B: T.Buffer((4, 4), "int32")):\n'
+        f'    T.func_attr({{"tirx.noalias": True, {record}}})\n'
+    )
     return f"{head}{copy}{stage if owed else ''}"
 
 
@@ -68,7 +72,10 @@ def consumer(contract: str, total: str) -> str:
     record = RECORD.replace("CONTRACT", CONTRACTS[contract])
     said = f"T.evaluate(T.assume(4 * p + q < 14 or B[p, q] == {HELD[contract]}))" if contract in HELD else ""
     stage = f"    for p, q in T.grid(4, 4):\n        {said}\n" if said else ""
-    head = f'def main(B: T.Buffer((4, 4), "int32"), C: T.Buffer((1,), "int32")):\n    T.func_attr({{"tirx.noalias": True, {record}}})\n'
+    head = (
+        'def main(B: T.Buffer((4, 4), "int32"), C: T.Buffer((1,), "int32")):\n'
+        f'    T.func_attr({{"tirx.noalias": True, {record}}})\n'
+    )
     return f"{head}{stage}{total}"
 
 
@@ -201,7 +208,7 @@ def test_an_entry_of_the_table(name: str) -> None:
 
 
 def test_the_witness_of_an_entry_may_not_be_left_out() -> None:
-    """A valid rewrite whose witness speaks of too little is not proved: nothing in the table rests on names alone."""
+    """A valid rewrite with an incomplete witness is not proved: nothing in the table rests on names alone."""
     rewrite = TABLE["value, consumer unguarded"].rewrite()
     silent = Witness((rewrite.witness.instances[0], InstanceMap(1, None, None)))
     verdicts = check_rewrite(Rewrite(rewrite.old, rewrite.new, silent))

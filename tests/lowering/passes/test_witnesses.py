@@ -1,4 +1,4 @@
-"""Witnesses of the passes, checked point by point: which old instance a new one computes, and where its cell came from."""
+"""Witnesses of the passes, checked point by point: the old instance and the old cell of each new one."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_thousands_of_statements_in_sequence(make: Callable[[int], str]) -> None
 
 
 def test_a_longer_sequence_is_refused_with_its_place() -> None:
-    """Sequences that no stack could take are told by line, not by a traceback."""
+    """Sequences that are too long for the stack are reported by line, not by a traceback."""
     with pytest.raises(LayoutproofError, match="more than 2500 lets and allocations follow one another") as caught:
         loads(lets(2501))
     assert caught.value.diagnostics[0].span is not None

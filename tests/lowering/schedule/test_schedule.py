@@ -204,7 +204,7 @@ def test_reading_past_a_buffer_is_refuted_with_the_line() -> None:
 
 
 def test_touching_padding_without_a_contract_is_refused() -> None:
-    """Overcompute over padding that nobody gave a contract is not accepted; with `undef` it is."""
+    """Overcompute over padding without a contract is refused; with `undef` it is accepted."""
     text = """def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
     T.func_attr({{"layoutproof.layout": {{"A_data": {{"logical_shape": [14], "steps": [
         {{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": {}}}]}}}}}})
@@ -217,7 +217,7 @@ def test_touching_padding_without_a_contract_is_refused() -> None:
 
 
 def test_a_fixed_interface_keeps_parameters() -> None:
-    """With a fixed interface temporaries may be re-laid, parameters may not."""
+    """With a fixed interface the layouts of temporaries may change, those of parameters may not."""
     schedule = Schedule(two_stages(), interface="fixed")
     schedule.transform_layout("first", "B", "lambda i, j: [j, i]")
     with pytest.raises(IllegalTransform, match=r"LP319.*parameter C"):
@@ -272,7 +272,7 @@ def test_kernels_take_logical_arrays(name: str, first: str, last: str) -> None:
 
 
 def test_layouts_from_the_attribute_reach_the_kernel() -> None:
-    """Transforms that stand in the function's attribute are applied at lowering; the kernel still takes logical arrays."""
+    """Transforms in the function's attribute are applied at lowering; the kernel still takes logical arrays."""
     func = program("""def main(A: T.Buffer((6, 10), "int32"), B: T.Buffer((6, 10), "int32")):
     T.func_attr({"buffer_layout_transformations": {"A_data": ["lambda i, j: [j, i]", "lambda i, j: [i//4, j, i%4]"]}})
     for i, j in T.grid(6, 10):

@@ -2,7 +2,7 @@
 is replayed.
 
     python -m tests.lowering.traces.campaign --schedules 1000 --workers 4
-    python -m tests.lowering.traces.campaign --schedules 1000 --small     extents small enough to run what is unknown, and judge it
+    python -m tests.lowering.traces.campaign --schedules 1000 --small   sizes at which unknowns can be run and judged
 
 Whatever is unknown and, as far as runs can tell, right, is a gap: with --folder it is written there as the text of a
 rewrite.

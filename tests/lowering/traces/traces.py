@@ -1,4 +1,4 @@
-"""Random schedules: steps that the schedule accepts, one after the other, and what it says of those that it does not."""
+"""Random schedules: steps that the schedule accepts, and its reasons for those that it refuses."""
 
 from __future__ import annotations
 

@@ -62,7 +62,9 @@ A[1] = A[0]"""
 def test_values_are_taken_apart() -> None:
     """Broadcasts, steps, casts, choices and gathers, in one lane."""
     func = function("""for i in range(4):
-    B[T.Ramp(i*4, 1, 4)] = T.Select(T.Ramp(i, 2, 4) < T.Broadcast(5, 4), A[T.Ramp(3, 4, 4) // T.Broadcast(2, 4)], T.Broadcast(A[i], 4))
+    B[T.Ramp(i*4, 1, 4)] = T.Select(
+        T.Ramp(i, 2, 4) < T.Broadcast(5, 4), A[T.Ramp(3, 4, 4) // T.Broadcast(2, 4)], T.Broadcast(A[i], 4)
+    )
 B[0] = T.float32(1)""")
     new = rewritten(SCALARS, func)
     assert "B[i * 4 + lane] = T.Select(i + lane * 2 < 5, A[(3 + lane * 4) // 2], A[i])" in lines_of(new)
@@ -72,7 +74,8 @@ B[0] = T.float32(1)""")
 def test_a_let_of_a_vector_stays() -> None:
     """A value that a let stands for is one for all lanes; such statements stay as they are."""
     func = function(
-        "for i in range(4):\n    x: T.let[T.float32x4] = A[T.Ramp(i*4, 1, 4)]\n    B[T.Ramp(i*4, 1, 4)] = x\nA[0] = B[0]"
+        "for i in range(4):\n    x: T.let[T.float32x4] = A[T.Ramp(i*4, 1, 4)]\n    B[T.Ramp(i*4, 1, 4)] = x\n"
+        "A[0] = B[0]"
     )
     assert rewritten(SCALARS, func) == func
 

@@ -60,7 +60,10 @@ ACCEPTED = {
     ),
     "two_stores": (
         "for j in T.vectorized(8):\n    B[0, j] = A[0, j]\n    B[1, j] = B[0, j] * A[1, j]",
-        "B[0, T.Ramp(0, 1, 8)] = A[0, T.Ramp(0, 1, 8)]\nB[1, T.Ramp(0, 1, 8)] = B[0, T.Ramp(0, 1, 8)] * A[1, T.Ramp(0, 1, 8)]",
+        (
+            "B[0, T.Ramp(0, 1, 8)] = A[0, T.Ramp(0, 1, 8)]\n"
+            "B[1, T.Ramp(0, 1, 8)] = B[0, T.Ramp(0, 1, 8)] * A[1, T.Ramp(0, 1, 8)]"
+        ),
     ),
     "let": (
         "for j in T.vectorized(8):\n    x: T.float32 = A[0, j]\n    B[0, j] = x * x",
@@ -68,7 +71,10 @@ ACCEPTED = {
     ),
     "select": (
         "for j in T.vectorized(8):\n    B[0, j] = T.Select(j < 3, A[0, j], T.float32(0))",
-        "B[0, T.Ramp(0, 1, 8)] = T.Select(T.Ramp(0, 1, 8) < T.Broadcast(3, 8), A[0, T.Ramp(0, 1, 8)], T.Broadcast(T.float32(0), 8))",
+        (
+            "B[0, T.Ramp(0, 1, 8)] = T.Select(T.Ramp(0, 1, 8) < T.Broadcast(3, 8), A[0, T.Ramp(0, 1, 8)], "
+            "T.Broadcast(T.float32(0), 8))"
+        ),
     ),
     "one_iteration": ("for j in T.vectorized(1):\n    B[0, j] = A[0, j]", "B[0, 0] = A[0, 0]"),
     "branch_for_all": (
@@ -96,7 +102,10 @@ REFUSED = {
         "for j in range(8):\n    B[0, j] = T.if_then_else(j < 5, A[0, j], T.float32(0))",
     ),
     "lazy_division": (
-        "for j in T.vectorized(8):\n    B[0, j] = T.Select(T.if_then_else(j > 0, 8 // j, 9) > 2, A[0, j], T.float32(0))",
+        (
+            "for j in T.vectorized(8):\n    B[0, j] = T.Select(T.if_then_else(j > 0, 8 // j, 9) > 2, A[0, j], "
+            "T.float32(0))"
+        ),
         "for j in range(8):\n    B[0, j] = T.Select(T.if_then_else(j > 0, 8 // j, 9) > 2, A[0, j], T.float32(0))",
     ),
     "extent": (
@@ -112,16 +121,28 @@ REFUSED = {
         "for j in range(4):\n    for k in range(j):\n        B[k, j] = A[k, j]",
     ),
     "memory_inside": (
-        "for j in T.vectorized(4):\n    with T.decl_buffer((1,), 'float32') as C:\n        C[0] = A[0, j]\n        B[0, j] = C[0]",
-        "for j in range(4):\n    with T.decl_buffer((1,), 'float32') as C:\n        C[0] = A[0, j]\n        B[0, j] = C[0]",
+        (
+            "for j in T.vectorized(4):\n    with T.decl_buffer((1,), 'float32') as C:\n        C[0] = A[0, j]\n"
+            "        B[0, j] = C[0]"
+        ),
+        (
+            "for j in range(4):\n    with T.decl_buffer((1,), 'float32') as C:\n        C[0] = A[0, j]\n"
+            "        B[0, j] = C[0]"
+        ),
     ),
     "branch_in_a_let": (
         "for j in T.vectorized(4):\n    x: T.float32 = A[0, j]\n    if x < T.float32(0):\n        B[0, j] = x",
         "for j in range(4):\n    x: T.float32 = A[0, j]\n    if x < T.float32(0):\n        B[0, j] = x",
     ),
     "vector_elements": (
-        "V = T.decl_buffer((8,), 'float32x4', data=A.data)\nfor j in T.vectorized(8):\n    V[j] = T.Broadcast(T.float32(0), 4)",
-        "V = T.decl_buffer((8,), 'float32x4', data=A.data)\nfor j in range(8):\n    V[j] = T.Broadcast(T.float32(0), 4)",
+        (
+            "V = T.decl_buffer((8,), 'float32x4', data=A.data)\nfor j in T.vectorized(8):\n"
+            "    V[j] = T.Broadcast(T.float32(0), 4)"
+        ),
+        (
+            "V = T.decl_buffer((8,), 'float32x4', data=A.data)\nfor j in range(8):\n"
+            "    V[j] = T.Broadcast(T.float32(0), 4)"
+        ),
     ),
     "extern_call": (
         "for j in T.vectorized(4):\n    T.evaluate(T.call_extern('int32', 'tick', j))",

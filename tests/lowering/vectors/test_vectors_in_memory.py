@@ -268,7 +268,7 @@ for i in range(4):
 
 
 def relaid(rows: str = "14", columns: int = 8, pad: str | float | None = None) -> Schedule:
-    """NCHW4c in small: three buffers stored four channels at a time, lowered, flat, the channels of one block in lanes."""
+    """NCHW4c in small: three buffers of four-channel blocks, lowered and flat, the channels of a block in lanes."""
     names = "    n = T.int32()\n" if rows == "n" else ""
     shape = f'("n", {columns})' if names else f"({rows}, {columns})"
     func = program(f"""def main(A: T.Buffer({shape}, "float32"), B: T.Buffer({shape}, "float32")):
