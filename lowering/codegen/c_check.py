@@ -57,7 +57,10 @@ def check_target(func: PrimFunc, target: Target) -> MemoryMap:
     """
     depth = expression_depth(func.body)
     if depth > MAX_EXPRESSION:
-        message = f"an expression of {func.name} is nested too deeply: {depth} levels, of which generated code has at most {MAX_EXPRESSION}"
+        message = (
+            f"an expression of {func.name} is nested too deeply: {depth} levels, of which generated code has at most "
+            f"{MAX_EXPRESSION}"
+        )
         raise error(codes.TOO_DEEP, message, func.span)
     make_room_for(depth)
     found = (d for node in walk(func.body) for d in _CHECKS.get(type(node), _nothing)(target, node))

@@ -60,7 +60,7 @@ from layoutproof.lowering.codegen.calling_convention import MemoryMap
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """Where an expression stands: in index arithmetic or not, and which lane of it is wanted (none for one-lane types)."""
+    """Where an expression stands: in index arithmetic or not, and which lane is wanted (None for one-lane types)."""
 
     index: bool = False
     lane: Fragment | None = None

@@ -189,7 +189,8 @@ static inline float lp_round_bf16_from_f64(double x) {
 
 _SHARED = {
     "lp_odd_f64_from_u64": Helper(
-        """/* An integer as a double, rounded to odd where it has too many digits: a second rounding then sees what was cut off. */
+        """\
+/* An integer as a double, rounded to odd where it has too many digits: a second rounding then sees what was cut off. */
 static inline double lp_odd_f64_from_u64(uint64_t x) {
     return x >> 53 == 0 ? (double)x : (double)(x >> 11 | ((x & 2047u) != 0)) * 2048.0;
 }"""

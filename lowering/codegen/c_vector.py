@@ -98,7 +98,7 @@ def _choice_fits(expressions: Expressions, expr: Select | IfThenElseExpr) -> boo
 
 
 def _variable_fits(expressions: Expressions, expr: Var) -> bool:
-    """A name for lanes stands for an array of them; narrow types and truth values have elements of another type there."""
+    """A name for lanes is an array of them; narrow types and truth values have elements of another type there."""
     return expr.name in expressions.variables and variable_type(expr.dtype.element) == element_type(expr.dtype)
 
 

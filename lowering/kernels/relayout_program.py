@@ -159,7 +159,7 @@ def _typed(shape: Sequence[Expr]) -> tuple[Expr, ...]:
 
 
 def _to_physical(change: Relayout, a: Buffer, b: Buffer) -> Stmt:
-    """Every cell of the box gets its element or the pad value; without an inverse, elements are put where they belong."""
+    """Every cell of the box gets its element or the pad value; without an inverse, each element is scattered."""
     report = change.report
     given = change.pad_value
     if b.dtype.is_bool and given in (0, 1):

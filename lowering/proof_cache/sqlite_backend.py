@@ -287,7 +287,7 @@ class SqliteBackend:
 
 
 def _check_form(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise LayoutproofError for a database of something else, Trouble for another version or tables that are not ours."""
+    """Raise LayoutproofError for a database of another program, Trouble for another version or other tables."""
     application, version = _numbers(connection)
     # Where all tables are ours and only the number is another one, the header was damaged.
     if application != APPLICATION and not _tables(connection).issuperset(

@@ -38,7 +38,7 @@ ENDING = ".sqlite"
 
 
 def place_of(place: str | None) -> Path:
-    """The path that a place's text names; None or nothing: `$LAYOUTPROOF_PROOF_CACHE`, else a file in the user's cache."""
+    """The path that a place's text names; by default `$LAYOUTPROOF_PROOF_CACHE`, else a file in the user's cache."""
     named = place if place else os.environ.get(VARIABLE, "").strip()
     return (
         Path(named).expanduser()
@@ -279,7 +279,10 @@ class ProofStore:
     def _renew(self, backend: Backend, trouble: Trouble) -> None:
         aside = backend.renew()
         if aside is not None:
-            message = f"the proof cache {self.place} was damaged ({trouble.why}); it was moved to {aside}, and a new one was begun"
+            message = (
+                f"the proof cache {self.place} was damaged ({trouble.why}); it was moved to {aside}, and a new one was "
+                "begun"
+            )
             self._tell(codes.CACHE_DAMAGED, message)
 
     def _tell(self, code: str, message: str, hint: str | None = None) -> None:

@@ -133,7 +133,7 @@ def _broadcast(expr: Broadcast, cells: _Cells) -> Array:
 
 
 def _load(expr: BufferLoad, cells: _Cells) -> Array:
-    """The buffer's own cells, as they are before padding is filled. Raises LayoutproofError (LP430) outside the array."""
+    """The buffer's own cells, before padding is filled. Raises LayoutproofError (LP430) outside the array."""
     places = [np.broadcast_to(np.asarray(evaluate(index, cells.env)), (cells.count,)) for index in expr.indices]
     for axis, (place, extent) in enumerate(zip(places, cells.shape, strict=True)):
         if place.size and not (int(place.min()) >= 0 and int(place.max()) < extent):
@@ -234,7 +234,7 @@ class Packer:
         return found
 
     def pack(self, logical: Array, symbols: Mapping[str, int]) -> Array:
-        """A new physical array with the content of a logical one, padding filled as its contract says, or with poison."""
+        """A new physical array with the content of a logical one; padding is filled by its contract, or with poison."""
         current = logical
         for step, positions, shape in zip(
             self.layout.steps, self._steps(symbols), self.shapes(symbols)[1:], strict=True

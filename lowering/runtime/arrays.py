@@ -26,8 +26,9 @@ HOST_DEVICES = (1, 3, 11)
 """Device types whose memory the processor reads and writes: its own, and what CUDA and ROCm pin there."""
 
 _DEVICES: Mapping[int, str] = {
-    1: "CPU", 2: "CUDA", 3: "CUDA-pinned", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10: "ROCm", 11: "ROCm-pinned", 12: "extension",
-    13: "CUDA-managed", 14: "oneAPI", 15: "WebGPU", 16: "Hexagon", 17: "MAIA", 18: "Trainium",
+    1: "CPU", 2: "CUDA", 3: "CUDA-pinned", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10: "ROCm",
+    11: "ROCm-pinned", 12: "extension", 13: "CUDA-managed", 14: "oneAPI", 15: "WebGPU", 16: "Hexagon", 17: "MAIA",
+    18: "Trainium",
 }  # fmt: skip
 
 _KINDS: Mapping[int, str] = {0: "int", 1: "uint", 2: "float", 6: "bool"}
@@ -166,7 +167,8 @@ def _element(tensor: _Tensor) -> np.dtype[Any]:
         if kind in ("int", "uint", "float") and tensor.bits in (16, 32, 64, *((8,) if kind != "float" else ())):
             return np.dtype(f"{kind}{tensor.bits}")
     raise BufferError(
-        f"its elements (DLPack code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes) are of no type that programs have"
+        f"its elements (DLPack code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes) are of no type that "
+        "programs have"
     )
 
 
@@ -302,7 +304,8 @@ def split_lanes(name: str, array: Array, dtype: DType) -> tuple[int, ...]:
     if array.ndim == 0 or array.shape[-1] != dtype.lanes:
         raise error(
             codes.ARGUMENT_SHAPE,
-            f"{name} has shape {list(array.shape)}; its elements are {dtype}: the last axis must have length {dtype.lanes}",
+            f"{name} has shape {list(array.shape)}; its elements are {dtype}: the last axis must have length "
+            f"{dtype.lanes}",
         )
     return array.shape[:-1]
 

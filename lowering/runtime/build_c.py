@@ -28,9 +28,10 @@ from layoutproof.lowering.runtime.library_cache import build
 from layoutproof.lowering.runtime.selfcheck import self_check
 
 _CTYPES: Mapping[str, Any] = {
-    "bool": ctypes.c_int8, "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
-    "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
-    "float32": ctypes.c_float, "float64": ctypes.c_double, "float16": ctypes.c_uint16, "bfloat16": ctypes.c_uint16,
+    "bool": ctypes.c_int8, "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32,
+    "int64": ctypes.c_int64, "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32,
+    "uint64": ctypes.c_uint64, "float32": ctypes.c_float, "float64": ctypes.c_double, "float16": ctypes.c_uint16,
+    "bfloat16": ctypes.c_uint16,
 }  # fmt: skip
 
 
@@ -140,7 +141,8 @@ def build_c(
     notes += function_notes(func, FAST_C if fast else EXACT, "the C library, as the interpreter's is")
     if fast:
         notes.append(
-            "built with fast math: the compiler may regroup float operations and take NaN, infinity and the sign of zero for absent"
+            "built with fast math: the compiler may regroup float operations and take NaN, infinity and the sign of "
+            "zero for absent"
         )
     report = BuildReport(
         target="c",

@@ -180,7 +180,7 @@ def _listed_of_arguments(names: Sequence[str], most: int = 12) -> str:
 
 
 def scalar_value(parameter: Parameter, value: object) -> int | float:
-    """A number for a scalar parameter. Raises LayoutproofError (LP422) for another type or a number that does not fit."""
+    """A number for a scalar parameter. Raises LayoutproofError (LP422) for another type, or where it does not fit."""
     name, dtype = parameter.name, parameter.dtype
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

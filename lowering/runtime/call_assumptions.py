@@ -76,7 +76,8 @@ def check_requirements(kernel: str, assumptions: Iterable[Assumption], symbols: 
             raise error(
                 codes.ASSUMPTION,
                 f"{kernel} assumes {requirement.text}{requirement.place}, and {why} for {told}",
-                help="the proofs say nothing about such a call: another schedule, or index types that are wider, may allow it",
+                help="the proofs say nothing about such a call: another schedule, or index types that are wider, may "
+                "allow it",
             )
 
 

@@ -102,7 +102,8 @@ def find_compiler() -> Compiler:
     raise error(
         codes.NO_COMPILER,
         f"no C compiler was found: neither {', '.join(_CANDIDATES)} on the path nor the ziglang package",
-        help="install one (Debian and Ubuntu: apt install gcc; macOS: xcode-select --install; anywhere: pip install ziglang), or set CC",
+        help="install one (Debian and Ubuntu: apt install gcc; macOS: xcode-select --install; anywhere: pip install "
+        "ziglang), or set CC",
     )
 
 

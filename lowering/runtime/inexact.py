@@ -76,7 +76,8 @@ def function_notes(func: PrimFunc, inexact: Inexact, library: str) -> tuple[str,
     if bounds:
         listed = ", ".join(f"{name} {bound.text}" for name, bound in sorted(bounds.items()))
         notes.append(
-            f"within these bounds, in units in the last place: {listed}; results lie within the enclosure of the program"
+            f"within these bounds, in units in the last place: {listed}; results lie within the enclosure of the "
+            "program"
         )
     return tuple(notes)
 

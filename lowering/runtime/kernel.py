@@ -110,7 +110,10 @@ class BufferInfo:
     def __repr__(self) -> str:
         role = "output" if self.is_output else "input"
         maps = "".join(f", {index_map_text(s.index_map)} with padding {s.contract or 'untouched'}" for s in self.steps)
-        return f"<{role} {self.name}: {self.dtype}, logical {list(self.logical_shape)}, physical {list(self.physical_shape)}{maps}>"
+        return (
+            f"<{role} {self.name}: {self.dtype}, logical {list(self.logical_shape)}, physical "
+            f"{list(self.physical_shape)}{maps}>"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +257,7 @@ class Kernel:
         return results[0] if len(results) == 1 else tuple(results)
 
     def raw(self, *arguments: object, **named: object) -> None:
-        """Run on physical arrays, in place: all of them in order of the parameters, or by name. Raises as a call does."""
+        """Run on physical arrays, in place: all in order of the parameters, or by name. Raises as a call does."""
         given = self._signature.assign(arguments, named, every_array=True)
         symbols = Symbols(self._bounds)
         physical = self._take(given, symbols, "physical")

@@ -45,7 +45,7 @@ _PATTERN = 0xA5
 
 
 class GuardedArrays:
-    """Copies of some arrays, by name, each with ground on both sides. Values that are no arrays are kept as they are."""
+    """Copies of some arrays, by name, each with a margin on both sides. Values that are no arrays are kept."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.arrays: dict[str, Any] = {}
@@ -189,7 +189,8 @@ class _Comparison:
                 codes.SELF_CHECK,
                 f"the kernel of {self.func.name} and the reference interpreter disagree: {parameter.name}{index} is "
                 f"{actual.reshape(-1)[first]!s}, the program's value is {wanted.reshape(-1)[first]!s}",
-                help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False builds all the same",
+                help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False "
+                "builds all the same",
             )
 
     def refuse_trespass(self, name: str, place: int) -> None:
@@ -198,7 +199,8 @@ class _Comparison:
         raise error(
             codes.SELF_CHECK,
             f"the kernel of {self.func.name} writes outside of {name}, {where}",
-            help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False builds all the same",
+            help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False builds "
+            "all the same",
         )
 
 

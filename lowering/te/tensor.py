@@ -64,7 +64,7 @@ class Reduction(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """Where a tensor comes from; of a placeholder, which is given, there is nothing more to say. Compared by identity."""
+    """Where a tensor comes from: this class itself is a placeholder. Compared by identity."""
 
     name: str
     shape: tuple[Expr, ...]

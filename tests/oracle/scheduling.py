@@ -148,7 +148,7 @@ def judged(scheduled: Scheduled, old: Outcome, new: Outcome) -> tuple[str, Diffe
 
 
 def try_schedule(seed: int) -> Scheduled | None:
-    """A random program with random accepted steps; None where none was accepted, or the program faults on its inputs."""
+    """A random program with random accepted steps; None if none was accepted or the program faults on its inputs."""
     rng = Random(seed)
     program = operator(rng, seed) if rng.random() < 0.4 else random_program(seed, DOCUMENTED)
     ours = interpret(program.text, program.runs)

@@ -130,7 +130,10 @@ class _Emission:
         known = {p.name for p in self.scalars}
         unknown = [v.name for extent in buffer.shape for v in free_variables(extent) if v.name not in known]
         if unknown:
-            message = f"the OpenCL target cannot allocate {buffer.name}: the host does not know {unknown[0]}, which is in its extents"
+            message = (
+                f"the OpenCL target cannot allocate {buffer.name}: the host does not know {unknown[0]}, which is in "
+                "its extents"
+            )
             raise error(codes.UNSUPPORTED, message, buffer.span)
         self._share(buffer, image, buffer.data.name)
 
@@ -270,7 +273,10 @@ def _image_text(image: Image | None) -> str:
     if image is None:
         return ""
     sizes = [image.width, image.height, *([image.layers] if image.layers is not None else [])]
-    return f"; {image.kind} of {' x '.join(describe_extent(size) for size in sizes)} texels, {image.channel_order} {image.channel_type}"
+    return (
+        f"; {image.kind} of {' x '.join(describe_extent(size) for size in sizes)} texels, {image.channel_order} "
+        f"{image.channel_type}"
+    )
 
 
 def _flat(buffer: Buffer) -> Buffer:

@@ -85,7 +85,10 @@ def _check_views(views: list[Buffer]) -> Iterator[Diagnostic]:
 def _check_texture(buffer: Buffer, declared: Buffer) -> Iterator[Diagnostic]:
     name = declared.name
     if buffer.scope != TEXTURE:
-        message = f"{buffer.name} is in scope {buffer.scope!r} and a view of a texture: the OpenCL target reaches textures as textures only"
+        message = (
+            f"{buffer.name} is in scope {buffer.scope!r} and a view of a texture: the OpenCL target reaches textures "
+            "as textures only"
+        )
         yield Diagnostic(codes.UNSUPPORTED, message, buffer.span)
         return
     if buffer.rank not in (2, 3):
@@ -93,18 +96,19 @@ def _check_texture(buffer: Buffer, declared: Buffer) -> Iterator[Diagnostic]:
         separators = f"axis separators {list(stated)}" if stated else "no axis separators"
         yield Diagnostic(
             codes.RANK,
-            f"the OpenCL target takes textures of 2 or 3 physical axes; {name}, rank {declared.rank} with {separators}, has {buffer.rank}",
+            f"the OpenCL target takes textures of 2 or 3 physical axes; {name}, rank {declared.rank} with "
+            f"{separators}, has {buffer.rank}",
             buffer.span,
-            help="add axis separators that make two axis groups, rows and what stands in a row (or three, for an image array), with "
-            "set_axis_separators; then flatten the buffers (flatten_buffer)",
+            help="add axis separators that make two axis groups, rows and what stands in a row (or three, for an image "
+            "array), with set_axis_separators; then flatten the buffers (flatten_buffer)",
         )
     if buffer.dtype.lanes not in (1, TEXEL) or channel_type(buffer.dtype) is None:
         yield Diagnostic(
             codes.UNSUPPORTED,
             f"the OpenCL target has no textures of {buffer.dtype}, which {name} holds",
             buffer.span,
-            help="textures hold float32, float16, int8 to int32 and uint8 to uint32, alone or as vectors of 4; other types go into scope "
-            "'global'",
+            help="textures hold float32, float16, int8 to int32 and uint8 to uint32, alone or as vectors of 4; other "
+            "types go into scope 'global'",
         )
     if not (isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value == 0):
         message = f"the OpenCL target takes textures from their first element on; {name} has an offset"
@@ -164,7 +168,7 @@ def _product(a: Expr, b: Expr) -> Expr:
 
 
 def terms_of(expr: Expr) -> Iterator[tuple[BinaryOp, Expr]]:
-    """The terms of a sum in order, each with the sign before it. A sum that is widened is the sum of its widened terms."""
+    """The terms of a sum in order, each with its sign. A sum that is widened is the sum of its widened terms."""
     if isinstance(expr, Binary) and expr.op in _SIGNS:
         yield from terms_of(expr.lhs)
         yield from ((sign if expr.op is BinaryOp.ADD else _SIGNS[sign], term) for sign, term in terms_of(expr.rhs))

@@ -181,10 +181,12 @@ def partial_write(store: BufferStore, why: str) -> LayoutproofError:
     name = store.buffer.name
     return error(
         codes.TEXEL,
-        f"the OpenCL target writes the RGBA texture {name} a texel of {TEXEL} elements at a time, and here it is stored to in part: {why}",
+        f"the OpenCL target writes the RGBA texture {name} a texel of {TEXEL} elements at a time, and here it is "
+        f"stored to in part: {why}",
         store.span,
-        help=f"make the innermost loop run over the {TEXEL} elements of a texel (split by {TEXEL}, reorder), with no guard of its own, and "
-        f"vectorize it by {TEXEL}; or give {name} a last axis that is no multiple of {TEXEL}, for an image of one channel",
+        help=f"make the innermost loop run over the {TEXEL} elements of a texel (split by {TEXEL}, reorder), with no "
+        f"guard of its own, and vectorize it by {TEXEL}; or give {name} a last axis that is no multiple of {TEXEL}, "
+        "for an image of one channel",
     )
 
 

@@ -264,7 +264,10 @@ class WorkItems:
                 )
             if name == role:
                 if axis in found:
-                    message = f"the OpenCL target takes one loop for each axis; {loop.thread} has {found[axis].var.name} and {loop.var.name}"
+                    message = (
+                        f"the OpenCL target takes one loop for each axis; {loop.thread} has {found[axis].var.name} and "
+                        f"{loop.var.name}"
+                    )
                     raise error(codes.UNSUPPORTED, message, loop.span)
                 found[axis] = loop
         return found
@@ -301,7 +304,10 @@ def _constant(loop: For | None) -> int:
     if loop is None:
         return 1
     if not isinstance(loop.extent, IntImm):
-        message = f"the OpenCL target takes groups of constant size; loop {loop.var.name}, bound to {loop.thread}, has another"
+        message = (
+            f"the OpenCL target takes groups of constant size; loop {loop.var.name}, bound to {loop.thread}, has "
+            "another"
+        )
         raise error(codes.UNSUPPORTED, message, loop.span)
     return loop.extent.value
 

@@ -90,7 +90,10 @@ class OpenCLStatements(Statements):
             self._work_item(stmt)
             return
         if stmt.kind is ForKind.THREAD_BINDING:
-            message = f"the OpenCL target takes threads in loops around whole statements; loop {stmt.var.name}, bound to {stmt.thread}, is"
+            message = (
+                f"the OpenCL target takes threads in loops around whole statements; loop {stmt.var.name}, bound to "
+                f"{stmt.thread}, is"
+            )
             raise error(
                 codes.UNSUPPORTED, f"{message} deeper inside, or has an extent that the host does not know", stmt.span
             )
@@ -152,7 +155,10 @@ class OpenCLStatements(Statements):
         memory = self.expressions.memory.of(buffer)
         assert memory is not None
         if buffer.scope == TEXTURE:
-            message = f"the OpenCL target has no texture for each work item: {buffer.name} is allocated inside of a kernel's loops"
+            message = (
+                f"the OpenCL target has no texture for each work item: {buffer.name} is allocated inside of a kernel's "
+                "loops"
+            )
             raise error(
                 codes.UNSUPPORTED,
                 message,
@@ -186,7 +192,10 @@ class OpenCLStatements(Statements):
         ]
         if unknown or any(True for extent in buffer.shape for _ in loads_in(extent)):
             reason = f"its extent depends on {unknown[0]}" if unknown else "its extent is read from memory"
-            message = f"the OpenCL target cannot allocate {buffer.name} inside of a kernel: {reason}, which the host does not know"
+            message = (
+                f"the OpenCL target cannot allocate {buffer.name} inside of a kernel: {reason}, which the host does "
+                "not know"
+            )
             raise error(
                 codes.UNSUPPORTED,
                 message,
@@ -204,7 +213,8 @@ class OpenCLStatements(Statements):
         count = self.element_count(buffer)
         pointer = f"__global {memory.storage} *const {name}"
         self.writer.line(
-            f"{pointer} = {everything} + (int64_t)lp_work_item() * {count.at(Binding.UNARY)}; {comment(describe(buffer))}"
+            f"{pointer} = {everything} + (int64_t)lp_work_item() * {count.at(Binding.UNARY)}; "
+            f"{comment(describe(buffer))}"
         )
         self.emit(stmt.body)
 

@@ -139,7 +139,10 @@ def _taken(func: PrimFunc, device: Device, seen: Behaviour) -> Iterator[Taken]:
         words = f"{device.title} has no float32 subnormals: operands and results below 2**-126 may count as zero"
         yield Taken("flush-subnormals", words)
     if any(_divides(node) for node in computed) and (seen.divides_inexactly or not device.correct_division):
-        words = f"{device.title} does not round float32 division and square root correctly: they are up to {DIVISION_ULPS} ulp off"
+        words = (
+            f"{device.title} does not round float32 division and square root correctly: they are up to {DIVISION_ULPS} "
+            "ulp off"
+        )
         yield Taken("approximate-division", words)
     if seen.regroups and any(isinstance(node, Binary) for node in computed):
         words = (
@@ -182,7 +185,7 @@ _WIDTH, _HEIGHT, _LAYERS = 5, 3, 2
 
 
 def check_format(texture: Texture, device: Device) -> None:
-    """Raise LayoutproofError (LP445) where the device has no images of this format, or reads and writes them wrongly."""
+    """Raise LayoutproofError (LP445) if the device has no images of this format, or reads or writes them wrongly."""
     image = texture.image
     form = (image.channel_order, image.channel_type, image.layers is not None)
     if not _is_listed(device.handle, *form):
@@ -204,7 +207,7 @@ def _is_listed(handle: cl.Device, order: str, channel_type: str, is_array: bool)
 
 @lru_cache(maxsize=64)
 def works(handle: cl.Device, order: str, channel_type: str, is_array: bool) -> bool:
-    """Whether a kernel that copies an image texel by texel copies every finite number of it. Asked once in a process."""
+    """Whether a kernel that copies an image by texels copies every finite number of it. Asked once in a process."""
     place, texels = place_of(handle), image_format(order, channel_type)
     sizes = (_WIDTH, _HEIGHT, _LAYERS) if is_array else (_WIDTH, _HEIGHT)
     values = _numbers(channel_type, prod(sizes) * (4 if order == "RGBA" else 1))

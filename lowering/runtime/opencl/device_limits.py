@@ -102,7 +102,10 @@ def _lacking(source: OpenCLSource, device: Device) -> Iterator[LayoutproofError]
         local = launch.local_size
         if local is not None and not _fits_group(local, device):
             most = f"{device.largest_group} in all and {list(device.group_sizes)} by axis"
-            message = f"{device.title} takes work groups of at most {most}; the loops of {launch.name} are bound to {list(local)}"
+            message = (
+                f"{device.title} takes work groups of at most {most}; the loops of {launch.name} are bound to "
+                f"{list(local)}"
+            )
             yield error(codes.LACKING, message, help="split the loops that are bound to work items by smaller factors")
 
 

@@ -118,7 +118,7 @@ def find_device(name: str | None = None) -> Device:
 
 
 def _first_that_builds(found: Sequence[Device]) -> Device:
-    """The first device that compiles a kernel, where there are several: a version of pocl may not know the processor."""
+    """The first device that compiles a kernel, of several: a version of pocl may not know the processor."""
     return next((device for device in found if len(found) > 1 and _builds(device)), found[0])
 
 

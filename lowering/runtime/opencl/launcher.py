@@ -61,7 +61,7 @@ def new_buffer(place: Place, size: int) -> cl.Buffer:
 
 
 def new_image(place: Place, texels: cl.ImageFormat, sizes: Sequence[int]) -> cl.Image:
-    """An image of these sizes, width and height, and layers of an array of images; of one texel where one of them is 0."""
+    """An image of these sizes: width, height, and layers of an image array; of one texel where one of them is 0."""
     shape = tuple(sizes) if prod(sizes) > 0 else (1,) * len(sizes)
     return cl.create_image(place.context, cl.mem_flags.READ_WRITE, texels, shape=shape, is_array=len(sizes) == 3)
 
@@ -91,7 +91,7 @@ def read_image(place: Place, array: Array, memory: cl.Image, sizes: Sequence[int
 
 
 def _region(sizes: Sequence[int], size: int) -> dict[str, Any]:
-    """The whole image, with the bytes from row to row and, of an array, from layer to layer of the array on this side."""
+    """The whole image, with the bytes from row to row and from layer to layer of the host's array."""
     width, height, *layers = sizes
     row = size // (prod(sizes) // width)
     pitches = (row, row * height) if layers else (row,)

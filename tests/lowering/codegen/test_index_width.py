@@ -131,7 +131,8 @@ def test_the_narrow_text_does_not_overflow(tmp_path: Path) -> None:
     write_source(source, tmp_path)
     (tmp_path / "main.c").write_text(
         '#include <stdlib.h>\n#include "kernel.h"\nint main(void) {\n'
-        f"    int8_t *a = calloc({31 * STRIDE}, 1), b[31];\n    if (a == NULL) return 9;\n    a[{31 * STRIDE - 1}] = 7;\n"
+        f"    int8_t *a = calloc({31 * STRIDE}, 1), b[31];\n    if (a == NULL) return 9;\n    "
+        f"a[{31 * STRIDE - 1}] = 7;\n"
         "    int code = every(a, b, 31);\n    free(a);\n    return code != 0 ? code : b[30] == 7 ? 0 : 8;\n}\n"
     )
     compile_c(

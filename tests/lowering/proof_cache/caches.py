@@ -19,7 +19,10 @@ PLACES = ("proofs.sqlite", "proofs")
 
 # What other processes begin with: `value(n)` is the value under `key(n)`, large enough to take several pages of a
 # database.
-PRELUDE = "from tests.lowering.proof_cache.caches import key, value\nfrom layoutproof.lowering.proof_cache.store import ProofStore\n"
+PRELUDE = (
+    "from tests.lowering.proof_cache.caches import key, value\n"
+    "from layoutproof.lowering.proof_cache.store import ProofStore\n"
+)
 
 
 def key(number: int) -> str:

@@ -67,7 +67,7 @@ def ended(process: subprocess.Popen[str]) -> str:
 @one_in(2)
 @pytest.mark.parametrize("overlap", [False, True], ids=["apart", "same"])
 def test_many_writers_at_once(place: Path, overlap: bool) -> None:
-    """Processes that begin a cache together, and write at once, lose no entry, whether theirs are others or the same."""
+    """Processes that begin a cache together and write at once lose no entry, whether the same or different ones."""
     processes, count = 6, 40
     writers = [start(WRITER, place, 0 if overlap else n * count, count) for n in range(processes)]
     for writer in writers:

@@ -1,4 +1,4 @@
-"""Caches that are not what was written: nothing false is ever read, what is damaged is set aside, and it is told once."""
+"""Damaged caches: nothing false is ever read, what is damaged is set aside, and one warning says so."""
 
 from __future__ import annotations
 

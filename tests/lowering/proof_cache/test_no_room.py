@@ -189,7 +189,10 @@ def test_a_log_that_cannot_be_written(common: Path) -> None:
     half.
     """
     place = common / "there" / "proofs.sqlite"
-    code = "import os, sys\ns = ProofStore.open(sys.argv[1])\ns.put('proof', key(1), value(1))\nprint('done', flush=True)\n"
+    code = (
+        "import os, sys\ns = ProofStore.open(sys.argv[1])\ns.put('proof', key(1), value(1))\n"
+        "print('done', flush=True)\n"
+    )
     assert start(f"{code}os.kill(os.getpid(), 9)", place).communicate()[0] == "done\n"
     assert place.with_name("proofs.sqlite-wal").stat().st_size > 0
     protect(place, 0o555)

@@ -39,7 +39,7 @@ def extents(axes: tuple[te.Axis, ...]) -> list[int]:
 
 
 def checked(schedule: te.ComputeSchedule) -> Schedule:
-    """The schedule inside, after a look at what it made: all proved, the same results, and a trace that makes it again."""
+    """The schedule inside, after its program was read: all proved, the same results, and a trace that reproduces it."""
     inner = schedule.schedule
     assert all(step.status is Status.PROVED for step in inner.steps)
     assert_same_results(inner.original, inner.func)

@@ -113,7 +113,8 @@ def main() -> int:
                 wrong += 1
                 print(f"{name} {flattening if flattening is not None else 'in buffers'}: {problem}")
     print(
-        f"{count} kernels, {wrong} with something to say; {lacking} need what the simulator has not (images that are read and written)"
+        f"{count} kernels, {wrong} with something to say; {lacking} need what the simulator has not (images that are "
+        "read and written)"
     )
     return 1 if wrong else 0
 
