@@ -241,8 +241,8 @@ class Statements:
         if whole is not None:
             self.writer.line(whole)
             return
-        with self.writer.nested(_lane_loop(dtype.lanes)):
-            self.writer.line(f"{name}[{LANE}] = {self.expressions.emit(value, Mode(lane=_lane(dtype.lanes))).text};")
+        with self.writer.nested(lane_loop(dtype.lanes)):
+            self.writer.line(f"{name}[{LANE}] = {self.expressions.emit(value, Mode(lane=lane_of(dtype.lanes))).text};")
 
     def declare(self, stmt: DeclBuffer) -> None:
         """A view: its accesses name the memory itself, so only a comment is left."""
@@ -258,8 +258,7 @@ class Statements:
     def allocate(self, stmt: Allocate) -> None:
         """Memory: small pieces of constant size on the stack, others on the heap, where there may be none."""
         buffer = stmt.buffer
-        memory = self.expressions.memory.of(buffer)
-        assert memory is not None
+        memory = self.memory_of(buffer)
         elements = product_of(buffer.shape)
         lanes = buffer.dtype.lanes
         size = elements * buffer.dtype.bytes if elements is not None else None
@@ -291,6 +290,12 @@ class Statements:
             self.emit(stmt.body)
             self.writer.line(f"free({name});")
 
+    def memory_of(self, buffer: Buffer) -> Memory:
+        """The memory of a buffer that the program accesses."""
+        memory = self.expressions.memory.of(buffer)
+        assert memory is not None
+        return memory
+
     def element_count(self, buffer: Buffer) -> Fragment:
         """The number of single lanes that `buffer` holds."""
         integers = self.expressions.integers
@@ -313,8 +318,8 @@ class Statements:
         elif (whole := vector_store(self.expressions, stmt)) is not None:
             self.writer.line(whole)
         elif self.is_independent(stmt):
-            with self.writer.nested(_lane_loop(lanes)):
-                lane = _lane(lanes)
+            with self.writer.nested(lane_loop(lanes)):
+                lane = lane_of(lanes)
                 self._store_lane(stmt, lane, self.expressions.emit(stmt.value, Mode(lane=lane)))
         else:
             self._store_collected(stmt, lanes)
@@ -327,21 +332,20 @@ class Statements:
             if any(True for index in stmt.indices for _ in loads_in(index)):
                 where = self.names.declare("places")
                 self.writer.line(f"int64_t {where}[{lanes}];")
-                with self.writer.nested(_lane_loop(lanes)):
-                    self.writer.line(f"{where}[{LANE}] = {self.expressions.address(stmt, _lane(lanes)).text};")
+                with self.writer.nested(lane_loop(lanes)):
+                    self.writer.line(f"{where}[{LANE}] = {self.expressions.address(stmt, lane_of(lanes)).text};")
                 address = Fragment(f"{where}[{LANE}]", Binding.PRIMARY, CType.I64)
-            with self.writer.nested(_lane_loop(lanes)):
+            with self.writer.nested(lane_loop(lanes)):
                 dtype = stmt.value.dtype.element
                 values = None if dtype.is_float else interval.of_type(dtype)
                 value = Fragment(f"{name}[{LANE}]", Binding.PRIMARY, value_type(dtype), values)
-                self._store_lane(stmt, _lane(lanes), value, address)
+                self._store_lane(stmt, lane_of(lanes), value, address)
 
     def _store_lane(
         self, stmt: BufferStore, lane: Fragment | None, value: Fragment, address: Fragment | None = None
     ) -> None:
         expressions, buffer = self.expressions, stmt.buffer
-        memory = expressions.memory.of(buffer)
-        assert memory is not None
+        memory = self.memory_of(buffer)
         place = address if address is not None else expressions.address(stmt, lane)
         stored = self._stored(value, buffer.dtype.element)
         pointer = expressions.pointers[buffer.data.name]
@@ -363,11 +367,9 @@ class Statements:
     def is_independent(self, stmt: BufferStore) -> bool:
         """Whether no lane of the value or the index reads memory that the store may write."""
         loads = [load for part in (stmt.value, *stmt.indices) for load in loads_in(part)]
-        target = self.expressions.memory.of(stmt.buffer)
-        assert target is not None
+        target = self.memory_of(stmt.buffer)
         for load in loads:
-            source = self.expressions.memory.of(load.buffer)
-            assert source is not None
+            source = self.memory_of(load.buffer)
             if source == target or (not self.noalias and source.is_parameter and target.is_parameter):
                 return False
         return True
@@ -381,11 +383,13 @@ class Statements:
         self.emit(stmt.body)
 
 
-def _lane(lanes: int) -> Fragment:
+def lane_of(lanes: int) -> Fragment:
+    """The variable of a loop over so many lanes."""
     return Fragment(LANE, Binding.PRIMARY, CType.I32, Interval(0, lanes - 1))
 
 
-def _lane_loop(lanes: int) -> str:
+def lane_loop(lanes: int) -> str:
+    """The head of a loop over so many lanes."""
     return f"for (int32_t {LANE} = 0; {LANE} < {lanes}; ++{LANE})"
 
 

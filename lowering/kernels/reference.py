@@ -6,6 +6,7 @@ They are made of proved steps alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE
@@ -93,33 +94,65 @@ def matmul(A: T.Buffer(({m}, {k}), "float32"), B: T.Buffer(({k}, {n}), "float32"
     )
 
 
-def conv2d_program(
-    n: int, c: int, h: int, w: int, k: int, r: int, s: int, *, halo: int = 0, fused: bool = False
-) -> PrimFunc:
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """The extents of a convolution: `n` images of `c` channels, `h` by `w`, with `halo` zeros around them; `k` filters,
+    `r` by `s`. Raises LayoutproofError for extents below 1.
+    """
+
+    n: int
+    c: int
+    h: int
+    w: int
+    k: int
+    r: int
+    s: int
+    halo: int
+
+    def __post_init__(self) -> None:
+        check_extents("conv2d", n=self.n, c=self.c, h=self.h, w=self.w, k=self.k, r=self.r, s=self.s)
+        check_extents("conv2d", **{"one more than the halo": self.halo + 1 if type(self.halo) is int else self.halo})
+        check_extents("conv2d", **{"the result's height": self.height, "the result's width": self.width})
+
+    @property
+    def height(self) -> int:
+        """The rows of a result."""
+        return self.h + 2 * self.halo - self.r + 1
+
+    @property
+    def width(self) -> int:
+        """The columns of a result."""
+        return self.w + 2 * self.halo - self.s + 1
+
+
+def conv2d_program(conv: Convolution, *, fused: bool = False) -> PrimFunc:
     """`Y[n, k, y, x]` is the sum of `X[n, c, y + r - halo, x + s - halo] * F[k, c, r, s]` over `c`, `r` and `s`;
     outside, `X` is zero.
 
     With a halo, `P` holds the images with zeros around them, and the block `halo` fills it.
     """
-    high, wide = h + 2 * halo, w + 2 * halo
+    n, c, h, w, halo = conv.n, conv.c, conv.h, conv.w, conv.halo
     image = "P" if halo else "X"
     value = ACCUMULATED[fused].format(
         sum="Y[vn, vk, vy, vx]", a=f"{image}[vn, vc, vy + vr, vx + vs]", b="F[vk, vc, vr, vs]"
     )
-    shapes = f"""X: T.Buffer(({n}, {c}, {h}, {w}), "float32"), F: T.Buffer(({k}, {c}, {r}, {s}), "float32")"""
+    images = f'X: T.Buffer(({n}, {c}, {h}, {w}), "float32")'
+    filters = f'F: T.Buffer(({conv.k}, {c}, {conv.r}, {conv.s}), "float32")'
     inside = f"{halo} <= vy and vy < {h + halo} and {halo} <= vx and vx < {w + halo}"
+    padded = f"{n}, {c}, {h + 2 * halo}, {w + 2 * halo}"
+    result = f"{n}, {conv.k}, {conv.height}, {conv.width}"
     filled = f"""
-    P = T.alloc_buffer(({n}, {c}, {high}, {wide}), "float32")
-    for hn, hc, hy, hx in T.grid({n}, {c}, {high}, {wide}):
+    P = T.alloc_buffer(({padded}), "float32")
+    for hn, hc, hy, hx in T.grid({padded}):
         with T.block("halo"):
             vn, vc, vy, vx = T.axis.remap("SSSS", [hn, hc, hy, hx])
             P[vn, vc, vy, vx] = T.if_then_else({inside}, X[vn, vc, vy - {halo}, vx - {halo}], T.float32(0))"""
     return loads(
         f"""
 @T.prim_func
-def conv2d({shapes}, Y: T.Buffer(({n}, {k}, {high - r + 1}, {wide - s + 1}), "float32")):
+def conv2d({images}, {filters}, Y: T.Buffer(({result}), "float32")):
     T.func_attr({{"tir.noalias": True}}){filled if halo else ""}
-    for n, k, y, x, c, r, s in T.grid({n}, {k}, {high - r + 1}, {wide - s + 1}, {c}, {r}, {s}):
+    for n, k, y, x, c, r, s in T.grid({result}, {c}, {conv.r}, {conv.s}):
         with T.block("conv2d"):
             vn, vk, vy, vx, vc, vr, vs = T.axis.remap("SSSSRRR", [n, k, y, x, c, r, s])
             with T.init():
@@ -131,7 +164,7 @@ def conv2d({shapes}, Y: T.Buffer(({n}, {k}, {high - r + 1}, {wide - s + 1}), "fl
 
 
 def drop_guards(schedule: Schedule, block: str) -> None:
-    """Let a block run where its guard does not let it, which nobody sees; nothing to do for a block without one."""
+    """Remove a block's guard by overcomputation, where it has one."""
     if find_block(schedule.func, block).where != TRUE:
         schedule.remove_branching_through_overcompute(block)
 
@@ -210,16 +243,15 @@ def conv2d(
     rows are stored longer. `fused` is as in `matmul`; where channels are padded, its proof takes the licence `nsz`,
     since a product that rounds to -0.0 is lost. Raises LayoutproofError for extents below 1.
     """
-    check_extents("conv2d", n=n, c=c, h=h, w=w, k=k, r=r, s=s, block=block)
-    check_extents("conv2d", **{"one more than the halo": halo + 1 if type(halo) is int else halo})
-    check_extents("conv2d", **{"the result's height": h + 2 * halo - r + 1, "the result's width": w + 2 * halo - s + 1})
+    conv = Convolution(n, c, h, w, k, r, s, halo)
+    check_extents("conv2d", block=block)
     check_vectors("conv2d", block, block)
-    width = w + 2 * halo - s + 1
+    width = conv.width
     if strip is not None:
         check_extents("conv2d", strip=strip)
     together, taken = best_tile(-(-k // block), width, check_registers("conv2d", registers), strip)
     across = -(-width // taken) * taken
-    schedule = Schedule(conv2d_program(n, c, h, w, k, r, s, halo=halo, fused=fused))
+    schedule = Schedule(conv2d_program(conv, fused=fused))
     _block_channels(schedule, halo, block, together)
     if across > width:
         _lengthen_rows(schedule, "P" if halo else "X", across + s - 1, "T.undef()" if halo else 0.0)

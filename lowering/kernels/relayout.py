@@ -20,6 +20,7 @@ from layoutproof.lowering.kernels.relayout_tiles import Digit, choose_tile, cuts
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.runtime.build_c import CKernel
+from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.maps.check_map import MapLike, ShapeLike
 from layoutproof.verify.maps.map_report import MapReport
@@ -244,7 +245,7 @@ class RelayoutKernel(CKernel):
     """
 
     def __init__(self, plain: CKernel, schedule: Schedule, map_report: MapReport) -> None:
-        super().__init__(plain.name, plain.source, plain.library, {}, plain.report, plain.lowered, plain.assumptions)
+        super().__init__(LoweredFunc(plain.lowered, {}, plain.assumptions), plain.source, plain.library, plain.report)
         self.schedule = schedule
         self.map_report = map_report
 

@@ -23,7 +23,7 @@ from layoutproof.lowering.runtime.call_arguments import Symbols
 from layoutproof.lowering.runtime.call_assumptions import Assumption, contract_of
 from layoutproof.lowering.runtime.compiler import find_compiler
 from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, function_notes
-from layoutproof.lowering.runtime.kernel import BuildReport, Kernel, Scalars
+from layoutproof.lowering.runtime.kernel import BuildReport, Kernel, LoweredFunc, Scalars
 from layoutproof.lowering.runtime.library_cache import build
 from layoutproof.lowering.runtime.selfcheck import self_check
 
@@ -83,30 +83,16 @@ def c_scalar(parameter: Parameter, value: int | float) -> Any:
 class CKernel(Kernel):
     """A kernel of the C target: its text has a header, and its function can be called from C."""
 
-    def __init__(
-        self,
-        name: str,
-        source: CSource,
-        library: ctypes.CDLL,
-        layouts: Mapping[str, Layout],
-        report: BuildReport,
-        func: PrimFunc,
-        assumptions: tuple[Assumption, ...] = (),
-    ) -> None:
-        launcher, inexact = CLauncher(name, source, library), FAST_C if report.fast else EXACT
-        super().__init__(name, source, launcher, layouts, report, func, assumptions, inexact)
-        self._c_source = source
-        self._library = library
-
-    @property
-    def library(self) -> ctypes.CDLL:
-        """The loaded library."""
-        return self._library
+    def __init__(self, lowered: LoweredFunc, source: CSource, library: ctypes.CDLL, report: BuildReport) -> None:
+        launcher = CLauncher(lowered.func.name, source, library)
+        super().__init__(lowered, source, launcher, report, FAST_C if report.fast else EXACT)
+        self.library = library
 
     @property
     def source(self) -> CSource:
         """The generated C."""
-        return self._c_source
+        assert isinstance(self._source, CSource)
+        return self._source
 
 
 def build_c(
@@ -156,7 +142,7 @@ def build_c(
         self_check="off",
         notes=tuple(notes),
     )
-    kernel = CKernel(func.name, source, built.library, known, report, func, assumptions)
+    kernel = CKernel(LoweredFunc(func, known, assumptions), source, built.library, report)
     if check:
         kernel.report = replace(report, self_check=self_check(func, kernel))
     return kernel

@@ -154,11 +154,8 @@ class _Writer:
                 return self._binary(e)
             case Call():
                 return self.arithmetic.call(e, [self.value(a) for a in e.arguments])
-            case Cast() if e.value.dtype.is_float:
-                return self.arithmetic.cast(e.dtype, self.value(e.value))
             case Cast():
-                self._require_known(e.value)
-                return self.arithmetic.point(e)
+                return self._cast(e)
             case Broadcast():
                 found = self.value(e.value)
                 return self.arithmetic.made(e.dtype, tuple(Broadcast(part, e.lanes) for part in found.parts))
@@ -172,6 +169,12 @@ class _Writer:
     def _binary(self, e: Binary) -> Ends:
         left = self.value(e.lhs)
         return self.arithmetic.binary(e.op, left, left if e.rhs == e.lhs else self.value(e.rhs))
+
+    def _cast(self, e: Cast) -> Ends:
+        if e.value.dtype.is_float:
+            return self.arithmetic.cast(e.dtype, self.value(e.value))
+        self._require_known(e.value)
+        return self.arithmetic.point(e)
 
     def _select(self, e: Select) -> Ends:
         then, otherwise = self.value(e.then), self.value(e.otherwise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -140,6 +140,17 @@ class BuildReport:
     verdicts: tuple[Verdict, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LoweredFunc:
+    """A lowered, flattened function; the layouts of its arrays by name, logical where none is given; and what its
+    proofs took for granted.
+    """
+
+    func: PrimFunc
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+    assumptions: tuple[Assumption, ...] = ()
+
+
 class Kernel:
     """A compiled function. `kernel(*inputs)` takes and gives logical arrays, `kernel.raw(*arrays)` physical ones.
 
@@ -150,27 +161,19 @@ class Kernel:
     """
 
     def __init__(
-        self,
-        name: str,
-        source: Source,
-        launcher: Launcher,
-        layouts: Mapping[str, Layout],
-        report: BuildReport,
-        func: PrimFunc,
-        assumptions: tuple[Assumption, ...] = (),
-        inexact: Inexact = EXACT,
+        self, lowered: LoweredFunc, source: Source, launcher: Launcher, report: BuildReport, inexact: Inexact = EXACT
     ) -> None:
-        self.name = name
+        self.name = lowered.func.name
         self.inexact = inexact
-        self.lowered = func
+        self.lowered = lowered.func
         self.report = report
-        self.assumptions = assumptions
+        self.assumptions = lowered.assumptions
         self.launcher = launcher
         self._source = source
-        self._noalias = func.noalias
-        self._signature = Signature(name, source.parameters)
+        self._noalias = self.lowered.noalias
+        self._signature = Signature(self.name, source.parameters)
         self._arrays = [p for p in source.parameters if p.buffer is not None]
-        self._packers = {p.name: Packer(layouts.get(p.name, _plain(p)), p.dtype) for p in self._arrays}
+        self._packers = {p.name: Packer(lowered.layouts.get(p.name, _plain(p)), p.dtype) for p in self._arrays}
         self._bounds = {p.name: p.bounds for p in source.parameters if p.bounds is not None}
 
     @property

@@ -217,6 +217,14 @@ def lane_stores(stmt: For, image_of: ImageOf) -> BufferStore | None:
     return body if found else None
 
 
+def is_over_lanes(stmt: For, image_of: ImageOf) -> bool:
+    """Whether a loop, perhaps below guards that all its iterations share, is one over the lanes of texels."""
+    guard = hoisted_guard(stmt)
+    if guard is not None:
+        return is_over_lanes(replace(stmt, body=guard.then), image_of)
+    return bool(gathered_stores(stmt, image_of)) or lane_stores(stmt, image_of) is not None
+
+
 def store_at(store: BufferStore, var: Var, lane: int) -> BufferStore:
     """The store for one value of the loop's variable."""
     *outer, last = (at_lane(index, var, lane) for index in store.indices)

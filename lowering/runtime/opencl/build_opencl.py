@@ -14,7 +14,7 @@ from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
 from layoutproof.lowering.runtime.array_layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.call_assumptions import Assumption, contract_of
-from layoutproof.lowering.runtime.kernel import Kernel
+from layoutproof.lowering.runtime.kernel import Kernel, LoweredFunc
 from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile
 from layoutproof.lowering.runtime.opencl.devices import Device, find_device
 from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texels
@@ -101,6 +101,7 @@ def build_opencl(
     # Loading imports pyopencl, which `find_device` has found to be there.
     from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
 
-    return load_opencl(
-        func, source, known, chosen, profile=limits, check=check, fast=fast, assumptions=assumptions, verdicts=verdicts
-    )
+    lowered = LoweredFunc(func, known, assumptions)
+    kernel = load_opencl(lowered, source, chosen, profile=limits, check=check, fast=fast)
+    kernel.report = replace(kernel.report, verdicts=verdicts)
+    return kernel

@@ -4,15 +4,12 @@ interpreter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.codegen.opencl.cl_source import OpenCLSource
-from layoutproof.lowering.runtime.array_layouts import Layout
-from layoutproof.lowering.runtime.call_assumptions import Assumption
 from layoutproof.lowering.runtime.inexact import Inexact, function_notes, of_device
-from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
+from layoutproof.lowering.runtime.kernel import BuildReport, Kernel, LoweredFunc
 from layoutproof.lowering.runtime.opencl.device_behaviour import (
     DIVISION_ULPS,
     Taken,
@@ -33,7 +30,6 @@ from layoutproof.lowering.runtime.opencl.launcher import (
     version_for,
 )
 from layoutproof.lowering.runtime.selfcheck import self_check
-from layoutproof.verify.verdict.verdict import Verdict
 
 
 class OpenCLKernel(Kernel):
@@ -41,41 +37,36 @@ class OpenCLKernel(Kernel):
 
     def __init__(
         self,
-        func: PrimFunc,
+        lowered: LoweredFunc,
         source: OpenCLSource,
         launcher: OpenCLLauncher,
-        layouts: Mapping[str, Layout],
         report: BuildReport,
-        assumptions: tuple[Assumption, ...],
         inexact: Inexact,
     ) -> None:
-        super().__init__(func.name, source, launcher, layouts, report, func, assumptions, inexact)
-        self._opencl_source = source
+        super().__init__(lowered, source, launcher, report, inexact)
 
     @property
     def source(self) -> OpenCLSource:
         """The generated OpenCL C."""
-        return self._opencl_source
+        assert isinstance(self._source, OpenCLSource)
+        return self._source
 
 
 def load_opencl(
-    func: PrimFunc,
+    lowered: LoweredFunc,
     source: OpenCLSource,
-    layouts: Mapping[str, Layout],
     device: Device,
     *,
     profile: Profile | None = None,
     check: bool = True,
     fast: bool = False,
-    assumptions: tuple[Assumption, ...] = (),
-    verdicts: tuple[Verdict, ...] = (),
 ) -> OpenCLKernel:
-    """The kernel of a function on a device, from its generated text, and what was proved of its textures; the other
-    arguments are those of `build_opencl`.
+    """The kernel of a function on a device, from its generated text; the other arguments are those of `build_opencl`.
 
     Raises LayoutproofError: LP444 and LP445 for what the device or the profile does not take, LP446 where it does not
     compile, LP428 where kernel and interpreter disagree.
     """
+    func = lowered.func
     check_capabilities(source, device)
     textures = textures_of(source)
     check_images(textures, device, profile, {})
@@ -85,9 +76,9 @@ def load_opencl(
     built = compile_program(func.name, source, device, (version_for(source, device), *options))
     inexact = _liberties(device, taken, fast=fast)
     report = _report(source, built, device, taken, fast=fast)
-    report = replace(report, verdicts=verdicts, notes=(*report.notes, *function_notes(func, inexact, device.title)))
+    report = replace(report, notes=(*report.notes, *function_notes(func, inexact, device.title)))
     launcher = OpenCLLauncher(func.name, source, built, device, profile)
-    kernel = OpenCLKernel(func, source, launcher, layouts, report, assumptions, inexact)
+    kernel = OpenCLKernel(lowered, source, launcher, report, inexact)
     if check:
         kernel.report = replace(report, self_check=self_check(func, kernel))
     return kernel

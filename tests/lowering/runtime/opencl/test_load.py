@@ -35,6 +35,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, seq
 from layoutproof.lowering.codegen import codes as codegen_codes
 from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Launch, OpenCLSource
+from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl import device_behaviour as formats
 from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile
@@ -46,9 +47,8 @@ N = Var("n")
 
 def load(func: PrimFunc, source: OpenCLSource, device: Device | None = None, **options: Any) -> OpenCLKernel:
     """A kernel on pocl."""
-    return load_opencl(
-        func, source, options.pop("layouts", {}), device if device is not None else default_device(), **options
-    )
+    lowered = LoweredFunc(func, options.pop("layouts", {}))
+    return load_opencl(lowered, source, device if device is not None else default_device(), **options)
 
 
 def refused(call: Callable[[], Any]) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl.devices import find_device
 from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
@@ -73,7 +74,7 @@ def notices_faults(log: Path) -> bool:
     told = []
     for expression, word in (("A[i + 100000]", "Invalid read"), ("a; B[0] = a", "race")):
         before = log.stat().st_size
-        kernel = load_opencl(func, pointer_source(func, expression), {}, find_device("Oclgrind"), check=False)
+        kernel = load_opencl(LoweredFunc(func), pointer_source(func, expression), find_device("Oclgrind"), check=False)
         kernel.raw(np.arange(8, dtype=np.float32), np.zeros(8, dtype=np.float32))
         told.append(word in log.read_text(errors="replace")[before:])
     return all(told)
