@@ -1,9 +1,8 @@
-"""Readable C11 from a lowered, flattened function: one C function with a header that a C program can use by itself.
+"""Readable C11 from a lowered, flattened function: one C function, with a header for C programs.
 
-The generated function returns 0, or a number that says why it did nothing (out of memory, overlapping arguments, an
-extent out of its bounds). What the program leaves without a result (a division by zero, a shift by the width or more, a
-float out of an integer's range, an access out of bounds) is not checked at run time: that none of it happens is what
-the proof is about.
+The generated function returns 0, or an error code if it did nothing (out of memory, overlapping arguments, an extent
+out of its bounds). Undefined behaviour (division by zero, too wide a shift, a float out of an integer's range, an
+access out of bounds) is not checked at run time: the proof excludes it.
 """
 
 from __future__ import annotations
@@ -81,12 +80,12 @@ def emit_c(
 ) -> CSource:
     """The C of a function without blocks, whose buffers are accessed with one index.
 
-    `index_bits` is the width of index arithmetic: 32 where every index is shown to fit when not given, else 64.
-    `bounds` are the least and largest values of scalar parameters and shape symbols by name (a symbol is at least 0);
-    the function refuses others. `notes` are remarks by buffer name for the comment on the parameters, such as the
-    layout. `contract` is what the proofs took for granted: the function refuses symbols for which a requirement does
-    not hold, the comment lists what is left to the caller. Raises LayoutproofError (LP401 to LP403) for what C cannot
-    express, LP404 for a program nested too deeply.
+    `index_bits` is the width of index arithmetic; by default 32 where every index is shown to fit, else 64. `bounds`
+    are the least and largest values of scalar parameters and shape symbols by name (a symbol is at least 0); the
+    function refuses others. `notes` are remarks by buffer name for the comment on the parameters, such as the layout.
+    `contract` holds the preconditions of the proofs: the function refuses symbols that do not meet a requirement; the
+    comment lists what is left to the caller. Raises LayoutproofError (LP401 to LP403) for what C cannot express, LP404
+    for a program nested too deeply.
     """
     remarks = notes if notes is not None else {}
     memory = check_c(func)
@@ -130,7 +129,7 @@ class _Emission:
 
     @property
     def overflows(self) -> bool:
-        """Whether some index may not fit the 32 bits it was written in."""
+        """Whether some index may not fit 32 bits."""
         return self.expressions.integers.overflows
 
     def _declare(self) -> None:
@@ -162,7 +161,7 @@ class _Emission:
                         self._check_overlap(a, b)
 
     def _is_limit(self, requirement: Requirement) -> bool:
-        """Whether it only says what the bounds of a parameter say already."""
+        """Whether the bounds of a parameter imply it."""
         limit = requirement.least
         return limit is not None and any(
             p.name == limit[0] and p.bounds is not None and p.bounds.low >= limit[1] for p in self.parameters

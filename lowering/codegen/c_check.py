@@ -1,6 +1,6 @@
-"""What the C back end takes: checked before a line is written, so that every refusal names its place and what to do.
+"""What the C back end accepts, checked before any text is generated: a refusal names the place and the remedy.
 
-Runs over the whole function and reports all that it finds.
+The whole function is checked, and all problems are reported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from layoutproof.lowering.codegen.calling_convention import MemoryMap, find_memo
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a target takes. `textures` is the memory scope of its images, if it has them: accesses of those are checked
+    """What a target accepts. `textures` is the memory scope of its images, if any: their accesses are checked
     elsewhere.
     """
 
@@ -35,7 +35,7 @@ class Target:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The memory scopes that it has."""
+        """Its memory scopes."""
         return ("", "global", "local", *((self.textures,) if self.textures is not None else ()))
 
 
@@ -50,10 +50,8 @@ def check_c(func: PrimFunc) -> MemoryMap:
 
 
 def check_target(func: PrimFunc, target: Target) -> MemoryMap:
-    """The memory of a function that a target takes.
-
-    Raises LayoutproofError: LP401 to LP403 with everything that it does not take, LP404 for an expression nested too
-    deeply.
+    """The memory of a function that a target accepts. Raises LayoutproofError: LP401 to LP403 with every problem, LP404
+    for an expression nested too deeply.
     """
     depth = expression_depth(func.body)
     if depth > MAX_EXPRESSION:

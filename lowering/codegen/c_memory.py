@@ -1,7 +1,6 @@
-"""Helper functions of generated C that touch memory.
+"""Helper functions of generated C that touch memory: access through bytes, allocation, overlap check, streaming stores.
 
-Access through bytes, allocation, the overlap check, streaming stores. Streaming stores have a form for processors
-with SSE2 and a plain one; both do the same to memory.
+Streaming stores have a form for processors with SSE2 and a plain one with the same effect.
 """
 
 from __future__ import annotations

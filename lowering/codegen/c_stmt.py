@@ -1,4 +1,4 @@
-"""Statements as C text: loops, branches, stores, allocations, and the comments that say what a buffer is."""
+"""Statements as C text: loops, branches, stores, allocations, and comments that describe buffers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def product_of(extents: tuple[Expr, ...]) -> int | None:
 
 @dataclass(slots=True)
 class Statements:
-    """Writes statements through `expressions`. `macros` collects the loop macros that were needed."""
+    """Writes statements through `expressions`. `macros` collects the loop macros used."""
 
     expressions: Expressions
     writer: Writer
@@ -121,7 +121,7 @@ class Statements:
             self.streamed = False
 
     def loop_around(self, stmt: For, write: Callable[[], None], threads: str = "LP_PARALLEL_FOR") -> None:
-        """A loop with the body that `write` writes; `threads` is the macro that shares out its iterations."""
+        """A loop with the body that `write` writes; `threads` is the macro that distributes its iterations."""
         expressions = self.expressions
         begin, count = self._bound(stmt.start, "start"), self._bound(stmt.extent, "extent")
         end = expressions.integers.index_sum(begin, count) if begin.range != interval.point(0) else count
@@ -191,7 +191,7 @@ class Statements:
             head = f"}} else if ({self.expressions.emit_condition(stmt.condition).text})"
 
     def sequence(self, stmt: Seq) -> None:
-        """One after the other; nothing at all says so."""
+        """One after the other; an empty sequence is a comment."""
         if not stmt.body:
             self.writer.line("/* nothing to do */")
         for part in stmt.body:
@@ -256,7 +256,7 @@ class Statements:
         self.emit(stmt.body)
 
     def allocate(self, stmt: Allocate) -> None:
-        """Memory: small pieces of constant size on the stack, others on the heap, where there may be none."""
+        """Memory: small pieces of constant size on the stack, others on the heap, where allocation may fail."""
         buffer = stmt.buffer
         memory = self.memory_of(buffer)
         elements = product_of(buffer.shape)
@@ -375,21 +375,21 @@ class Statements:
         return True
 
     def evaluate(self, stmt: Evaluate) -> None:
-        """An expression without an effect: nothing is left of it."""
+        """An expression without an effect is dropped."""
         self.writer.line("/* nothing to do */")
 
     def attribute(self, stmt: AttrStmt) -> None:
-        """A remark has no effect in C."""
+        """An attribute has no effect in C."""
         self.emit(stmt.body)
 
 
 def lane_of(lanes: int) -> Fragment:
-    """The variable of a loop over so many lanes."""
+    """The variable of a loop over lanes."""
     return Fragment(LANE, Binding.PRIMARY, CType.I32, Interval(0, lanes - 1))
 
 
 def lane_loop(lanes: int) -> str:
-    """The head of a loop over so many lanes."""
+    """The head of a loop over lanes."""
     return f"for (int32_t {LANE} = 0; {LANE} < {lanes}; ++{LANE})"
 
 

@@ -1,6 +1,6 @@
 """Which loop nests are tiles that may be written past the cache: one store, strides in every index, contiguous runs.
 
-The guard of a padded copy is asked once for a whole piece. A nest that is not shown to be a tile is none.
+The guard of a padded copy is evaluated once per piece. A nest that is not shown to be a tile is none.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ _PARTIAL = frozenset(BinaryOp) - {BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, Bina
 
 
 def read_where(value: Expr) -> tuple[BufferLoad, Expr] | None:
-    """What a value reads, and where it is that; None for a value that is more than a load, or a choice of one and a
-    constant.
-    """
+    """The load of a value and its condition; None for a value other than a load or a choice of one and a constant."""
     if isinstance(value, BufferLoad):
         return value, TRUE
     if isinstance(value, IfThenElseExpr) and not any(True for _ in loads_in(value.condition)):
@@ -55,7 +53,7 @@ def read_where(value: Expr) -> tuple[BufferLoad, Expr] | None:
 
 
 def is_total(expr: Expr, beyond: Collection[Var]) -> bool:
-    """Whether index arithmetic has a value, and reads no memory, also where some variables are past their ranges."""
+    """Whether index arithmetic has a value, without memory reads, even where some variables exceed their ranges."""
     for node in walk(expr):
         if not isinstance(node, Var | IntImm | Cast | Binary | Compare | Logical | Not):
             return False
@@ -65,8 +63,8 @@ def is_total(expr: Expr, beyond: Collection[Var]) -> bool:
 
 
 def all_hold(condition: Expr, loops: Sequence[tuple[Var, int]]) -> tuple[Expr, ...] | None:
-    """What must hold for a condition to hold in all iterations of loops from 0 to their sizes; None where that is too
-    much to write.
+    """A condition that implies another in all iterations of loops from 0 to their sizes; None where it would be too
+    large.
     """
     if not is_total(condition, [variable for variable, _ in loops]):
         return None
@@ -113,8 +111,8 @@ LINE = 64
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A loop of a tile. `size` is its largest number of iterations; `is_free` says that these do not depend on the
-    tile's other loops.
+    """A loop of a tile. `size` is its largest number of iterations; `is_free`: they do not depend on the tile's other
+    loops.
     """
 
     loop: For
@@ -128,21 +126,21 @@ class Axis:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it always runs as often."""
+        """Whether its number of iterations is constant."""
         return isinstance(self.loop.extent, IntImm)
 
     @property
     def plain(self) -> For:
-        """The loop as one that runs in order and is no tile."""
+        """The loop as a sequential one that is no tile."""
         return replace(self.loop, kind=ForKind.SERIAL, annotations=Attributes())
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A nest whose `store` writes runs of `run_length` elements, one for each iteration of the `outer` axes.
+    """A nest whose `store` writes runs of `run_length` elements, one per iteration of the `outer` axes.
 
-    `target` says where cells lie in what is written, `local` where in the tile, `source` where in what is read; `load`
-    is what is read where `condition` holds, and None with `source` where the value is something else.
+    `target`, `local` and `source` are the positions in the destination, in the tile and in the source; `load` is the
+    read where `condition` holds, None with `source` for any other value.
     """
 
     store: BufferStore
@@ -159,7 +157,7 @@ class Tile:
 
 
 def find_tile(statements: Statements, stmt: For) -> Tile | None:
-    """The tile that a nest is. None where it is not shown to be one."""
+    """The tile that a nest is; None where it is not shown to be one."""
     loops, body = _nest(stmt)
     if not isinstance(body, BufferStore) or body.value.dtype.lanes > 1 or not statements.is_independent(body):
         return None
@@ -292,7 +290,7 @@ def _times(extent: Expr, factor: int) -> Expr:
 
 
 def _counted_by(inner: Axis, axes: Sequence[Axis], target: Steps, size: int) -> tuple[Axis, Polynomial] | None:
-    """The axis `a` and `X` where the inner one runs `min(q, X - q*a)` times: together they count to X, the last q cut
+    """The axis `a` and `X` where the inner axis runs `min(q, X - q*a)` times: together they count to X, the last q cut
     short.
     """
     found = _rest_of(inner.loop)
@@ -344,7 +342,7 @@ def _apart(axes: Sequence[Axis], outer: Sequence[Axis], run: Sequence[Axis], tar
 
 
 def dense_prefix(axes: Sequence[Axis], steps: Steps) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """The axes along which what is read is contiguous, innermost first, and the others as they stand."""
+    """The axes along which the source is contiguous, innermost first, and the others unchanged."""
     run: list[Axis] = []
     size = 1
     while True:
@@ -357,7 +355,7 @@ def dense_prefix(axes: Sequence[Axis], steps: Steps) -> tuple[tuple[Axis, ...], 
 
 
 def contiguous(tile: Tile, source: Steps) -> bool:
-    """Whether each run lies in what is read as it lies in what is written."""
+    """Whether each run is contiguous in the source as well."""
     inside = [axis for axis in tile.axes if axis not in tile.outer]
     straight = tile.condition == TRUE and all(source.of(axis.var) == tile.target.of(axis.var) for axis in inside)
     return straight and prod(axis.size for axis in inside) > 1

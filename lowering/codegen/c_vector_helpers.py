@@ -1,9 +1,7 @@
-"""Vectors of C: the types of several lanes and the small functions on them, as real vectors of the compiler or as plain
-loops.
+"""C types of several lanes and small functions on them, as compiler vectors or as plain loops.
 
-GCC and Clang have vector types (`__attribute__((vector_size))`); the text uses them where they are there and
-`LP_NO_VECTORS` is not defined, and arrays of lanes elsewhere. Both compute the same: each lane is the operation on its
-scalars, rounded by itself.
+GCC and Clang have vector types (`__attribute__((vector_size))`); the text uses them unless `LP_NO_VECTORS` is defined,
+and arrays of lanes elsewhere. Both compute the same: each lane is the scalar operation, rounded by itself.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ def vector_suffix(dtype: DType) -> str:
 
 
 def vector_helper(name: str) -> Helper:
-    """The type or function of a name like `lp_f32x8` or `lp_add_f32x8`. Raises KeyError for one that there is not."""
+    """The type or function of a name like `lp_f32x8` or `lp_add_f32x8`. Raises KeyError for an unknown one."""
     found = _NAME.fullmatch(name)
     if found is None:
         raise KeyError(name)
@@ -69,9 +67,7 @@ def vector_helper(name: str) -> Helper:
 
 
 def _type(dtype: DType) -> Helper:
-    """The type. Memory holds vectors wherever an element may stand, hence the alignment; and it is seen as elements
-    too.
-    """
+    """Vectors in memory are aligned as their elements, and may alias them."""
     element, name = storage_type(dtype), f"lp_{vector_suffix(dtype)}"
     attributes = f"vector_size({dtype.bytes}), aligned({dtype.element.bytes}), may_alias"
     return Helper(
@@ -175,7 +171,7 @@ def _select(dtype: DType) -> Helper:
 
 
 def _math(action: str, dtype: DType) -> Helper:
-    """Lane by lane in the text: compilers make one instruction of it where there is one."""
+    """Lane by lane in the text; compilers make one instruction of it where there is one."""
     if not dtype.is_float:
         raise KeyError(action)
     kind, letters = _kind(dtype), "abc"[: MATH[action]]
@@ -208,7 +204,7 @@ def _set(dtype: DType) -> Helper:
 
 
 def _gather(dtype: DType) -> Helper:
-    """Elements that stand apart by one distance."""
+    """Elements at a constant distance."""
     lanes = ", ".join(f"p[{k} * step]" for k in range(dtype.lanes))
     parameters = f"const {storage_type(dtype)} *p, ptrdiff_t step"
     return _function("gather", dtype, parameters, f"return ({_kind(dtype)}){{{lanes}}};", "r.lane[k] = p[k * step];")

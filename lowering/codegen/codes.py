@@ -1,6 +1,4 @@
-"""The codes of everything that can be wrong with code generation, with building a kernel and with calling it, and what
-each means.
-"""
+"""The codes of errors in code generation, building kernels and calling them, with their sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What generated text is made of: indented lines, names that are legal and unique, and helper functions."""
+"""The parts of generated text: indented lines, legal and unique names, and helper functions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _depth(text: str, place: int) -> int:
 
 
 def inside_comment(text: str) -> str:
-    """`text` on one line and without what begins or ends a comment."""
+    """`text` on one line, without comment delimiters."""
     return " ".join(text.replace("*/", "* /").replace("/*", "/ *").split())
 
 
@@ -66,7 +66,7 @@ class Writer:
         self._depth = depth
 
     def line(self, text: str = "") -> None:
-        """Add one line at the current depth, wrapped where it is long; a preprocessor line stands at the margin."""
+        """Add one line at the current depth, wrapped where it is long; a preprocessor line is not indented."""
         if not text or text.startswith("#"):
             self._lines.append(text)
             return
@@ -76,7 +76,7 @@ class Writer:
 
     @contextmanager
     def nested(self, head: str, tail: str = "}") -> Iterator[None]:
-        """`head {`, what is written meanwhile one step deeper, `tail`."""
+        """`head {`, the lines added inside one step deeper, `tail`."""
         self.line(f"{head} {{" if head else "{")
         self._depth += 1
         yield
@@ -143,7 +143,7 @@ def sanitise(name: str) -> str:
 
 
 def entry_name(name: str, reserved: frozenset[str] = RESERVED) -> str:
-    """The name of the C function for a program function: `name`, with `_kernel` behind it where C or its library may
+    """The name of the C function for a program function: `name`, with `_kernel` appended where C or its library may
     have that name.
     """
     text = sanitise(name)
@@ -153,9 +153,7 @@ def entry_name(name: str, reserved: frozenset[str] = RESERVED) -> str:
 
 
 class Names:
-    """The identifiers of all open blocks. A name stays taken until the block it was declared in is closed, a reserved
-    one always.
-    """
+    """The identifiers of all open blocks. A name is taken until its block is closed, a reserved one always."""
 
     def __init__(self, taken: tuple[str, ...] = (), reserved: frozenset[str] = RESERVED) -> None:
         self._blocks: list[set[str]] = [set(taken)]
@@ -163,7 +161,7 @@ class Names:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """A C block: what is declared meanwhile is forgotten afterwards."""
+        """A C block: names declared in it are released afterwards."""
         self._blocks.append(set())
         yield
         self._blocks.pop()
@@ -181,7 +179,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Helper:
-    """C text, complete with its comment, and the names of the helpers it needs before it."""
+    """C text, complete with its comment, and the names of the helpers that it needs."""
 
     text: str
     needs: tuple[str, ...] = ()

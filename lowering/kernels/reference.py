@@ -1,7 +1,4 @@
-"""Reference schedules of matmul, conv2d and row reductions: blocked layouts, register tiles and vectors.
-
-They are made of proved steps alone.
-"""
+"""Reference schedules of matmul, conv2d and row reductions: blocked layouts, register tiles and vectors."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ def check_vectors(operator: str, elements: int, lanes: int) -> None:
 
 
 def check_registers(operator: str, registers: int) -> int:
-    """The number of vector registers. Raises LayoutproofError for one that no tile is known for."""
+    """The number of vector registers. Raises LayoutproofError for one without a known tile."""
     if registers not in (16, 32):
         raise error(codes.ARGUMENT_TYPE, f"{operator}: there are 16 or 32 vector registers, not {registers!r}")
     return registers
@@ -52,8 +49,9 @@ def row_sum_program(rows: int, columns: int) -> PrimFunc:
 
 
 def row_max_program(rows: int, columns: int) -> PrimFunc:
-    """`B[i]` is the largest `A[i, j]`, or the lowest finite number where none is larger. Its first operand is a row's
-    element, so that an element which is less than anything changes nothing, not even NaN.
+    """`B[i]` is the largest `A[i, j]`, or the lowest finite number where none is larger.
+
+    The element is the first operand, so that one that is less than anything changes nothing, not even NaN.
     """
     return _rows("row_max", rows, columns, 'T.min_value("float32")', "T.max(A[vi, vj], B[vi])")
 
@@ -170,11 +168,10 @@ def drop_guards(schedule: Schedule, block: str) -> None:
 
 
 def keep_in_registers(schedule: Schedule, block: str, buffer: str, *, tile: Sequence[str]) -> None:
-    """Let a block work on memory of each tile, and make of the blocks a nest of loops.
+    """Accumulate a block's result in memory of each tile, and lower its blocks.
 
-    `tile` are the loops over tiles, outermost first, which stand outermost around the block, and as such around
-    `<buffer>_local`, which copies what was computed to the buffer. They become one nest, in whose innermost loop a tile
-    is allocated.
+    `tile` are the loops over tiles, outermost first, which are outermost around the block and around `<buffer>_local`,
+    which copies the result to the buffer. They become one nest, in whose innermost loop a tile is allocated.
     """
     for loop in tile:
         schedule.merge_adjacent_loops(block, loop)
@@ -196,9 +193,7 @@ def run_tiles_in_threads(schedule: Schedule, tile: Sequence[str]) -> None:
 
 
 def make_vectors(schedule: Schedule, *, lanes: Collection[str], unrolled: Collection[str]) -> None:
-    """Make lanes of the loops of some names, and mark others for the compiler to write out; inits that were split off
-    likewise.
-    """
+    """Vectorize the loops of some names, and unroll others; likewise inits that were split off."""
     for name in unrolled:
         for place in places(schedule, (name, f"{name}_init")):
             schedule.unroll(ROOT, place)
@@ -275,7 +270,7 @@ def conv2d(
 
 
 def _block_channels(schedule: Schedule, halo: int, block: int, together: int) -> None:
-    """Store everything by channels in blocks, and let the loops run over whole blocks."""
+    """Store everything by channels in blocks, and make the loops run over whole blocks."""
     by_channels = f"lambda n, c, y, x: [n, c//{block}, y, x, c%{block}]"
     if halo:
         schedule.transform_layout("halo", "X", by_channels, pad_value=0.0)
@@ -307,8 +302,8 @@ def best_tile(blocks: int, width: int, registers: int, strip: int | None = None)
     """How many blocks of filters to take at a time, a divisor of their number, and how many neighbours in a row of the
     result.
 
-    The results fit in registers, beside a filter of each block. Of what fits, the tile with the fewest loads and
-    operations for a row; the longest strip of those. With a `strip` given, the blocks to go with it.
+    The results fit in registers, beside a filter of each block. Of those tiles, the one with the fewest loads and
+    operations for a row; of these, the longest strip. A `strip` fixes the second number.
     """
     fitting = [
         (together, length)
@@ -378,8 +373,8 @@ def row_sum(
     """The sums of the rows of a `rows` by `columns` matrix, float32, each from its first element to its last.
 
     `A[i, j]` is stored as `[i//tile, j//block, j%block, i%tile]`, its padding zero, and `B[i]` as `[i//tile, i%tile]`,
-    its padding anything. With `branch` the guards against padding stay, and with them scalars: it is what is to be
-    compared with. Raises LayoutproofError for extents below 1 and a tile that is no multiple of the lanes.
+    its padding anything. With `branch` the guards against padding are kept, and scalar code with them, for comparison.
+    Raises LayoutproofError for extents below 1 and a tile that is no multiple of the lanes.
     """
     check_extents("row_sum", rows=rows, columns=columns, block=block, tile=tile)
     check_vectors("row_sum", tile, lanes)
@@ -391,8 +386,8 @@ def row_max(
 ) -> Schedule:
     """The largest elements of the rows of a `rows` by `columns` matrix, float32, no less than the lowest finite number.
 
-    Stored as for `row_sum`, but the padding of `A` is minus infinity: the only value that is above nothing, the start
-    of the maximum included. Raises LayoutproofError as `row_sum` does.
+    Stored as for `row_sum`, but the padding of `A` is minus infinity, the only value below the start of the maximum.
+    Raises LayoutproofError as `row_sum` does.
     """
     check_extents("row_max", rows=rows, columns=columns, block=block, tile=tile)
     check_vectors("row_max", tile, lanes)
@@ -400,7 +395,7 @@ def row_max(
 
 
 def _reduction(program: PrimFunc, pad: object, block: int, tile: int, lanes: int, branch: bool) -> Schedule:
-    """The schedule of a program with one block of its own name, which reduces `A[i, j]` over `j` to `B[i]`."""
+    """The schedule of a program with one block of the same name, which reduces `A[i, j]` over `j` to `B[i]`."""
     schedule, name = Schedule(program), program.name
     schedule.transform_layout(name, "A", f"lambda i, j: [i//{tile}, j//{block}, j%{block}, i%{tile}]", pad_value=pad)
     schedule.transform_layout(name, "B", f"lambda i: [i//{tile}, i%{tile}]", pad_value="T.undef()")

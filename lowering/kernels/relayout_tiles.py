@@ -1,8 +1,8 @@
-"""The loops of a copy as digits with their strides in what is read and written, and how large a tile of them is.
+"""The loops of a copy as digits with their strides in source and destination, and the size of a tile.
 
-Both sides of a copy want runs of some cache lines: a tile is made of the loops that step least in what is written and
-of those that step least in what is read, each until its runs are long enough. All is found from the lowered program,
-which is what will run.
+Both sides of a copy want runs of some cache lines: a tile is made of the loops with the smallest steps in the
+destination and of those with the smallest steps in the source, each until its runs are long enough. All is found from
+the lowered program, which is what runs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from layoutproof.lowering.loops.nest import path_to
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """One loop: its name, its extent, and its steps in elements; `read` is None where what is read is not copied step
-    by step.
-
-    `guarded` says that a condition speaks of the loop.
+    """One loop: its name, its extent, and its steps in elements. `read` is None where the source has no steps;
+    `guarded`: a condition depends on the loop.
     """
 
     name: str
@@ -50,7 +48,7 @@ class Digit:
         return number(self.read) if self.read is not None else None
 
     def follows(self, inner: Digit) -> bool:
-        """Whether this loop around the inner one counts on where that one ends, in both streams."""
+        """Whether this loop continues where the inner one ends, in both streams."""
         if self.guarded or inner.guarded or self.read is None or inner.read is None:
             return False
         extent = polynomial(inner.extent)
@@ -58,9 +56,7 @@ class Digit:
 
 
 def digits_of(lowered: PrimFunc, store: int) -> tuple[Digit, ...] | None:
-    """The loops around a store of a lowered program, outermost first; None where what is written is no sum of their
-    steps.
-    """
+    """The loops around a store of a lowered program, outermost first; None if its index is no sum of their steps."""
     loops = loops_of_stores(lowered.body)[store]
     statement = list(stores_in(lowered.body))[store]
     variables = {loop.var for loop in loops}
@@ -80,7 +76,7 @@ def _digit(loop: For, written: Steps, read: Steps | None, guards: set[Var]) -> D
 
 
 def _value(store: BufferStore) -> tuple[BufferLoad | None, list[Expr]]:
-    """What a store copies, and the conditions under which it does."""
+    """The load that a store copies, and its conditions."""
     value, conditions = store.value, list[Expr]()
     while isinstance(value, IfThenElseExpr):
         conditions.append(value.condition)
@@ -89,9 +85,7 @@ def _value(store: BufferStore) -> tuple[BufferLoad | None, list[Expr]]:
 
 
 def radices(block: Block) -> dict[Var, tuple[int, ...]]:
-    """Where the indices of a block cut its variables into digits: their weights, smallest first, each a multiple of the
-    last.
-    """
+    """Where a block's indices cut its variables into digits: weights, smallest first, each a multiple of the last."""
     found: dict[Var, set[int]] = {}
     for node in walk(block.body):
         if (
@@ -124,7 +118,7 @@ def _chain(weights: set[int]) -> tuple[int, ...]:
 
 
 def cuts(block: Block, loops: Sequence[For]) -> Iterator[tuple[str, int]]:
-    """Loops and places in them where what a block's conditions say changes: there a padded edge begins, or ends."""
+    """Loops and positions in them where a condition of the block changes: the start or end of a padded edge."""
     values = {i.var: i.binding for i in block.iter_vars}
     ranges = {loop.var: loop for loop in loops}
     for node in walk(block):
@@ -187,9 +181,9 @@ UNKNOWN = 1 << 30
 
 
 def choose_tile(digits: Sequence[Digit], width: int) -> dict[str, int]:
-    """How many iterations of each loop a tile has; loops that it does not have are left out.
+    """How many iterations of each loop a tile has; loops outside of it are left out.
 
-    `width` is that of an element in bytes. Empty where what is written has no loop that steps by one.
+    `width` is that of an element in bytes. Empty if no loop of the destination has step one.
     """
     tile: dict[str, int] = {}
     if lies_straight(digits, width):
@@ -245,9 +239,7 @@ def _prefix(digits: Sequence[Digit]) -> list[Digit]:
 
 
 def _grow(tile: dict[str, int], chain: Sequence[Digit], wanted: int, width: int) -> None:
-    """Take loops of a chain into the tile until their runs have the bytes that are wanted, or the tile is as large as
-    it may be.
-    """
+    """Take loops of a chain into the tile until their runs have `wanted` bytes, or the tile is at its largest."""
     run = width
     for digit in chain:
         if run >= wanted:

@@ -1,7 +1,7 @@
-"""Proofs as files of a folder, for one that machines share over a network: no locks, no file that two write to.
+"""Proofs as files of a folder that machines may share over a network: no locks, no file with two writers.
 
-An entry is one file, named by its key, that appears whole by renaming: readers see it or do not. A folder is a cache
-where a file says so; any other folder that is not empty is left alone.
+An entry is one file, named by its key, that appears atomically by renaming. A folder is a cache if it has a marker
+file; any other non-empty folder is left alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SYSTEM = frozenset({"lost+found"})  # what file systems put into every folder t
 
 
 class FolderBackend:
-    """A folder. `start` makes it where it is not there."""
+    """A folder, created by `start`."""
 
     kind = "folder"
 
@@ -38,7 +38,7 @@ class FolderBackend:
         self._swept = False
 
     def start(self) -> None:
-        """See that the folder is a cache, or make it one."""
+        """Check that the folder is a cache, or make it one."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             names = set(os.listdir(self.root))
@@ -58,9 +58,7 @@ class FolderBackend:
             raise Trouble(What.OTHER_VERSION, f"it is of version {version} of its form; this program reads {VERSION}")
 
     def renew(self) -> Path | None:
-        """Set aside what the file said that says what the folder is, and write it anew; each entry has a seal of its
-        own.
-        """
+        """Set the marker aside and write it anew; each entry has its own seal."""
         marker, number = self.root / MARKER, 1
         while (aside := marker.with_name(f"{MARKER}.damaged-{number}")).exists():
             number += 1
@@ -87,7 +85,7 @@ class FolderBackend:
             raise Trouble(What.UNREADABLE, _said(problem)) from problem
 
     def put_many(self, table: str, rows: Sequence[tuple[str, bytes]]) -> None:
-        """Write each file whole."""
+        """Write each file atomically."""
         try:
             self._sweep()
             for key, data in rows:
@@ -103,7 +101,7 @@ class FolderBackend:
                 yield path.name, data
 
     def set_aside(self, table: str, key: str, data: bytes) -> str:
-        """Move a file into the folder `damaged`, unless somebody has mended it meanwhile."""
+        """Move a file into the folder `damaged`, unless it has been replaced meanwhile."""
         aside = self.root / _DAMAGED / f"{table}-{key}"
         try:
             if self.get(table, key) == data:
@@ -169,7 +167,7 @@ class FolderBackend:
         return gone
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""
 
     def _path(self, table: str, key: str) -> Path:
         return self.root / table / key[:2] / key
@@ -197,7 +195,7 @@ class FolderBackend:
         self._write(self.root / MARKER, json.dumps({"format": _FORMAT, "version": VERSION}).encode())
 
     def _put(self, path: Path, data: bytes) -> None:
-        """Write a file, though somebody removes folders meanwhile, by `cache clear` or by hand. Raises OSError."""
+        """Write a file, even if folders are removed meanwhile by `cache clear` or by hand. Raises OSError."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 return self._write(path, data)
@@ -209,7 +207,7 @@ class FolderBackend:
                     self.start()
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Write a file so that it is there whole or not at all. Raises OSError."""
+        """Write a file atomically. Raises OSError."""
         unfinished = self.root / _UNFINISHED
         unfinished.mkdir(exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +215,7 @@ class FolderBackend:
             part.write_bytes(data)
 
     def _sweep(self) -> None:
-        """Remove, once, what processes that died have left unfinished."""
+        """Remove, once, unfinished files of processes that died."""
         if not self._swept:
             self._swept = True
             for path in self._unfinished(_STALE_SECONDS):
@@ -232,12 +230,12 @@ class FolderBackend:
 
 
 def _is_begun(names: set[str]) -> bool:
-    """Whether the folder may be a cache that another process is making at this moment."""
+    """Whether another process may be creating a cache in the folder now."""
     return names - _SYSTEM == {_UNFINISHED}
 
 
 def _version_in(marker: bytes) -> int | None:
-    """The version that a marker tells; None where it is none."""
+    """The version in a marker; None if it is no marker."""
     try:
         found = json.loads(marker)
     except (ValueError, RecursionError):
@@ -271,7 +269,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _scanned(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing where it is none, or a link."""
+    """The content of a folder by name; nothing if it is none, or a link."""
     if folder.is_symlink():
         return []
     try:

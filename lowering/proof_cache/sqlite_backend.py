@@ -1,10 +1,8 @@
-"""Proofs in one SQLite file, for one machine: many processes read and write it at once, and none that is killed leaves
-half an entry.
+"""Proofs in one SQLite file, for one machine: many processes may read and write at once, and each entry is atomic.
 
-SQLite's own log makes writes whole. What it does not do is done here: a damaged file is moved away and a new one begun,
-by one process at a time, under a lock on a file beside it; every file is opened under that lock, so that nobody mixes
-an old log with a new file. SQLite must not be used over a network, nor across a fork: connections are closed before
-one, and opened again when they are next needed.
+A damaged file is moved away and a new one begun, by one process at a time, under a lock on a file beside it; every file
+is opened under that lock, so that an old log never meets a new file. SQLite must not be used over a network, nor across
+a fork: connections are closed before a fork, and reopened when needed.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ _OUTSIDE = frozenset(
 
 
 class SqliteBackend:
-    """A file. `start` makes it where it is not there."""
+    """A file, created by `start`."""
 
     kind = "SQLite"
 
@@ -84,7 +82,7 @@ class SqliteBackend:
         self._run(What.UNWRITABLE, write)
 
     def rows(self, table: str) -> Iterator[tuple[str, bytes]]:
-        """Everything in a table, a batch at a time: no other process waits for who reads slowly."""
+        """All entries of a table in batches, so that a slow reader blocks no other process."""
         statement, last = f"SELECT id, key, data FROM {table} WHERE id > ? ORDER BY id LIMIT {_BATCH}", 0
 
         def read(connection: sqlite3.Connection) -> list[tuple[int, object, object]]:
@@ -96,7 +94,7 @@ class SqliteBackend:
                 yield _key(key), _bytes(data)
 
     def set_aside(self, table: str, key: str, data: bytes) -> str:
-        """Move an entry to the table `damaged`, unless somebody has mended it meanwhile."""
+        """Move an entry to the table `damaged`, unless it has been replaced meanwhile."""
 
         def move(connection: sqlite3.Connection) -> None:
             with _transaction(connection):
@@ -130,7 +128,7 @@ class SqliteBackend:
         return sum(map(_size_of, self._files()))
 
     def clear(self, keep: bytes | None, tables: Sequence[str] = TABLES) -> int:
-        """Remove entries; the file is made smaller where nobody else uses it."""
+        """Remove entries; the file shrinks if no other process uses it."""
 
         def remove(connection: sqlite3.Connection) -> int:
             gone = 0
@@ -154,7 +152,7 @@ class SqliteBackend:
         return removed
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None:
@@ -176,7 +174,7 @@ class SqliteBackend:
     # The connection
 
     def _run(self, failing: What, work: Callable[[sqlite3.Connection], T]) -> T:
-        """`work` on the connection. Raises Trouble: `failing` for what comes from outside, else damage."""
+        """`work` on the connection. Raises Trouble: `failing` for external causes, else damage."""
         with self.lock:
             try:
                 return work(self._connected())
@@ -184,7 +182,7 @@ class SqliteBackend:
                 raise _trouble(problem, failing) from problem
 
     def _connected(self) -> sqlite3.Connection:
-        """The connection to the file that is at the place now: it may have been set aside, or removed, by others."""
+        """The connection to the current file: others may have set it aside or removed it."""
         if self._connection is not None and self._identity == _identity_of(self.path):
             return self._connection
         self.close()
@@ -199,7 +197,7 @@ class SqliteBackend:
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[None]:
-        """Be the only one who opens the file or moves it away."""
+        """Hold the lock for opening the file or moving it away."""
         with locked(self.path.with_name(f"{self.path.name}.lock"), OPEN_SECONDS) as hold:
             if hold is Hold.GIVEN_UP:
                 raise Trouble(What.UNREADABLE, "another process is opening it, and does not go on")
@@ -227,9 +225,7 @@ class SqliteBackend:
         return connection
 
     def _connect_read_only(self) -> sqlite3.Connection:
-        """A file on a medium that cannot be written, or of somebody else: read as it lies there, if its last user
-        closed it.
-        """
+        """Open a file that cannot be written, if its last user closed it."""
         self._identity = _identity_of(self.path)
         if self._identity is None:
             raise Trouble(What.UNREADABLE, f"{self.path.parent} cannot be written")
@@ -255,7 +251,7 @@ class SqliteBackend:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make the tables in a new file, or see that they are there."""
+        """Make the tables in a new file, or check them."""
         if 0 < _size_of(self.path) < _LEAST:
             raise Trouble(What.DAMAGED, "it is cut off")
         # Whoever began it may have been killed, or had no room, before the tables were there.
@@ -308,7 +304,7 @@ def _check_form(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _numbers(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Whose the file is, and the version of its form; zeros in a new one."""
+    """The application's identifier and version in the file; zeros in a new one."""
     application, version = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
     )
@@ -316,13 +312,13 @@ def _numbers(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def _tables(connection: sqlite3.Connection) -> set[bytes]:
-    """The names of its tables, as bytes: of a damaged file they may be no text."""
+    """The names of its tables, as bytes: those of a damaged file may be no text."""
     return {name for (name,) in connection.execute("SELECT CAST(name AS BLOB) FROM sqlite_master WHERE type = 'table'")}
 
 
 @contextlib.contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing."""
+    """A transaction that commits or rolls back."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -351,7 +347,7 @@ def _bytes(value: object) -> bytes:
 
 
 def _identity_of(path: Path) -> tuple[int, int] | None:
-    """Which file is at a path now."""
+    """The identity of the file at a path now."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,7 +1,7 @@
 """The proof cache: values under keys, in tables, kept between runs and shared between processes.
 
-A run is never wrong, and never stopped, by what is wrong with the cache: entries carry a seal that is checked at
-every read, what does not fit is set aside, and a place that cannot be used is not used. Nothing here loads a solver.
+A problem with the cache never makes a run wrong or stops it: entries carry a seal that is checked at every read, bad
+entries are set aside, and an unusable place is not used. Nothing here loads a solver.
 """
 
 from __future__ import annotations
@@ -48,9 +48,8 @@ def place_of(place: str | None) -> Path:
 
 
 def backend_of(path: Path) -> Backend:
-    """The store at a path, not opened yet: SQLite where it ends in .sqlite, else a folder.
-
-    Raises LayoutproofError for a folder that is called like a file, and for a file that is not.
+    """The store at a path, not opened yet: SQLite where it ends in .sqlite, else a folder. Raises LayoutproofError for
+    a folder with a file's name, and for a file without.
     """
     if path.suffix == ENDING:
         if os.path.isdir(path):
@@ -64,7 +63,7 @@ def backend_of(path: Path) -> Backend:
 
 
 def is_there(path: Path) -> bool:
-    """Whether something is at a place already: anything but an empty file or folder."""
+    """Whether a place exists: anything but an empty file or folder."""
     try:
         if path.is_dir():
             return next(path.iterdir(), None) is not None
@@ -78,15 +77,13 @@ Warn = Callable[[Diagnostic], None]
 
 
 def warn_python(diagnostic: Diagnostic) -> None:
-    """Tell of trouble as a Python warning."""
+    """Issue a Python warning."""
     warnings.warn(diagnostic.render(), RuntimeWarning, stacklevel=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a place holds: the bytes that it takes, and of each table how many entries, and how many of them are of this
-    version.
-    """
+    """What a place holds: its bytes, and for each table the entries, and those of this version."""
 
     place: str
     kind: str
@@ -101,7 +98,7 @@ class Info:
 
 
 class ProofStore:
-    """A proof cache that is open. May be used by several threads, and after a fork."""
+    """An open proof cache. May be used by several threads, and after a fork."""
 
     def __init__(self, place: str, backend: Backend, warn: Warn = warn_python, mend: bool = True) -> None:
         self.place = place
@@ -116,12 +113,11 @@ class ProofStore:
 
     @staticmethod
     def open(place: str | None = None, warn: Warn = warn_python, *, mend: bool = True) -> ProofStore:
-        """The cache at a place: a path that ends in `.sqlite`, or a folder. None: `$LAYOUTPROOF_PROOF_CACHE`, else the
-        user's own.
+        """The cache at a place: a path that ends in `.sqlite`, or a folder; by default `$LAYOUTPROOF_PROOF_CACHE`, else
+        the user's own.
 
-        Raises LayoutproofError where something else is there. Where nothing can be there, the store keeps nothing, and
-        says so. What is damaged as a whole is moved away, and a new one begun; without `mend` it is not used, and stays
-        as it is.
+        Raises LayoutproofError where something else is there. If the place cannot be used, the store keeps nothing, and
+        warns. A damaged place is moved away, and a new one begun; without `mend` it is left unused.
         """
         path = place_of(place)
         store = ProofStore(str(path), backend_of(path), warn, mend)
@@ -139,7 +135,7 @@ class ProofStore:
         return self._backend is not None and self._storing
 
     def get(self, table: str, key: str) -> dict[str, Any] | None:
-        """The value under a key, as it was put; None where there is none, or none that is whole.
+        """The value under a key; None if there is no valid one.
 
         `key` is a SHA-256 in hexadecimal; ValueError for anything else.
         """
@@ -148,7 +144,7 @@ class ProofStore:
         return None if data is None else self._value(table, key, data)
 
     def put(self, table: str, key: str, value: dict[str, Any]) -> None:
-        """Keep a value: JSON data, `tool` being the digest of the tool that made it. ValueError or TypeError for other
+        """Store a value: JSON data, `tool` being the digest of the tool that made it. ValueError or TypeError for other
         data.
         """
         self.put_many(table, [(key, value)])
@@ -160,17 +156,16 @@ class ProofStore:
             self._ask(lambda backend: backend.put_many(table, rows), None, writes=True)
 
     def entries(self, table: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Every key with its value; those that are not whole are set aside."""
+        """Every key with its value; invalid entries are set aside."""
         for key, data in self._rows(table):
             value = self._value(table, key, data)
             if value is not None:
                 yield key, value
 
     def set_aside(self, table: str, key: str, value: Mapping[str, Any]) -> str | None:
-        """Take out an entry that turned out wrong, and keep it for people to see; where, None where that could not be
-        done.
+        """Move out a wrong entry, and keep it for inspection; the new place, None if that failed.
 
-        An entry that somebody has replaced by another value meanwhile stays.
+        An entry that was replaced by another value meanwhile is left.
         """
         check_place(table, key)
         data = self._ask(lambda backend: backend.get(table, key), None)
@@ -189,14 +184,14 @@ class ProofStore:
 
     def clear(self, keep: str | None = None, tables: Sequence[str] = TABLES) -> int | None:
         """Remove all entries of some tables, or all that are not of the tool whose digest is `keep`, and what was set
-        aside; how many entries. None where that could not be done.
+        aside; their number, None if that failed.
         """
         return self._ask(
             lambda backend: backend.clear(None if keep is None else tool_bytes(keep), tables), None, writes=True
         )
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close files."""
         if self._backend is not None:
             self._backend.close()
 
@@ -235,8 +230,9 @@ class ProofStore:
     # Trouble
 
     def _ask(self, work: Callable[[Backend], T], otherwise: T, *, writes: bool = False, opening: bool = False) -> T:
-        """What the place says; after damage, what the new one says; `otherwise` where it says nothing. `opening`:
-        raises LayoutproofError where something else is there; who has begun goes on.
+        """The place's answer, or the new place's after damage; `otherwise` if there is none.
+
+        `opening`: raises LayoutproofError where something else is there.
         """
         for _ in range(2):
             if self._backend is None:
@@ -254,7 +250,7 @@ class ProofStore:
         return otherwise
 
     def _mend(self, trouble: Trouble, writes: bool) -> bool:
-        """Do what can be done about trouble; whether it is worth asking again."""
+        """React to trouble; whether to ask again."""
         with self._lock:
             backend = self._backend
             if backend is None:
@@ -286,7 +282,7 @@ class ProofStore:
             self._tell(codes.CACHE_DAMAGED, message)
 
     def _tell(self, code: str, message: str, hint: str | None = None) -> None:
-        """Each kind of trouble once."""
+        """Warn of each kind of trouble once."""
         if code not in self._told:
             self._told.add(code)
             self._warn(Diagnostic(code, message, severity=Severity.WARNING, help=hint))

@@ -1,7 +1,6 @@
-"""Arguments of a kernel as numpy arrays without a copy, DLPack included, and what must hold before anything runs.
+"""Arguments of a kernel as numpy arrays without a copy, DLPack included, and their checks before anything runs.
 
-A capsule is kept by the array and never marked as used, so the exporter's destructor gives the memory back when the
-array is gone.
+A capsule is kept by the array and never marked as used, so the exporter's destructor frees the memory after the array.
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ class _Versioned(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An array on an exporter's memory. `writable` is what the exporter says, True where its version cannot say;
-    `copied` that what is written would not reach it.
+    """An array on an exporter's memory. `writable` is what the exporter reports, True where its version cannot;
+    `copied`: writes would not reach the exporter.
     """
 
     array: npt.NDArray[Any]
@@ -74,14 +73,14 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """What numpy makes an array of, and keeps for as long as that array lives."""
+    """The object that a numpy array is made of and keeps alive."""
 
     __array_interface__: dict[str, Any]
     capsule: object
 
 
 def device_of(value: Any) -> tuple[int, int] | None:
-    """The type and number of the device that an exporter's memory is on; None where it does not say."""
+    """The type and number of the device of an exporter's memory; None where it is not given."""
     ask = getattr(value, "__dlpack_device__", None)
     if ask is None:
         return None
@@ -96,8 +95,8 @@ def device_text(device: tuple[int, int]) -> str:
 
 
 def take(value: Any) -> Exported:
-    """The array behind an exporter. Raises BufferError for what DLPack can say and numpy cannot, and whatever the
-    exporter raises.
+    """The array behind an exporter. Raises BufferError for what numpy cannot represent, and whatever the exporter
+    raises.
     """
     capsule = _ask(value)
     tensor, flags = _read(capsule)
@@ -121,7 +120,7 @@ def take(value: Any) -> Exported:
 
 
 def _ask(value: Any) -> object:
-    """The exporter's capsule, without a copy where it understands that, of a version that it understands."""
+    """The exporter's capsule: without a copy, and of a known version, if it supports these arguments."""
     asked: tuple[dict[str, Any], ...] = ({"max_version": (_MAJOR, 0), "copy": False}, {"max_version": (_MAJOR, 0)})
     for options in asked:
         try:
@@ -192,9 +191,9 @@ _FOREIGN = (
 def as_array(name: str, value: object, *, written: bool = False) -> Array:
     """`value` as an array on the same memory: numpy's own, the array interface, or DLPack.
 
-    Raises LayoutproofError (LP429) for anything else, LP432 for memory that only another device sees, LP424 for an
-    exporter that gives a copy of what is `written`. A list is not taken, nor a number where something is written, since
-    that would be lost.
+    Raises LayoutproofError (LP429) for anything else, LP432 for memory of another device, LP424 for an exporter that
+    copies what is `written`. Lists are refused, and so are numbers where something is written, since writes would be
+    lost.
     """
     if type(value) is np.ndarray:
         return value
@@ -221,7 +220,7 @@ def as_array(name: str, value: object, *, written: bool = False) -> Array:
 
 
 def _by_array_interface(name: str, value: Any, written: bool) -> Array | None:
-    """On the memory that the interface names. None where it names none, so that DLPack may."""
+    """On the memory of the array interface; None if it names none."""
     interface = value.__array_interface__
     array: Array = np.asarray(value)
     data = interface.get("data")
@@ -268,8 +267,8 @@ _PROTOCOLS: tuple[tuple[str, str, Callable[[str, Any, bool], Array | None]], ...
 
 
 def check_array(name: str, array: Array, dtype: DType, *, written: bool) -> None:
-    """Raise LayoutproofError unless an array can be handed to a kernel: LP422 type and byte order, LP423 contiguity and
-    alignment, LP424 an output that cannot be written.
+    """Raise LayoutproofError unless an array fits a kernel: LP422 type and byte order, LP423 contiguity and alignment,
+    LP424 an output that is read-only.
     """
     wanted = numpy_dtype(dtype)
     if array.dtype != wanted or not array.dtype.isnative:
@@ -293,7 +292,7 @@ def check_array(name: str, array: Array, dtype: DType, *, written: bool) -> None
 
 
 def lane_shape(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
-    """The numpy shape of elements with lanes: a last axis more."""
+    """The numpy shape of elements with lanes: one more axis at the end."""
     return (*shape, dtype.lanes) if dtype.lanes > 1 else tuple(shape)
 
 
@@ -318,7 +317,7 @@ def check_overlap(arrays: Sequence[tuple[str, Array, bool]]) -> None:
 
 
 def check_apart(arrays: Sequence[tuple[str, Array, bool]]) -> None:
-    """The same for a target that copies every array to memory of its own, whatever the function assumes."""
+    """The same for a target that copies every array, whether or not the function assumes it."""
     _check_overlap(
         arrays,
         "this target copies every array to memory of its own, where they would not be one: the C target takes them",
@@ -341,7 +340,7 @@ def _ranges_meet(a: Array, b: Array) -> bool:
 
 
 def poison(dtype: DType) -> Any:
-    """What cells hold that may hold anything: a value that shows where it was read after all."""
+    """A recognisable value for cells that may hold anything."""
     if dtype.is_float:
         return numpy_dtype(dtype).type(float("nan"))
     if dtype.is_bool:

@@ -52,14 +52,14 @@ class CLauncher:
 
     @property
     def compiler(self) -> str:
-        """Who compiled it, in words."""
+        """The compiler's name for messages."""
         return "the C compiler"
 
     def check(self, symbols: Symbols) -> None:
-        """C takes whatever the caller's memory holds."""
+        """C accepts any memory."""
 
     def launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
-        """Run in place. Raises LayoutproofError (LP427) where the function says that it did nothing."""
+        """Run in place. Raises LayoutproofError (LP427) for an error code."""
         code = int(self._function(*(_argument(p, arrays, scalars) for p in self._parameters)))
         if code != 0:
             meaning = ERRORS.get(code, ("", "an unknown failure"))[1]
@@ -81,7 +81,7 @@ def c_scalar(parameter: Parameter, value: int | float) -> Any:
 
 
 class CKernel(Kernel):
-    """A kernel of the C target: its text has a header, and its function can be called from C."""
+    """A kernel of the C target: its source has a header, and its function can be called from C."""
 
     def __init__(self, lowered: LoweredFunc, source: CSource, library: ctypes.CDLL, report: BuildReport) -> None:
         launcher = CLauncher(lowered.func.name, source, library)
@@ -107,12 +107,12 @@ def build_c(
 ) -> CKernel:
     """The kernel of a lowered, flattened function.
 
-    `layouts` says, by buffer name, how logical arrays become physical ones (the physical layout is the logical one
-    where it does not). `check` compares the kernel with the reference interpreter on a small instance; `fast` allows
-    the compiler to change float results (regrouping, no NaN, no infinity, no sign of zero), which the report says.
-    `assumptions` are what its proofs took for granted: the kernel refuses calls that do not meet those on symbols.
-    `bounds` and `index_bits` are those of `emit_c`. Raises LayoutproofError: LP401 to LP404 for what C cannot express,
-    LP410 to LP413 for the compiler and its files, LP428 where kernel and interpreter disagree.
+    `layouts` are the layouts of arrays by buffer name, by default the logical ones. `check` compares the kernel with
+    the reference interpreter on a small instance; `fast` allows the compiler to change float results (regrouping, no
+    NaN, no infinity, no sign of zero), which the report says. `assumptions` are the preconditions of the proofs: the
+    kernel refuses calls that do not meet those on symbols. `bounds` and `index_bits` are those of `emit_c`. Raises
+    LayoutproofError: LP401 to LP404 for what C cannot express, LP410 to LP413 for the compiler and its files, LP428
+    where kernel and interpreter disagree.
     """
     known = layouts if layouts is not None else {}
     source = emit_c(

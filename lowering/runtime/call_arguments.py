@@ -1,4 +1,4 @@
-"""The arguments of a call: which parameter each belongs to, and the values of scalars and of shape symbols."""
+"""The arguments of a call: the parameter of each, and the values of scalars and shape symbols."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from layoutproof.lowering.codegen.calling_convention import Parameter
 
 
 class Symbols:
-    """What is known of the symbols of one call, and from which argument."""
+    """The known symbols of one call, and the argument that each comes from."""
 
     def __init__(self, bounds: Mapping[str, Interval]) -> None:
         self.values: dict[str, int] = {}
@@ -29,8 +29,8 @@ class Symbols:
         self._bounds = bounds
 
     def bind(self, name: str, value: int, origin: str) -> None:
-        """`name` is `value`, as `origin` says. Raises LayoutproofError (LP426) where that contradicts another or its
-        bounds.
+        """Set `name` to `value`, from `origin`. Raises LayoutproofError (LP426) where that contradicts another value or
+        its bounds.
         """
         known = self.values.setdefault(name, value)
         if known != value:
@@ -44,9 +44,7 @@ class Symbols:
             )
 
     def match(self, argument: str, kind: str, extents: Sequence[Expr], shape: Sequence[int]) -> None:
-        """Learn from the shape of an argument what its extents say. Raises LayoutproofError (LP421) for another number
-        of axes.
-        """
+        """Bind symbols by the shape of an argument. Raises LayoutproofError (LP421) for another number of axes."""
         if len(extents) != len(shape):
             wanted = _listed(extents)
             raise error(
@@ -68,7 +66,7 @@ class Symbols:
             )
 
     def value(self, name: str, kernel: str) -> int:
-        """A symbol's number. Raises LayoutproofError (LP426) where no argument tells it."""
+        """A symbol's number. Raises LayoutproofError (LP426) where no argument determines it."""
         if name not in self.values:
             raise error(
                 codes.SYMBOLS,
@@ -82,9 +80,7 @@ class Symbols:
         return f"{name} = {self.values[name]} ({self._origin[name]})"
 
     def evaluate(self, extent: Expr, argument: str) -> int:
-        """An extent's number. Raises LayoutproofError (LP426) where a symbol of it is not known, LP421 for a division
-        by zero.
-        """
+        """An extent's number. Raises LayoutproofError (LP426) for an unknown symbol, LP421 for a division by zero."""
         missing = [v.name for v in free_variables(extent) if v.name not in self.values]
         if missing:
             raise error(
@@ -119,7 +115,7 @@ def _listed(extents: Sequence[Expr]) -> str:
 
 
 def extent_text(extent: Expr) -> str:
-    """An extent as a person writes it."""
+    """An extent as text."""
     return expr_text(extent, "plain")
 
 
@@ -139,11 +135,11 @@ class Signature:
     def assign(
         self, arguments: Sequence[object], named: Mapping[str, object], *, every_array: bool = False
     ) -> dict[str, object]:
-        """Arguments by parameter. As many as there are parameters, shape symbols that the program does not list counted
-        or not: all in order; fewer: the inputs in order.
+        """Arguments by parameter.
 
-        Raises LayoutproofError (LP420) for too many, an unknown name, a parameter given twice or an input that is
-        missing.
+        As many as there are parameters (with or without implied shape symbols): all in order; fewer: the inputs in
+        order. Raises LayoutproofError (LP420) for too many, an unknown name, a parameter given twice or a missing
+        input.
         """
         everything = every_array or len(arguments) in (len(self.parameters), len(self.own))
         order = self.parameters if everything else self.inputs

@@ -1,4 +1,4 @@
-"""Finding a C compiler and running it: which one, what it can do, and what to say where there is none or it fails."""
+"""Finding and running a C compiler: its command, its features, and the errors where there is none or it fails."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ASKING = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A compiler's command, what it says of itself, and the optional flags that work with it."""
+    """A compiler's command, its version text, and the optional flags that work with it."""
 
     command: tuple[str, ...]
     identity: str
@@ -63,9 +63,8 @@ class Compiler:
     openmp: bool
 
     def flags(self, *, openmp: bool, fast: bool = False, truncates: bool = True) -> tuple[str, ...]:
-        """The flags for a kernel: safe ones, unless `fast` asks for others; OpenMP where the text uses it and it works.
-
-        `truncates`: somewhere a float becomes an integer.
+        """The flags for a kernel: safe ones, unless `fast`; OpenMP if the text uses it and it works. `truncates`: some
+        float becomes an integer.
         """
         chosen = [*FLAGS, *_OPTIMISE, *(() if truncates else _LANES), *_CALLED, *_SHARED]
         chosen += ["-march=native"] if self.native else []
@@ -74,7 +73,7 @@ class Compiler:
         return (*chosen, *(_ZIG if "ziglang" in self.command else ()))
 
     def invocation(self, source: Path, library: Path, flags: Sequence[str]) -> list[str]:
-        """The whole command line."""
+        """The command line."""
         return [*self.command, *flags, "-o", str(library), str(source), "-lm"]
 
 
@@ -117,9 +116,7 @@ def _split(named: str) -> tuple[str, ...]:
 
 
 def _examine(command: tuple[str, ...], path: str) -> Compiler:
-    """What a compiler says and can do; asked once in a process. `path` is what the answer depends on besides the
-    command.
-    """
+    """A compiler's version and features, once per process. `path` is what the answer depends on besides the command."""
     with _ASKING:  # threads that build at once ask once all the same
         return _asked(command, path)
 
@@ -141,9 +138,7 @@ def _stamp(program: str) -> str:
 
 
 def _works(command: tuple[str, ...], flag: str) -> bool:
-    """Whether the compiler builds a library with `flag`. Raises LayoutproofError (LP413) where there is no room to find
-    out.
-    """
+    """Whether the compiler builds a library with `flag`. Raises LayoutproofError (LP413) if the disk is full."""
     try:
         with tempfile.TemporaryDirectory(prefix="layoutproof-") as folder:
             source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
@@ -157,9 +152,7 @@ def _works(command: tuple[str, ...], flag: str) -> bool:
 
 
 def _check_room(done: subprocess.CompletedProcess[str]) -> None:
-    """Raise LayoutproofError (LP413) where a compiler failed for want of room, which says nothing of its flags or of
-    the source.
-    """
+    """Raise LayoutproofError (LP413) where a compiler failed because the disk is full."""
     for line in (done.stderr + done.stdout).splitlines():
         if any(words.lower() in line.lower() for words in _NO_ROOM):
             raise _no_room(line.strip())
@@ -212,10 +205,10 @@ def machine() -> str:
 
 
 def compile_library(compiler: Compiler, source: Path, library: Path, flags: Sequence[str]) -> str:
-    """Build `library` from `source`; gives the command as one would type it.
+    """Build `library` from `source`; gives the command as typed.
 
-    Raises LayoutproofError (LP411) with the compiler's message, the command and the source's path where that fails,
-    LP413 where it fails for want of room.
+    Raises LayoutproofError (LP411) with the compiler's message, the command and the source's path, LP413 if the disk is
+    full.
     """
     command = compiler.invocation(source, library, flags)
     done = _run(command)

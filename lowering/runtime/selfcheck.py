@@ -1,6 +1,7 @@
 """A kernel compared with the reference interpreter on random inputs before it is used, with guard zones around arrays.
+
 Small concrete functions are compared in full, symbolic ones at small extents, large ones in chosen cells, where no
-index, loop bound or divisor depends on what is in memory. What cannot be compared is not, and the report says so.
+index, loop bound or divisor depends on memory. The report names what was not compared.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class GuardedArrays:
         return inside
 
     def trespassed(self) -> tuple[str, int] | None:
-        """The first array beside which something was written, and where, in bytes: below 0 before its first byte, else
-        behind its last one (0 is the first behind). None where nothing was.
+        """The first array beside which something was written, and the position in bytes: negative before its first
+        byte, else after its last one (0 is the first after). None if there is none.
         """
         for name, (whole, start) in self._grounds.items():
             end = start + self.arrays[name].nbytes
@@ -91,8 +92,8 @@ _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.
 
 
 def is_safe_on_any_data(func: PrimFunc) -> bool:
-    """Whether no index, loop bound, divisor, shift or integer from a float depends on memory, and no whole number is
-    passed in.
+    """Whether no index, loop bound, divisor, shift or integer from a float depends on memory, and no integer is passed
+    in.
     """
     mapped = dict(func.buffer_map)
     if any(p not in mapped and not p.dtype.is_float for p in func.params):
@@ -140,7 +141,7 @@ def chosen_cells(func: PrimFunc, name: str, shape: tuple[int, ...]) -> list[tupl
 def slices(
     func: PrimFunc, arguments: Mapping[str, object], cells: Mapping[str, list[tuple[int, ...]]]
 ) -> dict[str, Array] | None:
-    """What the interpreter finds in the cells; None where that depends on undefined values. Raises Fault and
+    """The interpreter's values of the cells; None where they depend on undefined values. Raises Fault and
     LayoutproofError.
     """
     first = run_slice(func, dict(arguments), dict(cells), filling=Filling(Fill.RANDOM))
@@ -164,7 +165,7 @@ _PERIOD = 1_000_003  # a prime, so that neighbours in no layout have the same va
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Whose kernel it is, and who compiled it."""
+    """The kernel's name and its compiler, for messages."""
 
     func: PrimFunc
     compiler: str
@@ -177,9 +178,7 @@ class _Comparison:
         wanted: Array,
         inside: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """Fail at the first of `places` where the values differ, and do not lie `inside` of an enclosure, where there
-        is one.
-        """
+        """Fail at the first of `places` where the values differ and are not `inside` an enclosure."""
         apart = ulps_apart(actual, wanted).reshape(-1) != 0
         wrong = np.flatnonzero(apart if inside is None else apart & ~inside.reshape(-1))
         if wrong.size:
@@ -194,7 +193,7 @@ class _Comparison:
             )
 
     def refuse_trespass(self, name: str, place: int) -> None:
-        """Fail for what was written beside an array."""
+        """Fail for a write beside an array."""
         where = f"{place} bytes behind its end" if place >= 0 else f"{-place} bytes before its beginning"
         raise error(
             codes.SELF_CHECK,
@@ -233,9 +232,7 @@ def self_check(func: PrimFunc, kernel: Kernel) -> str:
 
 
 def _sizes(kernel: Kernel, bounds: Mapping[str, Interval]) -> Iterator[dict[str, int]]:
-    """Small numbers for the symbols that meet what the kernel assumes: one for all symbols, else one for each, a few of
-    those.
-    """
+    """Small values of the symbols that meet the kernel's requirements: one for all symbols, else a few combinations."""
 
     def within(numbers: Iterable[int]) -> dict[str, int]:
         return {
@@ -251,15 +248,13 @@ def _sizes(kernel: Kernel, bounds: Mapping[str, Interval]) -> Iterator[dict[str,
 
 
 def _meets(kernel: Kernel, symbols: Mapping[str, int]) -> bool:
-    """Whether the symbols meet every requirement of the kernel that speaks of nothing else."""
+    """Whether the symbols meet every requirement of the kernel on them alone."""
     required = [a.requirement for a in kernel.assumptions if a.requirement is not None]
     return all(r.failure(symbols) is None for r in required if set(r.symbols) <= set(symbols))
 
 
 def memory_bytes(func: PrimFunc, symbols: Mapping[str, int]) -> int:
-    """The bytes of a function's parameters and of every allocation in it, each once; those whose size depends on more
-    count as none.
-    """
+    """The bytes of a function's parameters and allocations, each once; those of unknown size are not counted."""
     allocated = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
     total = 0
     for buffer in (*func.buffers, *allocated):
@@ -273,7 +268,7 @@ def _megabytes(size: int) -> str:
 
 
 def _check_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, int]) -> str:
-    """Every cell that has a value in the program."""
+    """Every cell that is defined by the program."""
     func = comparison.func
     arguments = _random_inputs(kernel, symbols)
     expected = run(func, {**arguments, **symbols})
@@ -303,7 +298,7 @@ def _enclosed_if_needed(
     found: Mapping[str, Array],
     expected: Result,
 ) -> dict[str, Enclosed] | None:
-    """Between which numbers results may lie, where they are not those of the interpreter and need not be."""
+    """The bounds of results where they differ from the interpreter's and may."""
     if not kernel.may_differ:
         return None
     for parameter in kernel.source.parameters:
@@ -360,7 +355,7 @@ def _run_kernel(
 
 
 def _random_inputs(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]:
-    """Data that is the same every time: small whole numbers and fractions of both signs."""
+    """Reproducible data: small integers and fractions of both signs."""
     generator = np.random.default_rng(20211)
     found: dict[str, Any] = {}
     for parameter in kernel.source.parameters:

@@ -1,4 +1,4 @@
-"""The codes of everything that can be wrong with a compute definition or its stages, with what each means."""
+"""The codes of errors in compute definitions and their stages, with their sentences."""
 
 from __future__ import annotations
 

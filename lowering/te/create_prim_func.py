@@ -1,4 +1,4 @@
-"""Definitions -> a function: one nest of loops and one block for each tensor that is computed."""
+"""From definitions to a function: one nest of loops and one block for each computed tensor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STEPS: Mapping[Combiner, BinaryOp] = {
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A function, the tensors in it, and what became of their axes: the variable of each axis's loop."""
+    """A function, its tensors, and the loop variable of each axis."""
 
     func: PrimFunc
     tensors: tuple[Tensor, ...]
@@ -46,11 +46,10 @@ class Program:
 
 
 def create_prim_func(args: Sequence[Tensor | Var], name: str = "main") -> PrimFunc:
-    """The function that computes some tensors from others. `args` are its parameters in order: tensors, given or
-    computed, and variables. What is computed on the way is allocated.
+    """The function that computes some tensors from others.
 
-    Raises LayoutproofError where something that is given is no parameter, a size has no value, or two tensors share a
-    name.
+    `args` are its parameters in order: tensors, given or computed, and variables. Intermediate tensors are allocated.
+    Raises LayoutproofError where an input is no parameter, a size has no value, or two tensors share a name.
     """
     return program_of(args, name).func
 
@@ -83,7 +82,7 @@ def program_of(args: Sequence[Tensor | Var], name: str = "main") -> Program:
 
 
 def computed_order(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The tensors and everything that they are computed from, what is read before what reads it."""
+    """The tensors and everything that they are computed from, in dependence order."""
     done: dict[Tensor, None] = {}
     stack = [(tensor, False) for tensor in reversed(tensors)]
     while stack:
@@ -145,7 +144,7 @@ def _symbols(tensor: Tensor) -> Iterator[Var]:
 
 @dataclass(slots=True)
 class _Building:
-    """One function on its way: what the tensors and axes are called in it."""
+    """One function in progress: the names of its tensors and axes."""
 
     name: str
     args: Sequence[Tensor | Var]
@@ -234,9 +233,7 @@ class _Building:
 
 
 def _regions(value: Expr) -> tuple[BufferRegion, ...] | None:
-    """The elements that a value reads, one for each buffer; None where a buffer is read at several places: they are
-    left to be found.
-    """
+    """The elements that a value reads, one for each buffer; None where a buffer is read at several places."""
     loads = dict.fromkeys(n for n in walk(value) if isinstance(n, BufferLoad))
     outer = [load for load in loads if not any(load in walk(i) for other in loads for i in other.indices)]
     if len(outer) != len(loads) or len({load.buffer for load in loads}) != len(loads):
@@ -249,8 +246,8 @@ def _region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
 
 
 def identity(combiner: Combiner, dtype: DType) -> Expr:
-    """What a reduction starts from: 0, 1, or the end of the type that loses against every value (finite for floats, as
-    upstream has it).
+    """The start of a reduction: 0, 1, or the end of the type that loses against every value (finite for floats, as
+    upstream).
     """
     match combiner:
         case Combiner.SUM:

@@ -1,9 +1,7 @@
-"""Readable OpenCL C 1.2 from a lowered, flattened function: kernels in the order in which they are launched, and what a
-host needs.
+"""Readable OpenCL C 1.2 from a lowered, flattened function: kernels in launch order, and what a host needs.
 
-The text says what the program says, as the C of it does. What C's function checks when it is called (extents within
-their bounds, what the proofs took for granted, memory that does not overlap) the host checks before the first launch.
-What the program leaves without a result is checked nowhere: that none of it happens was proved.
+The host checks before the first launch what the C function checks when it is called (bounds of extents, preconditions
+of the proofs, memory that does not overlap). Undefined behaviour is not checked: the proof excludes it.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ def emit_opencl(
     """The OpenCL C of a function without blocks, whose buffers have one axis, or two or three in scope
     `global.texture`.
 
-    The arguments are those of `emit_c`; the host answers for `bounds` and `contract`. Raises LayoutproofError: LP401 to
+    The arguments are those of `emit_c`; the host checks `bounds` and `contract`. Raises LayoutproofError: LP401 to
     LP403 for what the target cannot express, LP404 for a program nested too deeply, LP405 for a store to part of a
     texel.
     """
@@ -74,9 +72,7 @@ def emit_opencl(
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """Memory that kernels get from the host: its name there, its C name, the image it is, and the data variable that
-    declares it.
-    """
+    """Memory from the host: its name there, its C name, its image, and the data variable that declares it."""
 
     name: str
     c_name: str

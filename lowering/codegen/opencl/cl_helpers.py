@@ -1,7 +1,7 @@
-"""C's words in OpenCL C where the two languages differ, and the helper functions of generated OpenCL C.
+"""The spelling of C in OpenCL C where the two languages differ, and the helper functions of generated OpenCL C.
 
-The generators write C; a line is put into OpenCL's words as it is added to the text. No name of a program can be
-mistaken for one of those words: they are reserved.
+The generators write C; each line is translated as it is added to the text. The translated words are reserved: no name
+of a program equals one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CONSTANT = re.compile(r"\b(U?)INT64_C\((-?)(\d+)\)")
 
 
 def spell(text: str) -> str:
-    """A line of C in the words of OpenCL C."""
+    """A line of C as OpenCL C."""
     return _WORD.sub(lambda m: _WORDS[m[0]], _CONSTANT.sub(_constant, text))
 
 
@@ -237,7 +237,7 @@ static inline size_t lp_work_item(void) {
 
 
 def find_opencl_helper(name: str) -> Helper:
-    """The helper of a name, in OpenCL C. Raises KeyError for an unknown one."""
+    """A helper by name, in OpenCL C. Raises KeyError for an unknown one."""
     own = OWN_HELPERS.get(name)
     if own is not None:
         return own

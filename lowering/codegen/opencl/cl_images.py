@@ -45,9 +45,8 @@ def channel_type(dtype: DType) -> str | None:
 
 
 def find_images(func: PrimFunc, memory: MemoryMap) -> dict[str, Image]:
-    """The images that a function accesses, by the data variable that declares their memory.
-
-    Raises LayoutproofError (LP401, LP403) for every texture that is none.
+    """The images that a function accesses, by the data variable that declares their memory. Raises LayoutproofError
+    (LP401, LP403) for every texture that cannot be an image.
     """
     views: dict[str, list[Buffer]] = {}
     declared = {name: piece.buffer for name, piece in memory.by_data.items()}
@@ -72,7 +71,7 @@ def find_images(func: PrimFunc, memory: MemoryMap) -> dict[str, Image]:
 
 
 def _check_views(views: list[Buffer]) -> Iterator[Diagnostic]:
-    """Views of one texture are one image: elements by themselves, or the texels of four of them."""
+    """Views of one texture are one image: single elements, or texels of four."""
     first = views[0]
     for other in views[1:]:
         if replace(_image(other), buffer=first) != _image(first):
@@ -137,9 +136,7 @@ def _image(buffer: Buffer) -> Image:
 
 
 def divided(expr: Expr) -> Expr | None:
-    """A quarter of an index of which every value is a multiple of 4; None where that is not plain to see, or where it
-    may wrap.
-    """
+    """A quarter of an index whose values are all multiples of 4; None where that is not evident, or it may wrap."""
     if expr.dtype.kind is not Kind.INT:
         return None
     match expr:
@@ -184,7 +181,7 @@ def _widens(expr: Cast) -> bool:
 
 
 def unwidened(expr: Expr) -> Expr:
-    """An index without the casts to wider types around it, which change nothing."""
+    """An index without casts to wider types around it."""
     while isinstance(expr, Cast) and _widens(expr):
         expr = expr.value
     return expr
@@ -214,7 +211,7 @@ def split_row(expr: Expr) -> tuple[Expr, Expr]:
 
 
 def joined_terms(terms: Iterable[tuple[BinaryOp, Expr]], dtype: DType, number: int = 0) -> Expr:
-    """The sum of terms and a number, which stands first where all terms are taken away from it."""
+    """The sum of terms and a number, which is first where all terms are subtracted."""
     given = list(terms)
     start = next((k for k, (sign, _) in enumerate(given) if sign is BinaryOp.ADD), None)
     found: Expr = IntImm(number, dtype) if start is None else given.pop(start)[1]

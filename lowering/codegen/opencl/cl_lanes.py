@@ -46,7 +46,7 @@ def is_lane_loop(stmt: For) -> bool:
 def at_lane(node: N, var: Var, lane: int) -> N:
     """`node` for one value of the loop's variable, without the zeros that it leaves in sums.
 
-    Where it counts elements in a row, it is added last, so that neighbours are seen to be neighbours.
+    The lane is added last to an index that steps by one, so that adjacent elements are recognised.
     """
 
     def visit(current: Node) -> Node:
@@ -65,9 +65,7 @@ def _behind(index: Expr, var: Var, lane: int) -> Expr:
 
 
 def _folded(node: Node) -> Node:
-    """A sum without zeros, a comparison of numbers decided, a choice that is decided taken: what a lane's number leaves
-    behind.
-    """
+    """Constant folding of what a lane's number leaves: sums with zero, decided comparisons and choices."""
     match node:
         case Binary(op=BinaryOp.ADD | BinaryOp.SUB, lhs=lhs, rhs=IntImm(value=0)):
             return lhs
@@ -106,7 +104,7 @@ def steps_by_one(index: Expr, var: Var) -> bool:
 
 
 def hoisted_guard(stmt: For) -> IfThenElse | None:
-    """The guard around all of a loop's body, if every lane decides it alike and without reading memory."""
+    """The guard around all of a loop's body, if it is the same for every lane and reads no memory."""
     body = stmt.body
     if not isinstance(body, IfThenElse) or body.otherwise is not None or any(True for _ in loads_in(body.condition)):
         return None
@@ -120,16 +118,16 @@ def is_partial(store: BufferStore, image: Image | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A store of one element that, over the loop, writes a whole texel."""
+    """A store of one element that writes a whole texel over the loop."""
 
     store: BufferStore
     image: Image
 
 
 def gathered_stores(stmt: For, image_of: ImageOf) -> tuple[Gathered, ...]:
-    """The stores that the loop gathers into texels; none where it is no loop over the lanes of any.
+    """The stores that the loop gathers into texels; none if it is no loop over lanes.
 
-    Raises LayoutproofError (LP405) where it is one and cannot be gathered.
+    Raises LayoutproofError (LP405) if it is one and cannot be gathered.
     """
     if not is_lane_loop(stmt):
         return ()
@@ -191,10 +189,9 @@ def partial_write(store: BufferStore, why: str) -> LayoutproofError:
 
 
 def lane_stores(stmt: For, image_of: ImageOf) -> BufferStore | None:
-    """The store to plain memory that is all of a lane loop, if it reads a texel's channels one after the other; else
-    None.
+    """The store to plain memory that is all of a lane loop, if it reads a texel's channels in order; else None.
 
-    Neither which texel that is nor whether it is read depends on memory, so that it may be read before the first store.
+    Neither the texel nor whether it is read depends on memory, so that it may be read before the first store.
     """
     body = stmt.body
     if (
@@ -247,14 +244,14 @@ _SUM = re.compile(r"[\w\s+*/%()-]*")
 
 
 def whole_texel(lanes: Sequence[str]) -> str | None:
-    """The variable of which the lanes are the four channels in order."""
+    """The variable whose four channels the lanes are, in order."""
     texel = lanes[0].removesuffix(f".{CHANNELS[0]}")
     return texel if texel.isidentifier() and list(lanes) == [f"{texel}.{channel}" for channel in CHANNELS] else None
 
 
 def elements_in_a_row(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -> str | None:
-    """A load of four elements one behind the other, if the lanes are those. `is_pointer` knows pointers to elements of
-    their type.
+    """A load of four consecutive elements, if the lanes are those. `is_pointer` knows pointers to elements of their
+    type.
     """
     pointer, _, place = lanes[0].removesuffix("]").partition("[")
     # `p + 1` is one more than `p` only where no operator in `p` binds looser than `+`.
@@ -273,9 +270,7 @@ def elements_in_a_row(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -
 
 
 def same_of_all(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -> str | None:
-    """Arithmetic on float32 that is the same in all lanes, on whole vectors; None where it is not, or is more than
-    that.
-    """
+    """Float32 arithmetic that is the same in all lanes, as vector arithmetic; None for anything else."""
     tokens = [found for lane in lanes if (found := _tokens(lane)) is not None]
     if len(tokens) < TEXEL or len({len(found) for found in tokens}) > 1:
         return None
@@ -295,9 +290,7 @@ def same_of_all(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -> str 
 
 
 def _tokens(text: str) -> list[str] | None:
-    """The words, numbers and operators of a text; a call is one word with all that is in it. None where there is
-    anything else.
-    """
+    """The words, numbers and operators of a text, a call as one word; None if it contains anything else."""
     found: list[str] = []
     place = 0
     while place < len(text):
@@ -311,9 +304,7 @@ def _tokens(text: str) -> list[str] | None:
 
 
 def _behind_call(text: str, place: int) -> int:
-    """The place behind the bracket that closes the one before `place`, and behind a channel that is taken of the
-    result.
-    """
+    """The position after the bracket that closes the one before `place`, and after a channel selection."""
     depth = 1
     while depth > 0:
         depth += {"(": 1, ")": -1}.get(text[place], 0)

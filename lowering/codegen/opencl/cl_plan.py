@@ -1,8 +1,8 @@
-"""Where a function is cut into kernels, which of its loops become work items, and in which dimension each is.
+"""How a function is cut into kernels, which loops become work items, and in which dimension.
 
-Each statement at the top is a kernel of its own: a launch ends before the next begins, so what one wrote the next may
-read. Names and conditions around statements stand in each kernel that needs them, unless they read memory that the
-function writes. The innermost loop is dimension 0; of more than three loops the outer ones share dimension 2.
+Each top-level statement is a kernel: a launch ends before the next begins, so the next may read what it wrote. Names
+and conditions around statements are in each kernel that needs them, unless they read memory that the function writes.
+The innermost loop is dimension 0; of more than three loops the outer ones share dimension 2.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Piece:
 
     @property
     def stmt(self) -> Stmt:
-        """The statement with what stands around it, as far as it is needed."""
+        """The statement with the enclosing statements that it needs."""
         found = self.unit
         for outer in reversed(self.around):
             found = _wrapped(outer, found)
@@ -57,7 +57,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a statement does with memory, by the data variables that declare it."""
+    """How a statement uses memory, by the data variables that declare it."""
 
     read: frozenset[str]
     written: frozenset[str]
@@ -84,7 +84,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What cutting needs to know: the memory, whether parameters may overlap, the names whose values the host knows."""
+    """The memory, whether parameters may overlap, and the names whose values the host knows."""
 
     memory: MemoryMap
     noalias: bool
@@ -149,9 +149,10 @@ def _has_grid(stmt: Stmt) -> bool:
 
 
 def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
-    """The loops of a statement that become work items: parallel ones around all of it, of extents that the host knows.
+    """The loops of a statement that become work items: parallel ones around all of it, with extents that the host
+    knows.
 
-    What lies between them may not read memory that the body may write. Where loops are bound to threads, those alone
+    Statements between them may not read memory that the body may write. If loops are bound to threads, only those
     count.
     """
     found: list[For] = []
@@ -178,7 +179,7 @@ def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
 
 
 def _joins(before: Piece, after: Piece, memory: MemoryMap, images: Mapping[str, Image]) -> bool:
-    """Whether two statements may be one kernel: single work items both, and no image that one writes and the other
+    """Whether two statements may be one kernel: both single work items, and no image that one writes and the other
     reads.
     """
     if before.grid or after.grid or before.around != after.around:
@@ -189,7 +190,7 @@ def _joins(before: Piece, after: Piece, memory: MemoryMap, images: Mapping[str, 
 
 
 def _wrapped(outer: Stmt, inner: Stmt) -> Stmt:
-    """`inner` in what stands around it, where it has a use for that."""
+    """`inner` in its enclosing statements, those that it uses."""
     match outer:
         case Let(var=var, value=value):
             return Let(var, value, inner) if _uses(inner, var) else inner

@@ -1,6 +1,4 @@
-"""Statements as OpenCL C text: as in C, with work items in place of parallel loops, and images written a texel at a
-time.
-"""
+"""Statements as OpenCL C: as in C, with work items instead of parallel loops, and images written a texel at a time."""
 
 from __future__ import annotations
 
@@ -71,8 +69,8 @@ _WHOLE = {"float", "double", "int32_t", "int64_t", "uint32_t", "uint64_t"}
 class OpenCLStatements(Statements):
     """Writes the statements of one kernel.
 
-    `both_ways` are the images, by data variable, that the kernel reads and writes. `new_temporary` gives a name in the
-    kernel to memory that all work items share, for a buffer of which each of them has one.
+    `both_ways` are the images, by data variable, that the kernel reads and writes. `new_temporary` names shared memory
+    with one part per work item, for a buffer that each of them has.
     """
 
     work_items: WorkItems
@@ -132,7 +130,7 @@ class OpenCLStatements(Statements):
         self.emit(stmt.body)
 
     def _plain_loop(self, stmt: For) -> None:
-        """A loop within one work item. Of all that a loop may ask for, only unrolling is passed on."""
+        """A loop within one work item. Of the loop kinds, only unrolling has an effect."""
         begin, count = self._bound(stmt.start, "start"), self._bound(stmt.extent, "extent")
         integers = self.expressions.integers
         end = integers.index_sum(begin, count) if begin.range != interval.point(0) else count
@@ -150,9 +148,7 @@ class OpenCLStatements(Statements):
     # --- memory
 
     def allocate_here(self, stmt: Allocate) -> None:
-        """Memory of one work item: private where it is small and of constant size, else its part of memory for all of
-        them.
-        """
+        """Memory of one work item: private if small and of constant size, else its part of shared memory."""
         buffer = stmt.buffer
         memory = self.memory_of(buffer)
         if buffer.scope == TEXTURE:
@@ -256,7 +252,7 @@ class OpenCLStatements(Statements):
         return any(image is not None and image.channels == TEXEL for image in images)
 
     def _write_lanes(self, stmt: BufferStore, lanes: int) -> None:
-        """Each lane by itself, texels read once; four at a time where memory takes them so."""
+        """Each lane by itself, or four at a time where memory allows it; each texel is read once."""
         with self._texels():
             values = [self.expressions.emit(stmt.value, Mode(lane=constant_lane(lane))) for lane in range(lanes)]
             places = [self.expressions.address(stmt, constant_lane(lane)) for lane in range(lanes)]
@@ -282,15 +278,13 @@ class OpenCLStatements(Statements):
         return self.images.image_of(stmt) is None and not memory.mixed and storage_type(stmt.buffer.dtype) in _WHOLE
 
     def _is_row(self, stmt: BufferStore) -> bool:
-        """Whether it stores to elements one behind the other, four at a time."""
+        """Whether it stores consecutive elements, four at a time."""
         index, lanes = stmt.indices[-1], stmt.value.dtype.lanes
         steps = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
         return (steps or stmt.buffer.dtype.lanes == lanes) and lanes % TEXEL == 0 and self._takes_vectors(stmt)
 
     def _may_wait(self, stmt: BufferStore) -> bool:
-        """Whether neighbouring stores like this one may wait for each other's values: none reads what another one
-        stores.
-        """
+        """Whether neighbouring stores like this one may be delayed: none reads what another one stores."""
         target = self.memory_of(stmt.buffer)
         for load in (load for part in (stmt.value, *stmt.indices) for load in loads_in(part)):
             source = self.memory_of(load.buffer)
@@ -301,7 +295,7 @@ class OpenCLStatements(Statements):
         return True
 
     def _lanes_in_a_row(self, stores: Sequence[BufferStore], together: bool) -> None:
-        """The iterations of a loop of stores to plain memory, written out."""
+        """The unrolled iterations of a loop of stores to plain memory."""
         with self._texels():
             if together and self._takes_vectors(stores[0]) and all(self._may_wait(store) for store in stores):
                 values = [self.expressions.emit(store.value) for store in stores]
@@ -313,7 +307,7 @@ class OpenCLStatements(Statements):
     # --- texels
 
     def _store_texels(self, stmt: BufferStore, image: Image) -> None:
-        """Whole texels, all of them computed before the first is written."""
+        """Whole texels, all computed before the first is written."""
         if is_partial(stmt, image):
             raise partial_write(stmt, "a single element, by a statement that is in no loop over all four")
         lanes = stmt.value.dtype.lanes
@@ -350,7 +344,7 @@ class OpenCLStatements(Statements):
             self._write_texel(store, place.coordinates, self._joined(lanes, image.buffer.dtype))
 
     def _gather_loop(self, stmt: For, gathered: Sequence[Gathered]) -> None:
-        """A loop over lanes that does more: its stores go to arrays, which are written as texels behind the loop."""
+        """A larger loop over lanes: its stores go to arrays, which are written as texels after the loop."""
         arrays: list[str] = []
         for one in gathered:
             name = self.names.declare(f"{self.expressions.pointers[one.store.buffer.data.name]}_lanes")
@@ -378,7 +372,7 @@ class OpenCLStatements(Statements):
             self.writer.line(FENCE)
 
     def _joined(self, lanes: Sequence[str], dtype: DType) -> str:
-        """Four values as one: a texel that was read, four elements in a row, the same of all four, or `(float4)(a, b,
+        """Four values as one: a texel that was read, four consecutive elements, vector arithmetic, or `(float4)(a, b,
         c, d)`.
         """
 
@@ -394,18 +388,17 @@ class OpenCLStatements(Statements):
         return f"({kind})({lanes[0]})" if len(set(lanes)) == 1 else f"({kind})({', '.join(lanes)})"
 
     def _storage_at(self, pointer: str) -> str | None:
-        """How elements are stored behind a pointer of the kernel."""
+        """The storage type behind a pointer of the kernel."""
         memory, pointers = self.expressions.memory.by_data, self.expressions.pointers
         found = (memory[data] for data, name in pointers.items() if name == pointer and data in memory)
         return next((each.storage for each in found), None)
 
     def _channel(self, value: Fragment, image: Image) -> str:
-        """A value as a channel of a texel."""
         return coerce(value, channel_ctype(image.buffer.dtype)).text
 
     @contextmanager
     def _texels(self) -> Iterator[None]:
-        """Meanwhile each texel is read once, into a variable."""
+        """Inside, each texel is read once, into a variable."""
         images = self.images
         images.texels, images.name_texel = {}, self._named
         yield
@@ -423,7 +416,7 @@ class OpenCLStatements(Statements):
 
 
 def _vector_type(dtype: DType) -> str:
-    """The type of four lanes, as they are computed with."""
+    """The type in which four lanes are computed."""
     element = dtype.element
     return VECTORS[channel_ctype(element) if element.bits < 32 else value_type(element)]
 

@@ -1,4 +1,4 @@
-"""The codes of everything that can be wrong with OpenCL devices and with kernels for them, and what each means."""
+"""The codes of errors with OpenCL devices and kernels for them, with their sentences."""
 
 from __future__ import annotations
 

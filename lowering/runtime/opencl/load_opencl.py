@@ -1,6 +1,4 @@
-"""From generated OpenCL to a kernel on a device: asked what it takes, compiled there, compared with the reference
-interpreter.
-"""
+"""From generated OpenCL to a kernel on a device: checked against its limits, compiled, and compared."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ from layoutproof.lowering.runtime.selfcheck import self_check
 
 
 class OpenCLKernel(Kernel):
-    """A kernel on an OpenCL device: its text, with the launches that a host makes."""
+    """A kernel on an OpenCL device: its source, with the launches that a host makes."""
 
     def __init__(
         self,
@@ -85,9 +83,7 @@ def load_opencl(
 
 
 def _arithmetic(func: PrimFunc, device: Device, *, fast: bool) -> tuple[tuple[str, ...], tuple[Taken, ...]]:
-    """The options under which the device keeps to IEEE 754 as far as it can be had to, and the licences that it takes
-    then.
-    """
+    """The options under which the device is closest to IEEE 754, and the liberties that it still takes."""
     options = arithmetic_options(device, fast=fast)
     if fast or next(computed_in_single(func), None) is None:
         return options, ()
@@ -100,9 +96,7 @@ def _arithmetic(func: PrimFunc, device: Device, *, fast: bool) -> tuple[tuple[st
 
 
 def _liberties(device: Device, taken: tuple[Taken, ...], *, fast: bool) -> Inexact:
-    """What results may differ by: the device's own functions, where the text leaves some to it, and the licences that
-    it takes.
-    """
+    """How results may differ: by the device's own functions, and by the liberties that it takes."""
     names = {each.name for each in taken}
     return of_device(
         doubles=device.fp64,

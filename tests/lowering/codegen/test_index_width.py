@@ -104,7 +104,7 @@ def test_bounded_kernels_are_right_up_to_their_bound(largest: int) -> None:
     a[STRIDE - 1 :: STRIDE] = np.arange(1, largest + 1)
     kernel.raw(a, b)
     assert b.tolist() == list(range(1, largest + 1))
-    assert kernel._library.every(None, None, ctypes.c_int64(largest + 1)) == 3
+    assert kernel.library.every(None, None, ctypes.c_int64(largest + 1)) == 3
 
 
 def test_bytes_past_the_border() -> None:
@@ -116,7 +116,7 @@ def test_bytes_past_the_border() -> None:
     func = function("copy", [a, b], loop("i", n, lambda i: BufferStore(b, (i,), BufferLoad(a, (i,)))))
     kernel = build_c(func, bounds={"n": (1, BORDER - 1)}, check=False)
     base, count = 1 << 40, 2**30 + 5
-    call = kernel._library.copy
+    call = kernel.library.copy
     for distance in (0, 4, 20, 2**32, 2**32 + 16):
         assert call(ctypes.c_void_p(base), ctypes.c_void_p(base + distance), ctypes.c_int64(count)) == 2, distance
         assert call(ctypes.c_void_p(base + distance), ctypes.c_void_p(base), ctypes.c_int64(count)) == 2, distance

@@ -165,7 +165,7 @@ def test_bounds_are_kept() -> None:
     kernel.raw(np.zeros(8, dtype=np.int32))
     with pytest.raises(LayoutproofError, match="2 <= n <= 8"):
         kernel.raw(np.zeros(9, dtype=np.int32))
-    assert kernel._library.fill(None, 9) == 3
+    assert kernel.library.fill(None, 9) == 3
 
 
 def test_vector_elements_have_a_lane_axis() -> None:
