@@ -39,6 +39,12 @@ MOST = 32
 _PARTIAL = frozenset(BinaryOp) - {BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX}
 """Operations that not all operands have a result of."""
 
+CAPACITY = 40 * 1024
+"""The largest tile in bytes; it stands on the stack, and is meant to stay in the cache that is nearest."""
+SHORTEST = 32
+"""The shortest run in bytes that is worth going past the cache."""
+LINE = 64
+
 
 def read_where(value: Expr) -> tuple[BufferLoad, Expr] | None:
     """The load of a value and its condition; None for a value other than a load or a choice of one and a constant."""
@@ -100,13 +106,6 @@ def _folded(node: Node) -> Node:
             return decides
         return node.rhs if node.lhs == other else node.lhs if node.rhs == other else node
     return fold_constants(node) if isinstance(node, Expr) else node
-
-
-CAPACITY = 40 * 1024
-"""The largest tile in bytes; it stands on the stack, and is meant to stay in the cache that is nearest."""
-SHORTEST = 32
-"""The shortest run in bytes that is worth going past the cache."""
-LINE = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from layoutproof.ir.visit import free_variables, loads_in, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_types import storage_type
 
+Bounds = Mapping[str, tuple[int | None, int | None]]
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -104,9 +106,6 @@ class Parameter:
     bounds: Interval | None = None
     needs_content: bool = False
     implied: bool = False
-
-
-Bounds = Mapping[str, tuple[int | None, int | None]]
 
 
 def shape_symbols(func: PrimFunc) -> tuple[Var, ...]:

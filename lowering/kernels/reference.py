@@ -20,6 +20,13 @@ from layoutproof.lowering.schedule.schedule import Schedule
 ACCUMULATED = {False: "{sum} + {a} * {b}", True: "T.fma({a}, {b}, {sum})"}
 """What a multiplication adds to a sum: rounded twice, or, as `fused`, once."""
 
+SCRATCH = 2
+"""How many vector registers hold a pixel and a product."""
+TILES: Mapping[int, tuple[int, int]] = {16: (6, 16), 32: (8, 24)}
+"""By number of vector registers, the rows and columns of the product that fit in them, in eights, beside what is
+multiplied.
+"""
+
 
 def check_extents(operator: str, **extents: int) -> None:
     """Raise LayoutproofError for an extent that is not a whole number of at least 1."""
@@ -210,10 +217,6 @@ def places(schedule: Schedule, names: Collection[str]) -> list[int]:
     return [place for place, loop in enumerate(loops) if loop.var.name in names]
 
 
-SCRATCH = 2
-"""How many vector registers hold a pixel and a product."""
-
-
 def conv2d(
     n: int,
     c: int,
@@ -318,12 +321,6 @@ def best_tile(blocks: int, width: int, registers: int, strip: int | None = None)
         return computed * (1 + (together + length) / (together * length)), -length
 
     return min(fitting, key=cost, default=(1, strip if strip is not None else 1))
-
-
-TILES: Mapping[int, tuple[int, int]] = {16: (6, 16), 32: (8, 24)}
-"""By number of vector registers, the rows and columns of the product that fit in them, in eights, beside what is
-multiplied.
-"""
 
 
 def matmul(

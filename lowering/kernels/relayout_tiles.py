@@ -19,6 +19,23 @@ from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in, sub
 from layoutproof.lowering.arith.affine import Polynomial, Steps, added, multiplied, number, polynomial, steps_of
 from layoutproof.lowering.loops.nest import path_to
 
+_AT_ZERO = (CompareOp.LT, CompareOp.GE)
+_ABOVE_ZERO = (CompareOp.GT, CompareOp.LE)
+WRITTEN = 1024
+"""The bytes that a tile's runs in what is written should have: the lines at their ends are written in two parts."""
+READ = 128
+"""The bytes that its runs in what is read should have; twice as many where blocks of it are turned."""
+STRAIGHT = 16 * 1024
+"""The bytes of a run that is copied as it is."""
+LARGEST = 16 * 1024
+"""A tile is no larger than this, in bytes: the nearest cache has to hold it beside what is read."""
+FEW = 4
+"""Along a loop with no more tiles than this they are of one size, as far as they can be."""
+BLOCK = 16
+"""The rows of the largest block that is turned at once: tiles along a loop that has many are a multiple of it."""
+UNKNOWN = 1 << 30
+"""What the extent of a loop over a symbol counts as."""
+
 
 @dataclass(frozen=True, slots=True)
 class Digit:
@@ -127,10 +144,6 @@ def cuts(block: Block, loops: Sequence[For]) -> Iterator[tuple[str, int]]:
             yield from _cuts_of(node.op, form, ranges)
 
 
-_AT_ZERO = (CompareOp.LT, CompareOp.GE)
-_ABOVE_ZERO = (CompareOp.GT, CompareOp.LE)
-
-
 def _cuts_of(op: CompareOp, form: Polynomial, loops: Mapping[Var, For]) -> Iterator[tuple[str, int]]:
     """Where `form op 0` becomes certain, along the loop with the largest step."""
     steps: dict[Var, int] = {}
@@ -162,22 +175,6 @@ def _cuts_of(op: CompareOp, form: Polynomial, loops: Mapping[Var, For]) -> Itera
 
 def _size(loop: For) -> int:
     return loop.extent.value if isinstance(loop.extent, IntImm) else 0
-
-
-WRITTEN = 1024
-"""The bytes that a tile's runs in what is written should have: the lines at their ends are written in two parts."""
-READ = 128
-"""The bytes that its runs in what is read should have; twice as many where blocks of it are turned."""
-STRAIGHT = 16 * 1024
-"""The bytes of a run that is copied as it is."""
-LARGEST = 16 * 1024
-"""A tile is no larger than this, in bytes: the nearest cache has to hold it beside what is read."""
-FEW = 4
-"""Along a loop with no more tiles than this they are of one size, as far as they can be."""
-BLOCK = 16
-"""The rows of the largest block that is turned at once: tiles along a loop that has many are a multiple of it."""
-UNKNOWN = 1 << 30
-"""What the extent of a loop over a symbol counts as."""
 
 
 def choose_tile(digits: Sequence[Digit], width: int) -> dict[str, int]:

@@ -18,9 +18,16 @@ from typing import Any, Protocol
 
 TABLES: tuple[str, ...] = ("proof", "report")
 
+HASH = 32
+HEAD = 2 * HASH
+NO_TOOL = bytes(HASH)
+# No honest value is nearly as large; a small file that unfolds to more is no entry.
+MOST_BYTES = 1 << 28
+_KEY = re.compile(r"[0-9a-f]{64}")
 
-class What(Enum):
-    """What is wrong with a place."""
+
+class Cause(Enum):
+    """What kind of failure it is."""
 
     DAMAGED = auto()  # what is there is not what was written
     UNREADABLE = auto()  # nothing can be read from it
@@ -28,13 +35,13 @@ class What(Enum):
     OTHER_VERSION = auto()  # it was written by a version of the tool that keeps proofs in another form
 
 
-class Trouble(Exception):
-    """Something is wrong with a place; the run goes on without it."""
+class CacheError(Exception):
+    """A place failed; the run goes on without it."""
 
-    def __init__(self, what: What, why: str) -> None:
-        super().__init__(why)
-        self.what = what
-        self.why = why
+    def __init__(self, cause: Cause, reason: str) -> None:
+        super().__init__(reason)
+        self.cause = cause
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class Count:
 
 
 class Backend(Protocol):
-    """One place. Every method but `close` may raise Trouble; data are opaque, and sealed by the caller."""
+    """One place. Every method but `close` may raise CacheError; data are opaque, and sealed by the caller."""
 
     kind: str
     """A word for people: `SQLite`, `folder`."""
@@ -100,14 +107,6 @@ class Backend(Protocol):
     def close(self) -> None:
         """Close files; they are opened again when needed."""
         ...
-
-
-HASH = 32
-HEAD = 2 * HASH
-NO_TOOL = bytes(HASH)
-# No honest value is nearly as large; a small file that unfolds to more is no entry.
-MOST_BYTES = 1 << 28
-_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class BadEntry(Exception):

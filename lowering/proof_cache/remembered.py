@@ -36,11 +36,8 @@ def verdicts_of(
         return _checked(rewrite, where, allowed, search)
     from layoutproof.verify.certificate.certificate import text_of
 
-    text, licences, lines = (
-        text_of(rewrite, where),
-        list(names_of(allowed)),
-        [_places(rewrite.old), _places(rewrite.new)],
-    )
+    text, licences = text_of(rewrite, where), list(names_of(allowed))
+    lines = [_places(rewrite.old), _places(rewrite.new)]
     key = proof_key(tool_digest(), factor, licences, text, lines)
     known = memory.get(PROOF, key)
     # Under its key an entry that was checked again is the answer to its own text only.
@@ -83,11 +80,9 @@ def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bo
     from layoutproof.verify.checker import prove_rewrite
     from layoutproof.verify.replay.refute import check_rewrite
 
-    return (
-        check_rewrite(rewrite, where, allowed=allowed)
-        if search
-        else prove_rewrite(rewrite, where, allowed=allowed).verdicts
-    )
+    if search:
+        return check_rewrite(rewrite, where, allowed=allowed)
+    return prove_rewrite(rewrite, where, allowed=allowed).verdicts
 
 
 def _places(func: PrimFunc) -> list[str]:

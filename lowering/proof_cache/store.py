@@ -22,9 +22,9 @@ from layoutproof.lowering.proof_cache.backend import (
     TABLES,
     Backend,
     BadEntry,
+    CacheError,
+    Cause,
     Count,
-    Trouble,
-    What,
     check_place,
     pack,
     tool_bytes,
@@ -35,6 +35,9 @@ from layoutproof.lowering.proof_cache.sqlite_backend import SqliteBackend
 
 VARIABLE = "LAYOUTPROOF_PROOF_CACHE"
 ENDING = ".sqlite"
+
+T = TypeVar("T")
+Warn = Callable[[Diagnostic], None]
 
 
 def place_of(place: str | None) -> Path:
@@ -72,10 +75,6 @@ def is_there(path: Path) -> bool:
         return False
 
 
-T = TypeVar("T")
-Warn = Callable[[Diagnostic], None]
-
-
 def warn_python(diagnostic: Diagnostic) -> None:
     """Issue a Python warning."""
     warnings.warn(diagnostic.render(), RuntimeWarning, stacklevel=2)
@@ -108,7 +107,7 @@ class ProofStore:
         self._warn = warn
         self._mending = mend
         self._storing = True
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._lock = threading.Lock()
 
     @staticmethod
@@ -204,11 +203,11 @@ class ProofStore:
         while True:
             try:
                 row = next(rows, None)
-            except Trouble as trouble:
-                self._mend(trouble, writes=False)
+            except CacheError as failure:
+                self._mend(failure, writes=False)
                 return
             except LayoutproofError as problem:
-                self._mend(Trouble(What.UNREADABLE, problem.diagnostics[0].message), writes=False)
+                self._mend(CacheError(Cause.UNREADABLE, problem.diagnostics[0].message), writes=False)
                 return
             if row is None:
                 return
@@ -221,13 +220,13 @@ class ProofStore:
             self.damaged += 1
             where = self._ask(lambda backend: backend.set_aside(table, key, data), None, writes=True)
             kept = f"; it was moved to {where}" if where is not None else ""
-            self._tell(
+            self._warn_once(
                 codes.CACHE_ENTRY,
                 f"an entry of the proof cache {self.place} is not used ({table} {key[:12]}): {problem}{kept}",
             )
             return None
 
-    # Trouble
+    # failures
 
     def _ask(self, work: Callable[[Backend], T], otherwise: T, *, writes: bool = False, opening: bool = False) -> T:
         """The place's answer, or the new place's after damage; `otherwise` if there is none.
@@ -239,50 +238,49 @@ class ProofStore:
                 break
             try:
                 return work(self._backend)
-            except Trouble as problem:
-                trouble = problem
+            except CacheError as problem:
+                failure = problem
             except LayoutproofError as problem:
                 if opening:
                     raise
-                trouble = Trouble(What.UNREADABLE, problem.diagnostics[0].message)
-            if not self._mend(trouble, writes):
+                failure = CacheError(Cause.UNREADABLE, problem.diagnostics[0].message)
+            if not self._mend(failure, writes):
                 break
         return otherwise
 
-    def _mend(self, trouble: Trouble, writes: bool) -> bool:
-        """React to trouble; whether to ask again."""
+    def _mend(self, failure: CacheError, writes: bool) -> bool:
+        """React to a failure; whether to ask again."""
         with self._lock:
             backend = self._backend
             if backend is None:
                 return False
-            if trouble.what is What.DAMAGED and self._mending:
+            if failure.cause is Cause.DAMAGED and self._mending:
                 try:
-                    self._renew(backend, trouble)
+                    self._renew(backend, failure)
                     return True
-                except (Trouble, LayoutproofError) as again:
-                    trouble = Trouble(What.UNREADABLE, f"{trouble.why}, and no new one can be begun: {again}")
+                except (CacheError, LayoutproofError) as again:
+                    failure = CacheError(Cause.UNREADABLE, f"{failure.reason}, and no new one can be begun: {again}")
                     writes = False
-            if trouble.what is What.UNWRITABLE or (writes and trouble.what is What.UNREADABLE):
+            if failure.cause is Cause.UNWRITABLE or (writes and failure.cause is Cause.UNREADABLE):
                 self._storing = False
-                self._tell(codes.CACHE_UNUSABLE, f"nothing more is kept in the proof cache {self.place}: {trouble.why}")
+                self._warn_once(
+                    codes.CACHE_UNUSABLE, f"nothing more is kept in the proof cache {self.place}: {failure.reason}"
+                )
                 return False
             self._backend = None
             backend.close()
-            hint = "name another place, or remove it yourself" if trouble.what is What.OTHER_VERSION else None
-            self._tell(codes.CACHE_UNUSABLE, f"the proof cache {self.place} is not used: {trouble.why}", hint)
+            hint = "name another place, or remove it yourself" if failure.cause is Cause.OTHER_VERSION else None
+            self._warn_once(codes.CACHE_UNUSABLE, f"the proof cache {self.place} is not used: {failure.reason}", hint)
             return False
 
-    def _renew(self, backend: Backend, trouble: Trouble) -> None:
+    def _renew(self, backend: Backend, failure: CacheError) -> None:
         aside = backend.renew()
         if aside is not None:
-            message = (
-                f"the proof cache {self.place} was damaged ({trouble.why}); it was moved to {aside}, and a new one was "
-                "begun"
-            )
-            self._tell(codes.CACHE_DAMAGED, message)
+            done = f"it was moved to {aside}, and a new one was begun"
+            self._warn_once(codes.CACHE_DAMAGED, f"the proof cache {self.place} was damaged ({failure.reason}); {done}")
 
-    def _tell(self, code: str, message: str, hint: str | None = None) -> None:
-        """Warn of each kind of trouble once."""
-        if code not in self._told:
-            self._told.add(code)
+    def _warn_once(self, code: str, message: str, hint: str | None = None) -> None:
+        """Warn of each kind of failure once."""
+        if code not in self._warned:
+            self._warned.add(code)
             self._warn(Diagnostic(code, message, severity=Severity.WARNING, help=hint))

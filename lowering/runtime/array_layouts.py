@@ -58,6 +58,8 @@ _FLOAT: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.MAX: lambda a, b: np.where(a > b, a, b),
 }
 
+Positions = npt.NDArray[np.int64]
+
 
 class _Cells:
     """The padding cells of one array: their indices, and the array itself for loads."""
@@ -196,9 +198,6 @@ class Layout:
 
     logical_shape: tuple[Expr, ...]
     steps: tuple[Step, ...] = ()
-
-
-Positions = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)

@@ -33,6 +33,20 @@ _DEVICES: Mapping[int, str] = {
 _KINDS: Mapping[int, str] = {0: "int", 1: "uint", 2: "float", 6: "bool"}
 _BFLOAT = 4
 
+Array = npt.NDArray[Any]
+# What other people's code raises when it is asked for its memory.
+_FOREIGN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
 
 class _Tensor(ctypes.Structure):
     _fields_ = (
@@ -169,23 +183,6 @@ def _element(tensor: _Tensor) -> np.dtype[Any]:
         f"its elements (DLPack code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes) are of no type that "
         "programs have"
     )
-
-
-Array = npt.NDArray[Any]
-
-
-# What other people's code raises when it is asked for its memory.
-_FOREIGN = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    BufferError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 def as_array(name: str, value: object, *, written: bool = False) -> Array:

@@ -44,6 +44,20 @@ _LEAST, _MOST = 256, 1 << 20  # bytes of ground on each side
 _ALIGNMENT = 64
 _PATTERN = 0xA5
 
+CELLS = 40
+"""Cells of each output that are compared."""
+MOST_INSTANCES = 300_000_000  # a second or so of a kernel's time
+MOST_BYTES = 256 << 20  # of made-up data
+_DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
+LIMIT = 100_000
+"""Statement instances up to which a function is interpreted in full."""
+_EXACTLY, _ENCLOSED = "bit for bit", "within the enclosure of the program"
+_APART = (5, 3, 7, 2, 11, 4, 6)  # tried first: with one number for all symbols, one taken for another would not show
+_EXTENTS = (5, 3, 2, 1)  # tried for symbols, the largest first
+_MORE_EXTENTS = (4, 8, 6, 1, 3, 5, 16, 7, 2, 12, 32, 64, 128, 0)  # where an assumption rules those out
+_MOST_TRIES = 2_000
+_PERIOD = 1_000_003  # a prime, so that neighbours in no layout have the same values
+
 
 class GuardedArrays:
     """Copies of some arrays, by name, each with a margin on both sides. Values that are no arrays are kept."""
@@ -80,15 +94,6 @@ class GuardedArrays:
 
 def _ground(size: int) -> int:
     return -(-min(max(size, _LEAST), _MOST) // _ALIGNMENT) * _ALIGNMENT
-
-
-CELLS = 40
-"""Cells of each output that are compared."""
-
-MOST_INSTANCES = 300_000_000  # a second or so of a kernel's time
-MOST_BYTES = 256 << 20  # of made-up data
-
-_DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
 
 
 def is_safe_on_any_data(func: PrimFunc) -> bool:
@@ -131,11 +136,9 @@ def chosen_cells(func: PrimFunc, name: str, shape: tuple[int, ...]) -> list[tupl
     generator = np.random.default_rng(count)
     picked = np.unique(np.concatenate([[0, count - 1], generator.integers(0, count, CELLS - 2)]))
     flat = wanted[picked] if wanted is not None else picked
-    return (
-        [tuple(int(axis) for axis in place) for place in zip(*np.unravel_index(flat, shape), strict=True)]
-        if shape
-        else [()]
-    )
+    if not shape:
+        return [()]
+    return [tuple(int(axis) for axis in place) for place in zip(*np.unravel_index(flat, shape), strict=True)]
 
 
 def slices(
@@ -150,17 +153,6 @@ def slices(
         if any(np.asarray(first[name]).tobytes() != np.asarray(second[name]).tobytes() for name in cells):
             return None
     return {name: np.asarray(first[name]) for name in cells}
-
-
-LIMIT = 100_000
-"""Statement instances up to which a function is interpreted in full."""
-
-_EXACTLY, _ENCLOSED = "bit for bit", "within the enclosure of the program"
-_APART = (5, 3, 7, 2, 11, 4, 6)  # tried first: with one number for all symbols, one taken for another would not show
-_EXTENTS = (5, 3, 2, 1)  # tried for symbols, the largest first
-_MORE_EXTENTS = (4, 8, 6, 1, 3, 5, 16, 7, 2, 12, 32, 64, 128, 0)  # where an assumption rules those out
-_MOST_TRIES = 2_000
-_PERIOD = 1_000_003  # a prime, so that neighbours in no layout have the same values
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +207,8 @@ def self_check(func: PrimFunc, kernel: Kernel) -> str:
                 return _check_all(comparison, kernel, symbols)
             if not bounds and size <= MOST_BYTES:
                 return _check_some(comparison, kernel, count)
-            why = (
-                f"not done: {count} statement instances"
-                if size <= MOST_BYTES
-                else f"not done: too large, {_megabytes(size)} of arrays"
-            )
+            too_large = f"too large, {size / (1 << 20):,.0f} MB of arrays"
+            why = f"not done: {f'{count} statement instances' if size <= MOST_BYTES else too_large}"
         return why
     except Fault as fault:
         return f"not done: the interpreter stops on made-up data: {str(fault).splitlines()[0]}"
@@ -263,10 +252,6 @@ def memory_bytes(func: PrimFunc, symbols: Mapping[str, int]) -> int:
     return total
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / (1 << 20):,.0f} MB"
-
-
 def _check_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, int]) -> str:
     """Every cell that is defined by the program."""
     func = comparison.func
@@ -303,10 +288,8 @@ def _enclosed_if_needed(
         return None
     for parameter in kernel.source.parameters:
         if parameter.writes:
-            wanted, defined = (
-                expected.arrays[parameter.name].reshape(-1),
-                (expected.states[parameter.name] == DEFINED).reshape(-1),
-            )
+            wanted = expected.arrays[parameter.name].reshape(-1)
+            defined = expected.states[parameter.name].reshape(-1) == DEFINED
             if ulps_apart(found[parameter.name].reshape(-1)[defined], wanted[defined]).any():
                 return enclose(func, {**arguments, **symbols}, kernel.inexact, limit=100 * LIMIT)
     return None
@@ -327,16 +310,13 @@ def _check_some(comparison: _Comparison, kernel: Kernel, count: int) -> str:
     arrays = _run_kernel(comparison, kernel, arguments, {})
     how = _EXACTLY
     for parameter in outputs:
-        places = np.array(cells[parameter.name], dtype=np.int64).reshape(
-            len(cells[parameter.name]), len(shapes[parameter.name])
-        )
-        actual = arrays[parameter.name][tuple(places.T)]
-        wanted, inside = expected[parameter.name].reshape(actual.shape), None
+        name = parameter.name
+        places = np.array(cells[name], dtype=np.int64).reshape(len(cells[name]), len(shapes[name]))
+        actual = arrays[name][tuple(places.T)]
+        wanted, inside = expected[name].reshape(actual.shape), None
         if kernel.may_differ and ulps_apart(actual, wanted).any():
-            found = enclose(
-                func, arguments, kernel.inexact, limit=100 * LIMIT, cells={parameter.name: cells[parameter.name]}
-            )
-            between, how = found[parameter.name], _ENCLOSED
+            found = enclose(func, arguments, kernel.inexact, limit=100 * LIMIT, cells={name: cells[name]})
+            between, how = found[name], _ENCLOSED
             inside = ~outside(actual.reshape(-1), Enclosed(between.low.reshape(-1), between.high.reshape(-1)))
         comparison.require_equal(parameter, places, actual, wanted, inside)
     return f"equal to the interpreter in {sum(len(chosen) for chosen in cells.values())} chosen cells, {how}"
@@ -370,9 +350,7 @@ def _random_inputs(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]
 def _values(generator: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
     low = -8 if dtype.is_float or dtype.min_int < 0 else 0
     high = 2 if dtype.is_bool else 9
-    count = min(
-        prod(shape), _PERIOD
-    )  # large arrays repeat themselves: numbers of 64 bits for every element would need too much memory
+    count = min(prod(shape), _PERIOD)  # 64-bit numbers for every element of a large array would need too much memory
     whole = generator.integers(low, high, size=count)
     values = whole / 4 + generator.random(count) if dtype.is_float else whole
     return np.resize(np.asarray(values).astype(numpy_dtype(dtype)), shape)

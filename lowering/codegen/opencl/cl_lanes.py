@@ -35,6 +35,25 @@ from layoutproof.lowering.codegen.opencl.cl_source import Image
 N = TypeVar("N", bound=Node)
 ImageOf = Callable[[BufferLoad | BufferStore], Image | None]
 
+_COMPARISONS: Mapping[CompareOp, Callable[[int, int], bool]] = {
+    CompareOp.EQ: operator.eq,
+    CompareOp.NE: operator.ne,
+    CompareOp.LT: operator.lt,
+    CompareOp.LE: operator.le,
+    CompareOp.GT: operator.gt,
+    CompareOp.GE: operator.ge,
+}
+CHANNELS = "xyzw"
+_TOKEN = re.compile(
+    r"(?P<space>\s+)"
+    r"|(?P<number>-?(?:0x[0-9a-f.]+p[-+]\d+|\d+\.\d+)f)"
+    r"|(?P<called>[A-Za-z_]\w*\()"
+    r"|(?P<word>[A-Za-z_]\w*(?:\.[xyzw]|\[[^\[\]]*\])?)(?![\w(.\[])"
+    r"|(?P<operator>[-+*/()])"
+)
+_TYPES = {"char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "float", "double", "bool"}
+_SUM = re.compile(r"[\w\s+*/%()-]*")
+
 
 def is_lane_loop(stmt: For) -> bool:
     """Whether it counts 0, 1, 2, 3."""
@@ -84,16 +103,6 @@ def _folded(node: Node) -> Node:
             return then if value else otherwise
         case _:
             return node
-
-
-_COMPARISONS: Mapping[CompareOp, Callable[[int, int], bool]] = {
-    CompareOp.EQ: operator.eq,
-    CompareOp.NE: operator.ne,
-    CompareOp.LT: operator.lt,
-    CompareOp.LE: operator.le,
-    CompareOp.GT: operator.gt,
-    CompareOp.GE: operator.ge,
-}
 
 
 def steps_by_one(index: Expr, var: Var) -> bool:
@@ -228,19 +237,6 @@ def store_at(store: BufferStore, var: Var, lane: int) -> BufferStore:
     if steps_by_one(store.indices[-1], var):
         last = _behind(store.indices[-1], var, lane)
     return replace(store, indices=(*outer, last), value=at_lane(store.value, var, lane))
-
-
-CHANNELS = "xyzw"
-
-_TOKEN = re.compile(
-    r"(?P<space>\s+)"
-    r"|(?P<number>-?(?:0x[0-9a-f.]+p[-+]\d+|\d+\.\d+)f)"
-    r"|(?P<called>[A-Za-z_]\w*\()"
-    r"|(?P<word>[A-Za-z_]\w*(?:\.[xyzw]|\[[^\[\]]*\])?)(?![\w(.\[])"
-    r"|(?P<operator>[-+*/()])"
-)
-_TYPES = {"char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "float", "double", "bool"}
-_SUM = re.compile(r"[\w\s+*/%()-]*")
 
 
 def whole_texel(lanes: Sequence[str]) -> str | None:

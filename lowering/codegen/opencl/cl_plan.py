@@ -37,6 +37,9 @@ from layoutproof.lowering.codegen.opencl.cl_source import Image
 
 _GRID = (ForKind.PARALLEL, ForKind.THREAD_BINDING)
 
+DIMENSIONS = 3
+_AXES = "xyz"
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -207,10 +210,6 @@ def _uses(stmt: Stmt, var: Var) -> bool:
     if any(node == var for node in walk(stmt)):
         return True
     return any(isinstance(node, BufferLoad | BufferStore) and node.buffer.data == var for node in walk(stmt))
-
-
-DIMENSIONS = 3
-_AXES = "xyz"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,11 @@ from layoutproof.lowering.runtime.opencl.devices import Device
 
 Memory = cl.Buffer | cl.Image
 
+CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
+FAST = "-cl-fast-relaxed-math"
+UNOPTIMISED = "-cl-opt-disable"
+_FORCED = "PYOPENCL_BUILD_OPTIONS"
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -101,13 +106,6 @@ def _region(sizes: Sequence[int], size: int) -> dict[str, Any]:
 def _bytes(array: Array) -> Array:
     """A contiguous array's memory as bytes, without a copy."""
     return array.reshape(-1).view(np.uint8)
-
-
-CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
-FAST = "-cl-fast-relaxed-math"
-UNOPTIMISED = "-cl-opt-disable"
-
-_FORCED = "PYOPENCL_BUILD_OPTIONS"
 
 
 @dataclass(frozen=True, slots=True)
