@@ -153,7 +153,7 @@ class Expressions:
         """An integer or truth value."""
         ctype = value_type(expr.dtype)
         if ctype is CType.I64 and interval.point(expr.value).within(interval.INT32):
-            ctype = CType.I32  # a plain number; whoever computes with it widens where that is needed
+            ctype = CType.I32  # a plain number; operations widen it where needed
         text = int_literal(expr.value, ctype)
         return Fragment(
             text, Binding.UNARY if text.startswith("-") else Binding.PRIMARY, ctype, interval.point(expr.value)

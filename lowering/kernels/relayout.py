@@ -7,7 +7,7 @@ and the copy is slower.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 MOST_PARTS = 6
 """The largest number of nests that padded edges make of one."""
 SMALLEST_PART = 8
-"""A nest is cut further while it has at least this share of all cells: one in so many."""
+"""A nest is cut further while it has at least one in so many of all cells."""
 THREADED = 1 << 18
-"""Bytes from which on more threads than one are worth their start."""
+"""Bytes from which threads are worth starting."""
 
 
 def schedule_copy(func: PrimFunc, width: int, *, threads: bool = True) -> Schedule:
@@ -58,7 +58,6 @@ class _Plan:
     schedule: Schedule
     width: int
     threads: bool
-    refused: list[str] = field(default_factory=list)
 
     def blocks(self) -> list[str]:
         """The names of the blocks, in the order of the text."""
@@ -72,8 +71,7 @@ class _Plan:
         """Apply a step; whether it was proved and kept."""
         try:
             step()
-        except IllegalTransform as problem:
-            self.refused.append(str(problem))
+        except IllegalTransform:
             return False
         return True
 
@@ -124,9 +122,8 @@ class _Plan:
     def cut(self, block: str, loop: str, at: int) -> bool:
         """Cut a nest at a position of one of its loops, which is moved outermost first."""
         names = [each.var.name for each in self.loops(block)]
-        if names[0] != loop and not self.attempt(
-            lambda: self.schedule.reorder(block, [loop, *names[: names.index(loop)]])
-        ):
+        outermost = [loop, *names[: names.index(loop)]]
+        if names[0] != loop and not self.attempt(lambda: self.schedule.reorder(block, outermost)):
             return False
         return self.attempt(lambda: self.schedule.partition(block, loop, at))
 
@@ -169,11 +166,9 @@ class _Plan:
                 inner.append(digit.name)
             else:
                 parts = self.split(block, digit.name, [None, count])
-                # Tiles side by side in what is read share lines of it, which are still near if the one runs right after
-                # the other.
-                near = (
-                    digit.read_step is not None and digit.write_step is not None and digit.read_step < digit.write_step
-                )
+                # Tiles that are adjacent in the source share cache lines: one runs right after the other.
+                read, write = digit.read_step, digit.write_step
+                near = read is not None and write is not None and read < write
                 (last if near else outer).extend(parts[:-1])
                 inner.append(parts[-1])
         outer += last

@@ -231,9 +231,8 @@ class Packer:
     def pack(self, logical: Array, symbols: Mapping[str, int]) -> Array:
         """A new physical array with the content of a logical one; padding is filled by its contract, or with poison."""
         current = logical
-        for step, positions, shape in zip(
-            self.layout.steps, self._steps(symbols), self.shapes(symbols)[1:], strict=True
-        ):
+        shapes = self.shapes(symbols)[1:]
+        for step, positions, shape in zip(self.layout.steps, self._steps(symbols), shapes, strict=True):
             elements = int(np.prod(shape, dtype=np.int64))
             lanes = self.dtype.lanes
             flat = np.full((elements, lanes), poison(self.dtype), dtype=logical.dtype)

@@ -46,11 +46,8 @@ class Symbols:
     def match(self, argument: str, kind: str, extents: Sequence[Expr], shape: Sequence[int]) -> None:
         """Bind symbols by the shape of an argument. Raises LayoutproofError (LP421) for another number of axes."""
         if len(extents) != len(shape):
-            wanted = _listed(extents)
-            raise error(
-                codes.ARGUMENT_SHAPE,
-                f"{argument} has {len(shape)} axes, {list(shape)}; its {kind} shape is {wanted}, {len(extents)} axes",
-            )
+            wanted = f"its {kind} shape is {_shape_text(extents)}, {len(extents)} axes"
+            raise error(codes.ARGUMENT_SHAPE, f"{argument} has {len(shape)} axes, {list(shape)}; {wanted}")
         for axis, (extent, actual) in enumerate(zip(extents, shape, strict=True)):
             found = _solve(extent, actual)
             if found is not None:
@@ -60,7 +57,7 @@ class Symbols:
         """Raise LayoutproofError (LP421) unless an argument has the shape that its extents give."""
         wanted = tuple(self.evaluate(extent, argument) for extent in extents)
         if wanted != tuple(shape):
-            named = f" ({_listed(extents)})" if any(not isinstance(e, IntImm) for e in extents) else ""
+            named = f" ({_shape_text(extents)})" if any(not isinstance(e, IntImm) for e in extents) else ""
             raise error(
                 codes.ARGUMENT_SHAPE, f"{argument} has shape {list(shape)}; its {kind} shape is {list(wanted)}{named}"
             )
@@ -100,17 +97,13 @@ def _solve(extent: Expr, actual: int) -> tuple[str, int] | None:
         return extent.name, actual
     if isinstance(extent, Binary) and extent.op is BinaryOp.MUL:
         for variable, factor in ((extent.lhs, extent.rhs), (extent.rhs, extent.lhs)):
-            if (
-                isinstance(variable, Var)
-                and isinstance(factor, IntImm)
-                and factor.value != 0
-                and actual % factor.value == 0
-            ):
-                return variable.name, actual // factor.value
+            if isinstance(variable, Var) and isinstance(factor, IntImm) and factor.value != 0:
+                if actual % factor.value == 0:
+                    return variable.name, actual // factor.value
     return None
 
 
-def _listed(extents: Sequence[Expr]) -> str:
+def _shape_text(extents: Sequence[Expr]) -> str:
     return f"[{', '.join(extent_text(e) for e in extents)}]"
 
 
@@ -158,20 +151,14 @@ class Signature:
         return given
 
     def _misuse(self, what: str, every_array: bool) -> LayoutproofError:
-        everything = _listed_of_arguments([p.name for p in self.parameters])
-        if every_array:
-            return error(
-                codes.ARGUMENTS, f"{self.name} was given {what}", help=f"raw takes all parameters: {everything}"
-            )
-        inputs = _listed_of_arguments([p.name for p in self.inputs])
-        return error(
-            codes.ARGUMENTS,
-            f"{self.name} was given {what}",
-            help=f"it takes its inputs ({inputs}) or all parameters ({everything})",
-        )
+        everything, inputs = _names_of(self.parameters), _names_of(self.inputs)
+        takes = f"it takes its inputs ({inputs}) or all parameters ({everything})"
+        help = f"raw takes all parameters: {everything}" if every_array else takes
+        return error(codes.ARGUMENTS, f"{self.name} was given {what}", help=help)
 
 
-def _listed_of_arguments(names: Sequence[str], most: int = 12) -> str:
+def _names_of(parameters: Sequence[Parameter], most: int = 12) -> str:
+    names = [p.name for p in parameters]
     return ", ".join(names if len(names) <= most else [*names[:most], f"and {len(names) - most} more"])
 
 

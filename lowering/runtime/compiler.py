@@ -22,15 +22,14 @@ from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import FLAGS
 
 _CANDIDATES = ("cc", "gcc", "clang")
-_SECONDS = 600  # a compiler that takes longer is taken to hang
+_SECONDS = 600  # time limit of a compiler
 
-# None of these changes a result: no licence is taken. Errno and trap flags are not looked at by generated code.
+# None of these changes a result. Generated code does not read errno and trap flags.
 _OPTIMISE = ("-O3", "-fno-math-errno")
-# Lets loops with math functions have lanes. Under it GCC takes a float that was made an integer and a float again for a
-# truncated one, whose zero may be negative: it is not for programs in which a float becomes an integer.
+# Vectorizes loops with math functions. With it GCC makes a truncation of a cast to an integer and back, whose zero may
+# be negative: it is not for programs in which a float becomes an integer.
 _LANES = ("-fno-trapping-math",)
-# A compiler knows the values of these at constants, rounded better than the library does that the interpreter calls
-# too.
+# Compilers fold these at constants, rounded better than by the library, which the interpreter calls too.
 _CALLED = tuple(
     f"-fno-builtin-{name}" for name in "exp exp2 log log2 log10 tanh sinh cosh sin cos tan atan erf pow".split()
 )
@@ -48,7 +47,7 @@ _FAST = (
 )
 _ZIG = ("-fno-sanitize=undefined",)
 
-# What compilers, assemblers and linkers say where there is no room for their files.
+# Messages of compilers, assemblers and linkers on a full disk.
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large", "File size limit exceeded")
 _ASKING = threading.Lock()
 
@@ -117,15 +116,15 @@ def _split(named: str) -> tuple[str, ...]:
 
 def _examine(command: tuple[str, ...], path: str) -> Compiler:
     """A compiler's version and features, once per process. `path` is what the answer depends on besides the command."""
-    with _ASKING:  # threads that build at once ask once all the same
+    with _ASKING:
         return _asked(command, path)
 
 
 @lru_cache(maxsize=32)
 def _asked(command: tuple[str, ...], path: str) -> Compiler:
-    said = _run([*command, "--version"])
+    version = _run([*command, "--version"])
     program = shutil.which(command[0], path=path) or command[0]
-    identity = f"{said.stdout}{said.stderr}\n{' '.join(command)}\n{_stamp(program)}"
+    identity = f"{version.stdout}{version.stderr}\n{' '.join(command)}\n{_stamp(program)}"
     return Compiler(command, identity, _works(command, "-march=native"), _works(command, "-fopenmp"))
 
 
@@ -214,11 +213,11 @@ def compile_library(compiler: Compiler, source: Path, library: Path, flags: Sequ
     done = _run(command)
     if done.returncode != 0 or not library.is_file():
         _check_room(done)
-        said = (done.stderr + done.stdout).strip()
+        output = (done.stderr + done.stdout).strip()
         raise error(
             codes.COMPILER_FAILED,
             f"the C compiler failed (exit code {done.returncode}) on {source}\n  command: {shlex.join(command)}\n"
-            f"  it said: {_first_lines(said) if said else 'nothing'}",
+            f"  it said: {_first_lines(output) if output else 'nothing'}",
             help="set CC to another compiler; the source is kept at the path above",
         )
     return shlex.join(command)

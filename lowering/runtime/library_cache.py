@@ -57,14 +57,8 @@ def build(text: str, name: str, compiler: Compiler, flags: tuple[str, ...]) -> B
     Raises LayoutproofError: LP411 where the compiler fails, LP412 where the library cannot be loaded, LP413 where there
     is no place to build.
     """
-    parts = (
-        _VERSION,
-        text,
-        " ".join(compiler.command),
-        compiler.identity,
-        " ".join(flags),
-        machine() if compiler.native else "",
-    )
+    command, processor = " ".join(compiler.command), machine() if compiler.native else ""
+    parts = (_VERSION, text, command, compiler.identity, " ".join(flags), processor)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     order = _Order(text, name, compiler, flags, key, cache_folder() / key[:2] / key)
     found = _find(order.folder)
@@ -78,9 +72,8 @@ def build(text: str, name: str, compiler: Compiler, flags: tuple[str, ...]) -> B
             return reused
         built = _make(order)
     if hold is Hold.GIVEN_UP and built.note is None:
-        return replace(
-            built, note="another process has begun to build this kernel and did not go on; it was not waited for"
-        )
+        note = "another process has begun to build this kernel and did not go on; it was not waited for"
+        return replace(built, note=note)
     return built
 
 
@@ -110,7 +103,7 @@ def _reuse(order: _Order, library: Path) -> Build | None:
         loaded = _load(library)
     except LayoutproofError:
         return None
-    with contextlib.suppress(OSError):  # the source is there for people to read; the library does not need it
+    with contextlib.suppress(OSError):  # the library does not need its source
         if not order.source.is_file() or order.source.read_bytes() != order.text.encode():
             _publish(order.text.encode(), order.folder, order.source.name)
     return Build(loaded, order.key, order.command(library), order.source, library, True, None)
@@ -162,12 +155,9 @@ def _workplace() -> Iterator[Path]:
 
 def _keep_source(order: _Order) -> Path:
     """The source, kept outside of the cache, which cannot be written. The key in its name keeps kernels apart."""
+    name = f"layoutproof-{os.getuid()}-{order.key[:16]}-{order.name}.c"
     try:
-        return _write_whole(
-            order.text.encode(),
-            Path(tempfile.gettempdir()),
-            f"layoutproof-{os.getuid()}-{order.key[:16]}-{order.name}.c",
-        )
+        return _write_whole(order.text.encode(), Path(tempfile.gettempdir()), name)
     except OSError as problem:
         raise error(
             codes.NOWHERE_TO_BUILD,

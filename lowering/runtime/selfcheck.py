@@ -47,7 +47,7 @@ _PATTERN = 0xA5
 CELLS = 40
 """Cells of each output that are compared."""
 MOST_INSTANCES = 300_000_000  # a second or so of a kernel's time
-MOST_BYTES = 256 << 20  # of made-up data
+MOST_BYTES = 256 << 20  # of random inputs
 _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
 LIMIT = 100_000
 """Statement instances up to which a function is interpreted in full."""

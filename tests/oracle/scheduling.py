@@ -164,7 +164,7 @@ def try_schedule(seed: int) -> Scheduled | None:
         return None
     func = schedule.func
     if any(prod(int(evaluate(extent, {})) for extent in buffer.shape) > _MOST_CELLS for buffer in func.buffers):
-        return None  # a layout that pads axes of its own padding: nobody runs that
+        return None  # a layout that pads axes of its own padding is never run
     packed = tuple(
         tuple(_packed(func, c.name, a) for c, a in zip(program.parameters, run, strict=True)) for run in runs
     )

@@ -88,7 +88,7 @@ def test_past_the_border(count: int) -> None:
     """One kernel for all sizes reads the right cells of arrays of just under, exactly, and more than 2**31 elements."""
     kernel = build_c(every(STRIDE, 5), check=False)
     assert kernel.report.index_bits == 64
-    a = np.zeros(count * STRIDE, dtype=np.int8)  # memory that nobody touches is not there
+    a = np.zeros(count * STRIDE, dtype=np.int8)  # untouched memory is not allocated
     a[5::STRIDE] = np.arange(1, count + 1)
     b = np.zeros(count, dtype=np.int8)
     kernel.raw(a, b)

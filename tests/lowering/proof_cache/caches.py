@@ -31,7 +31,7 @@ def key(number: int) -> str:
 
 
 def value(number: int, size: int = 40) -> dict[str, Any]:
-    """A value that does not compress well, and tells which number it is of."""
+    """A value that does not compress well and contains its number."""
     noise = [hashlib.sha256(f"{number} {k}".encode()).hexdigest() for k in range(size)]
     return {"tool": key(-1), "number": number, "noise": noise}
 
@@ -52,7 +52,7 @@ class Heard:
 
 
 def opened(place: Path) -> tuple[ProofStore, Heard]:
-    """The store at a place, and what it tells."""
+    """The store at a place, and its warnings."""
     heard = Heard()
     return ProofStore.open(str(place), heard), heard
 

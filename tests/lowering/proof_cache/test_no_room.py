@@ -159,9 +159,7 @@ def protect(place: Path, mode: int) -> None:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_cache_that_can_only_be_read(common: Path, name: str) -> None:
-    """A cache of somebody else, or on a medium that cannot be written, gives what it has; that nothing is kept is told
-    once.
-    """
+    """A read-only cache gives what it has; one warning says that nothing more is kept."""
     place = filled(common / "there" / name)
     protect(place, 0o555)
     try:

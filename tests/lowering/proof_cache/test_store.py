@@ -229,7 +229,7 @@ def test_other_peoples_folders_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_or_folder_becomes_a_cache(tmp_path: Path) -> None:
-    """What is empty is nobody's: a temporary file or folder can be named."""
+    """Anything empty may be used: a temporary file or folder can be named."""
     (tmp_path / "a.sqlite").touch()
     (tmp_path / "a").mkdir()
     for name in ("a.sqlite", "a"):
@@ -237,7 +237,7 @@ def test_an_empty_file_or_folder_becomes_a_cache(tmp_path: Path) -> None:
 
 
 def test_clear_removes_nothing_but_entries(tmp_path: Path) -> None:
-    """Files that somebody put into the cache's folder, and what links lead to, stay."""
+    """Other files in the cache's folder, and what links lead to, stay."""
     place, elsewhere = filled(tmp_path / "proofs"), tmp_path / "elsewhere"
     store, _ = opened(place)
     elsewhere.mkdir()

@@ -71,7 +71,7 @@ def test_loops_follow_the_layout(name: str) -> None:
 
 
 def test_padding_needs_a_word() -> None:
-    """Fact 76: three channels by fours leave padding, and that is refused until somebody says what it holds."""
+    """Fact 76: three channels by fours leave padding, and that is refused without a pad value."""
     b = copy(1, 3, 8, 8)
     schedule = te.create_schedule(b)
     before = schedule.func

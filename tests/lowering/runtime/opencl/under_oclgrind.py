@@ -1,4 +1,4 @@
-"""Every operator in Oclgrind, a device that simulates each work item and tells of accesses out of bounds and of races.
+"""Every operator in Oclgrind, a device that simulates each work item and reports accesses out of bounds and races.
 
     python -m tests.lowering.runtime.opencl.under_oclgrind
 
@@ -69,7 +69,7 @@ def problem_of(name: str, schedule: Schedule, log: Path) -> str | None:
 
 
 def notices_faults(log: Path) -> bool:
-    """Whether kernels that are wrong are told of: one reads past the end, one writes one cell from every work item."""
+    """Whether wrong kernels are reported: one reads past the end, one writes one cell from every work item."""
     func = pointwise(8, lambda a: a)
     told = []
     for expression, word in (("A[i + 100000]", "Invalid read"), ("a; B[0] = a", "race")):
