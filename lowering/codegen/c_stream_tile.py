@@ -35,14 +35,14 @@ from layoutproof.lowering.arith.folding import fold_constants
 from layoutproof.lowering.codegen.c_stmt import Statements
 
 MOST = 32
-"""For how many elements of a piece its condition is written down."""
+"""The most elements of a piece for which its condition is written out."""
 _PARTIAL = frozenset(BinaryOp) - {BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX}
-"""Operations that not all operands have a result of."""
+"""Operations that are undefined for some operands."""
 
 CAPACITY = 40 * 1024
-"""The largest tile in bytes; it stands on the stack, and is meant to stay in the cache that is nearest."""
+"""The largest tile in bytes; it is on the stack, and should stay in the nearest cache."""
 SHORTEST = 32
-"""The shortest run in bytes that is worth going past the cache."""
+"""The shortest run in bytes for streaming stores."""
 LINE = 64
 
 
@@ -210,11 +210,9 @@ def _laid_out(statements: Statements, store: BufferStore, axes: tuple[Axis, ...]
         return None
     run, length, capacity = found
     outer = tuple(axis for axis in axes if axis not in run)
-    if (
-        any(not axis.is_free for axis in outer)
-        or capacity * width < SHORTEST
-        or not _apart(axes, outer, run, target, capacity)
-    ):
+    if not all(axis.is_free for axis in outer) or capacity * width < SHORTEST:
+        return None
+    if not _apart(axes, outer, run, target, capacity):
         return None
     per_line = max(LINE // width, 1)
     stride = -(-capacity // per_line) * per_line if outer else capacity
@@ -229,33 +227,17 @@ def _laid_out(statements: Statements, store: BufferStore, axes: tuple[Axis, ...]
     source = None
     if load is not None and _is_plain(statements, load, store):
         source = steps_of(load.indices[-1], {axis.var for axis in axes})
-    return Tile(
-        store,
-        axes,
-        outer,
-        length,
-        target,
-        Steps({}, local),
-        total,
-        width,
-        load if source is not None else None,
-        source,
-        condition,
-    )
+    if source is None:
+        load = None
+    return Tile(store, axes, outer, length, target, Steps({}, local), total, width, load, source, condition)
 
 
 def _is_plain(statements: Statements, load: BufferLoad, store: BufferStore) -> bool:
     """Whether a load gives the bytes that are stored."""
     memory = statements.expressions.memory.of(load.buffer)
-    offsets = (load.buffer.elem_offset, store.buffer.elem_offset)
-    plain = all(offset == const(0, offset.dtype) for offset in offsets)
-    return (
-        memory is not None
-        and not memory.mixed
-        and plain
-        and load.buffer.dtype == store.buffer.dtype
-        and bool(load.indices)
-    )
+    if memory is None or memory.mixed or load.buffer.dtype != store.buffer.dtype or not load.indices:
+        return False
+    return all(offset == const(0, offset.dtype) for offset in (load.buffer.elem_offset, store.buffer.elem_offset))
 
 
 def _run(axes: Sequence[Axis], target: Steps) -> tuple[tuple[Axis, ...], Expr, int] | None:
@@ -299,12 +281,8 @@ def _counted_by(inner: Axis, axes: Sequence[Axis], target: Steps, size: int) -> 
     for axis in axes:
         if axis.is_free and target.of(axis.var) == whole * size and size == 1:
             total = added(rest, {(axis.var,): whole})
-            if not any(
-                v in {other.var for other in axes}
-                for monomial in total
-                for term in monomial
-                for v in free_variables(term)
-            ):
+            used = {v for monomial in total for term in monomial for v in free_variables(term)}
+            if used.isdisjoint(other.var for other in axes):
                 return axis, total
     return None
 
@@ -316,10 +294,8 @@ def _cut(inner: Axis, outer: Axis, rest: Polynomial, size: int) -> tuple[Expr, i
     if known is not None and isinstance(whole, IntImm):
         least = min(known, whole.value)
         return const(least, whole.dtype), least * size
-    bound = expression(rest)
-    return binary(BinaryOp.MIN, whole, bound), min(
-        inner.size * outer.size, known if known is not None else inner.size * outer.size
-    ) * size
+    largest = inner.size * outer.size
+    return binary(BinaryOp.MIN, whole, expression(rest)), min(largest, known if known is not None else largest) * size
 
 
 def _apart(axes: Sequence[Axis], outer: Sequence[Axis], run: Sequence[Axis], target: Steps, length: int) -> bool:

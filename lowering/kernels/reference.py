@@ -43,11 +43,10 @@ def check_vectors(operator: str, elements: int, lanes: int) -> None:
         raise error(codes.ARGUMENT_TYPE, message, help="lanes are at least 2 and divide the tile")
 
 
-def check_registers(operator: str, registers: int) -> int:
-    """The number of vector registers. Raises LayoutproofError for one without a known tile."""
-    if registers not in (16, 32):
+def check_registers(operator: str, registers: int) -> None:
+    """Raise LayoutproofError for a number of vector registers without a known tile."""
+    if registers not in tuple(TILES):
         raise error(codes.ARGUMENT_TYPE, f"{operator}: there are 16 or 32 vector registers, not {registers!r}")
-    return registers
 
 
 def row_sum_program(rows: int, columns: int) -> PrimFunc:
@@ -247,7 +246,8 @@ def conv2d(
     width = conv.width
     if strip is not None:
         check_extents("conv2d", strip=strip)
-    together, taken = best_tile(-(-k // block), width, check_registers("conv2d", registers), strip)
+    check_registers("conv2d", registers)
+    together, taken = best_tile(-(-k // block), width, registers, strip)
     across = -(-width // taken) * taken
     schedule = Schedule(conv2d_program(conv, fused=fused))
     _block_channels(schedule, halo, block, together)
@@ -341,7 +341,9 @@ def matmul(
     padding anything. `fused` rounds a product and the sum it goes to once (`fma`), not twice. Raises LayoutproofError
     for extents below 1, for other numbers of registers and for a tile whose columns are no multiple of the lanes.
     """
-    rows, columns = tile if tile is not None else TILES[check_registers("matmul", registers)]
+    if tile is None:
+        check_registers("matmul", registers)
+    rows, columns = tile if tile is not None else TILES[registers]
     check_extents("matmul", m=m, n=n, k=k, rows=rows, columns=columns)
     check_vectors("matmul", columns, lanes)
     schedule = Schedule(matmul_program(m, n, k, fused=fused))

@@ -116,7 +116,7 @@ def _is(op: CompareOp, a: Expr, value: float) -> Expr:
 
 def open_end(*values: Ends) -> Expr:
     """Whether one of the ends is NaN."""
-    return _is_nan(*(end for value in values for end in (value.low, value.high)))
+    return _any_nan(*(end for value in values for end in (value.low, value.high)))
 
 
 def _zero_by_infinity(a: Ends, b: Ends) -> Expr:
@@ -129,7 +129,7 @@ def _zero_by_infinity(a: Ends, b: Ends) -> Expr:
     return Logical(LogicalOp.OR, *found)
 
 
-def _is_nan(*values: Expr) -> Expr:
+def _any_nan(*values: Expr) -> Expr:
     """Whether one of them is NaN."""
     first, *others = (Compare(CompareOp.NE, value, value) for value in values)
     found: Expr = first
@@ -220,7 +220,7 @@ class Arithmetic:
         if not (a.is_known and b.is_known):
             # Infinities of two signs may meet where both ends are finite, or one infinity.
             mixed = [self._bind(Binary(op, a.low, last)), self._bind(Binary(op, a.high, first))]
-            low, high = self._unless(_is_nan(*mixed), low, high)
+            low, high = self._unless(_any_nan(*mixed), low, high)
         if a.size is None or b.size is None or a.count is None or b.count is None:
             return self._hull(a.dtype, low, high, 0)
         count = _add(_add(a.count, b.count), const(1.0, low.dtype))

@@ -204,9 +204,9 @@ def self_check(func: PrimFunc, kernel: Kernel) -> str:
         for symbols in _sizes(kernel, bounds):
             count, size = count_instances(func, symbols), memory_bytes(func, symbols)
             if size <= MOST_BYTES and count <= LIMIT:
-                return _check_all(comparison, kernel, symbols)
+                return _compare_all(comparison, kernel, symbols)
             if not bounds and size <= MOST_BYTES:
-                return _check_some(comparison, kernel, count)
+                return _compare_some(comparison, kernel, count)
             too_large = f"too large, {size / (1 << 20):,.0f} MB of arrays"
             why = f"not done: {f'{count} statement instances' if size <= MOST_BYTES else too_large}"
         return why
@@ -252,7 +252,7 @@ def memory_bytes(func: PrimFunc, symbols: Mapping[str, int]) -> int:
     return total
 
 
-def _check_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, int]) -> str:
+def _compare_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, int]) -> str:
     """Every cell that is defined by the program."""
     func = comparison.func
     arguments = _random_inputs(kernel, symbols)
@@ -295,7 +295,7 @@ def _enclosed_if_needed(
     return None
 
 
-def _check_some(comparison: _Comparison, kernel: Kernel, count: int) -> str:
+def _compare_some(comparison: _Comparison, kernel: Kernel, count: int) -> str:
     """Chosen cells of the outputs of a large function."""
     func = comparison.func
     outputs = [p for p in kernel.source.parameters if p.writes]

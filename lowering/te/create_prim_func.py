@@ -159,24 +159,21 @@ class _Building:
         for tensor in self.tensors:
             self.buffers[tensor] = make_buffer(tensor.name, tensor.shape, tensor.dtype)
         params = tuple(Var(f"{arg.name}_handle", HANDLE) if isinstance(arg, Tensor) else arg for arg in self.args)
-        mapped = tuple(
-            (p, self.buffers[arg]) for p, arg in zip(params, self.args, strict=True) if isinstance(arg, Tensor)
-        )
+        pairs = zip(params, self.args, strict=True)
+        mapped = tuple((param, self.buffers[arg]) for param, arg in pairs if isinstance(arg, Tensor))
         body = seq(*(self.stage(t, t.op) for t in self.tensors if isinstance(t.op, Computed)))
         inner = tuple(self.buffers[t] for t in self.tensors if t not in self.args)
         if inner:
             body = Block("root", (), body, alloc_buffers=inner)
-        attrs = Attributes({"tirx.noalias": True})
-        return Program(
-            require_wellformed(PrimFunc(self.name, params, mapped, body, attrs)), tuple(self.tensors), self.loops
-        )
+        func = PrimFunc(self.name, params, mapped, body, Attributes({"tirx.noalias": True}))
+        return Program(require_wellformed(func), tuple(self.tensors), self.loops)
 
     def stage(self, tensor: Tensor, op: Computed) -> Stmt:
         """The loops and the block of one tensor."""
         axes = (*op.axis, *op.reduce_axis)
         taken = set(self.fixed)
-        loops = [self.variable(axis, axis.name, taken) for axis in axes]
-        own = [self.variable(axis, f"v_{axis.name}", taken) for axis in axes]
+        loops = [Var(take_fresh(axis.name, taken), axis.dtype) for axis in axes]
+        own = [Var(take_fresh(f"v_{axis.name}", taken), axis.dtype) for axis in axes]
         self.loops |= {axis: loop.name for axis, loop in zip(axes, loops, strict=True)}
         values: dict[Axis, Expr] = dict(zip(axes, own, strict=True))
         iters = tuple(
@@ -187,10 +184,6 @@ class _Building:
         for axis, loop in zip(reversed(axes), reversed(loops), strict=True):
             body = For(loop, axis.start, axis.extent, ForKind.SERIAL, body)
         return body
-
-    def variable(self, axis: Axis, name: str, taken: set[str]) -> Var:
-        chosen = take_fresh(name, taken)
-        return Var(chosen, axis.dtype)
 
     def block(self, tensor: Tensor, op: Computed, iters: tuple[IterVar, ...], values: Mapping[Axis, Expr]) -> Block:
         buffer = self.buffers[tensor]
@@ -204,15 +197,9 @@ class _Building:
         else:
             value = read = self.formula(op.value, values)
         reads = _regions(read)
-        writes = (_region(buffer, index),)
-        return Block(
-            tensor.name,
-            iters,
-            BufferStore(buffer, index, value),
-            init=init,
-            reads=reads,
-            writes=writes if reads is not None else None,
-        )
+        writes = (_region(buffer, index),) if reads is not None else None
+        store = BufferStore(buffer, index, value)
+        return Block(tensor.name, iters, store, init=init, reads=reads, writes=writes)
 
     def formula(self, value: Expr, values: Mapping[Axis, Expr]) -> Expr:
         """A definition's value with the block's variables and buffers in it."""
@@ -221,10 +208,8 @@ class _Building:
             if isinstance(node, Axis):
                 return values[node]
             if isinstance(node, TensorRead):
-                indices = [visit(index) for index in node.indices]
-                return BufferLoad(
-                    self.buffers[node.tensor], tuple(i for i in indices if isinstance(i, Expr)), span=node.span
-                )
+                indices = tuple(i for index in node.indices if isinstance(i := visit(index), Expr))
+                return BufferLoad(self.buffers[node.tensor], indices, span=node.span)
             return map_children(node, visit)
 
         result = visit(value)

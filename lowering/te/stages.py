@@ -108,11 +108,11 @@ class ComputeSchedule:
         buffer = next(s.buffer for s in stores_in(find_block(self.func, block).body))
         axes = {_axis_of(loop, IterKind.SPATIAL): loop.var.name for loop in loops_of_block(self.func, block)}
         copy = Tensor(Scheduled(buffer.name, buffer.shape, buffer.dtype, tuple(axes), ()))
-        self.is_stage_of(copy, Stage(self, buffer.name, block, axes))
+        self.set_stage(copy, Stage(self, buffer.name, block, axes))
         return copy
 
-    def is_stage_of(self, made: Tensor, stage: Stage) -> None:
-        """Make a stage that of a derived tensor as well."""
+    def set_stage(self, made: Tensor, stage: Stage) -> None:
+        """Set the stage of a derived tensor."""
         self._stages[made.op] = stage
 
 
@@ -161,13 +161,12 @@ class Stage:
         else:
             self._schedule.transform_layout(ROOT, self.name, index_map, pad_value)
             axes = {}
-        left = {
-            axis: name for axis, name in self._loops.items() if axis.kind is IterKind.REDUCE and name in self._names()
-        }
+        names = self._names()
+        left = {axis: name for axis, name in self._loops.items() if axis.kind is IterKind.REDUCE and name in names}
         self._loops = {**{axis: name for axis, name in axes.items() if name}, **left}
         stored = find_buffer(self._func, self.name)
         relaid = Tensor(Scheduled(self.name, stored.shape, stored.dtype, tuple(axes), tuple(left)))
-        self._owner.is_stage_of(relaid, self)
+        self._owner.set_stage(relaid, self)
         return relaid
 
     def split(self, axis: Axis, factor: int | None = None, nparts: int | None = None) -> tuple[Axis, Axis]:
@@ -219,7 +218,7 @@ class Stage:
         axes = {_axis_of(loop, kinds[loop.var.name]): loop.var.name for loop in self._nest()}
         spatial, reduced = ([a for a in axes if (a.kind is IterKind.REDUCE) == wanted] for wanted in (False, True))
         cache = Tensor(Scheduled(buffer.name, buffer.shape, buffer.dtype, tuple(spatial), tuple(reduced)))
-        self._owner.is_stage_of(cache, Stage(self._owner, buffer.name, self.block, axes))
+        self._owner.set_stage(cache, Stage(self._owner, buffer.name, self.block, axes))
         old = [axis for axis in self.axes if axis.kind is not IterKind.REDUCE]
         self.block = copy
         # A copy of what was computed by one loop for each axis has these axes too.
@@ -228,7 +227,7 @@ class Stage:
         self._loops = {axis: loop.var.name for axis, loop in zip(own, loops, strict=True)}
         return cache
 
-    # ---- what the methods stand on
+    # --- helpers
 
     @property
     def _schedule(self) -> Schedule:
@@ -274,16 +273,13 @@ class Stage:
         try:
             stored = find_buffer(self._func, self.name)
             with refusing():
-                moving = [
-                    axis
-                    for axis, index in enumerate(find_touch(self._func, block, stored).index)
-                    if free_variables(index)
-                ]
+                indices = find_touch(self._func, block, stored).index
+            moving = [axis for axis, index in enumerate(indices) if free_variables(index)]
             self._schedule.sequential_buffer_access(block, self.name)
         except IllegalTransform:
             self._schedule.undo()
             raise
-        # Loops over cells stand in the order of the axes; those of the reduction stay as they were.
+        # Loops over cells are in the order of the axes; those of the reduction are unchanged.
         reduced = {name for axis, name in self._loops.items() if axis.kind is IterKind.REDUCE}
         cells = [loop for loop in self._nest() if loop.var.name not in reduced]
         if len(cells) != len(moving):

@@ -253,10 +253,9 @@ def reduce_axis(range: object, name: str = "rv") -> Axis:
         extent = checked_extent(end.value - start.value, f"the reduction axis {known}")
     else:
         extent = end if isinstance(start, IntImm) and start.value == 0 else end - start
-    dtype = extent.dtype
-    return Axis(
-        known, dtype, const(start.value, dtype) if isinstance(start, IntImm) else start, extent, IterKind.REDUCE
-    )
+    if isinstance(start, IntImm):
+        start = const(start.value, extent.dtype)
+    return Axis(known, extent.dtype, start, extent, IterKind.REDUCE)
 
 
 def _bound(bound: object, name: str) -> Expr:
