@@ -257,8 +257,7 @@ class Expressions:
     def load(self, expr: BufferLoad, mode: Mode) -> Fragment:
         """One lane of a load."""
         buffer = expr.buffer
-        memory = self.memory.of(buffer)
-        assert memory is not None
+        memory = self.memory.at(buffer)
         storage = storage_type(buffer.dtype)
         address = self.address(expr, mode.lane)
         pointer = self.pointers[buffer.data.name]

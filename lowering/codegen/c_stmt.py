@@ -258,7 +258,7 @@ class Statements:
     def allocate(self, stmt: Allocate) -> None:
         """Memory: small pieces of constant size on the stack, others on the heap, where allocation may fail."""
         buffer = stmt.buffer
-        memory = self.memory_of(buffer)
+        memory = self.expressions.memory.at(buffer)
         elements = product_of(buffer.shape)
         lanes = buffer.dtype.lanes
         size = elements * buffer.dtype.bytes if elements is not None else None
@@ -289,12 +289,6 @@ class Statements:
         with self.writer.nested("} else"), self.names.block():
             self.emit(stmt.body)
             self.writer.line(f"free({name});")
-
-    def memory_of(self, buffer: Buffer) -> Memory:
-        """The memory of a buffer that the program accesses."""
-        memory = self.expressions.memory.of(buffer)
-        assert memory is not None
-        return memory
 
     def element_count(self, buffer: Buffer) -> Fragment:
         """The number of single lanes that `buffer` holds."""
@@ -345,7 +339,7 @@ class Statements:
         self, stmt: BufferStore, lane: Fragment | None, value: Fragment, address: Fragment | None = None
     ) -> None:
         expressions, buffer = self.expressions, stmt.buffer
-        memory = self.memory_of(buffer)
+        memory = self.expressions.memory.at(buffer)
         place = address if address is not None else expressions.address(stmt, lane)
         stored = self._stored(value, buffer.dtype.element)
         pointer = expressions.pointers[buffer.data.name]
@@ -367,9 +361,9 @@ class Statements:
     def is_independent(self, stmt: BufferStore) -> bool:
         """Whether no lane of the value or the index reads memory that the store may write."""
         loads = [load for part in (stmt.value, *stmt.indices) for load in loads_in(part)]
-        target = self.memory_of(stmt.buffer)
+        target = self.expressions.memory.at(stmt.buffer)
         for load in loads:
-            source = self.memory_of(load.buffer)
+            source = self.expressions.memory.at(load.buffer)
             if source == target or (not self.noalias and source.is_parameter and target.is_parameter):
                 return False
         return True

@@ -52,6 +52,10 @@ class MemoryMap:
         """The memory that `buffer` views; None for a data variable that nothing declares."""
         return self.by_data.get(buffer.data.name)
 
+    def at(self, buffer: Buffer) -> Memory:
+        """The memory that `buffer` views. Raises KeyError for a data variable that nothing declares."""
+        return self.by_data[buffer.data.name]
+
 
 def pointer_source(value: Expr) -> Var | None:
     """The data variable of a pointer expression, through casts; None for anything else."""

@@ -118,8 +118,7 @@ class _Emission:
 
     def _allocate(self, buffer: Buffer) -> None:
         """A temporary for an allocation around kernels, if one of them uses it."""
-        piece = self.memory.of(buffer)
-        assert piece is not None
+        piece = self.memory.at(buffer)
         if piece.buffer != buffer or not (piece.read or piece.written):
             return
         image = self.images.get(buffer.data.name)

@@ -74,8 +74,7 @@ class OpenCLExpressions(Expressions):
 
     def image_of(self, access: BufferLoad | BufferStore) -> Image | None:
         """The image that an access goes to; None for plain memory."""
-        memory = self.memory.of(access.buffer)
-        assert memory is not None
+        memory = self.memory.at(access.buffer)
         return self.images.get(memory.buffer.data.name)
 
     def load(self, expr: BufferLoad, mode: Mode) -> Fragment:
@@ -85,9 +84,8 @@ class OpenCLExpressions(Expressions):
             return Expressions.load(self, expr, mode)
         dtype, ctype = expr.buffer.dtype.element, channel_ctype(expr.buffer.dtype)
         place = self.place(expr, image, mode.lane)
-        texel = self._texel(
-            f"{image_function('read', dtype)}({self.pointers[expr.buffer.data.name]}, {place.coordinates})", expr.buffer
-        )
+        pointer = self.pointers[expr.buffer.data.name]
+        texel = self._texel(f"{image_function('read', dtype)}({pointer}, {place.coordinates})", expr.buffer)
         values = None if dtype.is_float else interval.of_type(dtype)
         channel = place.channel.range
         if channel.is_point:
@@ -148,12 +146,10 @@ class OpenCLExpressions(Expressions):
     def _vector_position(self, row: Expr, lane: Fragment) -> tuple[Fragment, Fragment]:
         if row.dtype.lanes == 1:
             return self.emit_index(row), lane
-        four = constant_lane(TEXEL)
         if lane.range.is_point:
             return self.emit_index(row, constant_lane(lane.range.low // TEXEL)), constant_lane(lane.range.low % TEXEL)
-        outer = Fragment(
-            operation("/", Binding.PRODUCT, lane, four), Binding.PRODUCT, CType.I32, Interval(0, row.dtype.lanes - 1)
-        )
+        element = operation("/", Binding.PRODUCT, lane, constant_lane(TEXEL))
+        outer = Fragment(element, Binding.PRODUCT, CType.I32, Interval(0, row.dtype.lanes - 1))
         return self.emit_index(row, outer), _remainder(lane)
 
     def _row_position(self, row: Expr, lane: Fragment | None) -> tuple[Fragment, Fragment]:
@@ -177,11 +173,9 @@ class OpenCLExpressions(Expressions):
             return self._divided(self.emit_index(row, lane))
         whole, rest = split_row(row)
         channel = self.emit_index(rest)
-        return (
-            (self.emit_index(whole), channel)
-            if channel.range.within(_CHANNEL_RANGE)
-            else self._divided(self.emit_index(row))
-        )
+        if channel.range.within(_CHANNEL_RANGE):
+            return self.emit_index(whole), channel
+        return self._divided(self.emit_index(row))
 
     def _stepped(self, texel: Fragment, step: int) -> Fragment:
         if texel.range.is_point:
@@ -192,10 +186,8 @@ class OpenCLExpressions(Expressions):
         if index.range.is_point:
             return constant_lane(index.range.low // TEXEL), constant_lane(index.range.low % TEXEL)
         values = Interval(0, max(index.range.high, 0) // TEXEL)  # an index is not negative: that was proved
-        texel = Fragment(
-            operation("/", Binding.PRODUCT, index, constant_lane(TEXEL)), Binding.PRODUCT, index.ctype, values
-        )
-        return texel, _remainder(index)
+        texel = operation("/", Binding.PRODUCT, index, constant_lane(TEXEL))
+        return Fragment(texel, Binding.PRODUCT, index.ctype, values), _remainder(index)
 
 
 _CHANNEL_RANGE = Interval(0, TEXEL - 1)

@@ -52,8 +52,7 @@ def find_images(func: PrimFunc, memory: MemoryMap) -> dict[str, Image]:
     declared = {name: piece.buffer for name, piece in memory.by_data.items()}
     for node in walk(func.body):
         if isinstance(node, BufferLoad | BufferStore):
-            piece = memory.of(node.buffer)
-            assert piece is not None
+            piece = memory.at(node.buffer)
             found = views.setdefault(piece.buffer.data.name, [])
             if node.buffer not in found:
                 found.append(node.buffer)

@@ -71,8 +71,7 @@ def usage_of(stmt: Stmt, memory: MemoryMap) -> Usage:
     read, written = set[str](), set[str]()
     for node in walk(stmt):
         if isinstance(node, BufferLoad | BufferStore):
-            piece = memory.of(node.buffer)
-            assert piece is not None
+            piece = memory.at(node.buffer)
             (written if isinstance(node, BufferStore) else read).add(piece.buffer.data.name)
     return Usage(frozenset(read), frozenset(written))
 
@@ -95,12 +94,10 @@ class _Context:
 
     def lasts(self, expr: Expr) -> bool:
         """Whether an expression has one value for the whole call: it reads no memory that the function writes."""
-        overlapping = not self.noalias and any(
-            piece.is_parameter and piece.written for piece in self.memory.by_data.values()
-        )
+        written = any(piece.is_parameter and piece.written for piece in self.memory.by_data.values())
+        overlapping = written and not self.noalias
         for load in loads_in(expr):
-            piece = self.memory.of(load.buffer)
-            assert piece is not None
+            piece = self.memory.at(load.buffer)
             if piece.written or (overlapping and piece.is_parameter):
                 return False
         return True
@@ -163,9 +160,9 @@ def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
     while current is not None:
         match current:
             case For(kind=kind, start=start, extent=extent, body=body) if kind in _GRID and context.lasts(start):
-                if any(v.name not in context.hosts for v in free_variables(extent)) or any(
-                    True for _ in loads_in(extent)
-                ):
+                if any(v.name not in context.hosts for v in free_variables(extent)):
+                    break
+                if any(True for _ in loads_in(extent)):
                     break
                 found.append(current)
                 current = body
@@ -287,10 +284,8 @@ class WorkItems:
             return f"({integer})get_global_id({inner})"
         sizes = [expressions.emit_index(loop.extent) for loop in outer]
         whole = sizes[0]
-        for size in sizes[1:]:
-            whole = expressions.integers.index_product(
-                whole, size
-            )  # notes it where the number of work items may not fit
+        for size in sizes[1:]:  # this notes where the number of work items may not fit
+            whole = expressions.integers.index_product(whole, size)
         text = f"({integer})get_global_id({DIMENSIONS - 1})"
         rest: Fragment | None = None
         for size in sizes[number + 1 :]:

@@ -18,15 +18,7 @@ from layoutproof.ir.visit import free_variables, loads_in
 from layoutproof.lowering.codegen import c_stmt, codes
 from layoutproof.lowering.codegen.c_arithmetic import coerce
 from layoutproof.lowering.codegen.c_expr import Mode
-from layoutproof.lowering.codegen.c_stmt import (
-    LANE,
-    UNROLL_LIMIT,
-    Statements,
-    describe,
-    lane_loop,
-    lane_of,
-    product_of,
-)
+from layoutproof.lowering.codegen.c_stmt import LANE, UNROLL_LIMIT, Statements, describe, lane_loop, lane_of, product_of
 from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, storage_type, value_type, variable_type
 from layoutproof.lowering.codegen.calling_convention import Memory
 from layoutproof.lowering.codegen.opencl.cl_expr import (
@@ -150,7 +142,7 @@ class OpenCLStatements(Statements):
     def allocate_here(self, stmt: Allocate) -> None:
         """Memory of one work item: private if small and of constant size, else its part of shared memory."""
         buffer = stmt.buffer
-        memory = self.memory_of(buffer)
+        memory = self.expressions.memory.at(buffer)
         if buffer.scope == TEXTURE:
             message = (
                 f"the OpenCL target has no texture for each work item: {buffer.name} is allocated inside of a kernel's "
@@ -274,7 +266,7 @@ class OpenCLStatements(Statements):
             self.writer.line(f"vstore4({self._joined(lanes, stmt.buffer.dtype)}, 0, {start});")
 
     def _takes_vectors(self, stmt: BufferStore) -> bool:
-        memory = self.memory_of(stmt.buffer)
+        memory = self.expressions.memory.at(stmt.buffer)
         return self.images.image_of(stmt) is None and not memory.mixed and storage_type(stmt.buffer.dtype) in _WHOLE
 
     def _is_row(self, stmt: BufferStore) -> bool:
@@ -285,9 +277,9 @@ class OpenCLStatements(Statements):
 
     def _may_wait(self, stmt: BufferStore) -> bool:
         """Whether neighbouring stores like this one may be delayed: none reads what another one stores."""
-        target = self.memory_of(stmt.buffer)
+        target = self.expressions.memory.at(stmt.buffer)
         for load in (load for part in (stmt.value, *stmt.indices) for load in loads_in(part)):
-            source = self.memory_of(load.buffer)
+            source = self.expressions.memory.at(load.buffer)
             own = load.buffer == stmt.buffer and load.indices == stmt.indices
             overlapping = not self.noalias and source.is_parameter and target.is_parameter
             if not own and (source == target or overlapping):
@@ -365,7 +357,7 @@ class OpenCLStatements(Statements):
 
     def _write_texel(self, stmt: BufferStore, coordinates: str, texel: str) -> None:
         buffer = stmt.buffer
-        memory = self.memory_of(buffer)
+        memory = self.expressions.memory.at(buffer)
         name = image_function("write", buffer.dtype)
         self.writer.line(f"{name}({self.expressions.pointers[buffer.data.name]}, {coordinates}, {texel});")
         if memory.buffer.data.name in self.both_ways:
