@@ -152,14 +152,15 @@ _FLOAT: Mapping[BinaryOp, tuple[str, Binding]] = {
 
 # name in the program -> name in C's library, for double
 _LIBRARY: Mapping[str, str] = {
-    "exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt", "pow": "pow", "tanh": "tanh",
-    "sinh": "sinh", "cosh": "cosh", "sin": "sin", "cos": "cos", "tan": "tan", "atan": "atan", "erf": "erf",
-    "abs": "fabs", "floor": "floor", "ceil": "ceil", "round": "rint", "trunc": "trunc", "fma": "fma",
+    "exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt", "pow": "pow",
+    "tanh": "tanh", "sinh": "sinh", "cosh": "cosh", "sin": "sin", "cos": "cos", "tan": "tan", "atan": "atan",
+    "erf": "erf", "abs": "fabs", "floor": "floor", "ceil": "ceil", "round": "rint", "trunc": "trunc", "fma": "fma",
 }  # fmt: skip
 
 # written by helper functions of ours
 _HELPERS: Mapping[str, str] = {
-    "rsqrt": "lp_rsqrt", "sigmoid": "lp_sigmoid", "fmax": "lp_fmax", "fmin": "lp_fmin", "maximum": "lp_maximum", "minimum": "lp_minimum",
+    "rsqrt": "lp_rsqrt", "sigmoid": "lp_sigmoid", "fmax": "lp_fmax", "fmin": "lp_fmin", "maximum": "lp_maximum",
+    "minimum": "lp_minimum",
 }  # fmt: skip
 
 # results that need no rounding to the argument's type, since they are numbers of it

@@ -1,6 +1,6 @@
-"""What the C back end takes: checked before a line is written, so that every refusal names its place and what to do.
+"""What the C back end accepts, checked before any text is generated: a refusal names the place and the remedy.
 
-Runs over the whole function and reports all that it finds.
+The whole function is checked, and all problems are reported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from layoutproof.lowering.codegen.calling_convention import MemoryMap, find_memo
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a target takes. `textures` is the memory scope of its images, if it has them: accesses of those are checked
+    """What a target accepts. `textures` is the memory scope of its images, if any: their accesses are checked
     elsewhere.
     """
 
@@ -35,7 +35,7 @@ class Target:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The memory scopes that it has."""
+        """Its memory scopes."""
         return ("", "global", "local", *((self.textures,) if self.textures is not None else ()))
 
 
@@ -50,14 +50,15 @@ def check_c(func: PrimFunc) -> MemoryMap:
 
 
 def check_target(func: PrimFunc, target: Target) -> MemoryMap:
-    """The memory of a function that a target takes.
-
-    Raises LayoutproofError: LP401 to LP403 with everything that it does not take, LP404 for an expression nested too
-    deeply.
+    """The memory of a function that a target accepts. Raises LayoutproofError: LP401 to LP403 with every problem, LP404
+    for an expression nested too deeply.
     """
     depth = expression_depth(func.body)
     if depth > MAX_EXPRESSION:
-        message = f"an expression of {func.name} is nested too deeply: {depth} levels, of which generated code has at most {MAX_EXPRESSION}"
+        message = (
+            f"an expression of {func.name} is nested too deeply: {depth} levels, of which generated code has at most "
+            f"{MAX_EXPRESSION}"
+        )
         raise error(codes.TOO_DEEP, message, func.span)
     make_room_for(depth)
     found = (d for node in walk(func.body) for d in _CHECKS.get(type(node), _nothing)(target, node))
@@ -65,12 +66,8 @@ def check_target(func: PrimFunc, target: Target) -> MemoryMap:
     if problems:
         raise LayoutproofError(dict.fromkeys(problems))
     memory = find_memory(func)
-    unknown = [
-        d
-        for node in walk(func.body)
-        if isinstance(node, BufferLoad | BufferStore)
-        for d in _check_declared(node, memory)
-    ]
+    accesses = (node for node in walk(func.body) if isinstance(node, BufferLoad | BufferStore))
+    unknown = [problem for access in accesses for problem in _check_declared(access, memory)]
     if unknown:
         raise LayoutproofError(dict.fromkeys(unknown))
     return memory
@@ -83,11 +80,8 @@ def _check_parameters(target: Target, func: PrimFunc) -> Iterator[Diagnostic]:
         buffer = mapped.get(param)
         if buffer is None:
             if param.dtype.kind is Kind.HANDLE or param.dtype.lanes > 1:
-                yield Diagnostic(
-                    codes.UNSUPPORTED,
-                    f"{target.name} cannot take the parameter {param.name} of type {param.dtype}",
-                    param.span,
-                )
+                message = f"{target.name} cannot take the parameter {param.name} of type {param.dtype}"
+                yield Diagnostic(codes.UNSUPPORTED, message, param.span)
             continue
         yield from _check_declaration(target, buffer)
         if isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value != 0:
@@ -111,19 +105,14 @@ def _check_declaration(target: Target, buffer: Buffer) -> Iterator[Diagnostic]:
         message = f"{target.name} has no memory of scope {buffer.scope!r}, which {buffer.name} is in"
         yield Diagnostic(codes.UNSUPPORTED, message, buffer.span, help=help_text)
     if buffer.strides and not _is_compact(buffer):
-        yield Diagnostic(
-            codes.UNSUPPORTED,
-            f"{target.name} takes row-major buffers; {buffer.name} has strides of its own",
-            buffer.span,
-        )
+        message = f"{target.name} takes row-major buffers; {buffer.name} has strides of its own"
+        yield Diagnostic(codes.UNSUPPORTED, message, buffer.span)
 
 
 def _texture_help(target: Target) -> str:
-    return (
-        "the OpenCL target takes textures"
-        if target.textures is None
-        else f"the scope of textures is {target.textures!r}"
-    )
+    if target.textures is None:
+        return "the OpenCL target takes textures"
+    return f"the scope of textures is {target.textures!r}"
 
 
 def _is_compact(buffer: Buffer) -> bool:
@@ -144,64 +133,40 @@ def _check_access(target: Target, node: BufferLoad | BufferStore) -> Iterator[Di
     buffer = node.buffer
     yield from _check_declaration(target, buffer)
     if buffer.rank > 1 and buffer.scope != target.textures:
-        separators = f" and axis separators {list(buffer.axis_separators)}" if buffer.axis_separators else ""
-        yield Diagnostic(
-            codes.RANK,
-            f"{target.name} takes accesses of buffers of rank 1; {buffer.name} has rank {buffer.rank}{separators}",
-            node.span,
-            help="flatten the buffers first (flatten_buffer)"
-            + (
-                "; without separators a buffer flattens to one axis: remove them with set_axis_separators"
-                if separators
-                else ""
-            ),
-        )
+        message = f"{target.name} takes accesses of buffers of rank 1; {buffer.name} has rank {buffer.rank}"
+        help_text = "flatten the buffers first (flatten_buffer)"
+        if buffer.axis_separators:
+            message += f" and axis separators {list(buffer.axis_separators)}"
+            help_text += "; without separators a buffer flattens to one axis: remove them with set_axis_separators"
+        yield Diagnostic(codes.RANK, message, node.span, help=help_text)
 
 
 def _check_declared(node: BufferLoad | BufferStore, memory: MemoryMap) -> Iterator[Diagnostic]:
     if memory.of(node.buffer) is None:
-        yield Diagnostic(
-            codes.UNSUPPORTED,
-            f"nothing declares the data variable {node.buffer.data.name} of {node.buffer.name}",
-            node.span,
-        )
+        message = f"nothing declares the data variable {node.buffer.data.name} of {node.buffer.name}"
+        yield Diagnostic(codes.UNSUPPORTED, message, node.span)
 
 
 def _check_block(target: Target, node: Block) -> Iterator[Diagnostic]:
-    yield Diagnostic(
-        codes.NOT_LOWERED,
-        f"{target.name} takes loops, not blocks: {node.name}",
-        node.span,
-        help="lower the blocks first (lower_blocks)",
-    )
+    message = f"{target.name} takes loops, not blocks: {node.name}"
+    yield Diagnostic(codes.NOT_LOWERED, message, node.span, help="lower the blocks first (lower_blocks)")
 
 
 def _check_loop(target: Target, node: For) -> Iterator[Diagnostic]:
     if node.kind is ForKind.THREAD_BINDING and not target.threads:
-        yield Diagnostic(
-            codes.UNSUPPORTED,
-            f"{target.name} has no hardware threads; loop {node.var.name} is bound to {node.thread}",
-            node.span,
-        )
+        message = f"{target.name} has no hardware threads; loop {node.var.name} is bound to {node.thread}"
+        yield Diagnostic(codes.UNSUPPORTED, message, node.span)
 
 
 def _check_undef(target: Target, node: Undef) -> Iterator[Diagnostic]:
-    yield Diagnostic(
-        codes.NOT_LOWERED,
-        f"{target.name} has no undefined values",
-        node.span,
-        help="remove the stores of undef first (remove_store_undef)",
-    )
+    help_text = "remove the stores of undef first (remove_store_undef)"
+    yield Diagnostic(codes.NOT_LOWERED, f"{target.name} has no undefined values", node.span, help=help_text)
 
 
 def _check_assume(target: Target, node: Assume) -> Iterator[Diagnostic]:
     if not target.assumptions:
-        yield Diagnostic(
-            codes.NOT_LOWERED,
-            f"{target.name} does not take assumptions",
-            node.span,
-            help="remove them first (remove_assume)",
-        )
+        message = f"{target.name} does not take assumptions"
+        yield Diagnostic(codes.NOT_LOWERED, message, node.span, help="remove them first (remove_assume)")
 
 
 def _check_opaque(target: Target, node: OpaqueCall) -> Iterator[Diagnostic]:

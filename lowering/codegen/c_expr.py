@@ -1,9 +1,8 @@
-"""Expressions as C text, with the program's meaning on every value, and plain C operators wherever the ranges allow.
+"""Expressions as C text with the program's meaning on every value; plain C operators where the ranges allow them.
 
-Index arithmetic (loop variables, shapes, what is computed from them alone) is over the integers: it is done in the
-index type, and an operation whose result cannot be shown to fit 32 bits is noted, so that the caller can take the wider
-type. Value arithmetic wraps in its own width. Lanes are written one at a time, by a lane variable that the surrounding
-loop counts.
+Index arithmetic (loop variables, shapes, and what is computed from them alone) is over the integers, in the index type;
+an operation whose result may not fit 32 bits is noted, so that the caller can take the wider type. Value arithmetic
+wraps in its own width. Lanes are written one at a time, by the variable of the surrounding loop.
 """
 
 from __future__ import annotations
@@ -60,14 +59,14 @@ from layoutproof.lowering.codegen.calling_convention import MemoryMap
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """Where an expression stands: in index arithmetic or not, and which lane of it is wanted (none for one-lane types)."""
+    """How an expression is used: as index arithmetic or not, and which lane is wanted (None for one-lane types)."""
 
     index: bool = False
     lane: Fragment | None = None
 
     @property
     def scalar(self) -> Mode:
-        """The same, for an operand of one lane."""
+        """The mode of a one-lane operand."""
         return replace(self, lane=None)
 
 
@@ -86,8 +85,10 @@ _SYMBOLS: Mapping[CompareOp, tuple[str, Binding]] = {
 
 @dataclass(slots=True)
 class Expressions:
-    """Writes expressions. `variables` are the fragments that program variables stand for, `index_names` those of index
-    arithmetic, `pointers` the C names of data variables; helpers that were needed collect in `helpers`.
+    """Writes expressions.
+
+    `variables` are the fragments of program variables, `index_names` the names used in index arithmetic, `pointers` the
+    C names of data variables; `helpers` collects the helpers used.
     """
 
     memory: MemoryMap
@@ -103,7 +104,7 @@ class Expressions:
         return self.integers.helpers
 
     def name_index(self, name: str, index: bool) -> None:
-        """Whether what a name stands for from here on is index arithmetic."""
+        """Set whether a name is index arithmetic."""
         (self.index_names.add if index else self.index_names.discard)(name)
 
     def emit(self, expr: Expr, mode: Mode = VALUE) -> Fragment:
@@ -152,7 +153,7 @@ class Expressions:
         """An integer or truth value."""
         ctype = value_type(expr.dtype)
         if ctype is CType.I64 and interval.point(expr.value).within(interval.INT32):
-            ctype = CType.I32  # a plain number; whoever computes with it widens where that is needed
+            ctype = CType.I32  # a plain number; operations widen it where needed
         text = int_literal(expr.value, ctype)
         return Fragment(
             text, Binding.UNARY if text.startswith("-") else Binding.PRIMARY, ctype, interval.point(expr.value)
@@ -190,7 +191,7 @@ class Expressions:
         return Fragment(operation(symbol, binding, a, b), binding, CType.I32, interval.BOOL)
 
     def logical(self, expr: Logical, mode: Mode) -> Fragment:
-        """`and`, `or`: the right side only where it matters."""
+        """`and`, `or`: the right side is evaluated only if needed."""
         symbol, binding = ("&&", Binding.AND) if expr.op is LogicalOp.AND else ("||", Binding.OR)
         a, b = self.emit(expr.lhs, mode), self.emit(expr.rhs, mode)
         return Fragment(operation(symbol, binding, a, b), binding, CType.I32, interval.BOOL)
@@ -200,7 +201,7 @@ class Expressions:
         return Fragment(f"!{self.emit(expr.operand, mode).at(Binding.UNARY)}", Binding.UNARY, CType.I32, interval.BOOL)
 
     def choose(self, expr: Select | IfThenElseExpr, mode: Mode) -> Fragment:
-        """A choice. C evaluates one side; what the other one would do is nothing, since traps are excluded by proof."""
+        """A choice. C evaluates one side; the other one has no effect, since traps are excluded by proof."""
         condition = self.emit(expr.condition, mode if expr.condition.dtype.lanes > 1 else mode.scalar)
         then, otherwise = self.emit(expr.then, mode), self.emit(expr.otherwise, mode)
         if not expr.dtype.is_float:
@@ -256,8 +257,7 @@ class Expressions:
     def load(self, expr: BufferLoad, mode: Mode) -> Fragment:
         """One lane of a load."""
         buffer = expr.buffer
-        memory = self.memory.of(buffer)
-        assert memory is not None
+        memory = self.memory.at(buffer)
         storage = storage_type(buffer.dtype)
         address = self.address(expr, mode.lane)
         pointer = self.pointers[buffer.data.name]

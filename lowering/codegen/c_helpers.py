@@ -1,9 +1,8 @@
-"""Small C functions that generated code calls where C's own operators mean something else than the program's.
+"""Small C functions for operations whose meaning differs from that of C's own operators.
 
-Only those that a kernel uses are written into it, each after what it needs; their meaning is that of
-`ir/semantics.py`. `float` has more than twice the digits of a half-precision type, and two to spare, so rounding the
-`float` result of `+ - * / sqrt` gives what rounding the exact result would. Where that does not hold (fma,
-conversions from wider types) the step before rounds to odd.
+A kernel contains those that it uses, each after what it needs; their meaning is that of `ir/semantics.py`. `float` has
+more than twice the digits of a half-precision type plus two, so rounding the `float` result of `+ - * / sqrt` equals
+rounding the exact result. Elsewhere (fma, conversions from wider types) the step before rounds to odd.
 """
 
 from __future__ import annotations
@@ -189,7 +188,8 @@ static inline float lp_round_bf16_from_f64(double x) {
 
 _SHARED = {
     "lp_odd_f64_from_u64": Helper(
-        """/* An integer as a double, rounded to odd where it has too many digits: a second rounding then sees what was cut off. */
+        """\
+/* An integer as a double, rounded to odd where it has too many digits: a second rounding then sees what was cut off. */
 static inline double lp_odd_f64_from_u64(uint64_t x) {
     return x >> 53 == 0 ? (double)x : (double)(x >> 11 | ((x & 2047u) != 0)) * 2048.0;
 }"""
@@ -321,7 +321,7 @@ HELPERS: Mapping[str, Helper] = _all_helpers()
 
 
 def find_helper(name: str) -> Helper:
-    """The helper of a name; those on vectors are made as they are asked for. Raises KeyError for an unknown one."""
+    """A helper by name; vector helpers are made on demand. Raises KeyError for an unknown one."""
     return HELPERS[name] if name in HELPERS else vector_helper(name)
 
 

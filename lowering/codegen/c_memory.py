@@ -1,7 +1,6 @@
-"""Helper functions of generated C that touch memory.
+"""Helper functions of generated C that touch memory: access through bytes, allocation, overlap check, streaming stores.
 
-Access through bytes, allocation, the overlap check, streaming stores. Streaming stores have a form for processors
-with SSE2 and a plain one; both do the same to memory.
+Streaming stores have a form for processors with SSE2 and a plain one with the same effect.
 """
 
 from __future__ import annotations
@@ -39,7 +38,8 @@ static inline {storage} {access_name("load", storage)}(const void *base, int64_t
 MEMORY_HELPERS: Mapping[str, Helper] = {
     **{name: helper for storage in _STORED for name, helper in _access(storage).items()},
     "lp_allocate": Helper(
-        """/* Memory for `count` elements, aligned to a cache line; NULL where there is none or the size does not fit. */
+        """\
+/* Memory for `count` elements, aligned to a cache line; NULL where there is none or the size does not fit. */
 static void *lp_allocate(int64_t count, size_t size) {
     if (count < 0 || (uint64_t)count > (SIZE_MAX - 64) / size) {
         return NULL;
@@ -52,7 +52,8 @@ static void *lp_allocate(int64_t count, size_t size) {
         """/* Whether two pieces of memory have a byte in common. */
 static inline bool lp_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes) {
     uintptr_t first = (uintptr_t)a, second = (uintptr_t)b;
-    return a_bytes > 0 && b_bytes > 0 && (first < second ? second - first < (uintptr_t)a_bytes : first - second < (uintptr_t)b_bytes);
+    return a_bytes > 0 && b_bytes > 0 &&
+           (first < second ? second - first < (uintptr_t)a_bytes : first - second < (uintptr_t)b_bytes);
 }"""
     ),
 }
@@ -62,7 +63,8 @@ _HEAD = """#if defined(__SSE2__)
 #include <emmintrin.h>
 #endif"""
 
-_STREAM = """/* Copies past the cache what is large and not read again soon: in pieces of 16 bytes, what is less at the ends as usual. */
+_STREAM = """\
+/* Copies past the cache what is large and not read again soon: in pieces of 16 bytes, the ends as usual. */
 static inline void lp_stream(void *to, const void *from, int64_t bytes) {
 #if defined(__SSE2__)
     unsigned char *d = to;
@@ -113,7 +115,8 @@ static inline void lp_stream_end(void) {
 #endif
 }"""
 
-_PREFETCH = """/* Has memory brought near that is read soon; it may lie outside of everything, since nothing is read here. */
+_PREFETCH = """\
+/* Has memory brought near that is read soon; it may lie outside of everything, since nothing is read here. */
 static inline void lp_prefetch(const void *start, int64_t offset, int64_t bytes) {
 #if defined(__SSE2__)
     const uintptr_t first = (uintptr_t)start + (uintptr_t)offset;
@@ -132,7 +135,8 @@ def _transpose(bits: int) -> str:
     stages = lanes.bit_length() - 1
     kind = {8: "epi8", 16: "epi16", 32: "epi32", 64: "epi64"}[bits]
     half = lanes // 2
-    return f"""/* to[c * to_step + r] = from[r * from_step + c] for all r below rows and c below columns; steps count elements. */
+    return f"""\
+/* to[c * to_step + r] = from[r * from_step + c] for all r below rows and c below columns; steps count elements. */
 static inline void lp_transpose_{bits}(
         void *to, int64_t to_step, const void *from, int64_t from_step, int64_t rows, int64_t columns) {{
     uint{bits}_t *d = to;

@@ -1,4 +1,4 @@
-"""Statements as C text: loops, branches, stores, allocations, and the comments that say what a buffer is."""
+"""Statements as C text: loops, branches, stores, allocations, and comments that describe buffers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def product_of(extents: tuple[Expr, ...]) -> int | None:
 
 @dataclass(slots=True)
 class Statements:
-    """Writes statements through `expressions`. `macros` collects the loop macros that were needed."""
+    """Writes statements through `expressions`. `macros` collects the loop macros used."""
 
     expressions: Expressions
     writer: Writer
@@ -121,7 +121,7 @@ class Statements:
             self.streamed = False
 
     def loop_around(self, stmt: For, write: Callable[[], None], threads: str = "LP_PARALLEL_FOR") -> None:
-        """A loop with the body that `write` writes; `threads` is the macro that shares out its iterations."""
+        """A loop with the body that `write` writes; `threads` is the macro that distributes its iterations."""
         expressions = self.expressions
         begin, count = self._bound(stmt.start, "start"), self._bound(stmt.extent, "extent")
         end = expressions.integers.index_sum(begin, count) if begin.range != interval.point(0) else count
@@ -191,7 +191,7 @@ class Statements:
             head = f"}} else if ({self.expressions.emit_condition(stmt.condition).text})"
 
     def sequence(self, stmt: Seq) -> None:
-        """One after the other; nothing at all says so."""
+        """One after the other; an empty sequence is a comment."""
         if not stmt.body:
             self.writer.line("/* nothing to do */")
         for part in stmt.body:
@@ -241,8 +241,8 @@ class Statements:
         if whole is not None:
             self.writer.line(whole)
             return
-        with self.writer.nested(_lane_loop(dtype.lanes)):
-            self.writer.line(f"{name}[{LANE}] = {self.expressions.emit(value, Mode(lane=_lane(dtype.lanes))).text};")
+        with self.writer.nested(lane_loop(dtype.lanes)):
+            self.writer.line(f"{name}[{LANE}] = {self.expressions.emit(value, Mode(lane=lane_of(dtype.lanes))).text};")
 
     def declare(self, stmt: DeclBuffer) -> None:
         """A view: its accesses name the memory itself, so only a comment is left."""
@@ -256,10 +256,9 @@ class Statements:
         self.emit(stmt.body)
 
     def allocate(self, stmt: Allocate) -> None:
-        """Memory: small pieces of constant size on the stack, others on the heap, where there may be none."""
+        """Memory: small pieces of constant size on the stack, others on the heap, where allocation may fail."""
         buffer = stmt.buffer
-        memory = self.expressions.memory.of(buffer)
-        assert memory is not None
+        memory = self.expressions.memory.at(buffer)
         elements = product_of(buffer.shape)
         lanes = buffer.dtype.lanes
         size = elements * buffer.dtype.bytes if elements is not None else None
@@ -313,8 +312,8 @@ class Statements:
         elif (whole := vector_store(self.expressions, stmt)) is not None:
             self.writer.line(whole)
         elif self.is_independent(stmt):
-            with self.writer.nested(_lane_loop(lanes)):
-                lane = _lane(lanes)
+            with self.writer.nested(lane_loop(lanes)):
+                lane = lane_of(lanes)
                 self._store_lane(stmt, lane, self.expressions.emit(stmt.value, Mode(lane=lane)))
         else:
             self._store_collected(stmt, lanes)
@@ -327,21 +326,20 @@ class Statements:
             if any(True for index in stmt.indices for _ in loads_in(index)):
                 where = self.names.declare("places")
                 self.writer.line(f"int64_t {where}[{lanes}];")
-                with self.writer.nested(_lane_loop(lanes)):
-                    self.writer.line(f"{where}[{LANE}] = {self.expressions.address(stmt, _lane(lanes)).text};")
+                with self.writer.nested(lane_loop(lanes)):
+                    self.writer.line(f"{where}[{LANE}] = {self.expressions.address(stmt, lane_of(lanes)).text};")
                 address = Fragment(f"{where}[{LANE}]", Binding.PRIMARY, CType.I64)
-            with self.writer.nested(_lane_loop(lanes)):
+            with self.writer.nested(lane_loop(lanes)):
                 dtype = stmt.value.dtype.element
                 values = None if dtype.is_float else interval.of_type(dtype)
                 value = Fragment(f"{name}[{LANE}]", Binding.PRIMARY, value_type(dtype), values)
-                self._store_lane(stmt, _lane(lanes), value, address)
+                self._store_lane(stmt, lane_of(lanes), value, address)
 
     def _store_lane(
         self, stmt: BufferStore, lane: Fragment | None, value: Fragment, address: Fragment | None = None
     ) -> None:
         expressions, buffer = self.expressions, stmt.buffer
-        memory = expressions.memory.of(buffer)
-        assert memory is not None
+        memory = self.expressions.memory.at(buffer)
         place = address if address is not None else expressions.address(stmt, lane)
         stored = self._stored(value, buffer.dtype.element)
         pointer = expressions.pointers[buffer.data.name]
@@ -363,29 +361,29 @@ class Statements:
     def is_independent(self, stmt: BufferStore) -> bool:
         """Whether no lane of the value or the index reads memory that the store may write."""
         loads = [load for part in (stmt.value, *stmt.indices) for load in loads_in(part)]
-        target = self.expressions.memory.of(stmt.buffer)
-        assert target is not None
+        target = self.expressions.memory.at(stmt.buffer)
         for load in loads:
-            source = self.expressions.memory.of(load.buffer)
-            assert source is not None
+            source = self.expressions.memory.at(load.buffer)
             if source == target or (not self.noalias and source.is_parameter and target.is_parameter):
                 return False
         return True
 
     def evaluate(self, stmt: Evaluate) -> None:
-        """An expression without an effect: nothing is left of it."""
+        """An expression without an effect is dropped."""
         self.writer.line("/* nothing to do */")
 
     def attribute(self, stmt: AttrStmt) -> None:
-        """A remark has no effect in C."""
+        """An attribute has no effect in C."""
         self.emit(stmt.body)
 
 
-def _lane(lanes: int) -> Fragment:
+def lane_of(lanes: int) -> Fragment:
+    """The variable of a loop over lanes."""
     return Fragment(LANE, Binding.PRIMARY, CType.I32, Interval(0, lanes - 1))
 
 
-def _lane_loop(lanes: int) -> str:
+def lane_loop(lanes: int) -> str:
+    """The head of a loop over lanes."""
     return f"for (int32_t {LANE} = 0; {LANE} < {lanes}; ++{LANE})"
 
 

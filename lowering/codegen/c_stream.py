@@ -1,9 +1,9 @@
-"""Tiles that are written past the cache: a marked loop nest is gathered in a small buffer, then copied out in
-contiguous runs.
+"""Tiles that are written past the cache: a marked loop nest is gathered in a small buffer, then copied in contiguous
+runs.
 
-Why a tile: what is written past the cache must leave as whole lines, in order, while a transposing copy finds its
-elements in another order. Inside of a tile elements are found in the order of what is read, a few kilobytes at a time.
-A nest that is no such tile is written as any other loop; the mark has no meaning of its own.
+Streaming stores must write whole cache lines in order, while a transposing copy finds its elements in another order; a
+tile of a few kilobytes is gathered in the order of the source. A marked nest that is no tile is written as any other
+loop.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAST_CACHE = 4 << 20
 
 
 def write_tile(statements: Statements, stmt: For) -> bool:
-    """Write a marked nest as a tile. Nothing is written, and the answer is False, where it is none."""
+    """Write a marked nest as a tile; False, with nothing written, if it is none."""
     tile = find_tile(statements, stmt)
     if tile is None:
         return False
@@ -79,7 +79,7 @@ class _TileWriter:
         return self.expressions.emit_index(value if isinstance(value, Expr) else expression(value)).text
 
     def place(self, pointer: str, steps: Steps, loops: Sequence[Axis]) -> str:
-        """The address of what an index names in the iterations that are open; others are at their first."""
+        """The address of an index in the current iterations of open axes; other axes are at their first."""
         index = steps.base
         for axis in loops:
             index = added(index, multiplied(steps.by_loop.get(axis.var, {}), {(axis.var,): 1}))
@@ -105,7 +105,7 @@ class _TileWriter:
     # --- the two forms of a tile
 
     def copy_straight(self, source: Steps) -> None:
-        """Runs that lie in what is read as they lie in what is written."""
+        """Runs that are contiguous on both sides."""
         outer = self.tile.outer
 
         def write() -> None:
@@ -118,7 +118,7 @@ class _TileWriter:
         self.looped(outer, write)
 
     def gather(self) -> None:
-        """The tile in a buffer of its own, then out of it run by run."""
+        """The tile in its own buffer, then copied run by run."""
         tile = self.tile
         self.name = self.statements.names.declare(NAME)
         shape = f"{tile.store.buffer.dtype} in runs of {self.text(tile.run_length)}, on their way to {self.target}"
@@ -141,7 +141,7 @@ class _TileWriter:
     # --- filling
 
     def fill(self) -> None:
-        """Everything that the nest computes, in the order of what is read where that is known."""
+        """Everything that the nest computes, in source order where that is known."""
         tile, source = self.tile, self.tile.source
         inner = next((axis for axis in tile.axes if tile.local.of(axis.var) == 1), None)
         read = None if source is None else next((axis for axis in tile.axes if source.of(axis.var) == 1), None)
@@ -155,9 +155,7 @@ class _TileWriter:
             self.looped(tile.axes, self.store)
 
     def ordered(self, source: Steps, without: Sequence[Axis]) -> list[Axis]:
-        """The axes but some, those with the largest steps in what is read outermost; as they stand where steps are no
-        numbers.
-        """
+        """The axes but some, those with the largest source steps outermost; unchanged where steps are not constant."""
         axes = [axis for axis in self.tile.axes if axis not in without]
         steps = {axis.var: source.of(axis.var) for axis in axes}
         if any(step is None for step in steps.values()) or any(not axis.is_free for axis in axes):
@@ -165,9 +163,7 @@ class _TileWriter:
         return sorted(axes, key=lambda axis: -(steps[axis.var] or 0))
 
     def piece(self, axes: Sequence[Axis], write: Callable[[], None]) -> None:
-        """What is written for all iterations of some axes at once, where their condition holds in all of them; else one
-        by one.
-        """
+        """Write all iterations of some axes at once if their condition holds in all of them; else one by one."""
         conditions = all_hold(self.tile.condition, [(axis.var, axis.size) for axis in axes])
         if conditions == ():
             write()
@@ -181,7 +177,7 @@ class _TileWriter:
                 self.looped(axes, self.store)
 
     def transpose(self, source: Steps, inner: Axis, read: Axis) -> None:
-        """Blocks of which rows are contiguous in what is read, and columns in the tile."""
+        """Blocks whose rows are contiguous in the source, and columns in the tile."""
         tile = self.tile
         rest = self.ordered(source, (inner, read))
         pointer = self.pointer_read
@@ -196,7 +192,7 @@ class _TileWriter:
         self.looped(rest, lambda: self.piece((read, inner), write))
 
     def copy(self, source: Steps, inner: Axis) -> None:
-        """Pieces that are contiguous in both, the ends of a padded axis shorter than the others."""
+        """Pieces that are contiguous on both sides; those at the ends of a padded axis are shorter."""
         rest = self.ordered(source, (inner,))
         line = self.statements.writer.line
         whole = inner.size * self.tile.width
@@ -236,7 +232,7 @@ class _TileWriter:
     # --- what is read next
 
     def prefetch(self, load: BufferLoad) -> None:
-        """Bring near what the next iteration of the loop around the tile reads."""
+        """Prefetch what the next iteration of the loop around the tile reads."""
         tile = self.tile
         around = self.statements.open_loops[-1] if self.statements.open_loops else None
         index = load.indices[-1]

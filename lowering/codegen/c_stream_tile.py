@@ -1,6 +1,6 @@
 """Which loop nests are tiles that may be written past the cache: one store, strides in every index, contiguous runs.
 
-The guard of a padded copy is asked once for a whole piece. A nest that is not shown to be a tile is none.
+The guard of a padded copy is evaluated once per piece. A nest that is not shown to be a tile is none.
 """
 
 from __future__ import annotations
@@ -35,15 +35,19 @@ from layoutproof.lowering.arith.folding import fold_constants
 from layoutproof.lowering.codegen.c_stmt import Statements
 
 MOST = 32
-"""For how many elements of a piece its condition is written down."""
+"""The most elements of a piece for which its condition is written out."""
 _PARTIAL = frozenset(BinaryOp) - {BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX}
-"""Operations that not all operands have a result of."""
+"""Operations that are undefined for some operands."""
+
+CAPACITY = 40 * 1024
+"""The largest tile in bytes; it is on the stack, and should stay in the nearest cache."""
+SHORTEST = 32
+"""The shortest run in bytes for streaming stores."""
+LINE = 64
 
 
 def read_where(value: Expr) -> tuple[BufferLoad, Expr] | None:
-    """What a value reads, and where it is that; None for a value that is more than a load, or a choice of one and a
-    constant.
-    """
+    """The load of a value and its condition; None for a value other than a load or a choice of one and a constant."""
     if isinstance(value, BufferLoad):
         return value, TRUE
     if isinstance(value, IfThenElseExpr) and not any(True for _ in loads_in(value.condition)):
@@ -55,7 +59,7 @@ def read_where(value: Expr) -> tuple[BufferLoad, Expr] | None:
 
 
 def is_total(expr: Expr, beyond: Collection[Var]) -> bool:
-    """Whether index arithmetic has a value, and reads no memory, also where some variables are past their ranges."""
+    """Whether index arithmetic has a value, without memory reads, even where some variables exceed their ranges."""
     for node in walk(expr):
         if not isinstance(node, Var | IntImm | Cast | Binary | Compare | Logical | Not):
             return False
@@ -65,8 +69,8 @@ def is_total(expr: Expr, beyond: Collection[Var]) -> bool:
 
 
 def all_hold(condition: Expr, loops: Sequence[tuple[Var, int]]) -> tuple[Expr, ...] | None:
-    """What must hold for a condition to hold in all iterations of loops from 0 to their sizes; None where that is too
-    much to write.
+    """A condition that implies another in all iterations of loops from 0 to their sizes; None where it would be too
+    large.
     """
     if not is_total(condition, [variable for variable, _ in loops]):
         return None
@@ -104,17 +108,10 @@ def _folded(node: Node) -> Node:
     return fold_constants(node) if isinstance(node, Expr) else node
 
 
-CAPACITY = 40 * 1024
-"""The largest tile in bytes; it stands on the stack, and is meant to stay in the cache that is nearest."""
-SHORTEST = 32
-"""The shortest run in bytes that is worth going past the cache."""
-LINE = 64
-
-
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A loop of a tile. `size` is its largest number of iterations; `is_free` says that these do not depend on the
-    tile's other loops.
+    """A loop of a tile. `size` is its largest number of iterations; `is_free`: they do not depend on the tile's other
+    loops.
     """
 
     loop: For
@@ -128,21 +125,21 @@ class Axis:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it always runs as often."""
+        """Whether its number of iterations is constant."""
         return isinstance(self.loop.extent, IntImm)
 
     @property
     def plain(self) -> For:
-        """The loop as one that runs in order and is no tile."""
+        """The loop as a sequential one that is no tile."""
         return replace(self.loop, kind=ForKind.SERIAL, annotations=Attributes())
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A nest whose `store` writes runs of `run_length` elements, one for each iteration of the `outer` axes.
+    """A nest whose `store` writes runs of `run_length` elements, one per iteration of the `outer` axes.
 
-    `target` says where cells lie in what is written, `local` where in the tile, `source` where in what is read; `load`
-    is what is read where `condition` holds, and None with `source` where the value is something else.
+    `target`, `local` and `source` are the positions in the destination, in the tile and in the source; `load` is the
+    read where `condition` holds, None with `source` for any other value.
     """
 
     store: BufferStore
@@ -159,7 +156,7 @@ class Tile:
 
 
 def find_tile(statements: Statements, stmt: For) -> Tile | None:
-    """The tile that a nest is. None where it is not shown to be one."""
+    """The tile that a nest is; None where it is not shown to be one."""
     loops, body = _nest(stmt)
     if not isinstance(body, BufferStore) or body.value.dtype.lanes > 1 or not statements.is_independent(body):
         return None
@@ -213,11 +210,9 @@ def _laid_out(statements: Statements, store: BufferStore, axes: tuple[Axis, ...]
         return None
     run, length, capacity = found
     outer = tuple(axis for axis in axes if axis not in run)
-    if (
-        any(not axis.is_free for axis in outer)
-        or capacity * width < SHORTEST
-        or not _apart(axes, outer, run, target, capacity)
-    ):
+    if not all(axis.is_free for axis in outer) or capacity * width < SHORTEST:
+        return None
+    if not _apart(axes, outer, run, target, capacity):
         return None
     per_line = max(LINE // width, 1)
     stride = -(-capacity // per_line) * per_line if outer else capacity
@@ -232,33 +227,17 @@ def _laid_out(statements: Statements, store: BufferStore, axes: tuple[Axis, ...]
     source = None
     if load is not None and _is_plain(statements, load, store):
         source = steps_of(load.indices[-1], {axis.var for axis in axes})
-    return Tile(
-        store,
-        axes,
-        outer,
-        length,
-        target,
-        Steps({}, local),
-        total,
-        width,
-        load if source is not None else None,
-        source,
-        condition,
-    )
+    if source is None:
+        load = None
+    return Tile(store, axes, outer, length, target, Steps({}, local), total, width, load, source, condition)
 
 
 def _is_plain(statements: Statements, load: BufferLoad, store: BufferStore) -> bool:
     """Whether a load gives the bytes that are stored."""
     memory = statements.expressions.memory.of(load.buffer)
-    offsets = (load.buffer.elem_offset, store.buffer.elem_offset)
-    plain = all(offset == const(0, offset.dtype) for offset in offsets)
-    return (
-        memory is not None
-        and not memory.mixed
-        and plain
-        and load.buffer.dtype == store.buffer.dtype
-        and bool(load.indices)
-    )
+    if memory is None or memory.mixed or load.buffer.dtype != store.buffer.dtype or not load.indices:
+        return False
+    return all(offset == const(0, offset.dtype) for offset in (load.buffer.elem_offset, store.buffer.elem_offset))
 
 
 def _run(axes: Sequence[Axis], target: Steps) -> tuple[tuple[Axis, ...], Expr, int] | None:
@@ -292,7 +271,7 @@ def _times(extent: Expr, factor: int) -> Expr:
 
 
 def _counted_by(inner: Axis, axes: Sequence[Axis], target: Steps, size: int) -> tuple[Axis, Polynomial] | None:
-    """The axis `a` and `X` where the inner one runs `min(q, X - q*a)` times: together they count to X, the last q cut
+    """The axis `a` and `X` where the inner axis runs `min(q, X - q*a)` times: together they count to X, the last q cut
     short.
     """
     found = _rest_of(inner.loop)
@@ -302,12 +281,8 @@ def _counted_by(inner: Axis, axes: Sequence[Axis], target: Steps, size: int) -> 
     for axis in axes:
         if axis.is_free and target.of(axis.var) == whole * size and size == 1:
             total = added(rest, {(axis.var,): whole})
-            if not any(
-                v in {other.var for other in axes}
-                for monomial in total
-                for term in monomial
-                for v in free_variables(term)
-            ):
+            used = {v for monomial in total for term in monomial for v in free_variables(term)}
+            if used.isdisjoint(other.var for other in axes):
                 return axis, total
     return None
 
@@ -319,10 +294,8 @@ def _cut(inner: Axis, outer: Axis, rest: Polynomial, size: int) -> tuple[Expr, i
     if known is not None and isinstance(whole, IntImm):
         least = min(known, whole.value)
         return const(least, whole.dtype), least * size
-    bound = expression(rest)
-    return binary(BinaryOp.MIN, whole, bound), min(
-        inner.size * outer.size, known if known is not None else inner.size * outer.size
-    ) * size
+    largest = inner.size * outer.size
+    return binary(BinaryOp.MIN, whole, expression(rest)), min(largest, known if known is not None else largest) * size
 
 
 def _apart(axes: Sequence[Axis], outer: Sequence[Axis], run: Sequence[Axis], target: Steps, length: int) -> bool:
@@ -344,7 +317,7 @@ def _apart(axes: Sequence[Axis], outer: Sequence[Axis], run: Sequence[Axis], tar
 
 
 def dense_prefix(axes: Sequence[Axis], steps: Steps) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """The axes along which what is read is contiguous, innermost first, and the others as they stand."""
+    """The axes along which the source is contiguous, innermost first, and the others unchanged."""
     run: list[Axis] = []
     size = 1
     while True:
@@ -357,7 +330,7 @@ def dense_prefix(axes: Sequence[Axis], steps: Steps) -> tuple[tuple[Axis, ...], 
 
 
 def contiguous(tile: Tile, source: Steps) -> bool:
-    """Whether each run lies in what is read as it lies in what is written."""
+    """Whether each run is contiguous in the source as well."""
     inside = [axis for axis in tile.axes if axis not in tile.outer]
     straight = tile.condition == TRUE and all(source.of(axis.var) == tile.target.of(axis.var) for axis in inside)
     return straight and prod(axis.size for axis in inside) > 1

@@ -1,8 +1,8 @@
-"""How data types look in C, and pieces of expression text that know their C type, their precedence and their range.
+"""Data types in C, and fragments of expression text that know their C type, precedence and range.
 
-Half-precision floats (float16, bfloat16) are stored as 16 bits and computed in `float`, rounded after every
-operation; bool is stored as `int8_t`; integers narrower than 32 bits are computed in `int32_t` and cut back where
-they may leave their range.
+Half-precision floats (float16, bfloat16) are stored as 16 bits and computed in `float`, rounded after every operation;
+bool is stored as `int8_t`; integers narrower than 32 bits are computed in `int32_t` and wrapped where they may leave
+their range.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_half(dtype: DType) -> bool:
 
 
 def model_name_of(dtype: DType) -> str:
-    """`f16` or `bf16`, as the helper functions are called."""
+    """`f16` or `bf16`, as in the names of helper functions."""
     return "bf16" if dtype.kind is Kind.BFLOAT else "f16"
 
 
@@ -98,7 +98,7 @@ def int_literal(value: int, ctype: CType) -> str:
 
 
 def float_literal(value: float, ctype: CType) -> str:
-    """A float constant, written so that it is exact: in hexadecimal, unless it is a small whole number."""
+    """An exact float constant: in hexadecimal, unless it is a small whole number."""
     suffix = "f" if ctype is CType.F32 else ""
     if math.isnan(value):
         return "NAN" if ctype is CType.F32 else "(double)NAN"
@@ -141,7 +141,7 @@ _SHY = {Binding.BITOR, Binding.BITXOR, Binding.BITAND, Binding.SHIFT}
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """An expression's text. `values` is the range of an integer (all of its C type's when nothing better is known)."""
+    """An expression's text. `values` is the range of an integer, by default that of its C type."""
 
     text: str
     binding: Binding
@@ -163,9 +163,7 @@ class Fragment:
 
 
 def loaded(text: str, dtype: DType, helpers: set[str], values: Interval | None = None) -> Fragment:
-    """What stands for one stored lane of a type, as a value to compute with; names of helpers that this takes are
-    added.
-    """
+    """The value of one stored lane; adds the helpers that it needs."""
     if dtype.is_bool:
         return Fragment(f"{text} != 0", Binding.EQUAL, CType.I32, BOOL)
     if is_half(dtype):
@@ -189,7 +187,7 @@ def operation(symbol: str, binding: Binding, a: Fragment, b: Fragment) -> str:
 
 
 def _signless(a: Fragment, binding: Binding) -> str:
-    """An operand that may not begin with `!`, which compilers take for a slip there."""
+    """An operand without a leading `!`, which compilers warn about there."""
     return f"({a.text})" if a.text.startswith("!") else a.at(binding)
 
 
@@ -205,7 +203,7 @@ def call(name: str, ctype: CType, *arguments: Fragment, values: Interval | None 
 
 
 def convert(value: Fragment, ctype: CType) -> Fragment:
-    """`(ctype)value`; nothing is written where it has that type already."""
+    """`(ctype)value`; unchanged where it has that type already."""
     if value.ctype is ctype:
         return value
     text = f"({ctype.value}){value.at(Binding.UNARY)}"

@@ -1,9 +1,7 @@
-"""Statements of several lanes as vector code: whole vectors loaded, computed with and stored, where each part has a
-form for them.
+"""Statements of several lanes as vector code: whole vectors loaded, computed with and stored.
 
-What has none (lanes that go to cells apart, types of half precision, a number of lanes that is no power of two) is left
-to the loops over lanes of `c_stmt`. All lanes are computed before one is stored, which is what the program says of a
-vector store.
+What has no vector form (scattered lanes, half precision, a number of lanes that is no power of two) is left to the
+loops over lanes of `c_stmt`. All lanes are computed before one is stored, as the program's vector store requires.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ _COMPARISONS: Mapping[CompareOp, str] = {
 
 
 def vector_store(expressions: Expressions, stmt: BufferStore) -> str | None:
-    """A store of all lanes at once as a statement; None where it or what it stores has no form for vectors."""
+    """A store of all lanes at once as a statement; None where there is no vector form."""
     step = _step(expressions, stmt)
     if step is None or not _is_one(step) or not _fits(expressions, stmt.value):
         return None
@@ -53,7 +51,7 @@ def vector_store(expressions: Expressions, stmt: BufferStore) -> str | None:
 
 
 def vector_fill(expressions: Expressions, name: str, value: Expr) -> str | None:
-    """All lanes of `value` stored to the array `name` at once; None where that has no form for vectors."""
+    """All lanes of `value` stored to the array `name` at once; None where there is no vector form."""
     if not _fits(expressions, value) or variable_type(value.dtype.element) != element_type(value.dtype):
         return None
     return f"{_name(expressions, 'store', value.dtype)}({name}, {_emit(expressions, value)});"
@@ -86,7 +84,7 @@ def _call_fits(expressions: Expressions, expr: Call) -> bool:
 
 
 def _choice_fits(expressions: Expressions, expr: Select | IfThenElseExpr) -> bool:
-    """One condition for all lanes, or a comparison of vectors whose lanes are as wide as those that are chosen from."""
+    """One condition for all lanes, or a comparison of vectors whose lanes are as wide as those of the choice."""
     condition = expr.condition
     if isinstance(condition, Compare) and condition.dtype.lanes > 1:
         alike = condition.lhs.dtype.bits == expr.dtype.bits
@@ -98,7 +96,7 @@ def _choice_fits(expressions: Expressions, expr: Select | IfThenElseExpr) -> boo
 
 
 def _variable_fits(expressions: Expressions, expr: Var) -> bool:
-    """A name for lanes stands for an array of them; narrow types and truth values have elements of another type there."""
+    """A name for lanes is an array of them; narrow types and truth values have elements of another type there."""
     return expr.name in expressions.variables and variable_type(expr.dtype.element) == element_type(expr.dtype)
 
 
@@ -114,9 +112,7 @@ _TESTS: Mapping[type[Expr], Callable[[Expressions, Any], bool]] = {
 
 
 def _step(expressions: Expressions, access: BufferLoad | BufferStore) -> Expr | None:
-    """How far one lane of an access stands from the next; None where that is not one distance, or memory is seen as
-    several types.
-    """
+    """The distance between lanes of an access; None where it is not constant, or memory is seen as several types."""
     memory, buffer = expressions.memory.of(access.buffer), access.buffer
     if memory is None or memory.mixed or len(access.indices) != 1 or not has_vectors(_accessed(access)):
         return None
@@ -157,7 +153,6 @@ def _load(expressions: Expressions, expr: BufferLoad) -> str:
 
 
 def _place(expressions: Expressions, access: BufferLoad | BufferStore) -> str:
-    """The address of the first lane."""
     buffer, (index,) = access.buffer, access.indices
     pointer = expressions.pointers[buffer.data.name]
     if isinstance(index, Ramp):

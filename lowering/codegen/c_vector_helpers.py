@@ -1,9 +1,7 @@
-"""Vectors of C: the types of several lanes and the small functions on them, as real vectors of the compiler or as plain
-loops.
+"""C types of several lanes and small functions on them, as compiler vectors or as plain loops.
 
-GCC and Clang have vector types (`__attribute__((vector_size))`); the text uses them where they are there and
-`LP_NO_VECTORS` is not defined, and arrays of lanes elsewhere. Both compute the same: each lane is the operation on its
-scalars, rounded by itself.
+GCC and Clang have vector types (`__attribute__((vector_size))`); the text uses them unless `LP_NO_VECTORS` is defined,
+and arrays of lanes elsewhere. Both compute the same: each lane is the scalar operation, rounded by itself.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ def vector_suffix(dtype: DType) -> str:
 
 
 def vector_helper(name: str) -> Helper:
-    """The type or function of a name like `lp_f32x8` or `lp_add_f32x8`. Raises KeyError for one that there is not."""
+    """The type or function of a name like `lp_f32x8` or `lp_add_f32x8`. Raises KeyError for an unknown one."""
     found = _NAME.fullmatch(name)
     if found is None:
         raise KeyError(name)
@@ -69,9 +67,7 @@ def vector_helper(name: str) -> Helper:
 
 
 def _type(dtype: DType) -> Helper:
-    """The type. Memory holds vectors wherever an element may stand, hence the alignment; and it is seen as elements
-    too.
-    """
+    """Vectors in memory are aligned as their elements, and may alias them."""
     element, name = storage_type(dtype), f"lp_{vector_suffix(dtype)}"
     attributes = f"vector_size({dtype.bytes}), aligned({dtype.element.bytes}), may_alias"
     return Helper(
@@ -99,91 +95,86 @@ SWITCH = Helper(
 )
 
 
-def _function(
-    name: str,
-    dtype: DType,
-    parameters: str,
-    vector: str,
-    each: str,
-    needs: Sequence[str] = (),
-    result: str | None = None,
-) -> Helper:
-    """A function with one body for vectors and one for lanes: `each` is the statement for lane `k`."""
-    kind = f"lp_{vector_suffix(dtype)}"
-    returned = result if result is not None else kind
-    loop = f"for (int k = 0; k < {dtype.lanes}; ++k) {{\n        {each}\n    }}"
-    plain = f"{kind} r;\n    {loop}\n    return r;" if returned != "void" else loop
-    text = f"""LP_INLINE {returned} {name}({parameters}) {{
+def _helper(dtype: DType, signature: str, vector: str, lanes: str, needs: Sequence[str] = ()) -> Helper:
+    """A function with one body for vectors and one for lanes."""
+    text = f"""LP_INLINE {signature} {{
 #if LP_VECTORS
     {vector}
 #else
-    {plain}
+    {lanes}
 #endif
 }}"""
-    return Helper(text, (kind, *needs))
+    return Helper(text, (_kind(dtype), *needs))
+
+
+def _function(action: str, dtype: DType, parameters: str, vector: str, each: str, needs: Sequence[str] = ()) -> Helper:
+    """A function that gives a vector; `each` is the statement for lane `k` of the result `r`."""
+    kind = _kind(dtype)
+    lanes = f"{kind} r;\n    {_each_lane(dtype, each)}\n    return r;"
+    return _helper(dtype, f"{kind} lp_{action}_{vector_suffix(dtype)}({parameters})", vector, lanes, needs)
+
+
+def _each_lane(dtype: DType, statement: str) -> str:
+    return f"for (int k = 0; k < {dtype.lanes}; ++k) {{\n        {statement}\n    }}"
+
+
+def _kind(dtype: DType) -> str:
+    return f"lp_{vector_suffix(dtype)}"
 
 
 def _arithmetic(action: str, dtype: DType) -> Helper:
-    name, kind = f"lp_{action}_{vector_suffix(dtype)}", f"lp_{vector_suffix(dtype)}"
-    symbol = ARITHMETIC[action]
+    kind, symbol = _kind(dtype), ARITHMETIC[action]
+    parameters = f"{kind} a, {kind} b"
     if dtype.is_float:
-        return _function(
-            name, dtype, f"{kind} a, {kind} b", f"return a {symbol} b;", f"r.lane[k] = a.lane[k] {symbol} b.lane[k];"
-        )
+        each = f"r.lane[k] = a.lane[k] {symbol} b.lane[k];"
+        return _function(action, dtype, parameters, f"return a {symbol} b;", each)
     if action == "div":
-        raise KeyError(name)
+        raise KeyError(action)
     # Integers wrap; C says so of unsigned ones alone, and of those only where they are not narrower than int.
-    bits = f"lp_{vector_suffix(DType(Kind.UINT, dtype.bits, dtype.lanes))}"
+    bits = _kind(DType(Kind.UINT, dtype.bits, dtype.lanes))
     element, wide = storage_type(dtype), f"uint{max(dtype.bits, 32)}_t"
     vector = f"return ({kind})(({bits})a {symbol} ({bits})b);"
     each = f"r.lane[k] = ({element})(({wide})a.lane[k] {symbol} ({wide})b.lane[k]);"
-    return _function(name, dtype, f"{kind} a, {kind} b", vector, each, (bits,))
+    return _function(action, dtype, parameters, vector, each, (bits,))
 
 
 def _choice(action: str, dtype: DType) -> Helper:
-    name, kind = f"lp_{action}_{vector_suffix(dtype)}", f"lp_{vector_suffix(dtype)}"
-    symbol, mask = CHOICES[action], _mask(dtype)
+    kind, symbol, mask = _kind(dtype), CHOICES[action], _mask(dtype)
     vector = f"{mask} first = ({mask})(a {symbol} b);\n    return ({kind})((first & ({mask})a) | (~first & ({mask})b));"
     each = f"r.lane[k] = a.lane[k] {symbol} b.lane[k] ? a.lane[k] : b.lane[k];"
-    return _function(name, dtype, f"{kind} a, {kind} b", vector, each, (mask,))
+    return _function(action, dtype, f"{kind} a, {kind} b", vector, each, (mask,))
 
 
 def _mask(dtype: DType) -> str:
     """The type of truth values for lanes of a type: all bits of a lane set, or none."""
-    return f"lp_{vector_suffix(DType(Kind.INT, dtype.bits, dtype.lanes))}"
+    return _kind(DType(Kind.INT, dtype.bits, dtype.lanes))
 
 
 def _comparison(action: str, dtype: DType) -> Helper:
-    name, kind, mask = f"lp_{action}_{vector_suffix(dtype)}", f"lp_{vector_suffix(dtype)}", _mask(dtype)
-    symbol = COMPARISONS[action]
-    text = f"""LP_INLINE {mask} {name}({kind} a, {kind} b) {{
-#if LP_VECTORS
-    return ({mask})(a {symbol} b);
-#else
-    {mask} r;
-    for (int k = 0; k < {dtype.lanes}; ++k) {{
-        r.lane[k] = a.lane[k] {symbol} b.lane[k] ? -1 : 0;
-    }}
-    return r;
-#endif
-}}"""
-    return Helper(text, (kind, mask))
+    kind, symbol, mask = _kind(dtype), COMPARISONS[action], _mask(dtype)
+    each = f"r.lane[k] = a.lane[k] {symbol} b.lane[k] ? -1 : 0;"
+    return _helper(
+        dtype,
+        f"{mask} lp_{action}_{vector_suffix(dtype)}({kind} a, {kind} b)",
+        f"return ({mask})(a {symbol} b);",
+        f"{mask} r;\n    {_each_lane(dtype, each)}\n    return r;",
+        (mask,),
+    )
 
 
 def _select(dtype: DType) -> Helper:
     """Lanes of `a` where a mask has all bits set, lanes of `b` where it has none."""
-    name, kind, mask = f"lp_select_{vector_suffix(dtype)}", f"lp_{vector_suffix(dtype)}", _mask(dtype)
+    kind, mask = _kind(dtype), _mask(dtype)
     vector = f"return ({kind})((mask & ({mask})a) | (~mask & ({mask})b));"
     each = "r.lane[k] = mask.lane[k] != 0 ? a.lane[k] : b.lane[k];"
-    return _function(name, dtype, f"{mask} mask, {kind} a, {kind} b", vector, each, (mask,))
+    return _function("select", dtype, f"{mask} mask, {kind} a, {kind} b", vector, each, (mask,))
 
 
 def _math(action: str, dtype: DType) -> Helper:
-    """Lane by lane in the text: compilers make one instruction of it where there is one."""
+    """Lane by lane in the text; compilers make one instruction of it where there is one."""
     if not dtype.is_float:
         raise KeyError(action)
-    name, kind = f"lp_{action}_{vector_suffix(dtype)}", f"lp_{vector_suffix(dtype)}"
-    letters = "abc"[: MATH[action]]
+    kind, letters = _kind(dtype), "abc"[: MATH[action]]
     needs: set[str] = set()
 
     def lane(form: str) -> str:
@@ -192,39 +183,31 @@ def _math(action: str, dtype: DType) -> Helper:
 
     lanes = ", ".join(lane(f"{{}}[{k}]") for k in range(dtype.lanes))
     parameters = ", ".join(f"{kind} {letter}" for letter in letters)
-    return _function(
-        name, dtype, parameters, f"return ({kind}){{{lanes}}};", f"r.lane[k] = {lane('{}.lane[k]')};", sorted(needs)
-    )
+    each = f"r.lane[k] = {lane('{}.lane[k]')};"
+    return _function(action, dtype, parameters, f"return ({kind}){{{lanes}}};", each, sorted(needs))
 
 
 def _load(dtype: DType) -> Helper:
-    kind = f"lp_{vector_suffix(dtype)}"
-    name, element = f"lp_load_{vector_suffix(dtype)}", storage_type(dtype)
-    return _function(name, dtype, f"const {element} *p", f"return *(const {kind} *)p;", "r.lane[k] = p[k];")
+    vector = f"return *(const {_kind(dtype)} *)p;"
+    return _function("load", dtype, f"const {storage_type(dtype)} *p", vector, "r.lane[k] = p[k];")
 
 
 def _store(dtype: DType) -> Helper:
-    kind = f"lp_{vector_suffix(dtype)}"
-    name, element = f"lp_store_{vector_suffix(dtype)}", storage_type(dtype)
-    return _function(name, dtype, f"{element} *p, {kind} a", f"*({kind} *)p = a;", "p[k] = a.lane[k];", result="void")
+    kind = _kind(dtype)
+    signature = f"void lp_store_{vector_suffix(dtype)}({storage_type(dtype)} *p, {kind} a)"
+    return _helper(dtype, signature, f"*({kind} *)p = a;", _each_lane(dtype, "p[k] = a.lane[k];"))
 
 
 def _set(dtype: DType) -> Helper:
-    kind = f"lp_{vector_suffix(dtype)}"
-    name, element = f"lp_set_{vector_suffix(dtype)}", storage_type(dtype)
-    return _function(
-        name, dtype, f"{element} x", f"return ({kind}){{{', '.join(['x'] * dtype.lanes)}}};", "r.lane[k] = x;"
-    )
+    vector = f"return ({_kind(dtype)}){{{', '.join(['x'] * dtype.lanes)}}};"
+    return _function("set", dtype, f"{storage_type(dtype)} x", vector, "r.lane[k] = x;")
 
 
 def _gather(dtype: DType) -> Helper:
-    """Elements that stand apart by one distance."""
-    kind = f"lp_{vector_suffix(dtype)}"
-    name, element = f"lp_gather_{vector_suffix(dtype)}", storage_type(dtype)
+    """Elements at a constant distance."""
     lanes = ", ".join(f"p[{k} * step]" for k in range(dtype.lanes))
-    return _function(
-        name, dtype, f"const {element} *p, ptrdiff_t step", f"return ({kind}){{{lanes}}};", "r.lane[k] = p[k * step];"
-    )
+    parameters = f"const {storage_type(dtype)} *p, ptrdiff_t step"
+    return _function("gather", dtype, parameters, f"return ({_kind(dtype)}){{{lanes}}};", "r.lane[k] = p[k * step];")
 
 
 _OTHERS: Mapping[str, Callable[[DType], Helper]] = {

@@ -1,8 +1,8 @@
 """The calling convention of a generated function: its parameters, its shape symbols, and the memory of its buffers.
 
-Shape symbols that are not parameters follow the parameters, in order of first appearance. Where all buffers of one
-data variable have one element type their memory is a plain C array of it; where they differ every access goes through
-bytes, so that no aliasing rule of C is broken.
+Shape symbols that are not parameters follow the parameters, in order of first appearance. Where all buffers of one data
+variable have one element type, their memory is a plain C array; where they differ, every access goes through bytes,
+which C's aliasing rules allow.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from layoutproof.ir.visit import free_variables, loads_in, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_types import storage_type
 
+Bounds = Mapping[str, tuple[int | None, int | None]]
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One piece of memory: the buffer that declares it, and what the function does with it."""
+    """One piece of memory: the buffer that declares it, and how the function uses it."""
 
     buffer: Buffer
     is_parameter: bool
@@ -50,9 +52,13 @@ class MemoryMap:
         """The memory that `buffer` views; None for a data variable that nothing declares."""
         return self.by_data.get(buffer.data.name)
 
+    def at(self, buffer: Buffer) -> Memory:
+        """The memory that `buffer` views. Raises KeyError for a data variable that nothing declares."""
+        return self.by_data[buffer.data.name]
+
 
 def pointer_source(value: Expr) -> Var | None:
-    """The data variable that a pointer expression stands for, through casts; None for anything else."""
+    """The data variable of a pointer expression, through casts; None for anything else."""
     while isinstance(value, PointerCast):
         value = value.pointer
     return value if isinstance(value, Var) and value.dtype.kind is Kind.HANDLE else None
@@ -90,9 +96,8 @@ def find_memory(func: PrimFunc) -> MemoryMap:
 class Parameter:
     """One argument of the C function.
 
-    `buffer` is None for a scalar; `is_symbol` marks a scalar that stands in a buffer's shape; `needs_content` a buffer
-    that is written, but read first; `implied` a shape symbol that the program's function does not list, but the C
-    function does.
+    `buffer` is None for a scalar; `is_symbol` marks a scalar in a buffer's shape; `needs_content` a written buffer that
+    is read first; `implied` a shape symbol that only the C function lists.
     """
 
     name: str
@@ -105,9 +110,6 @@ class Parameter:
     bounds: Interval | None = None
     needs_content: bool = False
     implied: bool = False
-
-
-Bounds = Mapping[str, tuple[int | None, int | None]]
 
 
 def shape_symbols(func: PrimFunc) -> tuple[Var, ...]:
@@ -129,9 +131,10 @@ def _unbound(func: PrimFunc) -> Iterator[Var]:
 
 
 def parameters_of(func: PrimFunc, memory: MemoryMap, bounds: Bounds) -> tuple[Parameter, ...]:
-    """The C function's parameters, without C names yet. `bounds` limits scalars; a shape symbol is at least 0 without.
+    """The C function's parameters, without C names yet.
 
-    Raises LayoutproofError (LP402) for a variable that nothing binds.
+    `bounds` limits scalars; a shape symbol is at least 0 by default. Raises LayoutproofError (LP402) for a free
+    variable.
     """
     for var in _unbound(func):
         raise error(codes.NOT_LOWERED, f"the variable {var.name} is bound by nothing in {func.name}", var.span)

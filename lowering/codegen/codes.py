@@ -1,6 +1,4 @@
-"""The codes of everything that can be wrong with code generation, with building a kernel and with calling it, and what
-each means.
-"""
+"""The codes of errors in code generation, building kernels and calling them, with their sentences."""
 
 from __future__ import annotations
 
@@ -30,31 +28,41 @@ ASSUMPTION = "LP431"
 OTHER_MEMORY = "LP432"
 
 MEANINGS: Mapping[str, str] = {
-    RANK: "A target addresses memory with as many indices as it has axes: C has one, an image of OpenCL two or three. A buffer is "
-    "flattened to as many first; axis separators say which of its axes go together.",
+    RANK: "A target addresses memory with as many indices as it has axes: C has one, an image of OpenCL two or three. "
+    "A buffer is flattened to as many first; axis separators say which of its axes go together.",
     NOT_LOWERED: "Blocks, assumptions and undefined values are for proofs; they are lowered before code is generated.",
-    UNSUPPORTED: "The target has no such type, memory, thread or function. The message says which, and what to use instead.",
+    UNSUPPORTED: "The target has no such type, memory, thread or function. The message says which, and what to use "
+    "instead.",
     TOO_DEEP: "The program's expressions or statements are nested deeper than code generation can follow.",
-    TEXEL: "An image is written a texel at a time. A texel of four channels is four elements of a buffer: they are stored together, by a "
-    "vector of 4 lanes or by an innermost loop over them.",
-    NO_COMPILER: "Kernels are compiled by a C compiler. CC names one, else cc, gcc, clang and the ziglang package are tried.",
-    COMPILER_FAILED: "The C compiler did not accept the generated source, or is no C compiler. Its message, the command and the source's "
-    "path are given; generated source that a sound compiler refuses is an error of layoutproof.",
+    TEXEL: "An image is written a texel at a time. A texel of four channels is four elements of a buffer: they are "
+    "stored together, by a vector of 4 lanes or by an innermost loop over them.",
+    NO_COMPILER: "Kernels are compiled by a C compiler. CC names one, else cc, gcc, clang and the ziglang package are "
+    "tried.",
+    COMPILER_FAILED: "The C compiler did not accept the generated source, or is no C compiler. Its message, the "
+    "command and the source's path are given; generated source that a sound compiler refuses is an error of "
+    "layoutproof.",
     NOT_LOADED: "The compiled library exists but cannot be loaded, for example because its folder is mounted noexec.",
     NOWHERE_TO_BUILD: "Neither the cache folder nor the system's temporary folder can be written.",
     ARGUMENTS: "A kernel takes its inputs, or all its parameters, in order or by name.",
-    ARGUMENT_SHAPE: "An array's shape is not the one that the program declares. A call takes logical shapes, raw() physical ones.",
-    ARGUMENT_TYPE: "An array or number has another type or byte order than the program declares; nothing is converted silently.",
-    ARGUMENT_MEMORY: "Kernels read and write memory in row-major order without gaps, each element at a multiple of its size.",
+    ARGUMENT_SHAPE: "An array's shape is not the one that the program declares. A call takes logical shapes, raw() "
+    "physical ones.",
+    ARGUMENT_TYPE: "An array or number has another type or byte order than the program declares; nothing is converted "
+    "silently.",
+    ARGUMENT_MEMORY: "Kernels read and write memory in row-major order without gaps, each element at a multiple of its "
+    "size.",
     READ_ONLY: "The kernel writes to a parameter whose array is read-only.",
-    OVERLAP: "The function was proved for parameters that do not overlap (noalias). Two arrays share memory, and one is written.",
-    SYMBOLS: "A symbol in the shapes has no value, two values, or one outside the bounds that the kernel was built for.",
-    DID_NOT_RUN: "The compiled function refused to run, most likely because memory for its intermediate buffers ran out.",
-    SELF_CHECK: "Every kernel is compared with the reference interpreter when it is built. This one differs: the C compiler or "
-    "layoutproof is at fault. Nothing was returned.",
+    OVERLAP: "The function was proved for parameters that do not overlap (noalias). Two arrays share memory, and one "
+    "is written.",
+    SYMBOLS: "A symbol in the shapes has no value, two values, or one outside the bounds that the kernel was built "
+    "for.",
+    DID_NOT_RUN: "The compiled function refused to run, most likely because memory for its intermediate buffers ran "
+    "out.",
+    SELF_CHECK: "Every kernel is compared with the reference interpreter when it is built. This one differs: the C "
+    "compiler or layoutproof is at fault. Nothing was returned.",
     NOT_AN_ARRAY: "A kernel takes numpy arrays, and objects with the array interface or DLPack.",
     OTHER_MEMORY: "An array is in the memory of another device; nothing is copied silently.",
-    ASSUMPTION: "The kernel's proofs rest on assumptions on its symbols: those that the program states, extents of at least 0, and index "
-    "arithmetic of symbols alone that fits its type. They are checked at every call; for these symbols one does not hold.",
+    ASSUMPTION: "The kernel's proofs rest on assumptions on its symbols: those that the program states, extents of at "
+    "least 0, and index arithmetic of symbols alone that fits its type. They are checked at every call; for these "
+    "symbols one does not hold.",
     PAD_FILLING: "Before a call, padding is filled by its contract; this contract's value cannot be computed there.",
 }

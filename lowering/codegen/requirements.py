@@ -1,7 +1,6 @@
-"""Preconditions of a call on its symbols, which are checked before anything runs, as data and as C.
+"""Preconditions of a call on its symbols, checked before anything runs, as data and as C.
 
-They are evaluated over the integers: what is checked may be the very thing that keeps the program's own arithmetic
-from overflowing.
+They are evaluated over the integers, since the program's own arithmetic may overflow where they do not hold.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from layoutproof.lowering.codegen.writer import Writer, comment
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`expr`, over symbols alone, is true; with `fits`, it is a number that its type holds. `place` says which line
-    asked for it.
+    """`expr`, over symbols alone, is true; with `fits`, it is a number that fits its type. `place` is the line that
+    requires it.
     """
 
     expr: Expr
@@ -32,18 +31,18 @@ class Requirement:
 
     @property
     def text(self) -> str:
-        """The requirement as a person writes it: `n % 4 == 0`, `n*m fits int32`."""
+        """The requirement as text: `n % 4 == 0`, `n*m fits int32`."""
         said = expr_text(self.expr, Style.PLAIN)
         return f"{said} fits {self.expr.dtype}" if self.fits else said
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The names that it speaks of, in order."""
+        """The names in it, in order."""
         return tuple(dict.fromkeys(v.name for v in free_variables(self.expr)))
 
     @property
     def least(self) -> tuple[str, int] | None:
-        """The symbol and the number where it says `symbol >= number` and nothing else."""
+        """The symbol and the number if it is just `symbol >= number`."""
         match self.expr:
             case Compare(op=CompareOp.GE, lhs=Var(name=name), rhs=IntImm(value=value)) if not self.fits:
                 return name, value
@@ -64,8 +63,8 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """All that a function's proofs took for granted: `requirements` are checked at every call, `promises` are the
-    caller's word.
+    """The preconditions of a function's proofs: `requirements` are checked at every call, `promises` are left to the
+    caller.
     """
 
     requirements: tuple[Requirement, ...] = ()
@@ -93,7 +92,7 @@ _WORDS: Mapping[LogicalOp, str] = {LogicalOp.AND: "&&", LogicalOp.OR: "||"}
 
 
 class NotExpressible(Exception):
-    """The requirement contains something that is not written as C; it stays with the caller."""
+    """The requirement contains something without a C form; it is left to the caller."""
 
 
 @dataclass(slots=True)
@@ -183,7 +182,7 @@ def write_requirement(requirement: Requirement, names: Mapping[str, str], writer
     """Write a check that returns LP_BAD_EXTENT; gives the helpers that it calls. Raises NotExpressible where C has no
     such check.
 
-    A value that does not fit 64 bits on the way is refused, whatever it leads to.
+    A value that does not fit 64 bits on the way is refused.
     """
     exact = _Exact(names)
     text = exact.write(requirement.expr)

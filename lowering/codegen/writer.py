@@ -1,4 +1,4 @@
-"""What generated text is made of: indented lines, names that are legal and unique, and helper functions."""
+"""The parts of generated text: indented lines, legal and unique names, and helper functions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _depth(text: str, place: int) -> int:
 
 
 def inside_comment(text: str) -> str:
-    """`text` on one line and without what begins or ends a comment."""
+    """`text` on one line, without comment delimiters."""
     return " ".join(text.replace("*/", "* /").replace("/*", "/ *").split())
 
 
@@ -66,7 +66,7 @@ class Writer:
         self._depth = depth
 
     def line(self, text: str = "") -> None:
-        """Add one line at the current depth, over several where it is long; a preprocessor line stands at the margin."""
+        """Add one line at the current depth, wrapped where it is long; a preprocessor line is not indented."""
         if not text or text.startswith("#"):
             self._lines.append(text)
             return
@@ -76,7 +76,7 @@ class Writer:
 
     @contextmanager
     def nested(self, head: str, tail: str = "}") -> Iterator[None]:
-        """`head {`, what is written meanwhile one step deeper, `tail`."""
+        """`head {`, the lines added inside one step deeper, `tail`."""
         self.line(f"{head} {{" if head else "{")
         self._depth += 1
         yield
@@ -90,33 +90,34 @@ class Writer:
 
 
 _KEYWORDS = """
-auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
-return short signed sizeof static struct switch typedef union unsigned void volatile while
-_Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary _Noreturn _Static_assert _Thread_local
-alignas alignof bool constexpr false nullptr static_assert thread_local true typeof typeof_unqual
-and and_eq asm bitand bitor catch class compl concept delete explicit export friend mutable namespace new not not_eq operator or
-or_eq private protected public template this throw try typeid typename using virtual wchar_t xor xor_eq
+auto break case char const continue default do double else enum extern float for goto if inline int long register
+restrict return short signed sizeof static struct switch typedef union unsigned void volatile while _Alignas _Alignof
+_Atomic _Bool _Complex _Generic _Imaginary _Noreturn _Static_assert _Thread_local alignas alignof bool constexpr false
+nullptr static_assert thread_local true typeof typeof_unqual and and_eq asm bitand bitor catch class compl concept
+delete explicit export friend mutable namespace new not not_eq operator or or_eq private protected public template
+this throw try typeid typename using virtual wchar_t xor xor_eq
 """
 _LIBRARY = """
-errno assert main size_t ptrdiff_t uintptr_t intptr_t linux unix i386 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t
-uint64_t signbit isfinite remove rename signal printf puts read write open close time clock error lane math_errhandling signgam
-uint ulong ushort environ lldiv a64l abort abs aligned_alloc alloca arc4random arc4random_buf arc4random_uniform at_quick_exit
-atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearenv div drand48 drand48_r ecvt ecvt_r erand48 erand48_r exit
-explicit_bzero fcvt fcvt_r ffs ffsl ffsll free gcvt getenv getloadavg getsubopt index initstate initstate_r jrand48 jrand48_r l64a
-labs lcong48 lcong48_r ldiv lgamma_r lgammaf_r lgammal_r llabs lrand48 lrand48_r malloc mblen mbstowcs mbtowc memccpy memchr
-memcmp memcpy memmove memset mkdtemp mkstemp mkstemps mktemp mrand48 mrand48_r nrand48 nrand48_r on_exit posix_memalign pselect
-putenv qecvt qecvt_r qfcvt qfcvt_r qgcvt qsort quick_exit rand rand_r random random_r realloc reallocarray realpath rindex rpmatch
-seed48 seed48_r select setenv setstate setstate_r srand srand48 srand48_r srandom srandom_r stpcpy stpncpy strcasecmp strcasecmp_l
-strcat strchr strcmp strcoll strcoll_l strcpy strcspn strdup strerror strerror_l strerror_r strlen strncasecmp strncasecmp_l
-strncat strncmp strncpy strndup strnlen strpbrk strrchr strsep strsignal strspn strstr strtod strtof strtok strtok_r strtol
-strtold strtoll strtoq strtoul strtoull strtouq strxfrm strxfrm_l system unsetenv valloc wcstombs wctomb
+errno assert main size_t ptrdiff_t uintptr_t intptr_t linux unix i386 int8_t int16_t int32_t int64_t uint8_t uint16_t
+uint32_t uint64_t signbit isfinite remove rename signal printf puts read write open close time clock error lane
+math_errhandling signgam uint ulong ushort environ lldiv a64l abort abs aligned_alloc alloca arc4random arc4random_buf
+arc4random_uniform at_quick_exit atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearenv div drand48
+drand48_r ecvt ecvt_r erand48 erand48_r exit explicit_bzero fcvt fcvt_r ffs ffsl ffsll free gcvt getenv getloadavg
+getsubopt index initstate initstate_r jrand48 jrand48_r l64a labs lcong48 lcong48_r ldiv lgamma_r lgammaf_r lgammal_r
+llabs lrand48 lrand48_r malloc mblen mbstowcs mbtowc memccpy memchr memcmp memcpy memmove memset mkdtemp mkstemp
+mkstemps mktemp mrand48 mrand48_r nrand48 nrand48_r on_exit posix_memalign pselect putenv qecvt qecvt_r qfcvt qfcvt_r
+qgcvt qsort quick_exit rand rand_r random random_r realloc reallocarray realpath rindex rpmatch seed48 seed48_r select
+setenv setstate setstate_r srand srand48 srand48_r srandom srandom_r stpcpy stpncpy strcasecmp strcasecmp_l strcat
+strchr strcmp strcoll strcoll_l strcpy strcspn strdup strerror strerror_l strerror_r strlen strncasecmp strncasecmp_l
+strncat strncmp strncpy strndup strnlen strpbrk strrchr strsep strsignal strspn strstr strtod strtof strtok strtok_r
+strtol strtold strtoll strtoq strtoul strtoull strtouq strxfrm strxfrm_l system unsetenv valloc wcstombs wctomb
 """
 # Each has a form for float and one for long double.
 _MATH = """
-acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp2 expm1 fabs fdim finite floor fma fmax
-fmin fmod frexp gamma hypot ilogb isinf isnan j0 j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan
-nearbyint nextafter nexttoward pow remainder remquo rint round scalb scalbln scalbn significand sin sinh sqrt tan tanh tgamma
-trunc y0 y1 yn
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp2 expm1 fabs fdim finite floor
+fma fmax fmin fmod frexp gamma hypot ilogb isinf isnan j0 j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb
+lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint round scalb scalbln scalbn significand
+sin sinh sqrt tan tanh tgamma trunc y0 y1 yn
 """
 _FORMS = frozenset(f"{name}{form}" for name in _MATH.split() for form in ("", "f", "l"))
 RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_LIBRARY.split()) | _FORMS
@@ -142,7 +143,7 @@ def sanitise(name: str) -> str:
 
 
 def entry_name(name: str, reserved: frozenset[str] = RESERVED) -> str:
-    """The name of the C function for a program function: `name`, with `_kernel` behind it where C or its library may
+    """The name of the C function for a program function: `name`, with `_kernel` appended where C or its library may
     have that name.
     """
     text = sanitise(name)
@@ -152,9 +153,7 @@ def entry_name(name: str, reserved: frozenset[str] = RESERVED) -> str:
 
 
 class Names:
-    """The identifiers of all open blocks. A name stays taken until the block it was declared in is closed, a reserved
-    one always.
-    """
+    """The identifiers of all open blocks. A name is taken until its block is closed, a reserved one always."""
 
     def __init__(self, taken: tuple[str, ...] = (), reserved: frozenset[str] = RESERVED) -> None:
         self._blocks: list[set[str]] = [set(taken)]
@@ -162,7 +161,7 @@ class Names:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """A C block: what is declared meanwhile is forgotten afterwards."""
+        """A C block: names declared in it are released afterwards."""
         self._blocks.append(set())
         yield
         self._blocks.pop()
@@ -180,7 +179,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Helper:
-    """C text, complete with its comment, and the names of the helpers it needs before it."""
+    """C text, complete with its comment, and the names of the helpers that it needs."""
 
     text: str
     needs: tuple[str, ...] = ()

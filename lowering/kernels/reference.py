@@ -1,11 +1,9 @@
-"""Reference schedules of matmul, conv2d and row reductions: blocked layouts, register tiles and vectors.
-
-They are made of proved steps alone.
-"""
+"""Reference schedules of matmul, conv2d and row reductions: blocked layouts, register tiles and vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE
@@ -21,6 +19,13 @@ from layoutproof.lowering.schedule.schedule import Schedule
 
 ACCUMULATED = {False: "{sum} + {a} * {b}", True: "T.fma({a}, {b}, {sum})"}
 """What a multiplication adds to a sum: rounded twice, or, as `fused`, once."""
+
+SCRATCH = 2
+"""How many vector registers hold a pixel and a product."""
+TILES: Mapping[int, tuple[int, int]] = {16: (6, 16), 32: (8, 24)}
+"""By number of vector registers, the rows and columns of the product that fit in them, in eights, beside what is
+multiplied.
+"""
 
 
 def check_extents(operator: str, **extents: int) -> None:
@@ -38,11 +43,10 @@ def check_vectors(operator: str, elements: int, lanes: int) -> None:
         raise error(codes.ARGUMENT_TYPE, message, help="lanes are at least 2 and divide the tile")
 
 
-def check_registers(operator: str, registers: int) -> int:
-    """The number of vector registers. Raises LayoutproofError for one that no tile is known for."""
-    if registers not in (16, 32):
+def check_registers(operator: str, registers: int) -> None:
+    """Raise LayoutproofError for a number of vector registers without a known tile."""
+    if registers not in tuple(TILES):
         raise error(codes.ARGUMENT_TYPE, f"{operator}: there are 16 or 32 vector registers, not {registers!r}")
-    return registers
 
 
 def row_sum_program(rows: int, columns: int) -> PrimFunc:
@@ -51,8 +55,9 @@ def row_sum_program(rows: int, columns: int) -> PrimFunc:
 
 
 def row_max_program(rows: int, columns: int) -> PrimFunc:
-    """`B[i]` is the largest `A[i, j]`, or the lowest finite number where none is larger. Its first operand is a row's
-    element, so that an element which is less than anything changes nothing, not even NaN.
+    """`B[i]` is the largest `A[i, j]`, or the lowest finite number where none is larger.
+
+    The element is the first operand, so that one that is less than anything changes nothing, not even NaN.
     """
     return _rows("row_max", rows, columns, 'T.min_value("float32")', "T.max(A[vi, vj], B[vi])")
 
@@ -93,33 +98,65 @@ def matmul(A: T.Buffer(({m}, {k}), "float32"), B: T.Buffer(({k}, {n}), "float32"
     )
 
 
-def conv2d_program(
-    n: int, c: int, h: int, w: int, k: int, r: int, s: int, *, halo: int = 0, fused: bool = False
-) -> PrimFunc:
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """The extents of a convolution: `n` images of `c` channels, `h` by `w`, with `halo` zeros around them; `k` filters,
+    `r` by `s`. Raises LayoutproofError for extents below 1.
+    """
+
+    n: int
+    c: int
+    h: int
+    w: int
+    k: int
+    r: int
+    s: int
+    halo: int
+
+    def __post_init__(self) -> None:
+        check_extents("conv2d", n=self.n, c=self.c, h=self.h, w=self.w, k=self.k, r=self.r, s=self.s)
+        check_extents("conv2d", **{"one more than the halo": self.halo + 1 if type(self.halo) is int else self.halo})
+        check_extents("conv2d", **{"the result's height": self.height, "the result's width": self.width})
+
+    @property
+    def height(self) -> int:
+        """The rows of a result."""
+        return self.h + 2 * self.halo - self.r + 1
+
+    @property
+    def width(self) -> int:
+        """The columns of a result."""
+        return self.w + 2 * self.halo - self.s + 1
+
+
+def conv2d_program(conv: Convolution, *, fused: bool = False) -> PrimFunc:
     """`Y[n, k, y, x]` is the sum of `X[n, c, y + r - halo, x + s - halo] * F[k, c, r, s]` over `c`, `r` and `s`;
     outside, `X` is zero.
 
     With a halo, `P` holds the images with zeros around them, and the block `halo` fills it.
     """
-    high, wide = h + 2 * halo, w + 2 * halo
+    n, c, h, w, halo = conv.n, conv.c, conv.h, conv.w, conv.halo
     image = "P" if halo else "X"
     value = ACCUMULATED[fused].format(
         sum="Y[vn, vk, vy, vx]", a=f"{image}[vn, vc, vy + vr, vx + vs]", b="F[vk, vc, vr, vs]"
     )
-    shapes = f"""X: T.Buffer(({n}, {c}, {h}, {w}), "float32"), F: T.Buffer(({k}, {c}, {r}, {s}), "float32")"""
+    images = f'X: T.Buffer(({n}, {c}, {h}, {w}), "float32")'
+    filters = f'F: T.Buffer(({conv.k}, {c}, {conv.r}, {conv.s}), "float32")'
     inside = f"{halo} <= vy and vy < {h + halo} and {halo} <= vx and vx < {w + halo}"
+    padded = f"{n}, {c}, {h + 2 * halo}, {w + 2 * halo}"
+    result = f"{n}, {conv.k}, {conv.height}, {conv.width}"
     filled = f"""
-    P = T.alloc_buffer(({n}, {c}, {high}, {wide}), "float32")
-    for hn, hc, hy, hx in T.grid({n}, {c}, {high}, {wide}):
+    P = T.alloc_buffer(({padded}), "float32")
+    for hn, hc, hy, hx in T.grid({padded}):
         with T.block("halo"):
             vn, vc, vy, vx = T.axis.remap("SSSS", [hn, hc, hy, hx])
             P[vn, vc, vy, vx] = T.if_then_else({inside}, X[vn, vc, vy - {halo}, vx - {halo}], T.float32(0))"""
     return loads(
         f"""
 @T.prim_func
-def conv2d({shapes}, Y: T.Buffer(({n}, {k}, {high - r + 1}, {wide - s + 1}), "float32")):
+def conv2d({images}, {filters}, Y: T.Buffer(({result}), "float32")):
     T.func_attr({{"tir.noalias": True}}){filled if halo else ""}
-    for n, k, y, x, c, r, s in T.grid({n}, {k}, {high - r + 1}, {wide - s + 1}, {c}, {r}, {s}):
+    for n, k, y, x, c, r, s in T.grid({result}, {c}, {conv.r}, {conv.s}):
         with T.block("conv2d"):
             vn, vk, vy, vx, vc, vr, vs = T.axis.remap("SSSSRRR", [n, k, y, x, c, r, s])
             with T.init():
@@ -131,17 +168,16 @@ def conv2d({shapes}, Y: T.Buffer(({n}, {k}, {high - r + 1}, {wide - s + 1}), "fl
 
 
 def drop_guards(schedule: Schedule, block: str) -> None:
-    """Let a block run where its guard does not let it, which nobody sees; nothing to do for a block without one."""
+    """Remove a block's guard by overcomputation, where it has one."""
     if find_block(schedule.func, block).where != TRUE:
         schedule.remove_branching_through_overcompute(block)
 
 
 def keep_in_registers(schedule: Schedule, block: str, buffer: str, *, tile: Sequence[str]) -> None:
-    """Let a block work on memory of each tile, and make of the blocks a nest of loops.
+    """Accumulate a block's result in memory of each tile, and lower its blocks.
 
-    `tile` are the loops over tiles, outermost first, which stand outermost around the block, and as such around
-    `<buffer>_local`, which copies what was computed to the buffer. They become one nest, in whose innermost loop a tile
-    is allocated.
+    `tile` are the loops over tiles, outermost first, which are outermost around the block and around `<buffer>_local`,
+    which copies the result to the buffer. They become one nest, in whose innermost loop a tile is allocated.
     """
     for loop in tile:
         schedule.merge_adjacent_loops(block, loop)
@@ -163,9 +199,7 @@ def run_tiles_in_threads(schedule: Schedule, tile: Sequence[str]) -> None:
 
 
 def make_vectors(schedule: Schedule, *, lanes: Collection[str], unrolled: Collection[str]) -> None:
-    """Make lanes of the loops of some names, and mark others for the compiler to write out; inits that were split off
-    likewise.
-    """
+    """Vectorize the loops of some names, and unroll others; likewise inits that were split off."""
     for name in unrolled:
         for place in places(schedule, (name, f"{name}_init")):
             schedule.unroll(ROOT, place)
@@ -180,10 +214,6 @@ def places(schedule: Schedule, names: Collection[str]) -> list[int]:
     """The positions of the loops with one of these variables, among all loops in the order of the text."""
     loops = (node for node in walk(schedule.func.body) if isinstance(node, For))
     return [place for place, loop in enumerate(loops) if loop.var.name in names]
-
-
-SCRATCH = 2
-"""How many vector registers hold a pixel and a product."""
 
 
 def conv2d(
@@ -210,16 +240,16 @@ def conv2d(
     rows are stored longer. `fused` is as in `matmul`; where channels are padded, its proof takes the licence `nsz`,
     since a product that rounds to -0.0 is lost. Raises LayoutproofError for extents below 1.
     """
-    check_extents("conv2d", n=n, c=c, h=h, w=w, k=k, r=r, s=s, block=block)
-    check_extents("conv2d", **{"one more than the halo": halo + 1 if type(halo) is int else halo})
-    check_extents("conv2d", **{"the result's height": h + 2 * halo - r + 1, "the result's width": w + 2 * halo - s + 1})
+    conv = Convolution(n, c, h, w, k, r, s, halo)
+    check_extents("conv2d", block=block)
     check_vectors("conv2d", block, block)
-    width = w + 2 * halo - s + 1
+    width = conv.width
     if strip is not None:
         check_extents("conv2d", strip=strip)
-    together, taken = best_tile(-(-k // block), width, check_registers("conv2d", registers), strip)
+    check_registers("conv2d", registers)
+    together, taken = best_tile(-(-k // block), width, registers, strip)
     across = -(-width // taken) * taken
-    schedule = Schedule(conv2d_program(n, c, h, w, k, r, s, halo=halo, fused=fused))
+    schedule = Schedule(conv2d_program(conv, fused=fused))
     _block_channels(schedule, halo, block, together)
     if across > width:
         _lengthen_rows(schedule, "P" if halo else "X", across + s - 1, "T.undef()" if halo else 0.0)
@@ -243,7 +273,7 @@ def conv2d(
 
 
 def _block_channels(schedule: Schedule, halo: int, block: int, together: int) -> None:
-    """Store everything by channels in blocks, and let the loops run over whole blocks."""
+    """Store everything by channels in blocks, and make the loops run over whole blocks."""
     by_channels = f"lambda n, c, y, x: [n, c//{block}, y, x, c%{block}]"
     if halo:
         schedule.transform_layout("halo", "X", by_channels, pad_value=0.0)
@@ -275,8 +305,8 @@ def best_tile(blocks: int, width: int, registers: int, strip: int | None = None)
     """How many blocks of filters to take at a time, a divisor of their number, and how many neighbours in a row of the
     result.
 
-    The results fit in registers, beside a filter of each block. Of what fits, the tile with the fewest loads and
-    operations for a row; the longest strip of those. With a `strip` given, the blocks to go with it.
+    The results fit in registers, beside a filter of each block. Of those tiles, the one with the fewest loads and
+    operations for a row; of these, the longest strip. A `strip` fixes the second number.
     """
     fitting = [
         (together, length)
@@ -291,12 +321,6 @@ def best_tile(blocks: int, width: int, registers: int, strip: int | None = None)
         return computed * (1 + (together + length) / (together * length)), -length
 
     return min(fitting, key=cost, default=(1, strip if strip is not None else 1))
-
-
-TILES: Mapping[int, tuple[int, int]] = {16: (6, 16), 32: (8, 24)}
-"""By number of vector registers, the rows and columns of the product that fit in them, in eights, beside what is
-multiplied.
-"""
 
 
 def matmul(
@@ -317,7 +341,9 @@ def matmul(
     padding anything. `fused` rounds a product and the sum it goes to once (`fma`), not twice. Raises LayoutproofError
     for extents below 1, for other numbers of registers and for a tile whose columns are no multiple of the lanes.
     """
-    rows, columns = tile if tile is not None else TILES[check_registers("matmul", registers)]
+    if tile is None:
+        check_registers("matmul", registers)
+    rows, columns = tile if tile is not None else TILES[registers]
     check_extents("matmul", m=m, n=n, k=k, rows=rows, columns=columns)
     check_vectors("matmul", columns, lanes)
     schedule = Schedule(matmul_program(m, n, k, fused=fused))
@@ -346,8 +372,8 @@ def row_sum(
     """The sums of the rows of a `rows` by `columns` matrix, float32, each from its first element to its last.
 
     `A[i, j]` is stored as `[i//tile, j//block, j%block, i%tile]`, its padding zero, and `B[i]` as `[i//tile, i%tile]`,
-    its padding anything. With `branch` the guards against padding stay, and with them scalars: it is what is to be
-    compared with. Raises LayoutproofError for extents below 1 and a tile that is no multiple of the lanes.
+    its padding anything. With `branch` the guards against padding are kept, and scalar code with them, for comparison.
+    Raises LayoutproofError for extents below 1 and a tile that is no multiple of the lanes.
     """
     check_extents("row_sum", rows=rows, columns=columns, block=block, tile=tile)
     check_vectors("row_sum", tile, lanes)
@@ -359,8 +385,8 @@ def row_max(
 ) -> Schedule:
     """The largest elements of the rows of a `rows` by `columns` matrix, float32, no less than the lowest finite number.
 
-    Stored as for `row_sum`, but the padding of `A` is minus infinity: the only value that is above nothing, the start
-    of the maximum included. Raises LayoutproofError as `row_sum` does.
+    Stored as for `row_sum`, but the padding of `A` is minus infinity, the only value below the start of the maximum.
+    Raises LayoutproofError as `row_sum` does.
     """
     check_extents("row_max", rows=rows, columns=columns, block=block, tile=tile)
     check_vectors("row_max", tile, lanes)
@@ -368,7 +394,7 @@ def row_max(
 
 
 def _reduction(program: PrimFunc, pad: object, block: int, tile: int, lanes: int, branch: bool) -> Schedule:
-    """The schedule of a program with one block of its own name, which reduces `A[i, j]` over `j` to `B[i]`."""
+    """The schedule of a program with one block of the same name, which reduces `A[i, j]` over `j` to `B[i]`."""
     schedule, name = Schedule(program), program.name
     schedule.transform_layout(name, "A", f"lambda i, j: [i//{tile}, j//{block}, j%{block}, i%{tile}]", pad_value=pad)
     schedule.transform_layout(name, "B", f"lambda i: [i//{tile}, i%{tile}]", pad_value="T.undef()")

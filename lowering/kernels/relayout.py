@@ -1,13 +1,13 @@
 """Layout changes as kernels that users call: `layoutproof.relayout`.
 
-Their schedule is proved step by step: edges apart, tiles, threads. What cannot be proved, or does not apply, is left
-out: the copy is then slower, and as right.
+Their schedule is proved step by step: edges apart, tiles, threads. Steps that cannot be proved or applied are left out,
+and the copy is slower.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from layoutproof.lowering.kernels.relayout_tiles import Digit, choose_tile, cuts
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.runtime.build_c import CKernel
+from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.maps.check_map import MapLike, ShapeLike
 from layoutproof.verify.maps.map_report import MapReport
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 MOST_PARTS = 6
 """The largest number of nests that padded edges make of one."""
 SMALLEST_PART = 8
-"""A nest is cut further while it has at least this share of all cells: one in so many."""
+"""A nest is cut further while it has at least one in so many of all cells."""
 THREADED = 1 << 18
-"""Bytes from which on more threads than one are worth their start."""
+"""Bytes from which threads are worth starting."""
 
 
 def schedule_copy(func: PrimFunc, width: int, *, threads: bool = True) -> Schedule:
@@ -52,12 +53,11 @@ def schedule_copy(func: PrimFunc, width: int, *, threads: bool = True) -> Schedu
 
 @dataclass(slots=True)
 class _Plan:
-    """A schedule on its way."""
+    """A schedule in progress."""
 
     schedule: Schedule
     width: int
     threads: bool
-    refused: list[str] = field(default_factory=list)
 
     def blocks(self) -> list[str]:
         """The names of the blocks, in the order of the text."""
@@ -68,11 +68,10 @@ class _Plan:
         return loops_of_block(self.schedule.func, block)
 
     def attempt(self, step: Callable[[], object]) -> bool:
-        """Whether a step was proved and kept."""
+        """Apply a step; whether it was proved and kept."""
         try:
             step()
-        except IllegalTransform as problem:
-            self.refused.append(str(problem))
+        except IllegalTransform:
             return False
         return True
 
@@ -84,7 +83,7 @@ class _Plan:
         return [each.var.name for each in self.loops(block)[position : position + len(factors)]]
 
     def cut_into_digits(self) -> None:
-        """One loop for each digit that indices speak of."""
+        """One loop for each digit of the indices."""
         for name in self.blocks():
             block = find_block(self.schedule.func, name)
             bindings = {i.var: i.binding for i in block.iter_vars}
@@ -95,10 +94,8 @@ class _Plan:
                     self.split(name, loop.name, [None, *reversed(inner)])
 
     def set_edges_apart(self) -> None:
-        """Nests of their own for padded edges of what is copied in long runs, so that these are copied without a
-        question.
-
-        Shorter pieces are asked for one by one as they are written.
+        """Separate nests for padded edges of long runs, so that the runs are copied without guards. Shorter pieces keep
+        their guards.
         """
         work = self.blocks()
         total = max((self.cells(name) for name in work), default=0)
@@ -118,16 +115,15 @@ class _Plan:
                     break
 
     def cells(self, block: str) -> int:
-        """How often a block runs; 0 where that is not known."""
+        """How often a block runs; 0 if unknown."""
         sizes = [loop.extent.value for loop in self.loops(block) if isinstance(loop.extent, IntImm)]
         return prod(sizes) if len(sizes) == len(self.loops(block)) else 0
 
     def cut(self, block: str, loop: str, at: int) -> bool:
-        """Cut a nest at a place of one of its loops, which goes to the outside first."""
+        """Cut a nest at a position of one of its loops, which is moved outermost first."""
         names = [each.var.name for each in self.loops(block)]
-        if names[0] != loop and not self.attempt(
-            lambda: self.schedule.reorder(block, [loop, *names[: names.index(loop)]])
-        ):
+        outermost = [loop, *names[: names.index(loop)]]
+        if names[0] != loop and not self.attempt(lambda: self.schedule.reorder(block, outermost)):
             return False
         return self.attempt(lambda: self.schedule.partition(block, loop, at))
 
@@ -143,9 +139,7 @@ class _Plan:
         return found
 
     def arrange_if_lowered(self, block: str) -> None:
-        """`arrange`; taken back where the program that results is not proved all the way down, as over products of
-        symbols.
-        """
+        """`arrange`, undone where the resulting program is not proved all the way down, as over products of symbols."""
         count = len(self.schedule.steps)
         self.arrange(block)
         if self.attempt(self.schedule.lower):
@@ -172,11 +166,9 @@ class _Plan:
                 inner.append(digit.name)
             else:
                 parts = self.split(block, digit.name, [None, count])
-                # Tiles side by side in what is read share lines of it, which are still near if the one runs right after
-                # the other.
-                near = (
-                    digit.read_step is not None and digit.write_step is not None and digit.read_step < digit.write_step
-                )
+                # Tiles that are adjacent in the source share cache lines: one runs right after the other.
+                read, write = digit.read_step, digit.write_step
+                near = read is not None and write is not None and read < write
                 (last if near else outer).extend(parts[:-1])
                 inner.append(parts[-1])
         outer += last
@@ -192,7 +184,7 @@ class _Plan:
         return names == list(order) or self.attempt(lambda: self.schedule.reorder(block, list(order)))
 
     def fused(self, block: str, digits: tuple[Digit, ...]) -> tuple[Digit, ...]:
-        """Loops that count on from one another in both streams, made one."""
+        """Adjacent digits that are contiguous in both streams, fused."""
         position = len(digits) - 1
         while position > 0 and all(digit.size is not None for digit in digits):
             if digits[position - 1].follows(digits[position]):
@@ -201,9 +193,7 @@ class _Plan:
         return digits
 
     def fused_at(self, block: str, digits: tuple[Digit, ...], position: int) -> tuple[Digit, ...]:
-        """The digits with one and the one before it made one; as they are where that is not proved, or hides how they
-        step.
-        """
+        """The digits with one and the one before it fused; unchanged where that is not proved, or hides their steps."""
         pair = [digit.name for digit in digits[position - 1 : position + 1]]
         if not self.attempt(lambda: self.schedule.fuse(block, pair)):
             return digits
@@ -214,7 +204,7 @@ class _Plan:
         return digits
 
     def thread(self, block: str, outer: Sequence[str]) -> None:
-        """Make the outer loops one, where that is proved, and let its iterations run in threads."""
+        """Fuse the outer loops, where that is proved, and make them parallel."""
         loops = {loop.var.name: loop for loop in self.loops(block)}
         sizes = [loop.extent.value for loop in loops.values() if isinstance(loop.extent, IntImm)]
         if not self.threads or (len(sizes) == len(loops) and prod(sizes) * self.width < THREADED):
@@ -236,21 +226,19 @@ def _kept(cut: tuple[str, int], loops: Sequence[For]) -> float:
 
 
 class RelayoutKernel(CKernel):
-    """A kernel that makes one layout change. `schedule` has the proved steps that made it, `map_report` what was proved
-    of the map.
+    """A kernel of one layout change. `schedule` has its proved steps, `map_report` the proof of the map.
 
-    Called with the array that is read it gives the one that is written; `raw(A=..., B=...)` takes both: A is logical, B
-    physical.
+    Called with the source array, it gives the destination; `raw(A=..., B=...)` takes both: A is logical, B physical.
     """
 
     def __init__(self, plain: CKernel, schedule: Schedule, map_report: MapReport) -> None:
-        super().__init__(plain.name, plain.source, plain.library, {}, plain.report, plain.lowered, plain.assumptions)
+        super().__init__(LoweredFunc(plain.lowered, {}, plain.assumptions), plain.source, plain.library, plain.report)
         self.schedule = schedule
         self.map_report = map_report
 
     @property
     def certificate(self) -> Certificate:
-        """Everything that was proved of the schedule and of its lowering, for others to check again."""
+        """The certificate of the schedule and of its lowering."""
         return self.schedule.certificate
 
 
@@ -280,9 +268,7 @@ def relayout(
 
 
 def _scheduled(change: Relayout) -> Schedule:
-    """The schedule of the plain program; of the one by the map's inverse, where what that does is shown and the other
-    is not.
-    """
+    """The schedule of the plain program, or of the one by the map's inverse if only that is proved."""
     width = change.dtype.element.bytes
     try:
         return schedule_copy(plain_program(change), width)

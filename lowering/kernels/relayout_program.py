@@ -1,7 +1,6 @@
-"""The plain program of a layout change: one block that stores each element of what is written once.
+"""The plain program of a layout change: one block that stores each element of the destination once.
 
-To the physical layout, with what padding gets; or back, where padding is left out. How it is run well is for the
-schedule to find.
+To the physical layout, with the pad value; or back, without padding. Making it fast is the schedule's task.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ LOGICAL, PHYSICAL = "A", "B"
 
 @dataclass(frozen=True, slots=True)
 class Relayout:
-    """A layout change: the map with what was proved of it, the elements' type, the direction, what padding gets."""
+    """A layout change: the map with its report, the elements' type, the direction, the pad value."""
 
     report: MapReport
     dtype: DType
@@ -52,7 +51,7 @@ class Relayout:
 def read_relayout(
     index_map: MapLike, shape: ShapeLike, dtype: object, inverse: object, pad_value: Any, where: Expr | str | None
 ) -> Relayout:
-    """The question, read and its map proved. Raises LayoutproofError where something is not as `relayout` says."""
+    """The layout change with its map proved. Raises LayoutproofError for arguments unlike those of `relayout`."""
     element = _read_dtype(dtype)
     if not isinstance(inverse, bool):
         raise error(codes.ARGUMENT_TYPE, f"relayout, argument 'inverse' is {inverse!r}, true or false is expected")
@@ -118,10 +117,10 @@ def _check_report(report: MapReport) -> None:
 
 
 def plain_program(change: Relayout, name: str = "relayout", *, by_inverse: bool = False) -> PrimFunc:
-    """The function that makes the layout change, with parameters A (logical) and B (physical), what is written last.
+    """The function that makes the layout change, with parameters A (logical) and B (physical), the destination last.
 
-    Back to the logical layout it goes through what is written, by the map; `by_inverse` through what is read, by the
-    map's inverse. Raises LayoutproofError for a pad value that is none of the elements' type.
+    Back to the logical layout it loops over the destination, by the map; `by_inverse` over the source, by the map's
+    inverse. Raises LayoutproofError for a pad value of another type.
     """
     report = change.report
     logical, physical = _typed(report.shape), _typed(change.physical_shape)
@@ -149,7 +148,7 @@ def plain_program(change: Relayout, name: str = "relayout", *, by_inverse: bool 
 
 
 def _typed(shape: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Extents wide enough for the number of cells."""
+    """Extents in a type wide enough for the number of cells."""
     numbers = [extent.value for extent in shape if isinstance(extent, IntImm)]
     if len(numbers) == len(shape) and prod(numbers) <= INT32.max_int:
         return tuple(const(value) for value in numbers)
@@ -159,7 +158,7 @@ def _typed(shape: Sequence[Expr]) -> tuple[Expr, ...]:
 
 
 def _to_physical(change: Relayout, a: Buffer, b: Buffer) -> Stmt:
-    """Every cell of the box gets its element or the pad value; without an inverse, elements are put where they belong."""
+    """Every cell of the box gets its element or the pad value; without an inverse, each element is scattered."""
     report = change.report
     given = change.pad_value
     if b.dtype.is_bool and given in (0, 1):
@@ -191,7 +190,7 @@ def _not(condition: Expr) -> Expr:
 def _gather(
     target: Buffer, source: Buffer, index: IndexMap, pad: tuple[tuple[Var, ...], Expr] | None, inside: Expr
 ) -> Stmt:
-    """Loops over what is written; `index` says where each cell comes from, `inside` which have an element."""
+    """Loops over the destination; `index` gives the source of each cell, `inside` which cells have an element."""
     axes = tuple(Var(f"v{k}", extent.dtype) for k, extent in enumerate(target.shape))
     types = {v.name: axis.dtype for v, axis in zip(index.inputs, axes, strict=True)}
     names: dict[Var, Expr] = {Var(v.name, axis.dtype): axis for v, axis in zip(index.inputs, axes, strict=True)}
@@ -217,7 +216,7 @@ def _renamed(condition: Expr, types: dict[str, DType], names: dict[Var, Expr], a
 
 
 def _scatter(target: Buffer, source: Buffer, index: IndexMap, inside: Expr = TRUE) -> Stmt:
-    """Loops over what is read, where `inside` holds."""
+    """Loops over the source, where `inside` holds."""
     axes = tuple(Var(f"v{k}", extent.dtype) for k, extent in enumerate(source.shape))
     types = {v.name: axis.dtype for v, axis in zip(index.inputs, axes, strict=True)}
     names: dict[Var, Expr] = {Var(v.name, axis.dtype): axis for v, axis in zip(index.inputs, axes, strict=True)}

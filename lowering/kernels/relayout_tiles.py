@@ -1,8 +1,8 @@
-"""The loops of a copy as digits with their strides in what is read and written, and how large a tile of them is.
+"""The loops of a copy as digits with their strides in source and destination, and the size of a tile.
 
-Both sides of a copy want runs of some cache lines: a tile is made of the loops that step least in what is written and
-of those that step least in what is read, each until its runs are long enough. All is found from the lowered program,
-which is what will run.
+Both sides of a copy want runs of some cache lines: a tile is made of the loops with the smallest steps in the
+destination and of those with the smallest steps in the source, each until its runs are long enough. All is found from
+the lowered program, which is what runs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,28 @@ from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in, sub
 from layoutproof.lowering.arith.affine import Polynomial, Steps, added, multiplied, number, polynomial, steps_of
 from layoutproof.lowering.loops.nest import path_to
 
+_AT_ZERO = (CompareOp.LT, CompareOp.GE)
+_ABOVE_ZERO = (CompareOp.GT, CompareOp.LE)
+WRITTEN = 1024
+"""The bytes that a tile's runs in what is written should have: the lines at their ends are written in two parts."""
+READ = 128
+"""The bytes that its runs in what is read should have; twice as many where blocks of it are turned."""
+STRAIGHT = 16 * 1024
+"""The bytes of a run that is copied as it is."""
+LARGEST = 16 * 1024
+"""A tile is no larger than this, in bytes: the nearest cache has to hold it beside what is read."""
+FEW = 4
+"""Along a loop with no more tiles than this they are of one size, as far as they can be."""
+BLOCK = 16
+"""The rows of the largest block that is turned at once: tiles along a loop that has many are a multiple of it."""
+UNKNOWN = 1 << 30
+"""What the extent of a loop over a symbol counts as."""
+
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """One loop: its name, its extent, and its steps in elements; `read` is None where what is read is not copied step
-    by step.
-
-    `guarded` says that a condition speaks of the loop.
+    """One loop: its name, its extent, and its steps in elements. `read` is None where the source has no steps;
+    `guarded`: a condition depends on the loop.
     """
 
     name: str
@@ -50,7 +65,7 @@ class Digit:
         return number(self.read) if self.read is not None else None
 
     def follows(self, inner: Digit) -> bool:
-        """Whether this loop around the inner one counts on where that one ends, in both streams."""
+        """Whether this loop continues where the inner one ends, in both streams."""
         if self.guarded or inner.guarded or self.read is None or inner.read is None:
             return False
         extent = polynomial(inner.extent)
@@ -58,9 +73,7 @@ class Digit:
 
 
 def digits_of(lowered: PrimFunc, store: int) -> tuple[Digit, ...] | None:
-    """The loops around a store of a lowered program, outermost first; None where what is written is no sum of their
-    steps.
-    """
+    """The loops around a store of a lowered program, outermost first; None if its index is no sum of their steps."""
     loops = loops_of_stores(lowered.body)[store]
     statement = list(stores_in(lowered.body))[store]
     variables = {loop.var for loop in loops}
@@ -80,7 +93,7 @@ def _digit(loop: For, written: Steps, read: Steps | None, guards: set[Var]) -> D
 
 
 def _value(store: BufferStore) -> tuple[BufferLoad | None, list[Expr]]:
-    """What a store copies, and the conditions under which it does."""
+    """The load that a store copies, and its conditions."""
     value, conditions = store.value, list[Expr]()
     while isinstance(value, IfThenElseExpr):
         conditions.append(value.condition)
@@ -89,9 +102,7 @@ def _value(store: BufferStore) -> tuple[BufferLoad | None, list[Expr]]:
 
 
 def radices(block: Block) -> dict[Var, tuple[int, ...]]:
-    """Where the indices of a block cut its variables into digits: their weights, smallest first, each a multiple of the
-    last.
-    """
+    """Where a block's indices cut its variables into digits: weights, smallest first, each a multiple of the last."""
     found: dict[Var, set[int]] = {}
     for node in walk(block.body):
         if (
@@ -124,17 +135,13 @@ def _chain(weights: set[int]) -> tuple[int, ...]:
 
 
 def cuts(block: Block, loops: Sequence[For]) -> Iterator[tuple[str, int]]:
-    """Loops and places in them where what a block's conditions say changes: there a padded edge begins, or ends."""
+    """Loops and positions in them where a condition of the block changes: the start or end of a padded edge."""
     values = {i.var: i.binding for i in block.iter_vars}
     ranges = {loop.var: loop for loop in loops}
     for node in walk(block):
         if isinstance(node, Compare):
             form = added(polynomial(substitute(node.lhs, values)), polynomial(substitute(node.rhs, values)), -1)
             yield from _cuts_of(node.op, form, ranges)
-
-
-_AT_ZERO = (CompareOp.LT, CompareOp.GE)
-_ABOVE_ZERO = (CompareOp.GT, CompareOp.LE)
 
 
 def _cuts_of(op: CompareOp, form: Polynomial, loops: Mapping[Var, For]) -> Iterator[tuple[str, int]]:
@@ -170,26 +177,10 @@ def _size(loop: For) -> int:
     return loop.extent.value if isinstance(loop.extent, IntImm) else 0
 
 
-WRITTEN = 1024
-"""The bytes that a tile's runs in what is written should have: the lines at their ends are written in two parts."""
-READ = 128
-"""The bytes that its runs in what is read should have; twice as many where blocks of it are turned."""
-STRAIGHT = 16 * 1024
-"""The bytes of a run that is copied as it is."""
-LARGEST = 16 * 1024
-"""A tile is no larger than this, in bytes: the nearest cache has to hold it beside what is read."""
-FEW = 4
-"""Along a loop with no more tiles than this they are of one size, as far as they can be."""
-BLOCK = 16
-"""The rows of the largest block that is turned at once: tiles along a loop that has many are a multiple of it."""
-UNKNOWN = 1 << 30
-"""What the extent of a loop over a symbol counts as."""
-
-
 def choose_tile(digits: Sequence[Digit], width: int) -> dict[str, int]:
-    """How many iterations of each loop a tile has; loops that it does not have are left out.
+    """How many iterations of each loop a tile has; loops outside of it are left out.
 
-    `width` is that of an element in bytes. Empty where what is written has no loop that steps by one.
+    `width` is that of an element in bytes. Empty if no loop of the destination has step one.
     """
     tile: dict[str, int] = {}
     if lies_straight(digits, width):
@@ -245,9 +236,7 @@ def _prefix(digits: Sequence[Digit]) -> list[Digit]:
 
 
 def _grow(tile: dict[str, int], chain: Sequence[Digit], wanted: int, width: int) -> None:
-    """Take loops of a chain into the tile until their runs have the bytes that are wanted, or the tile is as large as
-    it may be.
-    """
+    """Take loops of a chain into the tile until their runs have `wanted` bytes, or the tile is at its largest."""
     run = width
     for digit in chain:
         if run >= wanted:

@@ -1,8 +1,7 @@
-"""What a place for proofs has to do, and entries as bytes: compressed, under a seal that is checked at every read.
+"""The interface of a place for proofs, and entries as bytes: compressed, with a seal that is checked at every read.
 
-The seal is the SHA-256 over table, key, version and compressed value: an entry that was changed, cut off, or put in
-the place of another one does not fit. It says that nobody altered the bytes by accident; whoever writes to the place
-can make one.
+The seal is the SHA-256 over table, key, version and compressed value: an entry that was changed, truncated, or put in
+the place of another does not match. It protects against accidents, not against those who can write to the place.
 """
 
 from __future__ import annotations
@@ -19,9 +18,16 @@ from typing import Any, Protocol
 
 TABLES: tuple[str, ...] = ("proof", "report")
 
+HASH = 32
+HEAD = 2 * HASH
+NO_TOOL = bytes(HASH)
+# No honest value is nearly as large; a small file that unfolds to more is no entry.
+MOST_BYTES = 1 << 28
+_KEY = re.compile(r"[0-9a-f]{64}")
 
-class What(Enum):
-    """What is wrong with a place."""
+
+class Cause(Enum):
+    """What kind of failure it is."""
 
     DAMAGED = auto()  # what is there is not what was written
     UNREADABLE = auto()  # nothing can be read from it
@@ -29,13 +35,13 @@ class What(Enum):
     OTHER_VERSION = auto()  # it was written by a version of the tool that keeps proofs in another form
 
 
-class Trouble(Exception):
-    """Something is wrong with a place; the run goes on without it."""
+class CacheError(Exception):
+    """A place failed; the run goes on without it."""
 
-    def __init__(self, what: What, why: str) -> None:
-        super().__init__(why)
-        self.what = what
-        self.why = why
+    def __init__(self, cause: Cause, reason: str) -> None:
+        super().__init__(reason)
+        self.cause = cause
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +53,21 @@ class Count:
 
 
 class Backend(Protocol):
-    """One place. Every method but `close` may raise Trouble; data are opaque, and sealed by who gives them."""
+    """One place. Every method but `close` may raise CacheError; data are opaque, and sealed by the caller."""
 
     kind: str
     """A word for people: `SQLite`, `folder`."""
 
     def start(self) -> None:
-        """Begin: make the place where it is not there. Raises LayoutproofError where something else is there, which is
-        left alone.
+        """Create the place if it is not there. Raises LayoutproofError where something else is there, which is left
+        alone.
         """
         ...
 
     def renew(self) -> Path | None:
-        """Set what is damaged aside and begin anew; where it went, None where another process had done so already."""
+        """Set aside what is damaged and start anew; the new path of the old one, None if another process did so
+        already.
+        """
         ...
 
     def get(self, table: str, key: str) -> bytes | None:
@@ -67,7 +75,7 @@ class Backend(Protocol):
         ...
 
     def put_many(self, table: str, rows: Sequence[tuple[str, bytes]]) -> None:
-        """Keep data under their keys, whole or not at all each."""
+        """Store data under their keys, each atomically."""
         ...
 
     def rows(self, table: str) -> Iterator[tuple[str, bytes]]:
@@ -75,7 +83,7 @@ class Backend(Protocol):
         ...
 
     def set_aside(self, table: str, key: str, data: bytes) -> str:
-        """Take data that are not what they should be out of a table, and keep them for people to see; where."""
+        """Move bad data out of a table, and keep them for inspection; the new place."""
         ...
 
     def count(self, table: str, tool: bytes) -> Count:
@@ -91,30 +99,22 @@ class Backend(Protocol):
         ...
 
     def clear(self, keep: bytes | None, tables: Sequence[str]) -> int:
-        """Remove all entries of some tables, or all but those of a version of the tool, and what was set aside; how
-        many entries went.
+        """Remove entries of some tables, or all but those of a version of the tool, and what was set aside; their
+        number.
         """
         ...
 
     def close(self) -> None:
-        """Let go of files. Whoever asks again gets them opened again."""
+        """Close files; they are opened again when needed."""
         ...
 
 
-HASH = 32
-HEAD = 2 * HASH
-NO_TOOL = bytes(HASH)
-# No honest value is nearly as large; a small file that unfolds to more is no entry.
-MOST_BYTES = 1 << 28
-_KEY = re.compile(r"[0-9a-f]{64}")
-
-
 class BadEntry(Exception):
-    """Bytes that are not what was written; the text says what is wrong with them."""
+    """Bytes that are not a valid entry; the text says why."""
 
 
 def check_place(table: str, key: str) -> None:
-    """Raise ValueError for a table that there is not, or a key that is no SHA-256 in hexadecimal."""
+    """Raise ValueError for an unknown table, or a key that is no SHA-256 in hexadecimal."""
     if table not in TABLES:
         raise ValueError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
     if not is_key(key):
@@ -127,9 +127,7 @@ def is_key(key: str) -> bool:
 
 
 def pack(table: str, key: str, value: dict[str, Any]) -> bytes:
-    """An entry. Raises ValueError or TypeError for what is no JSON data: floats stand in it as texts, NaN and infinity
-    too.
-    """
+    """An entry. Raises ValueError or TypeError for what is no JSON data: floats are texts, NaN and infinity too."""
     check_place(table, key)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
     if len(text) > MOST_BYTES:
@@ -139,7 +137,7 @@ def pack(table: str, key: str, value: dict[str, Any]) -> bytes:
 
 
 def unpack(table: str, key: str, data: bytes) -> dict[str, Any]:
-    """The value of an entry. Raises BadEntry for bytes that were not written so, under this key, in this table."""
+    """The value of an entry. Raises BadEntry for bytes that were not written under this key in this table."""
     if len(data) <= HEAD:
         raise BadEntry(f"it is cut off: {len(data)} bytes")
     if _seal(table, key, data[HASH:]) != data[:HASH]:
@@ -158,7 +156,7 @@ def unpack(table: str, key: str, data: bytes) -> dict[str, Any]:
 
 
 def tool_bytes(tool: object) -> bytes:
-    """A tool's digest as entries have it; zeros for what is none."""
+    """A tool's digest in an entry; zeros for none."""
     return bytes.fromhex(tool) if isinstance(tool, str) and is_key(tool) else NO_TOOL
 
 

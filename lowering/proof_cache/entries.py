@@ -1,9 +1,8 @@
-"""What stands in the cache: which verdicts may be kept, and how an entry becomes a certificate that anybody can check
-again.
+"""The entries of the cache: which verdicts may be kept, and how an entry becomes a certificate.
 
-A proof's entry has the rewrite's text, the licences that could be used, who proposed it (primitive, arguments,
-function), the factor on budgets, the digest of the tool, and its obligations: verdicts as `Verdict.to_entry` has them.
-Verdicts that are refuted or not decided stand there too, or apart under `refused`.
+A proof's entry has the rewrite's text, the licences allowed, its origin (primitive, arguments, function), the budget
+scale, the digest of the tool, and its obligations: verdicts as of `Verdict.to_entry`. Refuted and undecided verdicts
+are there too, or under `refused`.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Whether the clock, or a solver's death, has had a part in what was asked in this process since."""
+    """Whether a time limit, or a solver's death, has affected an answer in this process since."""
 
     def __init__(self) -> None:
         self._before = _cut_short()
 
     @property
     def struck(self) -> bool:
-        """Whether a question was ended by either."""
+        """Whether either ended a query."""
         return _cut_short() != self._before
 
 
@@ -41,11 +40,10 @@ def _cut_short() -> int:
 
 
 def is_storable(verdicts: Iterable[Mapping[str, Any]], clock: Clock | None = None) -> bool:
-    """Whether verdicts, as `Verdict.to_entry` has them, would come out the same next time: no clock had a part in any
-    of them.
+    """Whether verdicts, as of `Verdict.to_entry`, are reproducible: no time limit affected them.
 
-    Verdicts say so themselves where it is the reason that they give. One that was reached another way after a solver
-    had been stopped says nothing: `clock`, made before the first question, knows.
+    Verdicts give a time limit as their reason. One that was reached another way after a solver had been stopped does
+    not: `clock`, made before the first query, does.
     """
     if clock is not None and clock.struck:
         return False
@@ -54,8 +52,8 @@ def is_storable(verdicts: Iterable[Mapping[str, Any]], clock: Clock | None = Non
 
 @dataclass(frozen=True, slots=True)
 class ProofEntry:
-    """An entry of the table `proof`, its form checked; `verdicts` are all of it, `key` is the one under which it should
-    stand, where it says enough to know.
+    """An entry of the table `proof`, of the right form; `verdicts` are all of them, `key` is the expected key if it is
+    known.
     """
 
     text: str
@@ -70,7 +68,7 @@ class ProofEntry:
 
     @property
     def is_certain(self) -> bool:
-        """Whether all of it is proved, or speaks of nothing: what a certificate can hold."""
+        """Whether all of it is proved or vacuous: what a certificate can hold."""
         from layoutproof.verify.verdict.verdict import Status
 
         return all(verdict.status in (Status.PROVED, Status.VACUOUS) for verdict in self.verdicts)
@@ -102,8 +100,8 @@ class ProofEntry:
 def proof_key(
     tool: str, budget_scale: float, licences: Iterable[str], text: str, lines: Sequence[Sequence[str]]
 ) -> str:
-    """The key of a proof: of the tool, the budgets, the licences, the rewrite's text, and the places of both programs'
-    nodes, which messages name.
+    """The key of a proof: of the tool, the budgets, the licences, the rewrite's text, and the positions of both
+    programs' nodes, which messages name.
     """
     return hashlib.sha256(
         json.dumps([tool, budget_scale, sorted(licences), text, *map(list, lines)]).encode()
@@ -111,8 +109,7 @@ def proof_key(
 
 
 def certificate_of(entry: Mapping[str, Any]) -> Certificate:
-    """The certificate of what an entry says was proved: its obligations derived anew from its text, with the questions
-    written down.
+    """The certificate of a proved entry: its obligations derived anew from its text, with the queries written down.
 
     Raises LayoutproofError for an entry of another form, or whose text is no rewrite.
     """

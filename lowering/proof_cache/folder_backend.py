@@ -1,7 +1,7 @@
-"""Proofs as files of a folder, for one that machines share over a network: no locks, no file that two write to.
+"""Proofs as files of a folder that machines may share over a network: no locks, no file with two writers.
 
-An entry is one file, named by its key, that appears whole by renaming: readers see it or do not. A folder is a cache
-where a file says so; any other folder that is not empty is left alone.
+An entry is one file, named by its key, that appears atomically by renaming. A folder is a cache if it has a marker
+file; any other non-empty folder is left alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering import codes
-from layoutproof.lowering.proof_cache.backend import HEAD, TABLES, Count, Trouble, What, is_key, tool_of
+from layoutproof.lowering.proof_cache.backend import HEAD, TABLES, CacheError, Cause, Count, is_key, tool_of
 from layoutproof.verify.certificate.sealed_files import replacing
 
 MARKER = "layoutproof-proofs.json"
@@ -25,11 +25,11 @@ _DAMAGED, _UNFINISHED = "damaged", "unfinished"
 _PREFIXES = tuple(f"{table}-" for table in TABLES)
 _STALE_SECONDS = 3600.0  # an unfinished file older than this is of a process that died
 _TRIES = 5
-_SYSTEM = frozenset({"lost+found"})  # what file systems put into every folder that is their root
+_SYSTEM = frozenset({"lost+found"})  # in the root folder of a file system
 
 
 class FolderBackend:
-    """A folder. `start` makes it where it is not there."""
+    """A folder, created by `start`."""
 
     kind = "folder"
 
@@ -38,7 +38,7 @@ class FolderBackend:
         self._swept = False
 
     def start(self) -> None:
-        """See that the folder is a cache, or make it one."""
+        """Check that the folder is a cache, or make it one."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             names = set(os.listdir(self.root))
@@ -51,28 +51,26 @@ class FolderBackend:
         except FileExistsError as problem:
             raise _foreign(self.root) from problem
         except OSError as problem:
-            raise Trouble(What.UNREADABLE, _said(problem)) from problem
+            raise CacheError(Cause.UNREADABLE, _reason(problem)) from problem
         if version is None:
-            raise Trouble(What.DAMAGED, f"its file {MARKER} is not as it was written")
+            raise CacheError(Cause.DAMAGED, f"its file {MARKER} is not as it was written")
         if version != VERSION:
-            raise Trouble(What.OTHER_VERSION, f"it is of version {version} of its form; this program reads {VERSION}")
+            raise CacheError(
+                Cause.OTHER_VERSION, f"it is of version {version} of its form; this program reads {VERSION}"
+            )
 
     def renew(self) -> Path | None:
-        """Set aside what the file said that says what the folder is, and write it anew; each entry has a seal of its
-        own.
-        """
+        """Set the marker aside and write it anew; each entry has its own seal."""
         marker, number = self.root / MARKER, 1
         while (aside := marker.with_name(f"{MARKER}.damaged-{number}")).exists():
             number += 1
-        try:
-            said = marker.read_bytes()
-            if _version_in(said) is not None:
+        with _failing(Cause.UNREADABLE):
+            content = marker.read_bytes()
+            if _version_in(content) is not None:
                 return None
-            # The marker is never missing: a folder without one would be taken for somebody else's.
-            self._write(aside, said)
+            # The marker is never missing: a folder without one would count as another program's.
+            self._write(aside, content)
             self._mark()
-        except OSError as problem:
-            raise Trouble(What.UNREADABLE, _said(problem)) from problem
         return aside
 
     def get(self, table: str, key: str) -> bytes | None:
@@ -84,16 +82,14 @@ class FolderBackend:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as problem:
-            raise Trouble(What.UNREADABLE, _said(problem)) from problem
+            raise CacheError(Cause.UNREADABLE, _reason(problem)) from problem
 
     def put_many(self, table: str, rows: Sequence[tuple[str, bytes]]) -> None:
-        """Write each file whole."""
-        try:
+        """Write each file atomically."""
+        with _failing(Cause.UNWRITABLE):
             self._sweep()
             for key, data in rows:
                 self._put(self._path(table, key), data)
-        except OSError as problem:
-            raise Trouble(What.UNWRITABLE, _said(problem)) from problem
 
     def rows(self, table: str) -> Iterator[tuple[str, bytes]]:
         """Every file, in the order of the keys."""
@@ -103,31 +99,22 @@ class FolderBackend:
                 yield path.name, data
 
     def set_aside(self, table: str, key: str, data: bytes) -> str:
-        """Move a file into the folder `damaged`, unless somebody has mended it meanwhile."""
+        """Move a file into the folder `damaged`, unless it has been replaced meanwhile."""
         aside = self.root / _DAMAGED / f"{table}-{key}"
-        try:
+        # The file is not found where another process has moved it.
+        with _failing(Cause.UNWRITABLE), contextlib.suppress(FileNotFoundError):
             if self.get(table, key) == data:
                 aside.parent.mkdir(exist_ok=True)
                 os.replace(self._path(table, key), aside)
-        except FileNotFoundError:
-            return str(aside)  # somebody else has moved it
-        except OSError as problem:
-            raise Trouble(What.UNWRITABLE, _said(problem)) from problem
         return str(aside)
 
     def count(self, table: str, tool: bytes) -> Count:
         """How many files there are; only their heads are read."""
         entries = current = 0
         for path in self._entries(table):
-            try:
-                with open(path, "rb") as file:
-                    head = file.read(HEAD)
-            except FileNotFoundError:
-                continue
-            except OSError as problem:
-                raise Trouble(What.UNREADABLE, _said(problem)) from problem
-            entries += 1
-            current += tool_of(head) == tool
+            with _failing(Cause.UNREADABLE), contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+                current += tool_of(file.read(HEAD)) == tool
+                entries += 1
         return Count(entries, current)
 
     def damaged(self) -> int:
@@ -136,13 +123,9 @@ class FolderBackend:
 
     def size(self) -> int:
         """All files of the cache."""
-        every = [
-            *(path for table in TABLES for path in self._entries(table)),
-            *self._set_aside(),
-            *self._unfinished(0.0),
-        ]
+        entries = [path for table in TABLES for path in self._entries(table)]
         found = 0
-        for path in (*every, self.root / MARKER):
+        for path in (*entries, *self._set_aside(), *self._unfinished(0.0), self.root / MARKER):
             with contextlib.suppress(FileNotFoundError):
                 found += path.stat().st_size
         return found
@@ -150,7 +133,7 @@ class FolderBackend:
     def clear(self, keep: bytes | None, tables: Sequence[str] = TABLES) -> int:
         """Remove entries, and nothing that is not named as one."""
         gone = 0
-        try:
+        with _failing(Cause.UNWRITABLE):
             for table in tables:
                 for path in self._entries(table):
                     if keep is None or tool_of(self._head(path)) != keep:
@@ -158,18 +141,14 @@ class FolderBackend:
                         gone += 1
             for path in (*self._set_aside(), *self._unfinished(0.0 if keep is None else _STALE_SECONDS)):
                 path.unlink(missing_ok=True)
-        except OSError as problem:
-            raise Trouble(What.UNWRITABLE, _said(problem)) from problem
-        for folder in (
-            *(f for table in TABLES for f in (*_folders(self.root / table), self.root / table)),
-            self.root / _DAMAGED,
-        ):
+        folders = [f for table in TABLES for f in (*_folders(self.root / table), self.root / table)]
+        for folder in (*folders, self.root / _DAMAGED):
             with contextlib.suppress(OSError):  # it is not empty, or not there
                 folder.rmdir()
         return gone
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""
 
     def _path(self, table: str, key: str) -> Path:
         return self.root / table / key[:2] / key
@@ -197,19 +176,19 @@ class FolderBackend:
         self._write(self.root / MARKER, json.dumps({"format": _FORMAT, "version": VERSION}).encode())
 
     def _put(self, path: Path, data: bytes) -> None:
-        """Write a file, though somebody removes folders meanwhile, by `cache clear` or by hand. Raises OSError."""
+        """Write a file, even if folders are removed meanwhile by `cache clear` or by hand. Raises OSError."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 return self._write(path, data)
             except (FileNotFoundError, FileExistsError):
-                # The second is what `mkdir` says of a folder that went away while it looked at it.
+                # `mkdir` raises the second for a folder that is removed meanwhile.
                 if tries_left == 0:
                     raise
                 if not self.root.exists():
                     self.start()
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Write a file so that it is there whole or not at all. Raises OSError."""
+        """Write a file atomically. Raises OSError."""
         unfinished = self.root / _UNFINISHED
         unfinished.mkdir(exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +196,7 @@ class FolderBackend:
             part.write_bytes(data)
 
     def _sweep(self) -> None:
-        """Remove, once, what processes that died have left unfinished."""
+        """Remove, once, unfinished files of processes that died."""
         if not self._swept:
             self._swept = True
             for path in self._unfinished(_STALE_SECONDS):
@@ -232,12 +211,12 @@ class FolderBackend:
 
 
 def _is_begun(names: set[str]) -> bool:
-    """Whether the folder may be a cache that another process is making at this moment."""
+    """Whether another process may be creating a cache in the folder now."""
     return names - _SYSTEM == {_UNFINISHED}
 
 
 def _version_in(marker: bytes) -> int | None:
-    """The version that a marker tells; None where it is none."""
+    """The version in a marker; None if it is no marker."""
     try:
         found = json.loads(marker)
     except (ValueError, RecursionError):
@@ -255,7 +234,16 @@ def _foreign(root: Path) -> LayoutproofError:
     )
 
 
-def _said(problem: OSError) -> str:
+@contextlib.contextmanager
+def _failing(cause: Cause) -> Iterator[None]:
+    """Inside, an OSError is a CacheError."""
+    try:
+        yield
+    except OSError as problem:
+        raise CacheError(cause, _reason(problem)) from problem
+
+
+def _reason(problem: OSError) -> str:
     what = f"{problem.filename}: " if problem.filename is not None else ""
     return f"{what}{problem.strerror or problem}"
 
@@ -271,7 +259,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _scanned(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing where it is none, or a link."""
+    """The content of a folder by name; nothing if it is none, or a link."""
     if folder.is_symlink():
         return []
     try:
@@ -280,4 +268,4 @@ def _scanned(folder: Path) -> list[os.DirEntry[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as problem:
-        raise Trouble(What.UNREADABLE, _said(problem)) from problem
+        raise CacheError(Cause.UNREADABLE, _reason(problem)) from problem

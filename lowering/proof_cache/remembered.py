@@ -1,9 +1,8 @@
-"""What was proved of a rewrite in an earlier run, found again by the rewrite itself, so that nothing is proved twice.
+"""What was proved of a rewrite in an earlier run, found again by the rewrite itself.
 
-An answer is known by its obligation: the text of both programs and of the witness, the condition on symbols, the
-licences, the factor on budgets, and the digest of the tool and its engines. Messages name files, lines and columns, so
-those of both programs' nodes belong to it too. Passes propose anew each time; what they propose is looked up, never
-believed.
+The key of an answer is its obligation: the text of both programs and of the witness, the condition on symbols, the
+licences, the budget scale, and the digest of the tool and its engines. Messages name files, lines and columns, so those
+of both programs' nodes belong to it too. What passes propose is looked up, never trusted.
 """
 
 from __future__ import annotations
@@ -28,20 +27,17 @@ PROOF = "proof"
 def verdicts_of(
     rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bool, primitive: str, arguments: Mapping[str, Any]
 ) -> tuple[Verdict, ...]:
-    """What the checker says of a rewrite, or said of it in an earlier run. `search` is as in `check_rewrite`.
+    """The checker's verdicts on a rewrite, from this or an earlier run.
 
-    Raises LayoutproofError for a layout record or a cell map that is malformed.
+    `search` is as in `check_rewrite`. Raises LayoutproofError for a malformed layout record or cell map.
     """
     memory, factor = settings().memory, settings().budget_scale
     if memory is None:
         return _checked(rewrite, where, allowed, search)
     from layoutproof.verify.certificate.certificate import text_of
 
-    text, licences, lines = (
-        text_of(rewrite, where),
-        list(names_of(allowed)),
-        [_places(rewrite.old), _places(rewrite.new)],
-    )
+    text, licences = text_of(rewrite, where), list(names_of(allowed))
+    lines = [_places(rewrite.old), _places(rewrite.new)]
     key = proof_key(tool_digest(), factor, licences, text, lines)
     known = memory.get(PROOF, key)
     # Under its key an entry that was checked again is the answer to its own text only.
@@ -84,16 +80,14 @@ def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bo
     from layoutproof.verify.checker import prove_rewrite
     from layoutproof.verify.replay.refute import check_rewrite
 
-    return (
-        check_rewrite(rewrite, where, allowed=allowed)
-        if search
-        else prove_rewrite(rewrite, where, allowed=allowed).verdicts
-    )
+    if search:
+        return check_rewrite(rewrite, where, allowed=allowed)
+    return prove_rewrite(rewrite, where, allowed=allowed).verdicts
 
 
 def _places(func: PrimFunc) -> list[str]:
-    """Where each node stands that was read from somewhere, in the order of the text: line and column, and the file
-    where that is new.
+    """The position of each node that has one, in the order of the text: line and column, and the file where that
+    changes.
     """
     found, name = list[str](), ""
     for node in walk(func.body):

@@ -1,7 +1,7 @@
 """The proof cache: values under keys, in tables, kept between runs and shared between processes.
 
-A run is never wrong, and never stopped, by what is wrong with the cache: entries carry a seal that is checked at
-every read, what does not fit is set aside, and a place that cannot be used is not used. Nothing here loads a solver.
+A problem with the cache never makes a run wrong or stops it: entries carry a seal that is checked at every read, bad
+entries are set aside, and an unusable place is not used. Nothing here loads a solver.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from layoutproof.lowering.proof_cache.backend import (
     TABLES,
     Backend,
     BadEntry,
+    CacheError,
+    Cause,
     Count,
-    Trouble,
-    What,
     check_place,
     pack,
     tool_bytes,
@@ -36,9 +36,12 @@ from layoutproof.lowering.proof_cache.sqlite_backend import SqliteBackend
 VARIABLE = "LAYOUTPROOF_PROOF_CACHE"
 ENDING = ".sqlite"
 
+T = TypeVar("T")
+Warn = Callable[[Diagnostic], None]
+
 
 def place_of(place: str | None) -> Path:
-    """The path that a place's text names; None or nothing: `$LAYOUTPROOF_PROOF_CACHE`, else a file in the user's cache."""
+    """The path that a place's text names; by default `$LAYOUTPROOF_PROOF_CACHE`, else a file in the user's cache."""
     named = place if place else os.environ.get(VARIABLE, "").strip()
     return (
         Path(named).expanduser()
@@ -48,9 +51,8 @@ def place_of(place: str | None) -> Path:
 
 
 def backend_of(path: Path) -> Backend:
-    """The store at a path, not opened yet: SQLite where it ends in .sqlite, else a folder.
-
-    Raises LayoutproofError for a folder that is called like a file, and for a file that is not.
+    """The store at a path, not opened yet: SQLite where it ends in .sqlite, else a folder. Raises LayoutproofError for
+    a folder with a file's name, and for a file without.
     """
     if path.suffix == ENDING:
         if os.path.isdir(path):
@@ -64,7 +66,7 @@ def backend_of(path: Path) -> Backend:
 
 
 def is_there(path: Path) -> bool:
-    """Whether something is at a place already: anything but an empty file or folder."""
+    """Whether a place exists: anything but an empty file or folder."""
     try:
         if path.is_dir():
             return next(path.iterdir(), None) is not None
@@ -73,20 +75,14 @@ def is_there(path: Path) -> bool:
         return False
 
 
-T = TypeVar("T")
-Warn = Callable[[Diagnostic], None]
-
-
 def warn_python(diagnostic: Diagnostic) -> None:
-    """Tell of trouble as a Python warning."""
+    """Issue a Python warning."""
     warnings.warn(diagnostic.render(), RuntimeWarning, stacklevel=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a place holds: the bytes that it takes, and of each table how many entries, and how many of them are of this
-    version.
-    """
+    """What a place holds: its bytes, and for each table the entries, and those of this version."""
 
     place: str
     kind: str
@@ -101,7 +97,7 @@ class Info:
 
 
 class ProofStore:
-    """A proof cache that is open. May be used by several threads, and after a fork."""
+    """An open proof cache. May be used by several threads, and after a fork."""
 
     def __init__(self, place: str, backend: Backend, warn: Warn = warn_python, mend: bool = True) -> None:
         self.place = place
@@ -111,17 +107,16 @@ class ProofStore:
         self._warn = warn
         self._mending = mend
         self._storing = True
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._lock = threading.Lock()
 
     @staticmethod
     def open(place: str | None = None, warn: Warn = warn_python, *, mend: bool = True) -> ProofStore:
-        """The cache at a place: a path that ends in `.sqlite`, or a folder. None: `$LAYOUTPROOF_PROOF_CACHE`, else the
-        user's own.
+        """The cache at a place: a path that ends in `.sqlite`, or a folder; by default `$LAYOUTPROOF_PROOF_CACHE`, else
+        the user's own.
 
-        Raises LayoutproofError where something else is there. Where nothing can be there, the store keeps nothing, and
-        says so. What is damaged as a whole is moved away, and a new one begun; without `mend` it is not used, and stays
-        as it is.
+        Raises LayoutproofError where something else is there. If the place cannot be used, the store keeps nothing, and
+        warns. A damaged place is moved away, and a new one begun; without `mend` it is left unused.
         """
         path = place_of(place)
         store = ProofStore(str(path), backend_of(path), warn, mend)
@@ -139,7 +134,7 @@ class ProofStore:
         return self._backend is not None and self._storing
 
     def get(self, table: str, key: str) -> dict[str, Any] | None:
-        """The value under a key, as it was put; None where there is none, or none that is whole.
+        """The value under a key; None if there is no valid one.
 
         `key` is a SHA-256 in hexadecimal; ValueError for anything else.
         """
@@ -148,7 +143,7 @@ class ProofStore:
         return None if data is None else self._value(table, key, data)
 
     def put(self, table: str, key: str, value: dict[str, Any]) -> None:
-        """Keep a value: JSON data, `tool` being the digest of the tool that made it. ValueError or TypeError for other
+        """Store a value: JSON data, `tool` being the digest of the tool that made it. ValueError or TypeError for other
         data.
         """
         self.put_many(table, [(key, value)])
@@ -160,17 +155,16 @@ class ProofStore:
             self._ask(lambda backend: backend.put_many(table, rows), None, writes=True)
 
     def entries(self, table: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Every key with its value; those that are not whole are set aside."""
+        """Every key with its value; invalid entries are set aside."""
         for key, data in self._rows(table):
             value = self._value(table, key, data)
             if value is not None:
                 yield key, value
 
     def set_aside(self, table: str, key: str, value: Mapping[str, Any]) -> str | None:
-        """Take out an entry that turned out wrong, and keep it for people to see; where, None where that could not be
-        done.
+        """Move out a wrong entry, and keep it for inspection; the new place, None if that failed.
 
-        An entry that somebody has replaced by another value meanwhile stays.
+        An entry that was replaced by another value meanwhile is left.
         """
         check_place(table, key)
         data = self._ask(lambda backend: backend.get(table, key), None)
@@ -189,14 +183,14 @@ class ProofStore:
 
     def clear(self, keep: str | None = None, tables: Sequence[str] = TABLES) -> int | None:
         """Remove all entries of some tables, or all that are not of the tool whose digest is `keep`, and what was set
-        aside; how many entries. None where that could not be done.
+        aside; their number, None if that failed.
         """
         return self._ask(
             lambda backend: backend.clear(None if keep is None else tool_bytes(keep), tables), None, writes=True
         )
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close files."""
         if self._backend is not None:
             self._backend.close()
 
@@ -209,11 +203,11 @@ class ProofStore:
         while True:
             try:
                 row = next(rows, None)
-            except Trouble as trouble:
-                self._mend(trouble, writes=False)
+            except CacheError as failure:
+                self._mend(failure, writes=False)
                 return
             except LayoutproofError as problem:
-                self._mend(Trouble(What.UNREADABLE, problem.diagnostics[0].message), writes=False)
+                self._mend(CacheError(Cause.UNREADABLE, problem.diagnostics[0].message), writes=False)
                 return
             if row is None:
                 return
@@ -226,64 +220,67 @@ class ProofStore:
             self.damaged += 1
             where = self._ask(lambda backend: backend.set_aside(table, key, data), None, writes=True)
             kept = f"; it was moved to {where}" if where is not None else ""
-            self._tell(
+            self._warn_once(
                 codes.CACHE_ENTRY,
                 f"an entry of the proof cache {self.place} is not used ({table} {key[:12]}): {problem}{kept}",
             )
             return None
 
-    # Trouble
+    # failures
 
     def _ask(self, work: Callable[[Backend], T], otherwise: T, *, writes: bool = False, opening: bool = False) -> T:
-        """What the place says; after damage, what the new one says; `otherwise` where it says nothing. `opening`:
-        raises LayoutproofError where something else is there; who has begun goes on.
+        """The place's answer, or the new place's after damage; `otherwise` if there is none.
+
+        `opening`: raises LayoutproofError where something else is there.
         """
         for _ in range(2):
             if self._backend is None:
                 break
             try:
                 return work(self._backend)
-            except Trouble as problem:
-                trouble = problem
+            except CacheError as problem:
+                failure = problem
             except LayoutproofError as problem:
                 if opening:
                     raise
-                trouble = Trouble(What.UNREADABLE, problem.diagnostics[0].message)
-            if not self._mend(trouble, writes):
+                failure = CacheError(Cause.UNREADABLE, problem.diagnostics[0].message)
+            if not self._mend(failure, writes):
                 break
         return otherwise
 
-    def _mend(self, trouble: Trouble, writes: bool) -> bool:
-        """Do what can be done about trouble; whether it is worth asking again."""
+    def _mend(self, failure: CacheError, writes: bool) -> bool:
+        """React to a failure; whether to ask again."""
         with self._lock:
             backend = self._backend
             if backend is None:
                 return False
-            if trouble.what is What.DAMAGED and self._mending:
+            if failure.cause is Cause.DAMAGED and self._mending:
                 try:
-                    self._renew(backend, trouble)
+                    self._renew(backend, failure)
                     return True
-                except (Trouble, LayoutproofError) as again:
-                    trouble = Trouble(What.UNREADABLE, f"{trouble.why}, and no new one can be begun: {again}")
+                except (CacheError, LayoutproofError) as again:
+                    failure = CacheError(Cause.UNREADABLE, f"{failure.reason}, and no new one can be begun: {again}")
                     writes = False
-            if trouble.what is What.UNWRITABLE or (writes and trouble.what is What.UNREADABLE):
+            if failure.cause is Cause.UNWRITABLE or (writes and failure.cause is Cause.UNREADABLE):
                 self._storing = False
-                self._tell(codes.CACHE_UNUSABLE, f"nothing more is kept in the proof cache {self.place}: {trouble.why}")
+                self._warn_once(
+                    codes.CACHE_UNUSABLE, f"nothing more is kept in the proof cache {self.place}: {failure.reason}"
+                )
                 return False
             self._backend = None
             backend.close()
-            hint = "name another place, or remove it yourself" if trouble.what is What.OTHER_VERSION else None
-            self._tell(codes.CACHE_UNUSABLE, f"the proof cache {self.place} is not used: {trouble.why}", hint)
+            hint = "name another place, or remove it yourself" if failure.cause is Cause.OTHER_VERSION else None
+            self._warn_once(codes.CACHE_UNUSABLE, f"the proof cache {self.place} is not used: {failure.reason}", hint)
             return False
 
-    def _renew(self, backend: Backend, trouble: Trouble) -> None:
+    def _renew(self, backend: Backend, failure: CacheError) -> None:
         aside = backend.renew()
         if aside is not None:
-            message = f"the proof cache {self.place} was damaged ({trouble.why}); it was moved to {aside}, and a new one was begun"
-            self._tell(codes.CACHE_DAMAGED, message)
+            done = f"it was moved to {aside}, and a new one was begun"
+            self._warn_once(codes.CACHE_DAMAGED, f"the proof cache {self.place} was damaged ({failure.reason}); {done}")
 
-    def _tell(self, code: str, message: str, hint: str | None = None) -> None:
-        """Each kind of trouble once."""
-        if code not in self._told:
-            self._told.add(code)
+    def _warn_once(self, code: str, message: str, hint: str | None = None) -> None:
+        """Warn of each kind of failure once."""
+        if code not in self._warned:
+            self._warned.add(code)
             self._warn(Diagnostic(code, message, severity=Severity.WARNING, help=hint))

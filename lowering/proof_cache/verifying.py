@@ -1,8 +1,8 @@
 """Proof entries checked again: derived by the checker from their texts, run by the interpreter, and asked of two
 solvers.
 
-What an entry says of itself is not believed. One that the checker does not say again is wrong; one that only a clock,
-or a solver that is missing, keeps from being said again is not confirmed.
+An entry's own claims are not trusted. One that the checker does not confirm is wrong; one that only a time limit or a
+missing solver prevents from being confirmed is unconfirmed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Entry = tuple[str, Mapping[str, Any]]
 
 
 class Found(StrEnum):
-    """What became of an entry."""
+    """The result for an entry."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -39,9 +39,7 @@ class Found(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One entry, checked again. `questions` counts what solvers were asked of it, `confirmed` what two of them said
-    again.
-    """
+    """One entry, checked again. `questions` counts its queries, `confirmed` those that two solvers confirmed."""
 
     key: str
     found: Found
@@ -54,13 +52,13 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """All entries, in order, and what each solver made of the questions."""
+    """All entries, in order, and the results of each solver."""
 
     entries: tuple[Checked, ...]
     engines: tuple[EngineReport, ...]
 
     def of(self, found: Found) -> tuple[Checked, ...]:
-        """The entries of which that was found."""
+        """The entries with that result."""
         return tuple(entry for entry in self.entries if entry.found is found)
 
 
@@ -72,9 +70,7 @@ def verify_entries(
     seconds: float = SECONDS,
     watched: Callable[[int], AbstractContextManager[Told]] = unwatched,
 ) -> Verification:
-    """Check proof entries again, with solvers by name and version: two, or none, which leaves the checker and the
-    interpreter.
-    """
+    """Check proof entries again, with two solvers by name and version, or none: checker and interpreter only."""
     with tempfile.TemporaryDirectory(prefix="layoutproof-") as folder:
         paths = [_written(Path(folder), key, entry) for key, entry in entries]
         read = partial(read_entry, asking=bool(engines))
@@ -99,7 +95,7 @@ def _checked(file: FileReport) -> Checked:
 
 
 def read_entry(path: Path, asking: bool = True) -> Reading:
-    """An entry's file, derived again; without `asking` no questions are left for solvers."""
+    """An entry's file, derived again; without `asking` there are no queries for solvers."""
     entry = json.loads(path.read_bytes())
     clock = Clock()
     try:
@@ -127,7 +123,7 @@ def read_entry(path: Path, asking: bool = True) -> Reading:
 
 
 def _certain(path: Path, entry: Mapping[str, Any], proof: ProofEntry) -> Reading:
-    """What is proved, as a certificate that is read as any other one is."""
+    """A proved entry, read as a certificate."""
     derived: list[Derived] = []
     reading = read_certificate(str(path), Certificate.of_document(certificate_of(entry).document, str(path)), derived)
     (step,) = derived
@@ -136,7 +132,7 @@ def _certain(path: Path, entry: Mapping[str, Any], proof: ProofEntry) -> Reading
 
 
 def _open(path: Path, proof: ProofEntry) -> Reading:
-    """What is refuted or not decided: the checker, which runs each counterexample, must say so again."""
+    """A refuted or undecided entry: the checker, which runs each counterexample, must confirm it."""
     derived = derive(proof.text, "the entry", frozenset(Licence(word) for word in proof.licences))
     difference = _difference(proof, derived.obligations)
     if difference is not None:
@@ -145,10 +141,10 @@ def _open(path: Path, proof: ProofEntry) -> Reading:
 
 
 def _difference(proof: ProofEntry, derived: Sequence[Obligation]) -> str | None:
-    """What the checker says now and the entry does not, or the other way round; None where they say the same.
+    """The first claim on which the checker and the entry differ; None if there is none.
 
-    How often a claim stands in either does not count: one claim of several places on one line of the user's file stands
-    once there.
+    The number of times that a claim occurs does not count: one claim of several places on one line of the user's file
+    occurs once there.
     """
     confirmed = set[int]()
     for now in derived:
@@ -161,9 +157,7 @@ def _difference(proof: ProofEntry, derived: Sequence[Obligation]) -> str | None:
 
 
 def _is_same(stored: Verdict, now: Obligation, searched: bool) -> bool:
-    """Whether two answers differ in nothing but the places that their claims name: of the entry's text, or of the
-    user's file.
-    """
+    """Whether two verdicts differ in nothing but the positions that their claims name."""
     # Where no counterexample was looked for, one may have been found now.
     same = stored.status is now.status or (
         not searched and (stored.status, now.status) == (Status.UNKNOWN, Status.REFUTED)

@@ -1,8 +1,6 @@
-"""Which version of the tool and its engines this is, as one hash: what was proved by another one is not taken for
-known.
+"""The version of the tool and its engines as one hash: proofs of another version are not reused.
 
-The hash goes over the text of everything that proofs depend on, so a change of the checker forgets everything that was
-kept.
+The hash covers the text of everything that proofs depend on, so any change of the checker invalidates the cache.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ def tool_digest() -> str:
 
 @cache
 def digest_of(rooms: tuple[str, ...]) -> str:
-    """As `tool_digest`, over the sources of some packages below `layoutproof`, with all that is below these."""
+    """As `tool_digest`, over the sources of some packages below `layoutproof`."""
     import layoutproof
 
     parts = [f"layoutproof {layoutproof.__version__}", f"python {sys.version_info[0]}.{sys.version_info[1]}"]
@@ -46,7 +44,7 @@ def digest_of(rooms: tuple[str, ...]) -> str:
 
 
 def version_of(name: str) -> str:
-    """The version of a distribution that is installed, `none` where it is not."""
+    """The version of an installed distribution, `none` if it is missing."""
     wanted = _normal(name)
     # Reading the names of folders takes a tenth of the time that the library for it takes to be loaded.
     for place in sys.path:
@@ -76,7 +74,7 @@ def _installed(place: str) -> Mapping[str, str]:
 
 
 def _sources(room: str) -> Iterator[tuple[str, bytes]]:
-    """The name below the room and the content of each file; of a package in an archive, the archive."""
+    """The relative name and the content of each file; for a package in an archive, the archive."""
     (place,) = import_module(f"layoutproof.{room}").__path__
     if not os.path.isdir(place):
         archive = next(folder for folder in Path(place).parents if folder.is_file())
@@ -91,6 +89,6 @@ def _sources(room: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _add(update: Callable[[bytes], None], content: bytes) -> None:
-    """Add a part with its length, so that no two lists of parts have one text."""
+    """Add a part with its length, so that different lists of parts have different texts."""
     update(len(content).to_bytes(8, "big"))
     update(content)

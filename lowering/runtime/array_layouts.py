@@ -1,8 +1,8 @@
-"""How the arrays a user has become the arrays a kernel takes.
+"""How a user's arrays become the arrays of a kernel.
 
-The index maps of a function's layout records are applied one after the other, and padding is filled per contract.
-Each transform of a buffer has its own physical box and its own contract for the padding that it introduced. A pad
-value is a constant, or an expression over the physical indices that may load the buffer itself.
+The index maps of a function's layout records are applied in order, and padding is filled by its contract. Each
+transform of a buffer has its own physical box and its own contract for the padding that it introduces. A pad value is a
+constant, or an expression over the physical indices that may load the buffer itself.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ _FLOAT: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.MAX: lambda a, b: np.where(a > b, a, b),
 }
 
+Positions = npt.NDArray[np.int64]
+
 
 class _Cells:
     """The padding cells of one array: their indices, and the array itself for loads."""
@@ -72,9 +74,7 @@ class _Cells:
 
 def pad_values(pad: Expr, env: Mapping[str, Any], flat: Array, shape: Sequence[int], count: int) -> Array:
     """The values of `count` padding cells, (cells, lanes); `env` has the physical indices by name, `flat` the array so
-    far.
-
-    Raises LayoutproofError (LP430) for a pad value that contains something else.
+    far. Raises LayoutproofError (LP430) for a pad value with anything else.
     """
     return _value(pad, _Cells(env, flat, shape, count))
 
@@ -115,7 +115,7 @@ def _binary(expr: Binary, cells: _Cells) -> Array:
 
 
 def _cast(expr: Cast, cells: _Cells) -> Array:
-    """Through `semantics.cast_value`, one value at a time: int64 to bfloat16 must not round twice."""
+    """`semantics.cast_value`, one value at a time: int64 to bfloat16 must not round twice."""
     values = _value(expr.value, cells)
     source, target = expr.value.dtype.element, expr.dtype.element
     convert = float if source.is_float else int
@@ -133,7 +133,7 @@ def _broadcast(expr: Broadcast, cells: _Cells) -> Array:
 
 
 def _load(expr: BufferLoad, cells: _Cells) -> Array:
-    """The buffer's own cells, as they are before padding is filled. Raises LayoutproofError (LP430) outside the array."""
+    """The buffer's own cells, before padding is filled. Raises LayoutproofError (LP430) outside the array."""
     places = [np.broadcast_to(np.asarray(evaluate(index, cells.env)), (cells.count,)) for index in expr.indices]
     for axis, (place, extent) in enumerate(zip(places, cells.shape, strict=True)):
         if place.size and not (int(place.min()) >= 0 and int(place.max()) < extent):
@@ -194,20 +194,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A buffer's logical shape and the transforms that lead to its physical one, in order; none where they are the
-    same.
-    """
+    """A buffer's logical shape and the transforms that lead to its physical one, in order."""
 
     logical_shape: tuple[Expr, ...]
     steps: tuple[Step, ...] = ()
 
 
-Positions = npt.NDArray[np.int64]
-
-
 @dataclass(slots=True)
 class Packer:
-    """Re-lays arrays of one buffer; positions are kept for the shapes seen last."""
+    """Re-lays arrays of one buffer; the positions of the latest shapes are cached."""
 
     layout: Layout
     dtype: DType
@@ -234,11 +229,10 @@ class Packer:
         return found
 
     def pack(self, logical: Array, symbols: Mapping[str, int]) -> Array:
-        """A new physical array with the content of a logical one, padding filled as its contract says, or with poison."""
+        """A new physical array with the content of a logical one; padding is filled by its contract, or with poison."""
         current = logical
-        for step, positions, shape in zip(
-            self.layout.steps, self._steps(symbols), self.shapes(symbols)[1:], strict=True
-        ):
+        shapes = self.shapes(symbols)[1:]
+        for step, positions, shape in zip(self.layout.steps, self._steps(symbols), shapes, strict=True):
             elements = int(np.prod(shape, dtype=np.int64))
             lanes = self.dtype.lanes
             flat = np.full((elements, lanes), poison(self.dtype), dtype=logical.dtype)
@@ -281,15 +275,13 @@ def _note(layout: Layout) -> str:
 
 
 def runtime_layouts(func: PrimFunc) -> dict[str, Layout]:
-    """How the parameters' arrays are re-laid, by buffer name. Raises LayoutproofError for a malformed layout record."""
+    """The layouts of the parameters' arrays, by buffer name. Raises LayoutproofError for a malformed layout record."""
     records = layout_records(func)
     return {b.name: _layout(func, b, records[b.data.name]) for b in func.buffers if b.data.name in records}
 
 
 def check_records(func: PrimFunc) -> None:
-    """Raise LayoutproofError where a layout record states a map that is not proved injective on its shape and inside
-    its box.
-    """
+    """Raise LayoutproofError for a layout record with a map that is not proved injective and inside its box."""
     for name, record in layout_records(func).items():
         record.check_names(v.name for v in constants_of(func))
         shape = _shape(func, record.logical_shape)

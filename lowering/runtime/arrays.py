@@ -1,7 +1,6 @@
-"""Arguments of a kernel as numpy arrays without a copy, DLPack included, and what must hold before anything runs.
+"""Arguments of a kernel as numpy arrays without a copy, DLPack included, and their checks before anything runs.
 
-A capsule is kept by the array and never marked as used, so the exporter's destructor gives the memory back when the
-array is gone.
+A capsule is kept by the array and never marked as used, so the exporter's destructor frees the memory after the array.
 """
 
 from __future__ import annotations
@@ -26,12 +25,27 @@ HOST_DEVICES = (1, 3, 11)
 """Device types whose memory the processor reads and writes: its own, and what CUDA and ROCm pin there."""
 
 _DEVICES: Mapping[int, str] = {
-    1: "CPU", 2: "CUDA", 3: "CUDA-pinned", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10: "ROCm", 11: "ROCm-pinned", 12: "extension",
-    13: "CUDA-managed", 14: "oneAPI", 15: "WebGPU", 16: "Hexagon", 17: "MAIA", 18: "Trainium",
+    1: "CPU", 2: "CUDA", 3: "CUDA-pinned", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10: "ROCm",
+    11: "ROCm-pinned", 12: "extension", 13: "CUDA-managed", 14: "oneAPI", 15: "WebGPU", 16: "Hexagon", 17: "MAIA",
+    18: "Trainium",
 }  # fmt: skip
 
 _KINDS: Mapping[int, str] = {0: "int", 1: "uint", 2: "float", 6: "bool"}
 _BFLOAT = 4
+
+Array = npt.NDArray[Any]
+# What other people's code raises when it is asked for its memory.
+_FOREIGN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 class _Tensor(ctypes.Structure):
@@ -62,8 +76,8 @@ class _Versioned(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An array on an exporter's memory. `writable` is what the exporter says, True where its version cannot say;
-    `copied` that what is written would not reach it.
+    """An array on an exporter's memory. `writable` is what the exporter reports, True where its version cannot;
+    `copied`: writes would not reach the exporter.
     """
 
     array: npt.NDArray[Any]
@@ -73,14 +87,14 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """What numpy makes an array of, and keeps for as long as that array lives."""
+    """The object that a numpy array is made of and keeps alive."""
 
     __array_interface__: dict[str, Any]
     capsule: object
 
 
 def device_of(value: Any) -> tuple[int, int] | None:
-    """The type and number of the device that an exporter's memory is on; None where it does not say."""
+    """The type and number of the device of an exporter's memory; None where it is not given."""
     ask = getattr(value, "__dlpack_device__", None)
     if ask is None:
         return None
@@ -95,8 +109,8 @@ def device_text(device: tuple[int, int]) -> str:
 
 
 def take(value: Any) -> Exported:
-    """The array behind an exporter. Raises BufferError for what DLPack can say and numpy cannot, and whatever the
-    exporter raises.
+    """The array behind an exporter. Raises BufferError for what numpy cannot represent, and whatever the exporter
+    raises.
     """
     capsule = _ask(value)
     tensor, flags = _read(capsule)
@@ -120,7 +134,7 @@ def take(value: Any) -> Exported:
 
 
 def _ask(value: Any) -> object:
-    """The exporter's capsule, without a copy where it understands that, of a version that it understands."""
+    """The exporter's capsule: without a copy, and of a known version, if it supports these arguments."""
     asked: tuple[dict[str, Any], ...] = ({"max_version": (_MAJOR, 0), "copy": False}, {"max_version": (_MAJOR, 0)})
     for options in asked:
         try:
@@ -166,33 +180,17 @@ def _element(tensor: _Tensor) -> np.dtype[Any]:
         if kind in ("int", "uint", "float") and tensor.bits in (16, 32, 64, *((8,) if kind != "float" else ())):
             return np.dtype(f"{kind}{tensor.bits}")
     raise BufferError(
-        f"its elements (DLPack code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes) are of no type that programs have"
+        f"its elements (DLPack code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes) are of no type that "
+        "programs have"
     )
-
-
-Array = npt.NDArray[Any]
-
-
-# What other people's code raises when it is asked for its memory.
-_FOREIGN = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    BufferError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 def as_array(name: str, value: object, *, written: bool = False) -> Array:
     """`value` as an array on the same memory: numpy's own, the array interface, or DLPack.
 
-    Raises LayoutproofError (LP429) for anything else, LP432 for memory that only another device sees, LP424 for an
-    exporter that gives a copy of what is `written`. A list is not taken, nor a number where something is written, since
-    that would be lost.
+    Raises LayoutproofError (LP429) for anything else, LP432 for memory of another device, LP424 for an exporter that
+    copies what is `written`. Lists are refused, and so are numbers where something is written, since writes would be
+    lost.
     """
     if type(value) is np.ndarray:
         return value
@@ -219,7 +217,7 @@ def as_array(name: str, value: object, *, written: bool = False) -> Array:
 
 
 def _by_array_interface(name: str, value: Any, written: bool) -> Array | None:
-    """On the memory that the interface names. None where it names none, so that DLPack may."""
+    """On the memory of the array interface; None if it names none."""
     interface = value.__array_interface__
     array: Array = np.asarray(value)
     data = interface.get("data")
@@ -266,8 +264,8 @@ _PROTOCOLS: tuple[tuple[str, str, Callable[[str, Any, bool], Array | None]], ...
 
 
 def check_array(name: str, array: Array, dtype: DType, *, written: bool) -> None:
-    """Raise LayoutproofError unless an array can be handed to a kernel: LP422 type and byte order, LP423 contiguity and
-    alignment, LP424 an output that cannot be written.
+    """Raise LayoutproofError unless an array fits a kernel: LP422 type and byte order, LP423 contiguity and alignment,
+    LP424 an output that is read-only.
     """
     wanted = numpy_dtype(dtype)
     if array.dtype != wanted or not array.dtype.isnative:
@@ -291,7 +289,7 @@ def check_array(name: str, array: Array, dtype: DType, *, written: bool) -> None
 
 
 def lane_shape(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
-    """The numpy shape of elements with lanes: a last axis more."""
+    """The numpy shape of elements with lanes: one more axis at the end."""
     return (*shape, dtype.lanes) if dtype.lanes > 1 else tuple(shape)
 
 
@@ -302,7 +300,8 @@ def split_lanes(name: str, array: Array, dtype: DType) -> tuple[int, ...]:
     if array.ndim == 0 or array.shape[-1] != dtype.lanes:
         raise error(
             codes.ARGUMENT_SHAPE,
-            f"{name} has shape {list(array.shape)}; its elements are {dtype}: the last axis must have length {dtype.lanes}",
+            f"{name} has shape {list(array.shape)}; its elements are {dtype}: the last axis must have length "
+            f"{dtype.lanes}",
         )
     return array.shape[:-1]
 
@@ -315,7 +314,7 @@ def check_overlap(arrays: Sequence[tuple[str, Array, bool]]) -> None:
 
 
 def check_apart(arrays: Sequence[tuple[str, Array, bool]]) -> None:
-    """The same for a target that copies every array to memory of its own, whatever the function assumes."""
+    """The same for a target that copies every array, whether or not the function assumes it."""
     _check_overlap(
         arrays,
         "this target copies every array to memory of its own, where they would not be one: the C target takes them",
@@ -338,7 +337,7 @@ def _ranges_meet(a: Array, b: Array) -> bool:
 
 
 def poison(dtype: DType) -> Any:
-    """What cells hold that may hold anything: a value that shows where it was read after all."""
+    """A recognisable value for cells that may hold anything."""
     if dtype.is_float:
         return numpy_dtype(dtype).type(float("nan"))
     if dtype.is_bool:

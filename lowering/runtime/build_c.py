@@ -23,14 +23,15 @@ from layoutproof.lowering.runtime.call_arguments import Symbols
 from layoutproof.lowering.runtime.call_assumptions import Assumption, contract_of
 from layoutproof.lowering.runtime.compiler import find_compiler
 from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, function_notes
-from layoutproof.lowering.runtime.kernel import BuildReport, Kernel, Scalars
+from layoutproof.lowering.runtime.kernel import BuildReport, Kernel, LoweredFunc, Scalars
 from layoutproof.lowering.runtime.library_cache import build
 from layoutproof.lowering.runtime.selfcheck import self_check
 
 _CTYPES: Mapping[str, Any] = {
-    "bool": ctypes.c_int8, "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
-    "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
-    "float32": ctypes.c_float, "float64": ctypes.c_double, "float16": ctypes.c_uint16, "bfloat16": ctypes.c_uint16,
+    "bool": ctypes.c_int8, "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32,
+    "int64": ctypes.c_int64, "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32,
+    "uint64": ctypes.c_uint64, "float32": ctypes.c_float, "float64": ctypes.c_double, "float16": ctypes.c_uint16,
+    "bfloat16": ctypes.c_uint16,
 }  # fmt: skip
 
 
@@ -51,14 +52,14 @@ class CLauncher:
 
     @property
     def compiler(self) -> str:
-        """Who compiled it, in words."""
+        """The compiler's name for messages."""
         return "the C compiler"
 
     def check(self, symbols: Symbols) -> None:
-        """C takes whatever the caller's memory holds."""
+        """C accepts any memory."""
 
     def launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
-        """Run in place. Raises LayoutproofError (LP427) where the function says that it did nothing."""
+        """Run in place. Raises LayoutproofError (LP427) for an error code."""
         code = int(self._function(*(_argument(p, arrays, scalars) for p in self._parameters)))
         if code != 0:
             meaning = ERRORS.get(code, ("", "an unknown failure"))[1]
@@ -80,32 +81,18 @@ def c_scalar(parameter: Parameter, value: int | float) -> Any:
 
 
 class CKernel(Kernel):
-    """A kernel of the C target: its text has a header, and its function can be called from C."""
+    """A kernel of the C target: its source has a header, and its function can be called from C."""
 
-    def __init__(
-        self,
-        name: str,
-        source: CSource,
-        library: ctypes.CDLL,
-        layouts: Mapping[str, Layout],
-        report: BuildReport,
-        func: PrimFunc,
-        assumptions: tuple[Assumption, ...] = (),
-    ) -> None:
-        launcher, inexact = CLauncher(name, source, library), FAST_C if report.fast else EXACT
-        super().__init__(name, source, launcher, layouts, report, func, assumptions, inexact)
-        self._c_source = source
-        self._library = library
-
-    @property
-    def library(self) -> ctypes.CDLL:
-        """The loaded library."""
-        return self._library
+    def __init__(self, lowered: LoweredFunc, source: CSource, library: ctypes.CDLL, report: BuildReport) -> None:
+        launcher = CLauncher(lowered.func.name, source, library)
+        super().__init__(lowered, source, launcher, report, FAST_C if report.fast else EXACT)
+        self.library = library
 
     @property
     def source(self) -> CSource:
         """The generated C."""
-        return self._c_source
+        assert isinstance(self._source, CSource)
+        return self._source
 
 
 def build_c(
@@ -120,12 +107,12 @@ def build_c(
 ) -> CKernel:
     """The kernel of a lowered, flattened function.
 
-    `layouts` says, by buffer name, how logical arrays become physical ones (the physical layout is the logical one
-    where it does not). `check` compares the kernel with the reference interpreter on a small instance; `fast` allows
-    the compiler to change float results (regrouping, no NaN, no infinity, no sign of zero), which the report says.
-    `assumptions` are what its proofs took for granted: the kernel refuses calls that do not meet those on symbols.
-    `bounds` and `index_bits` are those of `emit_c`. Raises LayoutproofError: LP401 to LP404 for what C cannot express,
-    LP410 to LP413 for the compiler and its files, LP428 where kernel and interpreter disagree.
+    `layouts` are the layouts of arrays by buffer name, by default the logical ones. `check` compares the kernel with
+    the reference interpreter on a small instance; `fast` allows the compiler to change float results (regrouping, no
+    NaN, no infinity, no sign of zero), which the report says. `assumptions` are the preconditions of the proofs: the
+    kernel refuses calls that do not meet those on symbols. `bounds` and `index_bits` are those of `emit_c`. Raises
+    LayoutproofError: LP401 to LP404 for what C cannot express, LP410 to LP413 for the compiler and its files, LP428
+    where kernel and interpreter disagree.
     """
     known = layouts if layouts is not None else {}
     source = emit_c(
@@ -140,7 +127,8 @@ def build_c(
     notes += function_notes(func, FAST_C if fast else EXACT, "the C library, as the interpreter's is")
     if fast:
         notes.append(
-            "built with fast math: the compiler may regroup float operations and take NaN, infinity and the sign of zero for absent"
+            "built with fast math: the compiler may regroup float operations and take NaN, infinity and the sign of "
+            "zero for absent"
         )
     report = BuildReport(
         target="c",
@@ -154,7 +142,7 @@ def build_c(
         self_check="off",
         notes=tuple(notes),
     )
-    kernel = CKernel(func.name, source, built.library, known, report, func, assumptions)
+    kernel = CKernel(LoweredFunc(func, known, assumptions), source, built.library, report)
     if check:
         kernel.report = replace(report, self_check=self_check(func, kernel))
     return kernel

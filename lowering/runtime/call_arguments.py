@@ -1,4 +1,4 @@
-"""The arguments of a call: which parameter each belongs to, and the values of scalars and of shape symbols."""
+"""The arguments of a call: the parameter of each, and the values of scalars and shape symbols."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from layoutproof.lowering.codegen.calling_convention import Parameter
 
 
 class Symbols:
-    """What is known of the symbols of one call, and from which argument."""
+    """The known symbols of one call, and the argument that each comes from."""
 
     def __init__(self, bounds: Mapping[str, Interval]) -> None:
         self.values: dict[str, int] = {}
@@ -29,8 +29,8 @@ class Symbols:
         self._bounds = bounds
 
     def bind(self, name: str, value: int, origin: str) -> None:
-        """`name` is `value`, as `origin` says. Raises LayoutproofError (LP426) where that contradicts another or its
-        bounds.
+        """Set `name` to `value`, from `origin`. Raises LayoutproofError (LP426) where that contradicts another value or
+        its bounds.
         """
         known = self.values.setdefault(name, value)
         if known != value:
@@ -44,15 +44,10 @@ class Symbols:
             )
 
     def match(self, argument: str, kind: str, extents: Sequence[Expr], shape: Sequence[int]) -> None:
-        """Learn from the shape of an argument what its extents say. Raises LayoutproofError (LP421) for another number
-        of axes.
-        """
+        """Bind symbols by the shape of an argument. Raises LayoutproofError (LP421) for another number of axes."""
         if len(extents) != len(shape):
-            wanted = _listed(extents)
-            raise error(
-                codes.ARGUMENT_SHAPE,
-                f"{argument} has {len(shape)} axes, {list(shape)}; its {kind} shape is {wanted}, {len(extents)} axes",
-            )
+            wanted = f"its {kind} shape is {_shape_text(extents)}, {len(extents)} axes"
+            raise error(codes.ARGUMENT_SHAPE, f"{argument} has {len(shape)} axes, {list(shape)}; {wanted}")
         for axis, (extent, actual) in enumerate(zip(extents, shape, strict=True)):
             found = _solve(extent, actual)
             if found is not None:
@@ -62,13 +57,13 @@ class Symbols:
         """Raise LayoutproofError (LP421) unless an argument has the shape that its extents give."""
         wanted = tuple(self.evaluate(extent, argument) for extent in extents)
         if wanted != tuple(shape):
-            named = f" ({_listed(extents)})" if any(not isinstance(e, IntImm) for e in extents) else ""
+            named = f" ({_shape_text(extents)})" if any(not isinstance(e, IntImm) for e in extents) else ""
             raise error(
                 codes.ARGUMENT_SHAPE, f"{argument} has shape {list(shape)}; its {kind} shape is {list(wanted)}{named}"
             )
 
     def value(self, name: str, kernel: str) -> int:
-        """A symbol's number. Raises LayoutproofError (LP426) where no argument tells it."""
+        """A symbol's number. Raises LayoutproofError (LP426) where no argument determines it."""
         if name not in self.values:
             raise error(
                 codes.SYMBOLS,
@@ -82,9 +77,7 @@ class Symbols:
         return f"{name} = {self.values[name]} ({self._origin[name]})"
 
     def evaluate(self, extent: Expr, argument: str) -> int:
-        """An extent's number. Raises LayoutproofError (LP426) where a symbol of it is not known, LP421 for a division
-        by zero.
-        """
+        """An extent's number. Raises LayoutproofError (LP426) for an unknown symbol, LP421 for a division by zero."""
         missing = [v.name for v in free_variables(extent) if v.name not in self.values]
         if missing:
             raise error(
@@ -104,22 +97,18 @@ def _solve(extent: Expr, actual: int) -> tuple[str, int] | None:
         return extent.name, actual
     if isinstance(extent, Binary) and extent.op is BinaryOp.MUL:
         for variable, factor in ((extent.lhs, extent.rhs), (extent.rhs, extent.lhs)):
-            if (
-                isinstance(variable, Var)
-                and isinstance(factor, IntImm)
-                and factor.value != 0
-                and actual % factor.value == 0
-            ):
-                return variable.name, actual // factor.value
+            if isinstance(variable, Var) and isinstance(factor, IntImm) and factor.value != 0:
+                if actual % factor.value == 0:
+                    return variable.name, actual // factor.value
     return None
 
 
-def _listed(extents: Sequence[Expr]) -> str:
+def _shape_text(extents: Sequence[Expr]) -> str:
     return f"[{', '.join(extent_text(e) for e in extents)}]"
 
 
 def extent_text(extent: Expr) -> str:
-    """An extent as a person writes it."""
+    """An extent as text."""
     return expr_text(extent, "plain")
 
 
@@ -139,11 +128,11 @@ class Signature:
     def assign(
         self, arguments: Sequence[object], named: Mapping[str, object], *, every_array: bool = False
     ) -> dict[str, object]:
-        """Arguments by parameter. As many as there are parameters, shape symbols that the program does not list counted
-        or not: all in order; fewer: the inputs in order.
+        """Arguments by parameter.
 
-        Raises LayoutproofError (LP420) for too many, an unknown name, a parameter given twice or an input that is
-        missing.
+        As many as there are parameters (with or without implied shape symbols): all in order; fewer: the inputs in
+        order. Raises LayoutproofError (LP420) for too many, an unknown name, a parameter given twice or a missing
+        input.
         """
         everything = every_array or len(arguments) in (len(self.parameters), len(self.own))
         order = self.parameters if everything else self.inputs
@@ -162,25 +151,19 @@ class Signature:
         return given
 
     def _misuse(self, what: str, every_array: bool) -> LayoutproofError:
-        everything = _listed_of_arguments([p.name for p in self.parameters])
-        if every_array:
-            return error(
-                codes.ARGUMENTS, f"{self.name} was given {what}", help=f"raw takes all parameters: {everything}"
-            )
-        inputs = _listed_of_arguments([p.name for p in self.inputs])
-        return error(
-            codes.ARGUMENTS,
-            f"{self.name} was given {what}",
-            help=f"it takes its inputs ({inputs}) or all parameters ({everything})",
-        )
+        everything, inputs = _names_of(self.parameters), _names_of(self.inputs)
+        takes = f"it takes its inputs ({inputs}) or all parameters ({everything})"
+        help = f"raw takes all parameters: {everything}" if every_array else takes
+        return error(codes.ARGUMENTS, f"{self.name} was given {what}", help=help)
 
 
-def _listed_of_arguments(names: Sequence[str], most: int = 12) -> str:
+def _names_of(parameters: Sequence[Parameter], most: int = 12) -> str:
+    names = [p.name for p in parameters]
     return ", ".join(names if len(names) <= most else [*names[:most], f"and {len(names) - most} more"])
 
 
 def scalar_value(parameter: Parameter, value: object) -> int | float:
-    """A number for a scalar parameter. Raises LayoutproofError (LP422) for another type or a number that does not fit."""
+    """A number for a scalar parameter. Raises LayoutproofError (LP422) for another type, or where it does not fit."""
     name, dtype = parameter.name, parameter.dtype
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

@@ -1,8 +1,7 @@
-"""What proofs took for granted of a call.
+"""The preconditions of a call that the proofs assume.
 
-It is gathered from every program on the way to the lowered one, and checked at a call where it can be. Assumptions on
-symbols can be checked at every call. What buffers hold cannot: there the caller's word is taken, or packing makes it
-so.
+They are gathered from every program on the way to the lowered one. Those on symbols are checked at every call. Those on
+the contents of buffers cannot be: packing establishes them, or the caller guarantees them.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from layoutproof.verify.program.instances import IterationDomain, conjuncts
 
 
 class Duty(StrEnum):
-    """Who sees to it that an assumption holds."""
+    """Who ensures that an assumption holds."""
 
     CHECKED = "checked at every call"
     PACKED = "made so by kernel(...), the caller's word in kernel.raw(...)"
@@ -41,7 +40,7 @@ class Duty(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """One thing that is taken for granted, in words; `requirement` where it is a condition on symbols."""
+    """One precondition, in words; `requirement` where it is a condition on symbols."""
 
     duty: Duty
     text: str
@@ -52,17 +51,15 @@ class Assumption:
 
 
 def contract_of(assumptions: Iterable[Assumption]) -> Contract:
-    """The same for generated C, whose callers pack nothing."""
+    """The same for generated C, which has no packing."""
     given = tuple(assumptions)
     requirements = tuple(a.requirement for a in given if a.requirement is not None)
     return Contract(requirements, tuple(a.text for a in given if a.duty is not Duty.CHECKED))
 
 
 def check_requirements(kernel: str, assumptions: Iterable[Assumption], symbols: Symbols) -> None:
-    """Raise LayoutproofError (LP431) for the first requirement that the symbols of a call do not meet, over the
-    integers.
-
-    LP426 where a symbol that one speaks of is not known.
+    """Raise LayoutproofError: LP431 for the first requirement that the symbols of a call do not meet, over the
+    integers, LP426 for an unknown symbol.
     """
     for assumption in assumptions:
         requirement = assumption.requirement
@@ -76,15 +73,18 @@ def check_requirements(kernel: str, assumptions: Iterable[Assumption], symbols: 
             raise error(
                 codes.ASSUMPTION,
                 f"{kernel} assumes {requirement.text}{requirement.place}, and {why} for {told}",
-                help="the proofs say nothing about such a call: another schedule, or index types that are wider, may allow it",
+                help="the proofs say nothing about such a call: another schedule, or index types that are wider, may "
+                "allow it",
             )
 
 
 def assumptions_of(
     original: PrimFunc, later: Iterable[PrimFunc], lowered: PrimFunc, where: Expr | None
 ) -> tuple[Assumption, ...]:
-    """All that calls of the lowered function have to meet. `later` are the programs between the original and the
-    lowered one; `where` is what the proofs assumed of symbols besides each program's own text.
+    """All preconditions of calls of the lowered function.
+
+    `later` are the programs between the original and the lowered one; `where` is what the proofs assumed of symbols
+    besides each program's own text.
     """
     functions = list(dict.fromkeys((original, *later, lowered)))
     found = [Assumption(Duty.CHECKED, r.text, r) for r in _requirements(functions, where)]
@@ -96,7 +96,7 @@ def assumptions_of(
 
 
 def _requirements(functions: Sequence[PrimFunc], where: Expr | None) -> Iterator[Requirement]:
-    """Conditions on symbols, each once; what the ranges of the symbols alone imply is left out."""
+    """Conditions on symbols, each once; those implied by the ranges of the symbols are left out."""
     seen: set[tuple[str, bool]] = set()
     for function in functions:
         if not constants_of(function):
@@ -130,7 +130,7 @@ def _place(node: Node) -> str:
 
 
 def _of_padding(lowered: PrimFunc) -> Iterator[Assumption]:
-    """What padding of inputs holds when the function starts: `kernel(...)` fills it."""
+    """The contents of the inputs' padding at the start, which `kernel(...)` fills in."""
     records = layout_records(lowered)
     read = {load.buffer.data for load in walk(lowered.body) if isinstance(load, BufferLoad)}
     for buffer in (b for b in lowered.buffers if b.data in read):
@@ -144,7 +144,7 @@ def _contracts(record: LayoutRecord | None) -> list[str]:
 
 
 def _of_data(original: PrimFunc) -> Iterator[str]:
-    """The program's own assumptions that no call can be checked against: on what buffers hold, or on loop variables."""
+    """The program's own assumptions that no call can check: on contents of buffers, or on loop variables."""
     known = set(Facts.of(original).assumed)
     for node in walk(original.body):
         if isinstance(node, Evaluate) and isinstance(node.value, Assume):

@@ -1,4 +1,4 @@
-"""Finding a C compiler and running it: which one, what it can do, and what to say where there is none or it fails."""
+"""Finding and running a C compiler: its command, its features, and the errors where there is none or it fails."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import FLAGS
 
 _CANDIDATES = ("cc", "gcc", "clang")
-_SECONDS = 600  # a compiler that takes longer is taken to hang
+_SECONDS = 600  # time limit of a compiler
 
-# None of these changes a result: no licence is taken. Errno and trap flags are not looked at by generated code.
+# None of these changes a result. Generated code does not read errno and trap flags.
 _OPTIMISE = ("-O3", "-fno-math-errno")
-# Lets loops with math functions have lanes. Under it GCC takes a float that was made an integer and a float again for a
-# truncated one, whose zero may be negative: it is not for programs in which a float becomes an integer.
+# Vectorizes loops with math functions. With it GCC makes a truncation of a cast to an integer and back, whose zero may
+# be negative: it is not for programs in which a float becomes an integer.
 _LANES = ("-fno-trapping-math",)
-# A compiler knows the values of these at constants, rounded better than the library does that the interpreter calls
-# too.
+# Compilers fold these at constants, rounded better than by the library, which the interpreter calls too.
 _CALLED = tuple(
     f"-fno-builtin-{name}" for name in "exp exp2 log log2 log10 tanh sinh cosh sin cos tan atan erf pow".split()
 )
@@ -48,14 +47,14 @@ _FAST = (
 )
 _ZIG = ("-fno-sanitize=undefined",)
 
-# What compilers, assemblers and linkers say where there is no room for their files.
+# Messages of compilers, assemblers and linkers on a full disk.
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large", "File size limit exceeded")
 _ASKING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A compiler's command, what it says of itself, and the optional flags that work with it."""
+    """A compiler's command, its version text, and the optional flags that work with it."""
 
     command: tuple[str, ...]
     identity: str
@@ -63,9 +62,8 @@ class Compiler:
     openmp: bool
 
     def flags(self, *, openmp: bool, fast: bool = False, truncates: bool = True) -> tuple[str, ...]:
-        """The flags for a kernel: safe ones, unless `fast` asks for others; OpenMP where the text uses it and it works.
-
-        `truncates`: somewhere a float becomes an integer.
+        """The flags for a kernel: safe ones, unless `fast`; OpenMP if the text uses it and it works. `truncates`: some
+        float becomes an integer.
         """
         chosen = [*FLAGS, *_OPTIMISE, *(() if truncates else _LANES), *_CALLED, *_SHARED]
         chosen += ["-march=native"] if self.native else []
@@ -74,7 +72,7 @@ class Compiler:
         return (*chosen, *(_ZIG if "ziglang" in self.command else ()))
 
     def invocation(self, source: Path, library: Path, flags: Sequence[str]) -> list[str]:
-        """The whole command line."""
+        """The command line."""
         return [*self.command, *flags, "-o", str(library), str(source), "-lm"]
 
 
@@ -102,7 +100,8 @@ def find_compiler() -> Compiler:
     raise error(
         codes.NO_COMPILER,
         f"no C compiler was found: neither {', '.join(_CANDIDATES)} on the path nor the ziglang package",
-        help="install one (Debian and Ubuntu: apt install gcc; macOS: xcode-select --install; anywhere: pip install ziglang), or set CC",
+        help="install one (Debian and Ubuntu: apt install gcc; macOS: xcode-select --install; anywhere: pip install "
+        "ziglang), or set CC",
     )
 
 
@@ -116,18 +115,16 @@ def _split(named: str) -> tuple[str, ...]:
 
 
 def _examine(command: tuple[str, ...], path: str) -> Compiler:
-    """What a compiler says and can do; asked once in a process. `path` is what the answer depends on besides the
-    command.
-    """
-    with _ASKING:  # threads that build at once ask once all the same
+    """A compiler's version and features, once per process. `path` is what the answer depends on besides the command."""
+    with _ASKING:
         return _asked(command, path)
 
 
 @lru_cache(maxsize=32)
 def _asked(command: tuple[str, ...], path: str) -> Compiler:
-    said = _run([*command, "--version"])
+    version = _run([*command, "--version"])
     program = shutil.which(command[0], path=path) or command[0]
-    identity = f"{said.stdout}{said.stderr}\n{' '.join(command)}\n{_stamp(program)}"
+    identity = f"{version.stdout}{version.stderr}\n{' '.join(command)}\n{_stamp(program)}"
     return Compiler(command, identity, _works(command, "-march=native"), _works(command, "-fopenmp"))
 
 
@@ -140,9 +137,7 @@ def _stamp(program: str) -> str:
 
 
 def _works(command: tuple[str, ...], flag: str) -> bool:
-    """Whether the compiler builds a library with `flag`. Raises LayoutproofError (LP413) where there is no room to find
-    out.
-    """
+    """Whether the compiler builds a library with `flag`. Raises LayoutproofError (LP413) if the disk is full."""
     try:
         with tempfile.TemporaryDirectory(prefix="layoutproof-") as folder:
             source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
@@ -156,9 +151,7 @@ def _works(command: tuple[str, ...], flag: str) -> bool:
 
 
 def _check_room(done: subprocess.CompletedProcess[str]) -> None:
-    """Raise LayoutproofError (LP413) where a compiler failed for want of room, which says nothing of its flags or of
-    the source.
-    """
+    """Raise LayoutproofError (LP413) where a compiler failed because the disk is full."""
     for line in (done.stderr + done.stdout).splitlines():
         if any(words.lower() in line.lower() for words in _NO_ROOM):
             raise _no_room(line.strip())
@@ -211,20 +204,20 @@ def machine() -> str:
 
 
 def compile_library(compiler: Compiler, source: Path, library: Path, flags: Sequence[str]) -> str:
-    """Build `library` from `source`; gives the command as one would type it.
+    """Build `library` from `source`; gives the command as typed.
 
-    Raises LayoutproofError (LP411) with the compiler's message, the command and the source's path where that fails,
-    LP413 where it fails for want of room.
+    Raises LayoutproofError (LP411) with the compiler's message, the command and the source's path, LP413 if the disk is
+    full.
     """
     command = compiler.invocation(source, library, flags)
     done = _run(command)
     if done.returncode != 0 or not library.is_file():
         _check_room(done)
-        said = (done.stderr + done.stdout).strip()
+        output = (done.stderr + done.stdout).strip()
         raise error(
             codes.COMPILER_FAILED,
             f"the C compiler failed (exit code {done.returncode}) on {source}\n  command: {shlex.join(command)}\n"
-            f"  it said: {_first_lines(said) if said else 'nothing'}",
+            f"  it said: {_first_lines(output) if output else 'nothing'}",
             help="set CC to another compiler; the source is kept at the path above",
         )
     return shlex.join(command)

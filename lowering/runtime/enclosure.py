@@ -1,9 +1,8 @@
-"""The enclosure of a program: another program, that computes for every float cell between which numbers a kernel's
-result may lie.
+"""The enclosure of a program: a program that computes bounds of a kernel's result for every float cell.
 
-Each call of a function that a kernel may compute a little off is widened by that function's bound, and what follows is
-carried out on both ends. A cell that no such call reaches is enclosed by one number. Control flow and indices have to
-be known; where they hang on a float of which only two ends are known, there is no enclosure.
+Each call of an inexact function is widened by that function's error bound, and later operations are carried out on both
+ends. A cell that no such call reaches has equal ends. Control flow and indices must be known: where they depend on a
+float that is only bounded, there is no enclosure.
 """
 
 from __future__ import annotations
@@ -60,12 +59,12 @@ _PARTS = ("low", "high", "size", "count")
 
 
 class NoEnclosureError(Exception):
-    """A program that has no enclosure, and why."""
+    """A program without an enclosure, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enclosed:
-    """Between which numbers each cell of an output may lie; of integers, both arrays are the same."""
+    """The bounds of each cell of an output; of integers, both arrays are the same."""
 
     low: Array
     high: Array
@@ -88,7 +87,7 @@ class _Writer:
     # --- names
 
     def _bind(self, value: Expr) -> Expr:
-        """A name for a value, which is computed under the guards that are open."""
+        """A name for a value, which is computed under the current guards."""
         if isinstance(value, Var | FloatImm) or (isinstance(value, Broadcast) and isinstance(value.value, FloatImm)):
             return value
         for guard in reversed(self._guards):
@@ -105,7 +104,7 @@ class _Writer:
         self._guards.pop()
 
     def _bound(self, body: Stmt) -> Stmt:
-        """A statement below the names that its values have."""
+        """A statement inside the bindings of the names that its values use."""
         for var, value in reversed(self._bindings):
             body = Let(var, value, body)
         self._bindings = []
@@ -114,7 +113,7 @@ class _Writer:
     # --- memory
 
     def parts_of(self, buffer: Buffer) -> tuple[Buffer, ...]:
-        """The buffers that hold the parts of a buffer's values; the buffer itself where it holds no floats."""
+        """The buffers of the parts of a buffer's values; the buffer itself if it holds no floats."""
         element = self._elements.setdefault(buffer.data, buffer.dtype.element)
         if element != buffer.dtype.element and (element.is_float or buffer.dtype.is_float):
             raise NoEnclosureError(f"{buffer.name} is a view of {element} as {buffer.dtype.element}")
@@ -154,11 +153,8 @@ class _Writer:
                 return self._binary(e)
             case Call():
                 return self.arithmetic.call(e, [self.value(a) for a in e.arguments])
-            case Cast() if e.value.dtype.is_float:
-                return self.arithmetic.cast(e.dtype, self.value(e.value))
             case Cast():
-                self._require_known(e.value)
-                return self.arithmetic.point(e)
+                return self._cast(e)
             case Broadcast():
                 found = self.value(e.value)
                 return self.arithmetic.made(e.dtype, tuple(Broadcast(part, e.lanes) for part in found.parts))
@@ -172,6 +168,12 @@ class _Writer:
     def _binary(self, e: Binary) -> Ends:
         left = self.value(e.lhs)
         return self.arithmetic.binary(e.op, left, left if e.rhs == e.lhs else self.value(e.rhs))
+
+    def _cast(self, e: Cast) -> Ends:
+        if e.value.dtype.is_float:
+            return self.arithmetic.cast(e.dtype, self.value(e.value))
+        self._require_known(e.value)
+        return self.arithmetic.point(e)
 
     def _select(self, e: Select) -> Ends:
         then, otherwise = self.value(e.then), self.value(e.otherwise)
@@ -189,7 +191,7 @@ class _Writer:
         return self.arithmetic.choose(condition, then, otherwise)
 
     def _truth(self, e: Expr) -> tuple[Expr, Expr]:
-        """Where a condition certainly holds, and where it may."""
+        """When a condition certainly holds, and when it may."""
         match e:
             case Compare(op=op, lhs=lhs, rhs=rhs) if lhs.dtype.is_float:
                 a, b = (self.arithmetic.settled(self.value(side)) for side in (lhs, rhs))
@@ -231,9 +233,7 @@ class _Writer:
                 raise NoEnclosureError("a condition, an index or an integer hangs on a float")
 
     def _reads_floats(self, e: Expr) -> bool:
-        """Whether an expression has a float of which only two ends may be known: from memory, named, or of an inexact
-        function.
-        """
+        """Whether an expression has a float that may only be bounded: from memory, named, or of an inexact function."""
         return any(
             (isinstance(n, BufferLoad) and n.dtype.is_float)
             or (isinstance(n, Var) and n.name in self._known)
@@ -316,8 +316,8 @@ def enclose(
 ) -> dict[str, Enclosed]:
     """The enclosure of each parameter after a run of a lowered function on physical arrays and scalars, by name.
 
-    With `cells`, that of these elements of some parameters alone, in order; only what they depend on is run.
-    Raises NoEnclosureError where the function has none, LayoutproofError and Fault as the interpreter does.
+    With `cells`, that of these elements of some parameters alone, in order; only what they depend on is run. Raises
+    NoEnclosureError where the function has none, LayoutproofError and Fault as the interpreter does.
     """
     writer = _Writer(func, inexact)
     enclosure = writer.function()
@@ -338,7 +338,7 @@ def enclose(
 
 
 def _parts(writer: _Writer, buffer: Buffer, array: Array) -> dict[str, Array]:
-    """The parts of an argument that is known."""
+    """The parts of a known argument."""
     parts = writer.parts_of(buffer)
     if len(parts) < 4:
         return {part.name: array.copy() for part in parts}

@@ -1,5 +1,5 @@
-"""What a kernel may do otherwise than the program says: bounds of its functions, in units in the last place, and other
-liberties.
+"""How a kernel's results may differ from the program: error bounds of functions in units in the last place, and the
+like.
 
 A kernel without liberties equals the interpreter bit for bit. Bounds of OpenCL are those of its specification (full
 profile, and for fast arithmetic the table of relaxed functions); those of a C library's `float` functions are above
@@ -19,9 +19,7 @@ from layoutproof.ir.visit import walk
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How far a result may be off: `ulps` of it, `grows` more for each unit of the argument, or `absolute` where that
-    is more.
-    """
+    """An error bound: `ulps` of the result, plus `grows` per unit of the argument, or `absolute` if that is larger."""
 
     ulps: float
     grows: float = 0.0
@@ -29,18 +27,17 @@ class Bound:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The bound as text."""
         more = f" + {self.grows:g} |x|" if self.grows else ""
         return f"{self.ulps:g}{more}" + (f" (or {self.absolute:g})" if self.absolute else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Inexact:
-    """The liberties of a kernel: functions by name, on the narrower types and on float64; those without a bound are as
-    they should be.
+    """The liberties of a kernel: error bounds of functions by name, on narrower types and on float64.
 
     `division` is the bound of `/` on float32 and narrower types; `regroups` allows sums and products in any order, and
-    fused; `flushes` takes numbers below the normal ones for zero.
+    fused; `flushes` takes subnormals for zero.
     """
 
     functions: Mapping[str, Bound] = field(default_factory=dict)
@@ -50,11 +47,11 @@ class Inexact:
     flushes: bool = False
 
     def bound(self, call: Call) -> Bound | None:
-        """The bound of a call, or None where it has the bits that it should."""
+        """The bound of a call; None where it is exact."""
         return (self.doubles if call.dtype.bits == 64 else self.functions).get(call.function)
 
     def meets(self, func: PrimFunc) -> bool:
-        """Whether some liberty concerns a function at all."""
+        """Whether some liberty concerns a function."""
         if self.division or self.regroups or self.flushes:
             return True
         return any(isinstance(node, Call) and self.bound(node) is not None for node in walk(func.body))
@@ -64,7 +61,7 @@ EXACT = Inexact()
 
 
 def function_notes(func: PrimFunc, inexact: Inexact, library: str) -> tuple[str, ...]:
-    """What a kernel's report says of the functions that no sequence defines, which are the `library`'s, and of their
+    """The notes of a kernel's report on functions without a definition of ours, which are the `library`'s, with their
     bounds.
     """
     calls = [node for node in walk(func.body) if isinstance(node, Call) and node.dtype.is_float]
@@ -76,13 +73,14 @@ def function_notes(func: PrimFunc, inexact: Inexact, library: str) -> tuple[str,
     if bounds:
         listed = ", ".join(f"{name} {bound.text}" for name, bound in sorted(bounds.items()))
         notes.append(
-            f"within these bounds, in units in the last place: {listed}; results lie within the enclosure of the program"
+            f"within these bounds, in units in the last place: {listed}; results lie within the enclosure of the "
+            "program"
         )
     return tuple(notes)
 
 
 def _words(call: Call) -> str:
-    """A function where it is a library's: on float64, `pow`, and angles beyond a limit; else nothing."""
+    """A function where it is the library's: on float64, `pow`, and angles beyond a limit; else nothing."""
     definition = DEFINITIONS.get(call.function)
     if call.function == "pow" or (call.dtype.bits == 64 and definition is not None):
         return f"{call.function} of {call.dtype.element}"

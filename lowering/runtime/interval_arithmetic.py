@@ -1,10 +1,8 @@
-"""Numbers that are known between two ends, as expressions: arithmetic on them is written into a program, which the
-interpreter runs.
+"""Interval arithmetic on expressions, which is written into a program that the interpreter runs.
 
-Two forms. *Tight*: both ends are numbers of the value's own type, and operations on them are the program's, since
-rounding keeps order; a value that no liberty touched has equal ends. *Loose*, where sums may be regrouped: float64 ends
-of the exact result, with a bound on the magnitudes of all terms (`size`) and the number of roundings (`count`) that it
-took, in whatever order.
+Two forms. *Tight*: both ends have the value's own type, and operations on them are the program's, since rounding is
+monotonic; an exact value has equal ends. *Loose*, where sums may be regrouped: float64 ends of the exact result, with a
+bound on the magnitudes of all terms (`size`) and the number of roundings (`count`), in any order.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class Ends:
 
     @property
     def parts(self) -> tuple[Expr, ...]:
-        """What is stored of it."""
+        """The expressions that are stored."""
         return (
             (self.low, self.high)
             if self.size is None or self.count is None
@@ -66,7 +64,7 @@ class Ends:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is one number, NaN perhaps. An end of other values that is NaN says that they may be anything."""
+        """Whether it is one number, perhaps NaN. A NaN end of other values means that they may be anything."""
         return self.low is self.high
 
 
@@ -76,7 +74,7 @@ def unit(dtype: DType) -> float:
 
 
 def smallest(dtype: DType, *, normal: bool) -> float:
-    """The least positive number of a type, or the least that is not subnormal."""
+    """The least positive number of a type, or the least normal one."""
     precision, emin, _ = float_format(dtype.element)
     return float(2.0**emin if normal else 2.0 ** (emin - precision + 1))
 
@@ -94,7 +92,7 @@ def _mul(a: Expr, b: Expr) -> Expr:
 
 
 def _least(*values: Expr) -> Expr:
-    """The least; NaN where one is."""
+    """The least; NaN if one is."""
     found = values[0]
     for value in values[1:]:
         found = Call("minimum", (found, value))
@@ -118,11 +116,11 @@ def _is(op: CompareOp, a: Expr, value: float) -> Expr:
 
 def open_end(*values: Ends) -> Expr:
     """Whether one of the ends is NaN."""
-    return _is_nan(*(end for value in values for end in (value.low, value.high)))
+    return _any_nan(*(end for value in values for end in (value.low, value.high)))
 
 
 def _zero_by_infinity(a: Ends, b: Ends) -> Expr:
-    """Whether 0 may be among the numbers of one and an infinity among those of the other: corners do not show that."""
+    """Whether one may be 0 and the other infinite, which the corners do not show."""
     found = []
     for zero, large in ((a, b), (b, a)):
         around = Logical(LogicalOp.AND, _is(CompareOp.LE, zero.low, 0.0), _is(CompareOp.GE, zero.high, 0.0))
@@ -131,7 +129,7 @@ def _zero_by_infinity(a: Ends, b: Ends) -> Expr:
     return Logical(LogicalOp.OR, *found)
 
 
-def _is_nan(*values: Expr) -> Expr:
+def _any_nan(*values: Expr) -> Expr:
     """Whether one of them is NaN."""
     first, *others = (Compare(CompareOp.NE, value, value) for value in values)
     found: Expr = first
@@ -141,7 +139,7 @@ def _is_nan(*values: Expr) -> Expr:
 
 
 class Arithmetic:
-    """Operations on values between ends; `bind` gives a name to an expression that is used more than once."""
+    """Operations on intervals; `bind` names an expression that is used more than once."""
 
     def __init__(self, inexact: Inexact, bind: Bind) -> None:
         self._inexact = inexact
@@ -153,7 +151,7 @@ class Arithmetic:
         return FLOAT64.with_lanes(dtype.lanes) if self.loose else dtype
 
     def point(self, value: Expr) -> Ends:
-        """A value that is known."""
+        """An exact value."""
         if not self.loose:
             known = self._bind(value)
             return Ends(value.dtype, known, known)
@@ -169,7 +167,7 @@ class Arithmetic:
         return value if value.dtype == wanted else Cast(wanted, value)
 
     def settled(self, a: Ends) -> Ends:
-        """The same with the roundings so far counted in."""
+        """The same with the roundings so far included."""
         if a.size is None or a.count is None:
             return a
         slack = self._bind(_mul(_mul(a.count, const(unit(a.dtype), a.count.dtype)), a.size))
@@ -222,7 +220,7 @@ class Arithmetic:
         if not (a.is_known and b.is_known):
             # Infinities of two signs may meet where both ends are finite, or one infinity.
             mixed = [self._bind(Binary(op, a.low, last)), self._bind(Binary(op, a.high, first))]
-            low, high = self._unless(_is_nan(*mixed), low, high)
+            low, high = self._unless(_any_nan(*mixed), low, high)
         if a.size is None or b.size is None or a.count is None or b.count is None:
             return self._hull(a.dtype, low, high, 0)
         count = _add(_add(a.count, b.count), const(1.0, low.dtype))
@@ -254,7 +252,7 @@ class Arithmetic:
         return self._hull(a.dtype, low, high, 4)
 
     def choose(self, condition: Expr, a: Ends, b: Ends) -> Ends:
-        """One of two values, by a condition that is known."""
+        """One of two values, by a known condition."""
         return self.made(a.dtype, tuple(Select(condition, x, y) for x, y in zip(a.parts, b.parts, strict=True)))
 
     def either(self, certain: Expr, possible: Expr, a: Ends, b: Ends) -> Ends:
@@ -273,7 +271,7 @@ class Arithmetic:
         )
 
     def is_inexact(self, call: Call) -> bool:
-        """Whether a kernel may compute a function a little off."""
+        """Whether a kernel may compute a function inexactly."""
         return call.dtype.is_float and self._inexact.bound(call) is not None
 
     def call(self, call: Call, arguments: list[Ends]) -> Ends:
@@ -298,7 +296,7 @@ class Arithmetic:
         return self._hull(dtype, low, high, 0 if name in _UNROUNDED else 1)
 
     def _image(self, name: str, arguments: list[Ends]) -> tuple[Expr, Expr]:
-        """The ends of what a function makes of values, before what the kernel may be off."""
+        """The range of a function, before the kernel's error."""
         first = arguments[0]
 
         def f(*at: Expr) -> Expr:
@@ -332,9 +330,7 @@ class Arithmetic:
         return self._at_points(name, arguments)
 
     def _at_points(self, name: str, arguments: list[Ends]) -> tuple[Expr, Expr]:
-        """A function of which only its values at known arguments are told: anything elsewhere, NaN included (`tan`,
-        `pow`).
-        """
+        """A function with values only at known arguments (`tan`, `pow`): anything elsewhere, NaN included."""
         value = self._bind(Call(name, tuple(a.low for a in arguments)))
         known: Expr = Compare(CompareOp.EQ, arguments[0].low, arguments[0].high)
         for other in arguments[1:]:
@@ -344,9 +340,7 @@ class Arithmetic:
         return self._bind(found), self._bind(found)  # two names: it is not a number that is known
 
     def _widened(self, dtype: DType, low: Expr, high: Expr, bound: Bound, argument: Ends) -> tuple[Expr, Expr]:
-        """Ends moved apart by a bound. One ulp more: the bound is one on the distance from the exact value, not from
-        the nearest number.
-        """
+        """Ends moved apart by an error bound, and one ulp more: the bound is on the distance from the exact value."""
         if bound.ulps == _INFINITY:
             return const(-_INFINITY, low.dtype), const(_INFINITY, high.dtype)
         computed = dtype if dtype.bits == 64 else FLOAT32

@@ -1,9 +1,9 @@
-"""A built function as something to call on arrays, in logical or physical layout, and the launcher that runs it."""
+"""A built function, called on arrays in logical or physical layout, and the interface of its launcher."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,11 +38,11 @@ Scalars = Mapping[str, int | float]
 
 
 class Source(Protocol):
-    """Generated text of any target: the whole of it, the parameters in order, the width of index arithmetic."""
+    """Generated text of any target."""
 
     @property
     def text(self) -> str:
-        """What is compiled."""
+        """The compiled text."""
         ...
 
     @property
@@ -59,18 +59,18 @@ class Source(Protocol):
 class Launcher(Protocol):
     """A compiled function.
 
-    `copies` says that it works on copies of the arrays, so that two arrays in one memory would not be one to it;
-    `compiler` is what is at fault, besides this project, where it computes something else than the program.
+    `copies`: it works on copies of the arrays, so that overlapping arrays become separate ones; `compiler` is named
+    when results are wrong.
     """
 
     @property
     def copies(self) -> bool:
-        """Whether each array is copied to memory of its own."""
+        """Whether each array is copied to separate memory."""
         ...
 
     @property
     def compiler(self) -> str:
-        """Who compiled it, in words."""
+        """The compiler's name for messages."""
         ...
 
     def check(self, symbols: Symbols) -> None:
@@ -78,18 +78,16 @@ class Launcher(Protocol):
         ...
 
     def launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
-        """Run on physical arrays, in place; `scalars` has the values of all other parameters. Raises LayoutproofError
-        (LP427).
-        """
+        """Run on physical arrays, in place; `scalars` are the other parameters. Raises LayoutproofError (LP427)."""
         ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BufferInfo:
-    """What a kernel knows of one array parameter. Extents are integers, or text where they depend on symbols.
+    """One array parameter of a kernel. Extents are integers, or text where they depend on symbols.
 
-    `steps` are the transforms in order, each with its index map and padding contract; `index_map` is all of them in
-    one, None where the layout is the logical one.
+    `steps` are the transforms in order, each with its index map and padding contract; `index_map` is their composition,
+    None for the logical layout.
     """
 
     name: str
@@ -102,24 +100,24 @@ class BufferInfo:
 
     @property
     def contracts(self) -> tuple[str | None, ...]:
-        """What the padding that each transform introduced holds: None (not to be touched), `undef` (anything), or a
-        value's text.
-        """
+        """The padding of each transform: None (unchanged), `undef` (anything), or a value's text."""
         return tuple(step.contract for step in self.steps)
 
     def __repr__(self) -> str:
         role = "output" if self.is_output else "input"
         maps = "".join(f", {index_map_text(s.index_map)} with padding {s.contract or 'untouched'}" for s in self.steps)
-        return f"<{role} {self.name}: {self.dtype}, logical {list(self.logical_shape)}, physical {list(self.physical_shape)}{maps}>"
+        return (
+            f"<{role} {self.name}: {self.dtype}, logical {list(self.logical_shape)}, physical "
+            f"{list(self.physical_shape)}{maps}>"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """How a kernel was built: command, files, and what was checked.
+    """How a kernel was built: command, files, and checks.
 
-    `device` is where it runs, None for the processor itself; `licences` are what that device takes of its own accord,
-    whatever the proofs allow: in a run there, results may differ by what they say. `verdicts` are what was proved for
-    this target alone.
+    `device` is where it runs, None for the processor; `licences` are the liberties that the device takes whatever the
+    proofs allow, by which results may differ. `verdicts` are the proofs for this target alone.
     """
 
     target: str
@@ -137,37 +135,37 @@ class BuildReport:
     verdicts: tuple[Verdict, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LoweredFunc:
+    """A lowered, flattened function, the layouts of its arrays by name (by default logical), and its preconditions."""
+
+    func: PrimFunc
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+    assumptions: tuple[Assumption, ...] = ()
+
+
 class Kernel:
     """A compiled function. `kernel(*inputs)` takes and gives logical arrays, `kernel.raw(*arrays)` physical ones.
 
-    `assumptions` lists what the proofs took for granted, each with who sees to it: conditions on symbols are checked at
-    every call; what padding holds is made so by a call, and is the caller's word with `raw`; what the program assumes
-    of data is the caller's word. `inexact` is what it may compute otherwise than the program, `EXACT` where it has the
-    bits of the interpreter.
+    `assumptions` are the preconditions of the proofs, each with who ensures it: conditions on symbols are checked at
+    every call; the contents of padding are established by a call, and left to the caller with `raw`; those on data are
+    left to the caller. `inexact` is how results may differ from the program, `EXACT` for bit-equal results.
     """
 
     def __init__(
-        self,
-        name: str,
-        source: Source,
-        launcher: Launcher,
-        layouts: Mapping[str, Layout],
-        report: BuildReport,
-        func: PrimFunc,
-        assumptions: tuple[Assumption, ...] = (),
-        inexact: Inexact = EXACT,
+        self, lowered: LoweredFunc, source: Source, launcher: Launcher, report: BuildReport, inexact: Inexact = EXACT
     ) -> None:
-        self.name = name
+        self.name = lowered.func.name
         self.inexact = inexact
-        self.lowered = func
+        self.lowered = lowered.func
         self.report = report
-        self.assumptions = assumptions
+        self.assumptions = lowered.assumptions
         self.launcher = launcher
         self._source = source
-        self._noalias = func.noalias
-        self._signature = Signature(name, source.parameters)
+        self._noalias = self.lowered.noalias
+        self._signature = Signature(self.name, source.parameters)
         self._arrays = [p for p in source.parameters if p.buffer is not None]
-        self._packers = {p.name: Packer(layouts.get(p.name, _plain(p)), p.dtype) for p in self._arrays}
+        self._packers = {p.name: Packer(lowered.layouts.get(p.name, _plain(p)), p.dtype) for p in self._arrays}
         self._bounds = {p.name: p.bounds for p in source.parameters if p.bounds is not None}
 
     @property
@@ -177,7 +175,7 @@ class Kernel:
 
     @property
     def buffers(self) -> dict[str, BufferInfo]:
-        """What is known of each array parameter, by name."""
+        """Each array parameter, by name."""
         return {p.name: self._info(p) for p in self._arrays}
 
     def _info(self, parameter: Parameter) -> BufferInfo:
@@ -191,16 +189,16 @@ class Kernel:
 
     @property
     def may_differ(self) -> bool:
-        """Whether results may differ from the interpreter's at all: within an enclosure then."""
+        """Whether results may differ from the interpreter's, within an enclosure."""
         return self.inexact.meets(self.lowered)
 
     def enclosed(
         self, arrays: Mapping[str, Array], numbers: Mapping[str, int | float], *, limit: int, cells: Cells | None = None
     ) -> dict[str, Enclosed]:
-        """Between which numbers the results of a call on logical arrays may lie, by parameter, in logical layout.
+        """The bounds of the results of a call on logical arrays, by parameter, in logical layout.
 
-        With `cells`, that of these logical elements of some parameters alone, in order.
-        Raises NoEnclosureError where the program has no enclosure, LayoutproofError past `limit` iterations.
+        With `cells`, those of these logical elements of some parameters alone, in order. Raises NoEnclosureError where
+        the program has no enclosure, LayoutproofError past `limit` iterations.
         """
         symbols = {name: int(number) for name, number in numbers.items()}
         physical = {p.name: self._packers[p.name].pack(arrays[p.name], symbols) for p in self._arrays}
@@ -232,13 +230,12 @@ class Kernel:
         return f"<kernel {self._signature}>"
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
-        """Run on logical arrays; gives the arrays of the parameters that are written, one as itself, several as a
-        tuple.
+        """Run on logical arrays; gives the arrays of written parameters: one as itself, several as a tuple.
 
         Takes the inputs in order (parameters that are not written, or are read before they are written), or all
-        parameters; any by name. An output that is given is written to and given back. Scalars that stand in a shape may
-        be left out. Raises LayoutproofError for an argument that does not fit (LP420 to LP429) and for symbols that do
-        not meet what the proofs assumed of them (LP431), before anything runs.
+        parameters; any by name. An output that is given is written to and returned. Scalars in a shape may be omitted.
+        Raises LayoutproofError for an argument that does not fit (LP420 to LP429) and for symbols that violate a
+        precondition (LP431), before anything runs.
         """
         given = self._signature.assign(arguments, named)
         symbols = Symbols(self._bounds)
@@ -254,14 +251,14 @@ class Kernel:
         return results[0] if len(results) == 1 else tuple(results)
 
     def raw(self, *arguments: object, **named: object) -> None:
-        """Run on physical arrays, in place: all of them in order of the parameters, or by name. Raises as a call does."""
+        """Run on physical arrays, in place: all in order of the parameters, or by name. Raises as a call does."""
         given = self._signature.assign(arguments, named, every_array=True)
         symbols = Symbols(self._bounds)
         physical = self._take(given, symbols, "physical")
         self._run(physical, given, symbols)
 
     def _take(self, given: Mapping[str, object], symbols: Symbols, kind: str) -> dict[str, Array]:
-        """The arrays given, checked; the symbols that they and the scalars fix."""
+        """The arrays given, checked; binds the symbols that they and the scalars determine."""
         arrays: dict[str, Array] = {}
         for parameter in self.source.parameters:
             if parameter.name not in given:
@@ -296,7 +293,7 @@ class Kernel:
         return parameter.buffer.shape if kind == "physical" else self._packers[parameter.name].layout.logical_shape
 
     def _physical(self, parameter: Parameter, logical: Array | None, symbols: Symbols) -> Array:
-        """The array that is handed to the target: the user's own where nothing is re-laid, else a new one."""
+        """The array for the target: the user's own where nothing is re-laid, else a new one."""
         packer = self._packers[parameter.name]
         if logical is not None:
             return packer.pack(logical, symbols.values) if packer.layout.steps else logical

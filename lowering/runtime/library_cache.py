@@ -1,9 +1,9 @@
 """Built libraries kept between runs, found again by what they were built from.
 
-A library's place is a hash of its source, the compiler, the flags and the machine; its file name is the hash of its
-content, checked before each load. Files appear by atomic renaming, so a process that is killed, a full disk or two
-builders at once leave at worst a file that nobody takes for finished. Builders of one kernel wait for each other, so
-that it is compiled once. Where the folder cannot be written, kernels are built for one process.
+A library's folder is a hash of its source, the compiler, the flags and the machine; its file name is the hash of its
+content, checked before each load. Files appear by atomic renaming, so an interrupted build leaves at worst an
+unfinished file. Concurrent builders of one kernel wait for each other. If the folder cannot be written, kernels are
+built for one process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STALE_SECONDS = 3600.0  # an unfinished file older than this is of a process th
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A loaded library and how it came to be. `source_path` is None where the folder could not be written."""
+    """A loaded library and how it was built. `source_path` is None where the folder could not be written."""
 
     library: ctypes.CDLL
     key: str
@@ -52,19 +52,13 @@ def cache_folder() -> Path:
 
 
 def build(text: str, name: str, compiler: Compiler, flags: tuple[str, ...]) -> Build:
-    """The library built from the C in `text`, from the cache where it is there. `name` names the source file.
+    """The library built from the C in `text`, or the cached one. `name` names the source file.
 
     Raises LayoutproofError: LP411 where the compiler fails, LP412 where the library cannot be loaded, LP413 where there
-    is nowhere to build.
+    is no place to build.
     """
-    parts = (
-        _VERSION,
-        text,
-        " ".join(compiler.command),
-        compiler.identity,
-        " ".join(flags),
-        machine() if compiler.native else "",
-    )
+    command, processor = " ".join(compiler.command), machine() if compiler.native else ""
+    parts = (_VERSION, text, command, compiler.identity, " ".join(flags), processor)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     order = _Order(text, name, compiler, flags, key, cache_folder() / key[:2] / key)
     found = _find(order.folder)
@@ -78,15 +72,14 @@ def build(text: str, name: str, compiler: Compiler, flags: tuple[str, ...]) -> B
             return reused
         built = _make(order)
     if hold is Hold.GIVEN_UP and built.note is None:
-        return replace(
-            built, note="another process has begun to build this kernel and did not go on; it was not waited for"
-        )
+        note = "another process has begun to build this kernel and did not go on; it was not waited for"
+        return replace(built, note=note)
     return built
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What is to be built, of what, and where it is kept."""
+    """What is to be built, from what, and where it is kept."""
 
     text: str
     name: str
@@ -100,19 +93,17 @@ class _Order:
         return self.folder / f"{self.name}.c"
 
     def command(self, library: Path) -> str:
-        """The command as one would type it to have `library` from the source that is kept."""
+        """The command as typed to build `library` from the source that is kept."""
         return shlex.join(self.compiler.invocation(self.source, library, self.flags))
 
 
 def _reuse(order: _Order, library: Path) -> Build | None:
-    """A finished library, loaded; None where this system does not load it (a folder shared with another one, for
-    instance).
-    """
+    """A finished library, loaded; None where this system cannot load it (a folder shared with another system)."""
     try:
         loaded = _load(library)
     except LayoutproofError:
         return None
-    with contextlib.suppress(OSError):  # the source is there for people to read; the library does not need it
+    with contextlib.suppress(OSError):  # the library does not need its source
         if not order.source.is_file() or order.source.read_bytes() != order.text.encode():
             _publish(order.text.encode(), order.folder, order.source.name)
     return Build(loaded, order.key, order.command(library), order.source, library, True, None)
@@ -147,7 +138,7 @@ def _not_kept(problem: OSError) -> str:
 
 @contextlib.contextmanager
 def _workplace() -> Iterator[Path]:
-    """A folder of this build's own, gone afterwards."""
+    """A folder for this build, removed afterwards."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="layoutproof-"))
     except OSError as problem:
@@ -163,15 +154,10 @@ def _workplace() -> Iterator[Path]:
 
 
 def _keep_source(order: _Order) -> Path:
-    """The source where a person can find it, since the cache cannot hold it. The key in its name keeps other kernels
-    away from it.
-    """
+    """The source, kept outside of the cache, which cannot be written. The key in its name keeps kernels apart."""
+    name = f"layoutproof-{os.getuid()}-{order.key[:16]}-{order.name}.c"
     try:
-        return _write_whole(
-            order.text.encode(),
-            Path(tempfile.gettempdir()),
-            f"layoutproof-{os.getuid()}-{order.key[:16]}-{order.name}.c",
-        )
+        return _write_whole(order.text.encode(), Path(tempfile.gettempdir()), name)
     except OSError as problem:
         raise error(
             codes.NOWHERE_TO_BUILD,
@@ -181,21 +167,21 @@ def _keep_source(order: _Order) -> Path:
 
 
 def _publish(content: bytes, folder: Path, name: str) -> Path:
-    """Write a file into a folder of the cache. Raises OSError where that cannot be done."""
+    """Write a file into a folder of the cache. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     _sweep(folder)
     return _write_whole(content, folder, name)
 
 
 def _write_whole(content: bytes, folder: Path, name: str) -> Path:
-    """Write a file so that it is there whole or not at all. Raises OSError where that cannot be done."""
+    """Write a file atomically. Raises OSError."""
     with replacing(folder / name) as part:
         part.write_bytes(content)
     return folder / name
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what processes that died have left unfinished."""
+    """Remove unfinished files of processes that died."""
     limit = time.time() - _STALE_SECONDS
     for part in folder.glob(".*.part"):
         with contextlib.suppress(OSError):
@@ -204,7 +190,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _find(folder: Path, *, mend: bool = False) -> Path | None:
-    """A whole library in `folder`. With `mend`, which is for the holder of its lock, damaged ones are removed."""
+    """A whole library in `folder`. With `mend`, for the holder of its lock, damaged ones are removed."""
     for path in sorted(folder.glob("*.so")):
         try:
             whole = hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
@@ -219,7 +205,7 @@ def _find(folder: Path, *, mend: bool = False) -> Path | None:
 
 
 def _load_or_remove(path: Path) -> ctypes.CDLL:
-    """A library that was just published, which does not stay where it cannot be loaded."""
+    """A library just published, which is removed if it cannot be loaded."""
     try:
         return _load(path)
     except LayoutproofError:

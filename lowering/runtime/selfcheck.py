@@ -1,6 +1,7 @@
 """A kernel compared with the reference interpreter on random inputs before it is used, with guard zones around arrays.
+
 Small concrete functions are compared in full, symbolic ones at small extents, large ones in chosen cells, where no
-index, loop bound or divisor depends on what is in memory. What cannot be compared is not, and the report says so.
+index, loop bound or divisor depends on memory. The report names what was not compared.
 """
 
 from __future__ import annotations
@@ -43,9 +44,23 @@ _LEAST, _MOST = 256, 1 << 20  # bytes of ground on each side
 _ALIGNMENT = 64
 _PATTERN = 0xA5
 
+CELLS = 40
+"""Cells of each output that are compared."""
+MOST_INSTANCES = 300_000_000  # a second or so of a kernel's time
+MOST_BYTES = 256 << 20  # of random inputs
+_DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
+LIMIT = 100_000
+"""Statement instances up to which a function is interpreted in full."""
+_EXACTLY, _ENCLOSED = "bit for bit", "within the enclosure of the program"
+_APART = (5, 3, 7, 2, 11, 4, 6)  # tried first: with one number for all symbols, one taken for another would not show
+_EXTENTS = (5, 3, 2, 1)  # tried for symbols, the largest first
+_MORE_EXTENTS = (4, 8, 6, 1, 3, 5, 16, 7, 2, 12, 32, 64, 128, 0)  # where an assumption rules those out
+_MOST_TRIES = 2_000
+_PERIOD = 1_000_003  # a prime, so that neighbours in no layout have the same values
+
 
 class GuardedArrays:
-    """Copies of some arrays, by name, each with ground on both sides. Values that are no arrays are kept as they are."""
+    """Copies of some arrays, by name, each with a margin on both sides. Values that are no arrays are kept."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.arrays: dict[str, Any] = {}
@@ -64,8 +79,8 @@ class GuardedArrays:
         return inside
 
     def trespassed(self) -> tuple[str, int] | None:
-        """The first array beside which something was written, and where, in bytes: below 0 before its first byte, else
-        behind its last one (0 is the first behind). None where nothing was.
+        """The first array beside which something was written, and the position in bytes: negative before its first
+        byte, else after its last one (0 is the first after). None if there is none.
         """
         for name, (whole, start) in self._grounds.items():
             end = start + self.arrays[name].nbytes
@@ -81,18 +96,9 @@ def _ground(size: int) -> int:
     return -(-min(max(size, _LEAST), _MOST) // _ALIGNMENT) * _ALIGNMENT
 
 
-CELLS = 40
-"""Cells of each output that are compared."""
-
-MOST_INSTANCES = 300_000_000  # a second or so of a kernel's time
-MOST_BYTES = 256 << 20  # of made-up data
-
-_DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
-
-
 def is_safe_on_any_data(func: PrimFunc) -> bool:
-    """Whether no index, loop bound, divisor, shift or integer from a float depends on memory, and no whole number is
-    passed in.
+    """Whether no index, loop bound, divisor, shift or integer from a float depends on memory, and no integer is passed
+    in.
     """
     mapped = dict(func.buffer_map)
     if any(p not in mapped and not p.dtype.is_float for p in func.params):
@@ -130,17 +136,15 @@ def chosen_cells(func: PrimFunc, name: str, shape: tuple[int, ...]) -> list[tupl
     generator = np.random.default_rng(count)
     picked = np.unique(np.concatenate([[0, count - 1], generator.integers(0, count, CELLS - 2)]))
     flat = wanted[picked] if wanted is not None else picked
-    return (
-        [tuple(int(axis) for axis in place) for place in zip(*np.unravel_index(flat, shape), strict=True)]
-        if shape
-        else [()]
-    )
+    if not shape:
+        return [()]
+    return [tuple(int(axis) for axis in place) for place in zip(*np.unravel_index(flat, shape), strict=True)]
 
 
 def slices(
     func: PrimFunc, arguments: Mapping[str, object], cells: Mapping[str, list[tuple[int, ...]]]
 ) -> dict[str, Array] | None:
-    """What the interpreter finds in the cells; None where that depends on undefined values. Raises Fault and
+    """The interpreter's values of the cells; None where they depend on undefined values. Raises Fault and
     LayoutproofError.
     """
     first = run_slice(func, dict(arguments), dict(cells), filling=Filling(Fill.RANDOM))
@@ -151,20 +155,9 @@ def slices(
     return {name: np.asarray(first[name]) for name in cells}
 
 
-LIMIT = 100_000
-"""Statement instances up to which a function is interpreted in full."""
-
-_EXACTLY, _ENCLOSED = "bit for bit", "within the enclosure of the program"
-_APART = (5, 3, 7, 2, 11, 4, 6)  # tried first: with one number for all symbols, one taken for another would not show
-_EXTENTS = (5, 3, 2, 1)  # tried for symbols, the largest first
-_MORE_EXTENTS = (4, 8, 6, 1, 3, 5, 16, 7, 2, 12, 32, 64, 128, 0)  # where an assumption rules those out
-_MOST_TRIES = 2_000
-_PERIOD = 1_000_003  # a prime, so that neighbours in no layout have the same values
-
-
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Whose kernel it is, and who compiled it."""
+    """The kernel's name and its compiler, for messages."""
 
     func: PrimFunc
     compiler: str
@@ -177,9 +170,7 @@ class _Comparison:
         wanted: Array,
         inside: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """Fail at the first of `places` where the values differ, and do not lie `inside` of an enclosure, where there
-        is one.
-        """
+        """Fail at the first of `places` where the values differ and are not `inside` an enclosure."""
         apart = ulps_apart(actual, wanted).reshape(-1) != 0
         wrong = np.flatnonzero(apart if inside is None else apart & ~inside.reshape(-1))
         if wrong.size:
@@ -189,16 +180,18 @@ class _Comparison:
                 codes.SELF_CHECK,
                 f"the kernel of {self.func.name} and the reference interpreter disagree: {parameter.name}{index} is "
                 f"{actual.reshape(-1)[first]!s}, the program's value is {wanted.reshape(-1)[first]!s}",
-                help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False builds all the same",
+                help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False "
+                "builds all the same",
             )
 
     def refuse_trespass(self, name: str, place: int) -> None:
-        """Fail for what was written beside an array."""
+        """Fail for a write beside an array."""
         where = f"{place} bytes behind its end" if place >= 0 else f"{-place} bytes before its beginning"
         raise error(
             codes.SELF_CHECK,
             f"the kernel of {self.func.name} writes outside of {name}, {where}",
-            help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False builds all the same",
+            help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False builds "
+            "all the same",
         )
 
 
@@ -211,14 +204,11 @@ def self_check(func: PrimFunc, kernel: Kernel) -> str:
         for symbols in _sizes(kernel, bounds):
             count, size = count_instances(func, symbols), memory_bytes(func, symbols)
             if size <= MOST_BYTES and count <= LIMIT:
-                return _check_all(comparison, kernel, symbols)
+                return _compare_all(comparison, kernel, symbols)
             if not bounds and size <= MOST_BYTES:
-                return _check_some(comparison, kernel, count)
-            why = (
-                f"not done: {count} statement instances"
-                if size <= MOST_BYTES
-                else f"not done: too large, {_megabytes(size)} of arrays"
-            )
+                return _compare_some(comparison, kernel, count)
+            too_large = f"too large, {size / (1 << 20):,.0f} MB of arrays"
+            why = f"not done: {f'{count} statement instances' if size <= MOST_BYTES else too_large}"
         return why
     except Fault as fault:
         return f"not done: the interpreter stops on made-up data: {str(fault).splitlines()[0]}"
@@ -231,9 +221,7 @@ def self_check(func: PrimFunc, kernel: Kernel) -> str:
 
 
 def _sizes(kernel: Kernel, bounds: Mapping[str, Interval]) -> Iterator[dict[str, int]]:
-    """Small numbers for the symbols that meet what the kernel assumes: one for all symbols, else one for each, a few of
-    those.
-    """
+    """Small values of the symbols that meet the kernel's requirements: one for all symbols, else a few combinations."""
 
     def within(numbers: Iterable[int]) -> dict[str, int]:
         return {
@@ -249,15 +237,13 @@ def _sizes(kernel: Kernel, bounds: Mapping[str, Interval]) -> Iterator[dict[str,
 
 
 def _meets(kernel: Kernel, symbols: Mapping[str, int]) -> bool:
-    """Whether the symbols meet every requirement of the kernel that speaks of nothing else."""
+    """Whether the symbols meet every requirement of the kernel on them alone."""
     required = [a.requirement for a in kernel.assumptions if a.requirement is not None]
     return all(r.failure(symbols) is None for r in required if set(r.symbols) <= set(symbols))
 
 
 def memory_bytes(func: PrimFunc, symbols: Mapping[str, int]) -> int:
-    """The bytes of a function's parameters and of every allocation in it, each once; those whose size depends on more
-    count as none.
-    """
+    """The bytes of a function's parameters and allocations, each once; those of unknown size are not counted."""
     allocated = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
     total = 0
     for buffer in (*func.buffers, *allocated):
@@ -266,12 +252,8 @@ def memory_bytes(func: PrimFunc, symbols: Mapping[str, int]) -> int:
     return total
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / (1 << 20):,.0f} MB"
-
-
-def _check_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, int]) -> str:
-    """Every cell that has a value in the program."""
+def _compare_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, int]) -> str:
+    """Every cell that is defined by the program."""
     func = comparison.func
     arguments = _random_inputs(kernel, symbols)
     expected = run(func, {**arguments, **symbols})
@@ -301,21 +283,19 @@ def _enclosed_if_needed(
     found: Mapping[str, Array],
     expected: Result,
 ) -> dict[str, Enclosed] | None:
-    """Between which numbers results may lie, where they are not those of the interpreter and need not be."""
+    """The bounds of results where they differ from the interpreter's and may."""
     if not kernel.may_differ:
         return None
     for parameter in kernel.source.parameters:
         if parameter.writes:
-            wanted, defined = (
-                expected.arrays[parameter.name].reshape(-1),
-                (expected.states[parameter.name] == DEFINED).reshape(-1),
-            )
+            wanted = expected.arrays[parameter.name].reshape(-1)
+            defined = expected.states[parameter.name].reshape(-1) == DEFINED
             if ulps_apart(found[parameter.name].reshape(-1)[defined], wanted[defined]).any():
                 return enclose(func, {**arguments, **symbols}, kernel.inexact, limit=100 * LIMIT)
     return None
 
 
-def _check_some(comparison: _Comparison, kernel: Kernel, count: int) -> str:
+def _compare_some(comparison: _Comparison, kernel: Kernel, count: int) -> str:
     """Chosen cells of the outputs of a large function."""
     func = comparison.func
     outputs = [p for p in kernel.source.parameters if p.writes]
@@ -330,16 +310,13 @@ def _check_some(comparison: _Comparison, kernel: Kernel, count: int) -> str:
     arrays = _run_kernel(comparison, kernel, arguments, {})
     how = _EXACTLY
     for parameter in outputs:
-        places = np.array(cells[parameter.name], dtype=np.int64).reshape(
-            len(cells[parameter.name]), len(shapes[parameter.name])
-        )
-        actual = arrays[parameter.name][tuple(places.T)]
-        wanted, inside = expected[parameter.name].reshape(actual.shape), None
+        name = parameter.name
+        places = np.array(cells[name], dtype=np.int64).reshape(len(cells[name]), len(shapes[name]))
+        actual = arrays[name][tuple(places.T)]
+        wanted, inside = expected[name].reshape(actual.shape), None
         if kernel.may_differ and ulps_apart(actual, wanted).any():
-            found = enclose(
-                func, arguments, kernel.inexact, limit=100 * LIMIT, cells={parameter.name: cells[parameter.name]}
-            )
-            between, how = found[parameter.name], _ENCLOSED
+            found = enclose(func, arguments, kernel.inexact, limit=100 * LIMIT, cells={name: cells[name]})
+            between, how = found[name], _ENCLOSED
             inside = ~outside(actual.reshape(-1), Enclosed(between.low.reshape(-1), between.high.reshape(-1)))
         comparison.require_equal(parameter, places, actual, wanted, inside)
     return f"equal to the interpreter in {sum(len(chosen) for chosen in cells.values())} chosen cells, {how}"
@@ -358,7 +335,7 @@ def _run_kernel(
 
 
 def _random_inputs(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]:
-    """Data that is the same every time: small whole numbers and fractions of both signs."""
+    """Reproducible data: small integers and fractions of both signs."""
     generator = np.random.default_rng(20211)
     found: dict[str, Any] = {}
     for parameter in kernel.source.parameters:
@@ -373,9 +350,7 @@ def _random_inputs(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]
 def _values(generator: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
     low = -8 if dtype.is_float or dtype.min_int < 0 else 0
     high = 2 if dtype.is_bool else 9
-    count = min(
-        prod(shape), _PERIOD
-    )  # large arrays repeat themselves: numbers of 64 bits for every element would need too much memory
+    count = min(prod(shape), _PERIOD)  # 64-bit numbers for every element of a large array would need too much memory
     whole = generator.integers(low, high, size=count)
     values = whole / 4 + generator.random(count) if dtype.is_float else whole
     return np.resize(np.asarray(values).astype(numpy_dtype(dtype)), shape)

@@ -1,4 +1,4 @@
-"""Definitions: `compute` makes a tensor of a formula, which may be a reduction."""
+"""`compute` makes a tensor of a formula, which may be a reduction."""
 
 from __future__ import annotations
 

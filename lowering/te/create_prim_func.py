@@ -1,4 +1,4 @@
-"""Definitions -> a function: one nest of loops and one block for each tensor that is computed."""
+"""From definitions to a function: one nest of loops and one block for each computed tensor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STEPS: Mapping[Combiner, BinaryOp] = {
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A function, the tensors in it, and what became of their axes: the variable of each axis's loop."""
+    """A function, its tensors, and the loop variable of each axis."""
 
     func: PrimFunc
     tensors: tuple[Tensor, ...]
@@ -46,11 +46,10 @@ class Program:
 
 
 def create_prim_func(args: Sequence[Tensor | Var], name: str = "main") -> PrimFunc:
-    """The function that computes some tensors from others. `args` are its parameters in order: tensors, given or
-    computed, and variables. What is computed on the way is allocated.
+    """The function that computes some tensors from others.
 
-    Raises LayoutproofError where something that is given is no parameter, a size has no value, or two tensors share a
-    name.
+    `args` are its parameters in order: tensors, given or computed, and variables. Intermediate tensors are allocated.
+    Raises LayoutproofError where an input is no parameter, a size has no value, or two tensors share a name.
     """
     return program_of(args, name).func
 
@@ -83,7 +82,7 @@ def program_of(args: Sequence[Tensor | Var], name: str = "main") -> Program:
 
 
 def computed_order(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The tensors and everything that they are computed from, what is read before what reads it."""
+    """The tensors and everything that they are computed from, in dependence order."""
     done: dict[Tensor, None] = {}
     stack = [(tensor, False) for tensor in reversed(tensors)]
     while stack:
@@ -145,7 +144,7 @@ def _symbols(tensor: Tensor) -> Iterator[Var]:
 
 @dataclass(slots=True)
 class _Building:
-    """One function on its way: what the tensors and axes are called in it."""
+    """One function in progress: the names of its tensors and axes."""
 
     name: str
     args: Sequence[Tensor | Var]
@@ -160,24 +159,21 @@ class _Building:
         for tensor in self.tensors:
             self.buffers[tensor] = make_buffer(tensor.name, tensor.shape, tensor.dtype)
         params = tuple(Var(f"{arg.name}_handle", HANDLE) if isinstance(arg, Tensor) else arg for arg in self.args)
-        mapped = tuple(
-            (p, self.buffers[arg]) for p, arg in zip(params, self.args, strict=True) if isinstance(arg, Tensor)
-        )
+        pairs = zip(params, self.args, strict=True)
+        mapped = tuple((param, self.buffers[arg]) for param, arg in pairs if isinstance(arg, Tensor))
         body = seq(*(self.stage(t, t.op) for t in self.tensors if isinstance(t.op, Computed)))
         inner = tuple(self.buffers[t] for t in self.tensors if t not in self.args)
         if inner:
             body = Block("root", (), body, alloc_buffers=inner)
-        attrs = Attributes({"tirx.noalias": True})
-        return Program(
-            require_wellformed(PrimFunc(self.name, params, mapped, body, attrs)), tuple(self.tensors), self.loops
-        )
+        func = PrimFunc(self.name, params, mapped, body, Attributes({"tirx.noalias": True}))
+        return Program(require_wellformed(func), tuple(self.tensors), self.loops)
 
     def stage(self, tensor: Tensor, op: Computed) -> Stmt:
         """The loops and the block of one tensor."""
         axes = (*op.axis, *op.reduce_axis)
         taken = set(self.fixed)
-        loops = [self.variable(axis, axis.name, taken) for axis in axes]
-        own = [self.variable(axis, f"v_{axis.name}", taken) for axis in axes]
+        loops = [Var(take_fresh(axis.name, taken), axis.dtype) for axis in axes]
+        own = [Var(take_fresh(f"v_{axis.name}", taken), axis.dtype) for axis in axes]
         self.loops |= {axis: loop.name for axis, loop in zip(axes, loops, strict=True)}
         values: dict[Axis, Expr] = dict(zip(axes, own, strict=True))
         iters = tuple(
@@ -188,10 +184,6 @@ class _Building:
         for axis, loop in zip(reversed(axes), reversed(loops), strict=True):
             body = For(loop, axis.start, axis.extent, ForKind.SERIAL, body)
         return body
-
-    def variable(self, axis: Axis, name: str, taken: set[str]) -> Var:
-        chosen = take_fresh(name, taken)
-        return Var(chosen, axis.dtype)
 
     def block(self, tensor: Tensor, op: Computed, iters: tuple[IterVar, ...], values: Mapping[Axis, Expr]) -> Block:
         buffer = self.buffers[tensor]
@@ -205,15 +197,9 @@ class _Building:
         else:
             value = read = self.formula(op.value, values)
         reads = _regions(read)
-        writes = (_region(buffer, index),)
-        return Block(
-            tensor.name,
-            iters,
-            BufferStore(buffer, index, value),
-            init=init,
-            reads=reads,
-            writes=writes if reads is not None else None,
-        )
+        writes = (_region(buffer, index),) if reads is not None else None
+        store = BufferStore(buffer, index, value)
+        return Block(tensor.name, iters, store, init=init, reads=reads, writes=writes)
 
     def formula(self, value: Expr, values: Mapping[Axis, Expr]) -> Expr:
         """A definition's value with the block's variables and buffers in it."""
@@ -222,10 +208,8 @@ class _Building:
             if isinstance(node, Axis):
                 return values[node]
             if isinstance(node, TensorRead):
-                indices = [visit(index) for index in node.indices]
-                return BufferLoad(
-                    self.buffers[node.tensor], tuple(i for i in indices if isinstance(i, Expr)), span=node.span
-                )
+                indices = tuple(i for index in node.indices if isinstance(i := visit(index), Expr))
+                return BufferLoad(self.buffers[node.tensor], indices, span=node.span)
             return map_children(node, visit)
 
         result = visit(value)
@@ -234,9 +218,7 @@ class _Building:
 
 
 def _regions(value: Expr) -> tuple[BufferRegion, ...] | None:
-    """The elements that a value reads, one for each buffer; None where a buffer is read at several places: they are
-    left to be found.
-    """
+    """The elements that a value reads, one for each buffer; None where a buffer is read at several places."""
     loads = dict.fromkeys(n for n in walk(value) if isinstance(n, BufferLoad))
     outer = [load for load in loads if not any(load in walk(i) for other in loads for i in other.indices)]
     if len(outer) != len(loads) or len({load.buffer for load in loads}) != len(loads):
@@ -249,8 +231,8 @@ def _region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
 
 
 def identity(combiner: Combiner, dtype: DType) -> Expr:
-    """What a reduction starts from: 0, 1, or the end of the type that loses against every value (finite for floats, as
-    upstream has it).
+    """The start of a reduction: 0, 1, or the end of the type that loses against every value (finite for floats, as
+    upstream).
     """
     match combiner:
         case Combiner.SUM:

@@ -1,4 +1,4 @@
-"""Stages: a schedule in terms of tensors and their axes, each step of it a proved step of the `Schedule` inside.
+"""Stages: a schedule in terms of tensors and their axes, each step a proved step of the `Schedule` inside.
 
 Source: the seed `buffer-physical-layout`: `s[B].transform_layout(f)` gives a tensor whose transformed axes the rest of
 the schedule uses.
@@ -40,8 +40,8 @@ def create_schedule(
 ) -> ComputeSchedule:
     """A schedule of everything that the outputs are computed from.
 
-    `args` are the parameters in order; without them, the tensors that are given, in the order in which they are read,
-    and then the outputs. Raises LayoutproofError as `create_prim_func` does.
+    `args` are the parameters in order; by default the input tensors, in the order in which they are read, and then the
+    outputs. Raises LayoutproofError as `create_prim_func` does.
     """
     given: list[Any] = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     tensors = [Tensor(each) if isinstance(each, Operation) else each for each in given]
@@ -54,8 +54,8 @@ def create_schedule(
 
 
 class ComputeSchedule:
-    """The stages of a program. `schedule` has the program, its trace, its certificate and its kernels; `tensors` is
-    what it was made of, what is read before what reads it.
+    """The stages of a program. `schedule` has the program, its trace, its certificate and its kernels; `tensors` are
+    its tensors in dependence order.
     """
 
     def __init__(self, program: Program) -> None:
@@ -69,7 +69,7 @@ class ComputeSchedule:
 
     @property
     def func(self) -> PrimFunc:
-        """The program as it is now."""
+        """The current program."""
         return self.schedule.func
 
     def __getitem__(self, tensor: Tensor | Operation) -> Stage:
@@ -84,7 +84,7 @@ class ComputeSchedule:
         return stage
 
     def cache_read(self, tensor: Tensor, reader: Tensor, scope: str = "global") -> Tensor:
-        """A copy of a tensor that the stage of `reader` reads in its place, with a stage of its own."""
+        """A copy of a tensor that the stage of `reader` reads instead, with a stage of its own."""
         source, block = self[tensor], self[reader].block
         if block is None:
             raise error(codes.TE_STAGE, f"{reader.name} is given: it has no loops, and reads nothing")
@@ -93,9 +93,7 @@ class ComputeSchedule:
         return self._copy_stage(_blocks(self.func) - before)
 
     def cache_write(self, tensor: Tensor, scope: str = "global") -> Tensor:
-        """What the stage of a tensor writes from now on, with the loops that it has; the tensor's own stage becomes the
-        copy of it.
-        """
+        """The tensor that the stage writes from now on, with its loops; the tensor's own stage copies it."""
         stage = self[tensor]
         if stage.block is None:
             raise error(codes.TE_STAGE, f"{stage.name} is given: nothing here writes it")
@@ -110,11 +108,11 @@ class ComputeSchedule:
         buffer = next(s.buffer for s in stores_in(find_block(self.func, block).body))
         axes = {_axis_of(loop, IterKind.SPATIAL): loop.var.name for loop in loops_of_block(self.func, block)}
         copy = Tensor(Scheduled(buffer.name, buffer.shape, buffer.dtype, tuple(axes), ()))
-        self.is_stage_of(copy, Stage(self, buffer.name, block, axes))
+        self.set_stage(copy, Stage(self, buffer.name, block, axes))
         return copy
 
-    def is_stage_of(self, made: Tensor, stage: Stage) -> None:
-        """Let a tensor that a stage made stand for a stage."""
+    def set_stage(self, made: Tensor, stage: Stage) -> None:
+        """Set the stage of a derived tensor."""
         self._stages[made.op] = stage
 
 
@@ -127,11 +125,11 @@ def _axis_of(loop: For, kind: IterKind) -> Axis:
 
 
 class Stage:
-    """One tensor of a schedule: how it is stored, and the loops that compute it. `name` is what the program calls it,
-    `block` the block that writes it, None for a tensor that is given.
+    """One tensor of a schedule: how it is stored, and the loops that compute it.
 
-    Every method either makes a proved step or raises and changes nothing: IllegalTransform for what is not proved,
-    LayoutproofError for axes that the stage does not have.
+    `name` is its name in the program, `block` the block that writes it, None for an input. Every method either makes a
+    proved step or raises and changes nothing: IllegalTransform for what is not proved, LayoutproofError for axes that
+    the stage does not have.
     """
 
     def __init__(self, owner: ComputeSchedule, name: str, block: str | None, loops: dict[Axis, str]) -> None:
@@ -142,18 +140,18 @@ class Stage:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """The axes of the stage as it is now, outermost first."""
+        """The current axes of the stage, outermost first."""
         order = [loop.var.name for loop in self._nest()]
         there = [(order.index(name), axis) for axis, name in self._loops.items() if name in order]
         return tuple(axis for _, axis in sorted(there, key=lambda pair: pair[0]))
 
     def transform_layout(self, index_map: MapLike, pad_value: Any = None) -> Tensor:
-        """Store the tensor by an index map, and visit it in that order: the axes of the tensor returned are the stage's
+        """Store the tensor by an index map, and visit it in that order: the axes of the returned tensor are the stage's
         new loops.
 
-        Where the map leaves padding, the loops meet it, and `pad_value` says what it holds (see
-        `Schedule.transform_layout`). A tensor that is given is expected in the new layout. Raises LayoutproofError for
-        a map with padding and no pad value.
+        Where the map leaves padding, the loops access it, and `pad_value` is its content (see
+        `Schedule.transform_layout`). An input is expected in the new layout. Raises LayoutproofError for a map with
+        padding and no pad value.
         """
         with refusing():
             buffer = find_buffer(self._func, self.name)
@@ -163,17 +161,16 @@ class Stage:
         else:
             self._schedule.transform_layout(ROOT, self.name, index_map, pad_value)
             axes = {}
-        left = {
-            axis: name for axis, name in self._loops.items() if axis.kind is IterKind.REDUCE and name in self._names()
-        }
+        names = self._names()
+        left = {axis: name for axis, name in self._loops.items() if axis.kind is IterKind.REDUCE and name in names}
         self._loops = {**{axis: name for axis, name in axes.items() if name}, **left}
         stored = find_buffer(self._func, self.name)
         relaid = Tensor(Scheduled(self.name, stored.shape, stored.dtype, tuple(axes), tuple(left)))
-        self._owner.is_stage_of(relaid, self)
+        self._owner.set_stage(relaid, self)
         return relaid
 
     def split(self, axis: Axis, factor: int | None = None, nparts: int | None = None) -> tuple[Axis, Axis]:
-        """Make an axis two: the inner one of `factor`, or the outer one of `nparts` iterations."""
+        """Split an axis in two: the inner one of `factor`, or the outer one of `nparts` iterations."""
         if (factor is None) == (nparts is None):
             raise error(codes.TE_STAGE, f"splitting {axis.name} takes a factor or a number of parts, one of them")
         loop = self._loop(axis)
@@ -183,9 +180,7 @@ class Stage:
         return self._became(axis, outer), self._became(axis, inner)
 
     def fuse(self, *axes: Axis) -> Axis:
-        """Make axes that stand directly in one another one axis, a reduction's if one of them is; named outermost
-        first.
-        """
+        """Fuse directly nested axes, named outermost first; the result is a reduction axis if one of them is."""
         loops = [self._loop(axis) for axis in axes]
         position = min((self._names().index(loop) for loop in loops), default=0)
         self._schedule.fuse(self._own_block(), loops)
@@ -196,7 +191,7 @@ class Stage:
         return fused
 
     def parallel(self, axis: Axis) -> None:
-        """Run the iterations of an axis at the same time."""
+        """Run the iterations of an axis in parallel."""
         self._schedule.parallel(self._own_block(), self._loop(axis))
 
     def vectorize(self, axis: Axis) -> None:
@@ -204,11 +199,11 @@ class Stage:
         self._schedule.vectorize(self._own_block(), self._loop(axis))
 
     def unroll(self, axis: Axis) -> None:
-        """Have the compiler write out the iterations of an axis."""
+        """Unroll an axis."""
         self._schedule.unroll(self._own_block(), self._loop(axis))
 
     def reorder(self, *axes: Axis) -> None:
-        """Put axes into this order, outermost first; others keep their places."""
+        """Put axes into this order, outermost first; the positions of others are unchanged."""
         self._schedule.reorder(self._own_block(), [self._loop(axis) for axis in axes])
 
     def tile(self, x: Axis, y: Axis, x_factor: int, y_factor: int) -> tuple[Axis, Axis, Axis, Axis]:
@@ -218,14 +213,12 @@ class Stage:
         return x_outer, y_outer, x_inner, y_inner
 
     def moved_to(self, buffer: Buffer, copy: str) -> Tensor:
-        """The tensor that the stage's block writes from now on, with its loops; this stage is the block `copy` from now
-        on.
-        """
+        """Make the stage's block write another tensor, with its loops; this stage becomes the block `copy`."""
         kinds = {name: axis.kind for axis, name in self._loops.items()}
         axes = {_axis_of(loop, kinds[loop.var.name]): loop.var.name for loop in self._nest()}
         spatial, reduced = ([a for a in axes if (a.kind is IterKind.REDUCE) == wanted] for wanted in (False, True))
         cache = Tensor(Scheduled(buffer.name, buffer.shape, buffer.dtype, tuple(spatial), tuple(reduced)))
-        self._owner.is_stage_of(cache, Stage(self._owner, buffer.name, self.block, axes))
+        self._owner.set_stage(cache, Stage(self._owner, buffer.name, self.block, axes))
         old = [axis for axis in self.axes if axis.kind is not IterKind.REDUCE]
         self.block = copy
         # A copy of what was computed by one loop for each axis has these axes too.
@@ -234,7 +227,7 @@ class Stage:
         self._loops = {axis: loop.var.name for axis, loop in zip(own, loops, strict=True)}
         return cache
 
-    # ---- what the methods stand on
+    # --- helpers
 
     @property
     def _schedule(self) -> Schedule:
@@ -256,7 +249,7 @@ class Stage:
         return [loop.var.name for loop in self._nest()]
 
     def _loop(self, axis: Axis) -> str:
-        """The loop that an axis is now."""
+        """The current loop of an axis."""
         found = self._loops.get(axis)
         if found is None or found not in self._names():
             there = ", ".join(each.name for each in self.axes)
@@ -265,7 +258,7 @@ class Stage:
         return found
 
     def _became(self, axis: Axis, loop: For) -> Axis:
-        """The axis of a new loop, made of an old axis, which is gone."""
+        """The axis of a new loop, which replaces an old axis."""
         self._loops.pop(axis, None)
         new = _axis_of(loop, axis.kind)
         self._loops[new] = loop.var.name
@@ -280,16 +273,13 @@ class Stage:
         try:
             stored = find_buffer(self._func, self.name)
             with refusing():
-                moving = [
-                    axis
-                    for axis, index in enumerate(find_touch(self._func, block, stored).index)
-                    if free_variables(index)
-                ]
+                indices = find_touch(self._func, block, stored).index
+            moving = [axis for axis, index in enumerate(indices) if free_variables(index)]
             self._schedule.sequential_buffer_access(block, self.name)
         except IllegalTransform:
             self._schedule.undo()
             raise
-        # Loops over cells stand in the order of the axes; those of the reduction stay as they were.
+        # Loops over cells are in the order of the axes; those of the reduction are unchanged.
         reduced = {name for axis, name in self._loops.items() if axis.kind is IterKind.REDUCE}
         cells = [loop for loop in self._nest() if loop.var.name not in reduced]
         if len(cells) != len(moving):
@@ -304,7 +294,7 @@ class Stage:
         return dict(_cell_axis(self.name, axis, extent, by_axis.get(axis)) for axis, extent in enumerate(stored.shape))
 
     def _check_padding(self, buffer: Buffer, index_map: MapLike, pad_value: Any) -> None:
-        """Raise LayoutproofError where nothing is said of padding that there is."""
+        """Raise LayoutproofError for padding without a pad value."""
         if pad_value is not None:
             return
         text = index_map if isinstance(index_map, str) else index_map_text(_as_map(index_map, buffer))

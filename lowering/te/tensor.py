@@ -1,7 +1,7 @@
-"""Tensors, axes and reductions as a compute definition has them.
+"""Tensors, axes and reductions of a compute definition.
 
-They are expressions that stand only in definitions: `program.py` makes loads, block variables and inits of them.
-Source: the seed `buffer-physical-layout` (its guide-level examples).
+They are expressions that occur only in definitions: `create_prim_func` turns them into loads, block variables and
+inits. Source: the seed `buffer-physical-layout` (its guide-level examples).
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ _SERIAL = count()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis(Var):
-    """An index of a definition, and a loop of its stage: `extent` integers from `start`. No two axes are equal,
-    whatever their names.
-    """
+    """An index of a definition, and a loop of its stage: `extent` integers from `start`. Compared by identity."""
 
     start: Expr = IntImm(0)
     extent: Expr = IntImm(1)
@@ -40,7 +38,7 @@ class Axis(Var):
 
 
 class Combiner(StrEnum):
-    """How a reduction joins what it has with the next value."""
+    """How a reduction combines its result so far with the next value."""
 
     SUM = "sum"
     PROD = "prod"
@@ -50,7 +48,7 @@ class Combiner(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction(Expr):
-    """`value` joined over `axes`; stands at the top of a compute's value only."""
+    """`value` combined over `axes`; occurs only at the top of a compute's value."""
 
     combiner: Combiner
     value: Expr
@@ -64,7 +62,7 @@ class Reduction(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """Where a tensor comes from; of a placeholder, which is given, there is nothing more to say. Compared by identity."""
+    """The origin of a tensor: this class itself is a placeholder. Compared by identity."""
 
     name: str
     shape: tuple[Expr, ...]
@@ -101,8 +99,8 @@ class Computed(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scheduled(Operation):
-    """A tensor as a schedule has it, in a new layout or as a copy: `axes` are its physical axes, loops of the stage
-    that computes it.
+    """A tensor of a schedule, in a new layout or as a copy: `axes` are its physical axes, loops of the stage that
+    computes it.
     """
 
     axes: tuple[Axis, ...]
@@ -121,7 +119,7 @@ class Scheduled(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Elements that an operation gives. Indexing reads one element; `.op.axis` are the axes that a schedule may use."""
+    """The elements of an operation. Indexing reads one element; `.op.axis` are the axes that a schedule may use."""
 
     op: Operation
 
@@ -130,7 +128,7 @@ class Tensor:
 
     @property
     def name(self) -> str:
-        """What the tensor is called in the program."""
+        """The tensor's name in the program."""
         return self.op.name
 
     @property
@@ -198,7 +196,7 @@ def checked_name(name: object, what: str) -> str:
 
 
 def checked_shape(shape: object, what: str) -> tuple[Expr, ...]:
-    """Extents as expressions; one extent may stand by itself. Raises LayoutproofError."""
+    """Extents as expressions; a single extent is allowed. Raises LayoutproofError."""
     given: Sequence[Any] = list(shape) if isinstance(shape, list | tuple) else [shape]
     return tuple(checked_extent(extent, f"axis {axis} of {what}") for axis, extent in enumerate(given))
 
@@ -218,7 +216,7 @@ def checked_extent(extent: object, what: str) -> Expr:
 
 
 def checked_dtype(dtype: object, what: str, help: str | None = None) -> DType:
-    """A data type, given as one or by its name. Raises LayoutproofError, with `help` as what to do about it."""
+    """A data type, or one by its name. Raises LayoutproofError, with `help`."""
     if isinstance(dtype, DType):
         return dtype
     try:
@@ -231,7 +229,7 @@ def checked_dtype(dtype: object, what: str, help: str | None = None) -> DType:
 
 
 def placeholder(shape: object, dtype: str | DType = "float32", name: str = "placeholder") -> Tensor:
-    """A tensor that is given. `shape` are integers or expressions of variables. Raises LayoutproofError."""
+    """An input tensor. `shape` are integers or expressions of variables. Raises LayoutproofError."""
     known = checked_name(name, "a placeholder")
     help = "the name is given as name=..." if name == "placeholder" else None
     return Tensor(Operation(known, checked_shape(shape, known), checked_dtype(dtype, known, help)))
@@ -255,10 +253,9 @@ def reduce_axis(range: object, name: str = "rv") -> Axis:
         extent = checked_extent(end.value - start.value, f"the reduction axis {known}")
     else:
         extent = end if isinstance(start, IntImm) and start.value == 0 else end - start
-    dtype = extent.dtype
-    return Axis(
-        known, dtype, const(start.value, dtype) if isinstance(start, IntImm) else start, extent, IterKind.REDUCE
-    )
+    if isinstance(start, IntImm):
+        start = const(start.value, extent.dtype)
+    return Axis(known, extent.dtype, start, extent, IterKind.REDUCE)
 
 
 def _bound(bound: object, name: str) -> Expr:

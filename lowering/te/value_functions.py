@@ -1,4 +1,4 @@
-"""Functions of values that formulas are written with, under the names that upstream's front end has for them."""
+"""Functions of values for formulas, named as in upstream's front end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from layoutproof.lowering.te.tensor import checked_dtype
 
 @contextmanager
 def _making(what: str) -> Iterator[None]:
-    """What a node says against being built so, as an error of the definition."""
+    """Errors in building a node, as errors of the definition."""
     try:
         yield
     except (TypeError, ValueError, AttributeError) as problem:
@@ -67,7 +67,7 @@ def logical_not(condition: Expr) -> Expr:
 
 
 def const(value: int | float | bool, dtype: str | DType | None = None) -> Expr:
-    """A constant; of int32 or float32 where no type is given."""
+    """A constant; by default of int32 or float32."""
     given = "float32" if dtype is None and isinstance(value, float) else dtype
     with _making("const"):
         return constant(value, None if given is None else checked_dtype(given, "a constant"))

@@ -136,7 +136,7 @@ def scheduled(func: PrimFunc, variant: Variant | None) -> Schedule:
 
 
 def assert_equals_interpreter(schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int]) -> None:
-    """The kernel agrees with the interpreter on the program before any transform, and leaves padding as it owes."""
+    """The kernel agrees with the interpreter on the original program, and padding meets its contract."""
     trial = compare_kernel(schedule.original, schedule.func, kernel, sizes)
     assert trial.outputs
     for output in trial.outputs:

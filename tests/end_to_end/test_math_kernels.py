@@ -83,7 +83,8 @@ def test_a_wrong_fast_kernel_lies_outside() -> None:
 def pointwise(value: Callable[[Expr], Expr]) -> PrimFunc:
     """`B[i] = value(A[i])` on 64 numbers, lowered."""
     func = loads(
-        'from tvm.script import tir as T\n\n@T.prim_func\ndef f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):\n'
+        "from tvm.script import tir as T\n\n@T.prim_func\n"
+        'def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):\n'
         "    for i in range(64):\n        B[i] = A[i]\n"
     )
     body = func.body
@@ -227,7 +228,10 @@ def test_an_integer_of_an_inexact_function(line: str) -> None:
 @pytest.mark.parametrize("argument", ["A[i]", "-A[i]", "T.Cast('float32', A[i])"])
 def test_reciprocal_roots_of_zeros(argument: str) -> None:
     """Of -0 and 0 they are infinities of both signs; of 4 no kernel may give one."""
-    text = f'@T.prim_func\ndef f(A: T.Buffer((3,), "float32")):\n    for i in range(3):\n        A[i] = T.rsqrt(T.abs({argument}) * A[i])\n'
+    text = (
+        '@T.prim_func\ndef f(A: T.Buffer((3,), "float32")):\n    for i in range(3):\n'
+        f"        A[i] = T.rsqrt(T.abs({argument}) * A[i])\n"
+    )
     found = enclose(loads(text), {"A": np.array([-0.0, 0.0, 2.0], np.float32)}, FAST_C, limit=1000)["A"]
     assert not outside(np.array([-np.inf, np.inf, 0.5], np.float32), found).any()
     assert outside(np.array([-np.inf, np.inf, np.inf], np.float32), found).tolist() == [False, False, True]
@@ -251,7 +255,8 @@ def test_the_reciprocal_root_of_a_zero_that_is_known(zero: str, wanted: float) -
         "(T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1))) * -T.cosh(A[i])",
         "T.fma(T.cosh(A[i]), T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1)), T.float32(1))",
         "T.fma(T.cosh(A[i]), T.exp(T.float32(1)), -T.cosh(A[i]))",
-        "(T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1))) / (T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1)) + T.float32(0))",
+        "(T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1))) / (T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1)) "
+        "+ T.float32(0))",
         "T.cosh(A[i]) / T.exp(A[i])",
     ],
 )

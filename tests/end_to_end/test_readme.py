@@ -34,7 +34,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Caller:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that looks like the repository to whoever follows the README; what they write stays in it."""
+    """A folder like the repository, in which the README is followed; files stay in it."""
     return like_a_checkout(tmp_path, monkeypatch)
 
 

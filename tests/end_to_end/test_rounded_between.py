@@ -16,10 +16,13 @@ NARROW = '    T.func_attr({"tirx.noalias": True})\n'
 FORMS = {
     "four stores": "".join(f'    B[{k}] = T.Cast("float64", T.Cast("float32", A[{k}]))\n' for k in range(4)),
     "a short loop": '    for i in range(4):\n        B[i] = T.Cast("float64", T.Cast("float32", A[i % 2]))\n',
-    "an unrolled loop": '    for i in T.unroll(8):\n        B[i] = T.Cast("float64", T.Cast("float32", A[i])) * T.float64(3)\n',
+    "an unrolled loop": '    for i in T.unroll(8):\n        B[i] = T.Cast("float64", T.Cast("float32", A[i])) * '
+    "T.float64(3)\n",
     "vectors": '    for i in T.vectorized(4):\n        B[i] = T.Cast("float64", T.Cast("float32", A[i] + A[i + 4]))\n',
-    "a choice": '    for i in range(4):\n        B[i] = T.max(T.Cast("float64", T.Cast("float32", A[i % 2 + 8])), A[i] - T.float64(100))\n',
-    "a name": '    for i in range(4):\n        x: T.let[T.float32] = T.Cast("float32", A[i])\n        B[i] = T.Cast("float64", x) + A[i]\n',
+    "a choice": '    for i in range(4):\n        B[i] = T.max(T.Cast("float64", T.Cast("float32", A[i % 2 + 8])), A[i] '
+    "- T.float64(100))\n",
+    "a name": '    for i in range(4):\n        x: T.let[T.float32] = T.Cast("float32", A[i])\n'
+    '        B[i] = T.Cast("float64", x) + A[i]\n',
     "half precision": "".join(f'    B[{k}] = T.Cast("float64", T.Cast("float16", A[{k}]))\n' for k in range(4)),
     "functions": "".join(
         f'    B[{k}] = T.Cast("float64", T.exp(T.tanh(T.Cast("float32", A[{k}]))))\n' for k in range(4)

@@ -91,7 +91,7 @@ def test_memory_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", LOADING_ONLY, ids=".".join)
 def test_functions_without_a_store_are_vacuous(name: tuple[str, str]) -> None:
-    """The examples that only state the types of accesses are read and lowered, and what is said of them is vacuous:
+    """The examples that only state the types of accesses are read and lowered, and the verdicts on them are vacuous:
     they store nothing.
     """
     schedule = Schedule(FUNCTIONS[name])

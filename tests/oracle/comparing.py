@@ -190,7 +190,10 @@ def _outside(
             wrong = outside(other, interval)
             if wrong.any():
                 at = tuple(int(k) for k in np.argwhere(wrong)[0])
-                what = f"run {number}, {cell.name}{list(at)}: {other[at]!r} by TVM, not in {interval.low[at]!r} .. {interval.high[at]!r}"
+                what = (
+                    f"run {number}, {cell.name}{list(at)}: {other[at]!r} by TVM, not in {interval.low[at]!r} .. "
+                    f"{interval.high[at]!r}"
+                )
                 return [Difference(f"TVM is out of bounds in {cell.dtype}", what, program)]
     return []
 

@@ -207,7 +207,7 @@ class Truth:
 
 
 def truth(text: str, shape: Sequence[int], symbols: Symbols | None = None) -> Truth:
-    """Everything about the map by trying every logical index. Raises FloatingPointError where the map divides by zero."""
+    """All facts of the map by trying every logical index. Raises FloatingPointError if the map divides by zero."""
     known = symbols or {}
     parts = read_map(text)
     points = all_points(shape)
@@ -262,7 +262,7 @@ _ALLOWED = (
 
 
 def foreign(text: str, names: Sequence[str]) -> list[str]:
-    """What a predicate, or one entry of an inverse, contains besides the operators and names that anyone can evaluate."""
+    """What a predicate or an entry of an inverse contains besides the operators and names that can be evaluated."""
     found = []
     for node in ast.walk(ast.parse(text, mode="eval")):
         if not isinstance(node, _ALLOWED) or (isinstance(node, ast.Constant) and not isinstance(node.value, int)):

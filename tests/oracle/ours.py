@@ -1,4 +1,4 @@
-"""What layoutproof makes of a text: the interpreter's results, and one library with the generated C of many functions."""
+"""The tool's side of the comparison: the interpreter's results, and one C library of many functions."""
 
 from __future__ import annotations
 

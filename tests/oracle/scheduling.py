@@ -148,7 +148,7 @@ def judged(scheduled: Scheduled, old: Outcome, new: Outcome) -> tuple[str, Diffe
 
 
 def try_schedule(seed: int) -> Scheduled | None:
-    """A random program with random accepted steps; None where none was accepted, or the program faults on its inputs."""
+    """A random program with random accepted steps; None if none was accepted or the program faults on its inputs."""
     rng = Random(seed)
     program = operator(rng, seed) if rng.random() < 0.4 else random_program(seed, DOCUMENTED)
     ours = interpret(program.text, program.runs)
@@ -164,7 +164,7 @@ def try_schedule(seed: int) -> Scheduled | None:
         return None
     func = schedule.func
     if any(prod(int(evaluate(extent, {})) for extent in buffer.shape) > _MOST_CELLS for buffer in func.buffers):
-        return None  # a layout that pads axes of its own padding: nobody runs that
+        return None  # a layout that pads axes of its own padding is never run
     packed = tuple(
         tuple(_packed(func, c.name, a) for c, a in zip(program.parameters, run, strict=True)) for run in runs
     )

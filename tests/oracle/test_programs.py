@@ -1,4 +1,4 @@
-"""TVM as the judge of what a text means: random programs and schedules, and the differences that are there by choice."""
+"""TVM as the oracle of what a text means: random programs and schedules, and the differences by choice."""
 
 from __future__ import annotations
 

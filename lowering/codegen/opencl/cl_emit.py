@@ -1,9 +1,7 @@
-"""Readable OpenCL C 1.2 from a lowered, flattened function: kernels in the order in which they are launched, and what a
-host needs.
+"""Readable OpenCL C 1.2 from a lowered, flattened function: kernels in launch order, and what a host needs.
 
-The text says what the program says, as the C of it does. What C's function checks when it is called (extents within
-their bounds, what the proofs took for granted, memory that does not overlap) the host checks before the first launch.
-What the program leaves without a result is checked nowhere: that none of it happens was proved.
+The host checks before the first launch what the C function checks when it is called (bounds of extents, preconditions
+of the proofs, memory that does not overlap). Undefined behaviour is not checked: the proof excludes it.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ def emit_opencl(
     """The OpenCL C of a function without blocks, whose buffers have one axis, or two or three in scope
     `global.texture`.
 
-    The arguments are those of `emit_c`; the host answers for `bounds` and `contract`. Raises LayoutproofError: LP401 to
+    The arguments are those of `emit_c`; the host checks `bounds` and `contract`. Raises LayoutproofError: LP401 to
     LP403 for what the target cannot express, LP404 for a program nested too deeply, LP405 for a store to part of a
     texel.
     """
@@ -74,9 +72,7 @@ def emit_opencl(
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """Memory that kernels get from the host: its name there, its C name, the image it is, and the data variable that
-    declares it.
-    """
+    """Memory from the host: its name there, its C name, its image, and the data variable that declares it."""
 
     name: str
     c_name: str
@@ -122,15 +118,17 @@ class _Emission:
 
     def _allocate(self, buffer: Buffer) -> None:
         """A temporary for an allocation around kernels, if one of them uses it."""
-        piece = self.memory.of(buffer)
-        assert piece is not None
+        piece = self.memory.at(buffer)
         if piece.buffer != buffer or not (piece.read or piece.written):
             return
         image = self.images.get(buffer.data.name)
         known = {p.name for p in self.scalars}
         unknown = [v.name for extent in buffer.shape for v in free_variables(extent) if v.name not in known]
         if unknown:
-            message = f"the OpenCL target cannot allocate {buffer.name}: the host does not know {unknown[0]}, which is in its extents"
+            message = (
+                f"the OpenCL target cannot allocate {buffer.name}: the host does not know {unknown[0]}, which is in "
+                "its extents"
+            )
             raise error(codes.UNSUPPORTED, message, buffer.span)
         self._share(buffer, image, buffer.data.name)
 
@@ -188,8 +186,8 @@ class _Emission:
         memory = [KernelArgument(s.name, s.image, _access(s.data in usage.read, s.data in usage.written)) for s in used]
         memory += [KernelArgument(s.name, None, "read_write") for s in own]
         code = writer.text()
-        said = re.sub(r"/\*.*?\*/", "", code)
-        scalars = [p for p in self.scalars if re.search(rf"\b{p.c_name}\b", said) is not None]
+        uncommented = re.sub(r"/\*.*?\*/", "", code)
+        scalars = [p for p in self.scalars if re.search(rf"\b{p.c_name}\b", uncommented) is not None]
         self.launches.append(Launch(name, (*memory, *scalars), work_items.global_size, work_items.local_size))
         arguments = [self._argument(s, a) for s, a in zip([*used, *own], memory, strict=True)]
         arguments += [f"const {spell(storage_type(p.dtype))} {p.c_name}" for p in scalars]
@@ -224,43 +222,31 @@ class _Emission:
 
     def _extensions(self, code: str) -> tuple[str, ...]:
         found = [DOUBLES] if re.search(r"\bdouble\d*\b", _WITH_DOUBLES.sub("", code)) is not None else []
-        images = (
-            a.image is not None and a.access == "read_write"
-            for k in self.launches
-            for a in k.arguments
-            if isinstance(a, KernelArgument)
-        )
-        return (*found, READ_WRITE_IMAGES) if any(images) else tuple(found)
+        arguments = [a for launch in self.launches for a in launch.arguments if isinstance(a, KernelArgument)]
+        if any(a.image is not None and a.access == "read_write" for a in arguments):
+            found.append(READ_WRITE_IMAGES)
+        return tuple(found)
 
     def _comment(self, notes: Mapping[str, str], contract: Contract) -> Iterator[str]:
-        count = (
-            f"{len(self.launches)} kernels, each launched when the one before it is done"
-            if len(self.launches) > 1
-            else "one kernel"
-        )
+        number = len(self.launches)
+        count = f"{number} kernels, each launched when the one before it is done" if number > 1 else "one kernel"
         yield "/*"
         yield f" * {inside_comment(f'{self.func.name}: generated by layoutproof, OpenCL C 1.2, {count}.')}"
         yield " *"
         rows = [(p.c_name, describe_parameter(p, notes) + self._image_text(p.name)) for p in self.parameters]
-        rows += [
-            (s.c_name, f"{describe(s.buffer)}, a temporary{_image_text(s.image)}") for s in self.shared[self._buffers :]
-        ]
+        temporaries = self.shared[len(self.parameters) - len(self.scalars) :]
+        rows += [(s.c_name, f"{describe(s.buffer)}, a temporary{_image_text(s.image)}") for s in temporaries]
         width = max((len(name) for name, _ in rows), default=0)
         yield from (f" *   {name:<{width}}  {inside_comment(spell(text))}" for name, text in rows)
         yield " *"
         overlap = ", and do not overlap where one of them is written" if self.func.noalias else ""
         yield f" * Buffers are row-major{overlap}."
-        texts = [r.text for r in contract.requirements]
-        for title, said in (
-            ("The host checks before a launch", texts),
+        for title, texts in (
+            ("The host checks before a launch", [r.text for r in contract.requirements]),
             ("The caller's word is taken for", list(contract.promises)),
         ):
-            yield from [f" * {title}:", *(f" *   {inside_comment(text)}" for text in said)] if said else []
+            yield from [f" * {title}:", *(f" *   {inside_comment(text)}" for text in texts)] if texts else []
         yield " */"
-
-    @property
-    def _buffers(self) -> int:
-        return len(self.parameters) - len(self.scalars)
 
     def _image_text(self, name: str) -> str:
         return next((_image_text(s.image) for s in self.shared if s.name == name), "")
@@ -270,7 +256,8 @@ def _image_text(image: Image | None) -> str:
     if image is None:
         return ""
     sizes = [image.width, image.height, *([image.layers] if image.layers is not None else [])]
-    return f"; {image.kind} of {' x '.join(describe_extent(size) for size in sizes)} texels, {image.channel_order} {image.channel_type}"
+    texels = " x ".join(describe_extent(size) for size in sizes)
+    return f"; {image.kind} of {texels} texels, {image.channel_order} {image.channel_type}"
 
 
 def _flat(buffer: Buffer) -> Buffer:

@@ -1,8 +1,7 @@
 """Expressions as OpenCL C text: as in C, and reads of images.
 
-A texel of four channels is read whole. Where the lanes of one statement are written apart, its texels are read into
-variables first, each once: `texels` holds them by their text while that goes on. What is evaluated only under a
-condition is read under it there, too.
+A texel of four channels is read whole. Where the lanes of one statement are written separately, its texels are first
+read into variables, each once: `texels` holds them by their text. What is evaluated under a condition is read under it.
 """
 
 from __future__ import annotations
@@ -43,15 +42,13 @@ def channel_ctype(dtype: DType) -> CType:
 
 
 def image_function(action: str, dtype: DType) -> str:
-    """`read_imagef`, `write_imagei`, ...: by the type of the channels. Halves are floats there, exactly, on every
-    device.
-    """
+    """`read_imagef`, `write_imagei`, ...: by the type of the channels. Halves are exact floats there."""
     return f"{action}_image{ {CType.F32: 'f', CType.I32: 'i', CType.U32: 'ui'}[channel_ctype(dtype)] }"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in an image an element lies: the texel's coordinates as an expression, and the channel."""
+    """The position of an element in an image: the texel's coordinates as an expression, and the channel."""
 
     coordinates: str
     channel: Fragment
@@ -77,8 +74,7 @@ class OpenCLExpressions(Expressions):
 
     def image_of(self, access: BufferLoad | BufferStore) -> Image | None:
         """The image that an access goes to; None for plain memory."""
-        memory = self.memory.of(access.buffer)
-        assert memory is not None
+        memory = self.memory.at(access.buffer)
         return self.images.get(memory.buffer.data.name)
 
     def load(self, expr: BufferLoad, mode: Mode) -> Fragment:
@@ -88,9 +84,8 @@ class OpenCLExpressions(Expressions):
             return Expressions.load(self, expr, mode)
         dtype, ctype = expr.buffer.dtype.element, channel_ctype(expr.buffer.dtype)
         place = self.place(expr, image, mode.lane)
-        texel = self._texel(
-            f"{image_function('read', dtype)}({self.pointers[expr.buffer.data.name]}, {place.coordinates})", expr.buffer
-        )
+        pointer = self.pointers[expr.buffer.data.name]
+        texel = self._texel(f"{image_function('read', dtype)}({pointer}, {place.coordinates})", expr.buffer)
         values = None if dtype.is_float else interval.of_type(dtype)
         channel = place.channel.range
         if channel.is_point:
@@ -112,7 +107,7 @@ class OpenCLExpressions(Expressions):
         return self.texels[whole]
 
     def choose_lazily(self, expr: IfThenElseExpr, mode: Mode) -> Fragment:
-        """A choice whose other side is not evaluated: what a side reads is read under its condition."""
+        """A choice that evaluates one side: what a side reads is read under its condition."""
         condition = self.emit(expr.condition, mode if expr.condition.dtype.lanes > 1 else mode.scalar)
         then = self._under(condition.at(Binding.EQUAL), expr.then, mode)
         otherwise = self._under(f"!({condition.text})", expr.otherwise, mode)
@@ -127,7 +122,7 @@ class OpenCLExpressions(Expressions):
         return found
 
     def connect(self, expr: Logical, mode: Mode) -> Fragment:
-        """`and`, `or`: nothing of it is read ahead, since the right side may not be evaluated."""
+        """`and`, `or`: nothing is read ahead, since the right side may not be evaluated."""
         self._conditions.append(None)
         found = self.logical(expr, mode)
         self._conditions.pop()
@@ -136,7 +131,7 @@ class OpenCLExpressions(Expressions):
     # --- places in images
 
     def place(self, access: BufferLoad | BufferStore, image: Image, lane: Fragment | None) -> Place:
-        """Where one lane of a load or a store lies. `lane` counts single lanes of the access."""
+        """The position of one lane of a load or a store. `lane` counts single lanes of the access."""
         *outer, row = access.indices
         if access.buffer.dtype.lanes == TEXEL:
             assert lane is not None
@@ -151,16 +146,14 @@ class OpenCLExpressions(Expressions):
     def _vector_position(self, row: Expr, lane: Fragment) -> tuple[Fragment, Fragment]:
         if row.dtype.lanes == 1:
             return self.emit_index(row), lane
-        four = constant_lane(TEXEL)
         if lane.range.is_point:
             return self.emit_index(row, constant_lane(lane.range.low // TEXEL)), constant_lane(lane.range.low % TEXEL)
-        outer = Fragment(
-            operation("/", Binding.PRODUCT, lane, four), Binding.PRODUCT, CType.I32, Interval(0, row.dtype.lanes - 1)
-        )
+        element = operation("/", Binding.PRODUCT, lane, constant_lane(TEXEL))
+        outer = Fragment(element, Binding.PRODUCT, CType.I32, Interval(0, row.dtype.lanes - 1))
         return self.emit_index(row, outer), _remainder(lane)
 
     def _row_position(self, row: Expr, lane: Fragment | None) -> tuple[Fragment, Fragment]:
-        """The texel and the channel of an element of a row: apart where the index is `4 * texel + channel`, else by a
+        """The texel and the channel of an element of a row: separated if the index is `4 * texel + channel`, else by a
         division.
         """
         one = constant_lane(1).range
@@ -180,11 +173,9 @@ class OpenCLExpressions(Expressions):
             return self._divided(self.emit_index(row, lane))
         whole, rest = split_row(row)
         channel = self.emit_index(rest)
-        return (
-            (self.emit_index(whole), channel)
-            if channel.range.within(_CHANNEL_RANGE)
-            else self._divided(self.emit_index(row))
-        )
+        if channel.range.within(_CHANNEL_RANGE):
+            return self.emit_index(whole), channel
+        return self._divided(self.emit_index(row))
 
     def _stepped(self, texel: Fragment, step: int) -> Fragment:
         if texel.range.is_point:
@@ -195,10 +186,8 @@ class OpenCLExpressions(Expressions):
         if index.range.is_point:
             return constant_lane(index.range.low // TEXEL), constant_lane(index.range.low % TEXEL)
         values = Interval(0, max(index.range.high, 0) // TEXEL)  # an index is not negative: that was proved
-        texel = Fragment(
-            operation("/", Binding.PRODUCT, index, constant_lane(TEXEL)), Binding.PRODUCT, index.ctype, values
-        )
-        return texel, _remainder(index)
+        texel = operation("/", Binding.PRODUCT, index, constant_lane(TEXEL))
+        return Fragment(texel, Binding.PRODUCT, index.ctype, values), _remainder(index)
 
 
 _CHANNEL_RANGE = Interval(0, TEXEL - 1)

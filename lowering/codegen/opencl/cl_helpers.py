@@ -1,7 +1,7 @@
-"""C's words in OpenCL C where the two languages differ, and the helper functions of generated OpenCL C.
+"""The spelling of C in OpenCL C where the two languages differ, and the helper functions of generated OpenCL C.
 
-The generators write C; a line is put into OpenCL's words as it is added to the text. No name of a program can be
-mistaken for one of those words: they are reserved.
+The generators write C; each line is translated as it is added to the text. The translated words are reserved: no name
+of a program equals one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CONSTANT = re.compile(r"\b(U?)INT64_C\((-?)(\d+)\)")
 
 
 def spell(text: str) -> str:
-    """A line of C in the words of OpenCL C."""
+    """A line of C as OpenCL C."""
     return _WORD.sub(lambda m: _WORDS[m[0]], _CONSTANT.sub(_constant, text))
 
 
@@ -40,17 +40,18 @@ def _constant(match: re.Match[str]) -> str:
 
 
 _KEYWORDS = """
-kernel global local constant private generic pipe read_only write_only read_write half uchar ushort uint ulong complex imaginary
-quad image1d_t image1d_array_t image1d_buffer_t image2d_t image2d_array_t image2d_depth_t image2d_array_depth_t image3d_t sampler_t
-event_t queue_t ndrange_t clk_event_t reserve_id_t atomic_int atomic_uint atomic_long atomic_ulong atomic_float atomic_double
-CHAR_BIT CHAR_MAX CHAR_MIN INT_MAX INT_MIN LONG_MAX LONG_MIN SCHAR_MAX SCHAR_MIN SHRT_MAX SHRT_MIN UCHAR_MAX USHRT_MAX UINT_MAX
-ULONG_MAX MAXFLOAT HUGE_VALF M_E M_PI FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX DBL_MIN DBL_EPSILON
-memory_order_acq_rel memory_order_relaxed memory_order_seq_cst memory_scope_work_item memory_scope_device
-get_work_dim get_global_size get_global_id get_local_size get_local_id get_num_groups get_group_id get_global_offset
-barrier mem_fence read_mem_fence write_mem_fence prefetch printf any all select clamp degrees max min mix radians step smoothstep sign
-cross dot distance length normalize mad mad24 mul24 mad_hi mul_hi mad_sat add_sat sub_sat hadd rhadd clz ctz popcount rotate upsample
-abs_diff isequal isnotequal isgreater isless isordered isunordered isnormal acos acosh acospi asin asinh asinpi atan2 atanh atanpi
-cbrt copysign cospi erfc exp10 expm1 fdim fmod fract hypot ilogb lgamma_r log1p logb maxmag minmag modf nan nextafter pown powr
+kernel global local constant private generic pipe read_only write_only read_write half uchar ushort uint ulong complex
+imaginary quad image1d_t image1d_array_t image1d_buffer_t image2d_t image2d_array_t image2d_depth_t
+image2d_array_depth_t image3d_t sampler_t event_t queue_t ndrange_t clk_event_t reserve_id_t atomic_int atomic_uint
+atomic_long atomic_ulong atomic_float atomic_double CHAR_BIT CHAR_MAX CHAR_MIN INT_MAX INT_MIN LONG_MAX LONG_MIN
+SCHAR_MAX SCHAR_MIN SHRT_MAX SHRT_MIN UCHAR_MAX USHRT_MAX UINT_MAX ULONG_MAX MAXFLOAT HUGE_VALF M_E M_PI FLT_MAX
+FLT_MIN FLT_EPSILON DBL_MAX DBL_MIN DBL_EPSILON memory_order_acq_rel memory_order_relaxed memory_order_seq_cst
+memory_scope_work_item memory_scope_device get_work_dim get_global_size get_global_id get_local_size get_local_id
+get_num_groups get_group_id get_global_offset barrier mem_fence read_mem_fence write_mem_fence prefetch printf any all
+select clamp degrees max min mix radians step smoothstep sign cross dot distance length normalize mad mad24 mul24
+mad_hi mul_hi mad_sat add_sat sub_sat hadd rhadd clz ctz popcount rotate upsample abs_diff isequal isnotequal
+isgreater isless isordered isunordered isnormal acos acosh acospi asin asinh asinpi atan2 atanh atanpi cbrt copysign
+cospi erfc exp10 expm1 fdim fmod fract hypot ilogb lgamma_r log1p logb maxmag minmag modf nan nextafter pown powr
 remainder remquo rootn rsqrt sincos sinpi tanpi bitselect shuffle shuffle2 sigmoid
 """
 _SCALARS = "char uchar short ushort int uint long ulong float double half bool".split()
@@ -191,7 +192,8 @@ static inline {name} lp_channel_{suffix}({name}4 texel, int channel) {{
 
 _FUNCTIONS_HELPERS: Mapping[str, Helper] = {
     "LP_EXACT": Helper(
-        """/* Math functions: correctly rounded, or the device's own where it has no double or the build asked for fast ones. */
+        """\
+/* Math functions: correctly rounded, or the device's own where it has no double or the build asked for fast ones. */
 #if defined(cl_khr_fp64) && !defined(__FAST_RELAXED_MATH__)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define LP_EXACT 1
@@ -235,7 +237,7 @@ static inline size_t lp_work_item(void) {
 
 
 def find_opencl_helper(name: str) -> Helper:
-    """The helper of a name, in OpenCL C. Raises KeyError for an unknown one."""
+    """A helper by name, in OpenCL C. Raises KeyError for an unknown one."""
     own = OWN_HELPERS.get(name)
     if own is not None:
         return own

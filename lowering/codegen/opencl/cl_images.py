@@ -45,16 +45,14 @@ def channel_type(dtype: DType) -> str | None:
 
 
 def find_images(func: PrimFunc, memory: MemoryMap) -> dict[str, Image]:
-    """The images that a function accesses, by the data variable that declares their memory.
-
-    Raises LayoutproofError (LP401, LP403) for every texture that is none.
+    """The images that a function accesses, by the data variable that declares their memory. Raises LayoutproofError
+    (LP401, LP403) for every texture that cannot be an image.
     """
     views: dict[str, list[Buffer]] = {}
     declared = {name: piece.buffer for name, piece in memory.by_data.items()}
     for node in walk(func.body):
         if isinstance(node, BufferLoad | BufferStore):
-            piece = memory.of(node.buffer)
-            assert piece is not None
+            piece = memory.at(node.buffer)
             found = views.setdefault(piece.buffer.data.name, [])
             if node.buffer not in found:
                 found.append(node.buffer)
@@ -72,7 +70,7 @@ def find_images(func: PrimFunc, memory: MemoryMap) -> dict[str, Image]:
 
 
 def _check_views(views: list[Buffer]) -> Iterator[Diagnostic]:
-    """Views of one texture are one image: elements by themselves, or the texels of four of them."""
+    """Views of one texture are one image: single elements, or texels of four."""
     first = views[0]
     for other in views[1:]:
         if replace(_image(other), buffer=first) != _image(first):
@@ -85,7 +83,10 @@ def _check_views(views: list[Buffer]) -> Iterator[Diagnostic]:
 def _check_texture(buffer: Buffer, declared: Buffer) -> Iterator[Diagnostic]:
     name = declared.name
     if buffer.scope != TEXTURE:
-        message = f"{buffer.name} is in scope {buffer.scope!r} and a view of a texture: the OpenCL target reaches textures as textures only"
+        message = (
+            f"{buffer.name} is in scope {buffer.scope!r} and a view of a texture: the OpenCL target reaches textures "
+            "as textures only"
+        )
         yield Diagnostic(codes.UNSUPPORTED, message, buffer.span)
         return
     if buffer.rank not in (2, 3):
@@ -93,18 +94,19 @@ def _check_texture(buffer: Buffer, declared: Buffer) -> Iterator[Diagnostic]:
         separators = f"axis separators {list(stated)}" if stated else "no axis separators"
         yield Diagnostic(
             codes.RANK,
-            f"the OpenCL target takes textures of 2 or 3 physical axes; {name}, rank {declared.rank} with {separators}, has {buffer.rank}",
+            f"the OpenCL target takes textures of 2 or 3 physical axes; {name}, rank {declared.rank} with "
+            f"{separators}, has {buffer.rank}",
             buffer.span,
-            help="add axis separators that make two axis groups, rows and what stands in a row (or three, for an image array), with "
-            "set_axis_separators; then flatten the buffers (flatten_buffer)",
+            help="add axis separators that make two axis groups, rows and what stands in a row (or three, for an image "
+            "array), with set_axis_separators; then flatten the buffers (flatten_buffer)",
         )
     if buffer.dtype.lanes not in (1, TEXEL) or channel_type(buffer.dtype) is None:
         yield Diagnostic(
             codes.UNSUPPORTED,
             f"the OpenCL target has no textures of {buffer.dtype}, which {name} holds",
             buffer.span,
-            help="textures hold float32, float16, int8 to int32 and uint8 to uint32, alone or as vectors of 4; other types go into scope "
-            "'global'",
+            help="textures hold float32, float16, int8 to int32 and uint8 to uint32, alone or as vectors of 4; other "
+            "types go into scope 'global'",
         )
     if not (isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value == 0):
         message = f"the OpenCL target takes textures from their first element on; {name} has an offset"
@@ -133,9 +135,7 @@ def _image(buffer: Buffer) -> Image:
 
 
 def divided(expr: Expr) -> Expr | None:
-    """A quarter of an index of which every value is a multiple of 4; None where that is not plain to see, or where it
-    may wrap.
-    """
+    """A quarter of an index whose values are all multiples of 4; None where that is not evident, or it may wrap."""
     if expr.dtype.kind is not Kind.INT:
         return None
     match expr:
@@ -164,7 +164,7 @@ def _product(a: Expr, b: Expr) -> Expr:
 
 
 def terms_of(expr: Expr) -> Iterator[tuple[BinaryOp, Expr]]:
-    """The terms of a sum in order, each with the sign before it. A sum that is widened is the sum of its widened terms."""
+    """The terms of a sum in order, each with its sign. A sum that is widened is the sum of its widened terms."""
     if isinstance(expr, Binary) and expr.op in _SIGNS:
         yield from terms_of(expr.lhs)
         yield from ((sign if expr.op is BinaryOp.ADD else _SIGNS[sign], term) for sign, term in terms_of(expr.rhs))
@@ -180,7 +180,7 @@ def _widens(expr: Cast) -> bool:
 
 
 def unwidened(expr: Expr) -> Expr:
-    """An index without the casts to wider types around it, which change nothing."""
+    """An index without casts to wider types around it."""
     while isinstance(expr, Cast) and _widens(expr):
         expr = expr.value
     return expr
@@ -210,7 +210,7 @@ def split_row(expr: Expr) -> tuple[Expr, Expr]:
 
 
 def joined_terms(terms: Iterable[tuple[BinaryOp, Expr]], dtype: DType, number: int = 0) -> Expr:
-    """The sum of terms and a number, which stands first where all terms are taken away from it."""
+    """The sum of terms and a number, which is first where all terms are subtracted."""
     given = list(terms)
     start = next((k for k, (sign, _) in enumerate(given) if sign is BinaryOp.ADD), None)
     found: Expr = IntImm(number, dtype) if start is None else given.pop(start)[1]

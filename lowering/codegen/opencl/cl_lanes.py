@@ -35,6 +35,25 @@ from layoutproof.lowering.codegen.opencl.cl_source import Image
 N = TypeVar("N", bound=Node)
 ImageOf = Callable[[BufferLoad | BufferStore], Image | None]
 
+_COMPARISONS: Mapping[CompareOp, Callable[[int, int], bool]] = {
+    CompareOp.EQ: operator.eq,
+    CompareOp.NE: operator.ne,
+    CompareOp.LT: operator.lt,
+    CompareOp.LE: operator.le,
+    CompareOp.GT: operator.gt,
+    CompareOp.GE: operator.ge,
+}
+CHANNELS = "xyzw"
+_TOKEN = re.compile(
+    r"(?P<space>\s+)"
+    r"|(?P<number>-?(?:0x[0-9a-f.]+p[-+]\d+|\d+\.\d+)f)"
+    r"|(?P<called>[A-Za-z_]\w*\()"
+    r"|(?P<word>[A-Za-z_]\w*(?:\.[xyzw]|\[[^\[\]]*\])?)(?![\w(.\[])"
+    r"|(?P<operator>[-+*/()])"
+)
+_TYPES = {"char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "float", "double", "bool"}
+_SUM = re.compile(r"[\w\s+*/%()-]*")
+
 
 def is_lane_loop(stmt: For) -> bool:
     """Whether it counts 0, 1, 2, 3."""
@@ -46,7 +65,7 @@ def is_lane_loop(stmt: For) -> bool:
 def at_lane(node: N, var: Var, lane: int) -> N:
     """`node` for one value of the loop's variable, without the zeros that it leaves in sums.
 
-    Where it counts elements in a row, it is added last, so that neighbours are seen to be neighbours.
+    The lane is added last to an index that steps by one, so that adjacent elements are recognised.
     """
 
     def visit(current: Node) -> Node:
@@ -65,9 +84,7 @@ def _behind(index: Expr, var: Var, lane: int) -> Expr:
 
 
 def _folded(node: Node) -> Node:
-    """A sum without zeros, a comparison of numbers decided, a choice that is decided taken: what a lane's number leaves
-    behind.
-    """
+    """Constant folding of what a lane's number leaves: sums with zero, decided comparisons and choices."""
     match node:
         case Binary(op=BinaryOp.ADD | BinaryOp.SUB, lhs=lhs, rhs=IntImm(value=0)):
             return lhs
@@ -88,16 +105,6 @@ def _folded(node: Node) -> Node:
             return node
 
 
-_COMPARISONS: Mapping[CompareOp, Callable[[int, int], bool]] = {
-    CompareOp.EQ: operator.eq,
-    CompareOp.NE: operator.ne,
-    CompareOp.LT: operator.lt,
-    CompareOp.LE: operator.le,
-    CompareOp.GT: operator.gt,
-    CompareOp.GE: operator.ge,
-}
-
-
 def steps_by_one(index: Expr, var: Var) -> bool:
     """Whether the index is the variable plus what does not depend on it."""
     return [(sign, unwidened(term)) for sign, term in terms_of(index) if var in free_variables(term)] == [
@@ -106,7 +113,7 @@ def steps_by_one(index: Expr, var: Var) -> bool:
 
 
 def hoisted_guard(stmt: For) -> IfThenElse | None:
-    """The guard around all of a loop's body, if every lane decides it alike and without reading memory."""
+    """The guard around all of a loop's body, if it is the same for every lane and reads no memory."""
     body = stmt.body
     if not isinstance(body, IfThenElse) or body.otherwise is not None or any(True for _ in loads_in(body.condition)):
         return None
@@ -120,16 +127,16 @@ def is_partial(store: BufferStore, image: Image | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A store of one element that, over the loop, writes a whole texel."""
+    """A store of one element that writes a whole texel over the loop."""
 
     store: BufferStore
     image: Image
 
 
 def gathered_stores(stmt: For, image_of: ImageOf) -> tuple[Gathered, ...]:
-    """The stores that the loop gathers into texels; none where it is no loop over the lanes of any.
+    """The stores that the loop gathers into texels; none if it is no loop over lanes.
 
-    Raises LayoutproofError (LP405) where it is one and cannot be gathered.
+    Raises LayoutproofError (LP405) if it is one and cannot be gathered.
     """
     if not is_lane_loop(stmt):
         return ()
@@ -181,18 +188,19 @@ def partial_write(store: BufferStore, why: str) -> LayoutproofError:
     name = store.buffer.name
     return error(
         codes.TEXEL,
-        f"the OpenCL target writes the RGBA texture {name} a texel of {TEXEL} elements at a time, and here it is stored to in part: {why}",
+        f"the OpenCL target writes the RGBA texture {name} a texel of {TEXEL} elements at a time, and here it is "
+        f"stored to in part: {why}",
         store.span,
-        help=f"make the innermost loop run over the {TEXEL} elements of a texel (split by {TEXEL}, reorder), with no guard of its own, and "
-        f"vectorize it by {TEXEL}; or give {name} a last axis that is no multiple of {TEXEL}, for an image of one channel",
+        help=f"make the innermost loop run over the {TEXEL} elements of a texel (split by {TEXEL}, reorder), with no "
+        f"guard of its own, and vectorize it by {TEXEL}; or give {name} a last axis that is no multiple of {TEXEL}, "
+        "for an image of one channel",
     )
 
 
 def lane_stores(stmt: For, image_of: ImageOf) -> BufferStore | None:
-    """The store to plain memory that is all of a lane loop, if it reads a texel's channels one after the other; else
-    None.
+    """The store to plain memory that is all of a lane loop, if it reads a texel's channels in order; else None.
 
-    Neither which texel that is nor whether it is read depends on memory, so that it may be read before the first store.
+    Neither the texel nor whether it is read depends on memory, so that it may be read before the first store.
     """
     body = stmt.body
     if (
@@ -215,6 +223,14 @@ def lane_stores(stmt: For, image_of: ImageOf) -> BufferStore | None:
     return body if found else None
 
 
+def is_over_lanes(stmt: For, image_of: ImageOf) -> bool:
+    """Whether a loop, perhaps below guards that all its iterations share, is one over the lanes of texels."""
+    guard = hoisted_guard(stmt)
+    if guard is not None:
+        return is_over_lanes(replace(stmt, body=guard.then), image_of)
+    return bool(gathered_stores(stmt, image_of)) or lane_stores(stmt, image_of) is not None
+
+
 def store_at(store: BufferStore, var: Var, lane: int) -> BufferStore:
     """The store for one value of the loop's variable."""
     *outer, last = (at_lane(index, var, lane) for index in store.indices)
@@ -223,28 +239,15 @@ def store_at(store: BufferStore, var: Var, lane: int) -> BufferStore:
     return replace(store, indices=(*outer, last), value=at_lane(store.value, var, lane))
 
 
-CHANNELS = "xyzw"
-
-_TOKEN = re.compile(
-    r"(?P<space>\s+)"
-    r"|(?P<number>-?(?:0x[0-9a-f.]+p[-+]\d+|\d+\.\d+)f)"
-    r"|(?P<called>[A-Za-z_]\w*\()"
-    r"|(?P<word>[A-Za-z_]\w*(?:\.[xyzw]|\[[^\[\]]*\])?)(?![\w(.\[])"
-    r"|(?P<operator>[-+*/()])"
-)
-_TYPES = {"char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "float", "double", "bool"}
-_SUM = re.compile(r"[\w\s+*/%()-]*")
-
-
 def whole_texel(lanes: Sequence[str]) -> str | None:
-    """The variable of which the lanes are the four channels in order."""
+    """The variable whose four channels the lanes are, in order."""
     texel = lanes[0].removesuffix(f".{CHANNELS[0]}")
     return texel if texel.isidentifier() and list(lanes) == [f"{texel}.{channel}" for channel in CHANNELS] else None
 
 
 def elements_in_a_row(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -> str | None:
-    """A load of four elements one behind the other, if the lanes are those. `is_pointer` knows pointers to elements of
-    their type.
+    """A load of four consecutive elements, if the lanes are those. `is_pointer` knows pointers to elements of their
+    type.
     """
     pointer, _, place = lanes[0].removesuffix("]").partition("[")
     # `p + 1` is one more than `p` only where no operator in `p` binds looser than `+`.
@@ -263,9 +266,7 @@ def elements_in_a_row(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -
 
 
 def same_of_all(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -> str | None:
-    """Arithmetic on float32 that is the same in all lanes, on whole vectors; None where it is not, or is more than
-    that.
-    """
+    """Float32 arithmetic that is the same in all lanes, as vector arithmetic; None for anything else."""
     tokens = [found for lane in lanes if (found := _tokens(lane)) is not None]
     if len(tokens) < TEXEL or len({len(found) for found in tokens}) > 1:
         return None
@@ -285,9 +286,7 @@ def same_of_all(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -> str 
 
 
 def _tokens(text: str) -> list[str] | None:
-    """The words, numbers and operators of a text; a call is one word with all that is in it. None where there is
-    anything else.
-    """
+    """The words, numbers and operators of a text, a call as one word; None if it contains anything else."""
     found: list[str] = []
     place = 0
     while place < len(text):
@@ -301,9 +300,7 @@ def _tokens(text: str) -> list[str] | None:
 
 
 def _behind_call(text: str, place: int) -> int:
-    """The place behind the bracket that closes the one before `place`, and behind a channel that is taken of the
-    result.
-    """
+    """The position after the bracket that closes the one before `place`, and after a channel selection."""
     depth = 1
     while depth > 0:
         depth += {"(": 1, ")": -1}.get(text[place], 0)

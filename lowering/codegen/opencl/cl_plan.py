@@ -1,8 +1,8 @@
-"""Where a function is cut into kernels, which of its loops become work items, and in which dimension each is.
+"""How a function is cut into kernels, which loops become work items, and in which dimension.
 
-Each statement at the top is a kernel of its own: a launch ends before the next begins, so what one wrote the next may
-read. Names and conditions around statements stand in each kernel that needs them, unless they read memory that the
-function writes. The innermost loop is dimension 0; of more than three loops the outer ones share dimension 2.
+Each top-level statement is a kernel: a launch ends before the next begins, so the next may read what it wrote. Names
+and conditions around statements are in each kernel that needs them, unless they read memory that the function writes.
+The innermost loop is dimension 0; of more than three loops the outer ones share dimension 2.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ from layoutproof.lowering.codegen.opencl.cl_source import Image
 
 _GRID = (ForKind.PARALLEL, ForKind.THREAD_BINDING)
 
+DIMENSIONS = 3
+_AXES = "xyz"
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -48,7 +51,7 @@ class Piece:
 
     @property
     def stmt(self) -> Stmt:
-        """The statement with what stands around it, as far as it is needed."""
+        """The statement with the enclosing statements that it needs."""
         found = self.unit
         for outer in reversed(self.around):
             found = _wrapped(outer, found)
@@ -57,7 +60,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a statement does with memory, by the data variables that declare it."""
+    """How a statement uses memory, by the data variables that declare it."""
 
     read: frozenset[str]
     written: frozenset[str]
@@ -68,8 +71,7 @@ def usage_of(stmt: Stmt, memory: MemoryMap) -> Usage:
     read, written = set[str](), set[str]()
     for node in walk(stmt):
         if isinstance(node, BufferLoad | BufferStore):
-            piece = memory.of(node.buffer)
-            assert piece is not None
+            piece = memory.at(node.buffer)
             (written if isinstance(node, BufferStore) else read).add(piece.buffer.data.name)
     return Usage(frozenset(read), frozenset(written))
 
@@ -84,7 +86,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What cutting needs to know: the memory, whether parameters may overlap, the names whose values the host knows."""
+    """The memory, whether parameters may overlap, and the names whose values the host knows."""
 
     memory: MemoryMap
     noalias: bool
@@ -92,12 +94,10 @@ class _Context:
 
     def lasts(self, expr: Expr) -> bool:
         """Whether an expression has one value for the whole call: it reads no memory that the function writes."""
-        overlapping = not self.noalias and any(
-            piece.is_parameter and piece.written for piece in self.memory.by_data.values()
-        )
+        written = any(piece.is_parameter and piece.written for piece in self.memory.by_data.values())
+        overlapping = written and not self.noalias
         for load in loads_in(expr):
-            piece = self.memory.of(load.buffer)
-            assert piece is not None
+            piece = self.memory.at(load.buffer)
             if piece.written or (overlapping and piece.is_parameter):
                 return False
         return True
@@ -149,9 +149,10 @@ def _has_grid(stmt: Stmt) -> bool:
 
 
 def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
-    """The loops of a statement that become work items: parallel ones around all of it, of extents that the host knows.
+    """The loops of a statement that become work items: parallel ones around all of it, with extents that the host
+    knows.
 
-    What lies between them may not read memory that the body may write. Where loops are bound to threads, those alone
+    Statements between them may not read memory that the body may write. If loops are bound to threads, only those
     count.
     """
     found: list[For] = []
@@ -159,9 +160,9 @@ def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
     while current is not None:
         match current:
             case For(kind=kind, start=start, extent=extent, body=body) if kind in _GRID and context.lasts(start):
-                if any(v.name not in context.hosts for v in free_variables(extent)) or any(
-                    True for _ in loads_in(extent)
-                ):
+                if any(v.name not in context.hosts for v in free_variables(extent)):
+                    break
+                if any(True for _ in loads_in(extent)):
                     break
                 found.append(current)
                 current = body
@@ -178,7 +179,7 @@ def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
 
 
 def _joins(before: Piece, after: Piece, memory: MemoryMap, images: Mapping[str, Image]) -> bool:
-    """Whether two statements may be one kernel: single work items both, and no image that one writes and the other
+    """Whether two statements may be one kernel: both single work items, and no image that one writes and the other
     reads.
     """
     if before.grid or after.grid or before.around != after.around:
@@ -189,7 +190,7 @@ def _joins(before: Piece, after: Piece, memory: MemoryMap, images: Mapping[str, 
 
 
 def _wrapped(outer: Stmt, inner: Stmt) -> Stmt:
-    """`inner` in what stands around it, where it has a use for that."""
+    """`inner` in its enclosing statements, those that it uses."""
     match outer:
         case Let(var=var, value=value):
             return Let(var, value, inner) if _uses(inner, var) else inner
@@ -206,10 +207,6 @@ def _uses(stmt: Stmt, var: Var) -> bool:
     if any(node == var for node in walk(stmt)):
         return True
     return any(isinstance(node, BufferLoad | BufferStore) and node.buffer.data == var for node in walk(stmt))
-
-
-DIMENSIONS = 3
-_AXES = "xyz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +261,10 @@ class WorkItems:
                 )
             if name == role:
                 if axis in found:
-                    message = f"the OpenCL target takes one loop for each axis; {loop.thread} has {found[axis].var.name} and {loop.var.name}"
+                    message = (
+                        f"the OpenCL target takes one loop for each axis; {loop.thread} has {found[axis].var.name} and "
+                        f"{loop.var.name}"
+                    )
                     raise error(codes.UNSUPPORTED, message, loop.span)
                 found[axis] = loop
         return found
@@ -284,10 +284,8 @@ class WorkItems:
             return f"({integer})get_global_id({inner})"
         sizes = [expressions.emit_index(loop.extent) for loop in outer]
         whole = sizes[0]
-        for size in sizes[1:]:
-            whole = expressions.integers.index_product(
-                whole, size
-            )  # notes it where the number of work items may not fit
+        for size in sizes[1:]:  # this notes where the number of work items may not fit
+            whole = expressions.integers.index_product(whole, size)
         text = f"({integer})get_global_id({DIMENSIONS - 1})"
         rest: Fragment | None = None
         for size in sizes[number + 1 :]:
@@ -301,7 +299,10 @@ def _constant(loop: For | None) -> int:
     if loop is None:
         return 1
     if not isinstance(loop.extent, IntImm):
-        message = f"the OpenCL target takes groups of constant size; loop {loop.var.name}, bound to {loop.thread}, has another"
+        message = (
+            f"the OpenCL target takes groups of constant size; loop {loop.var.name}, bound to {loop.thread}, has "
+            "another"
+        )
         raise error(codes.UNSUPPORTED, message, loop.span)
     return loop.extent.value
 

@@ -1,7 +1,7 @@
-"""What the OpenCL generator gives: the text, and all that a host needs to launch its kernels in order.
+"""What the OpenCL generator returns: the text, and all that a host needs to launch its kernels in order.
 
-Sizes are expressions over the function's scalar parameters and shape symbols. A launch of which one size is 0 or less
-does nothing and is left out.
+Sizes are expressions over the function's scalar parameters and shape symbols. A launch with a size of 0 or less is
+skipped.
 """
 
 from __future__ import annotations

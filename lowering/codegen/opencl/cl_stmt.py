@@ -1,6 +1,4 @@
-"""Statements as OpenCL C text: as in C, with work items in place of parallel loops, and images written a texel at a
-time.
-"""
+"""Statements as OpenCL C: as in C, with work items instead of parallel loops, and images written a texel at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from layoutproof.ir.visit import free_variables, loads_in
 from layoutproof.lowering.codegen import c_stmt, codes
 from layoutproof.lowering.codegen.c_arithmetic import coerce
 from layoutproof.lowering.codegen.c_expr import Mode
-from layoutproof.lowering.codegen.c_stmt import LANE, UNROLL_LIMIT, Statements, describe, product_of
+from layoutproof.lowering.codegen.c_stmt import LANE, UNROLL_LIMIT, Statements, describe, lane_loop, lane_of, product_of
 from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, storage_type, value_type, variable_type
 from layoutproof.lowering.codegen.calling_convention import Memory
 from layoutproof.lowering.codegen.opencl.cl_expr import (
@@ -33,11 +31,11 @@ from layoutproof.lowering.codegen.opencl.cl_expr import (
 from layoutproof.lowering.codegen.opencl.cl_images import TEXEL, TEXTURE
 from layoutproof.lowering.codegen.opencl.cl_lanes import (
     Gathered,
-    ImageOf,
     at_lane,
     elements_in_a_row,
     gathered_stores,
     hoisted_guard,
+    is_over_lanes,
     is_partial,
     lane_stores,
     partial_write,
@@ -63,8 +61,8 @@ _WHOLE = {"float", "double", "int32_t", "int64_t", "uint32_t", "uint64_t"}
 class OpenCLStatements(Statements):
     """Writes the statements of one kernel.
 
-    `both_ways` are the images, by data variable, that the kernel reads and writes. `new_temporary` gives a name in the
-    kernel to memory that all work items share, for a buffer of which each of them has one.
+    `both_ways` are the images, by data variable, that the kernel reads and writes. `new_temporary` names shared memory
+    with one part per work item, for a buffer that each of them has.
     """
 
     work_items: WorkItems
@@ -90,14 +88,14 @@ class OpenCLStatements(Statements):
             self._work_item(stmt)
             return
         if stmt.kind is ForKind.THREAD_BINDING:
-            message = f"the OpenCL target takes threads in loops around whole statements; loop {stmt.var.name}, bound to {stmt.thread}, is"
-            raise error(
-                codes.UNSUPPORTED, f"{message} deeper inside, or has an extent that the host does not know", stmt.span
+            message = (
+                f"the OpenCL target takes threads in loops around whole statements; loop {stmt.var.name}, bound to "
+                f"{stmt.thread}, is deeper inside, or has an extent that the host does not know"
             )
+            raise error(codes.UNSUPPORTED, message, stmt.span)
         image_of = self.images.image_of
         guard = hoisted_guard(stmt)
-        inner = replace(stmt, body=guard.then) if guard is not None else None
-        if guard is not None and inner is not None and _is_over_lanes(inner, image_of):
+        if guard is not None and is_over_lanes(inner := replace(stmt, body=guard.then), image_of):
             self.branch(IfThenElse(guard.condition, inner))
             return
         gathered = gathered_stores(stmt, image_of)
@@ -107,9 +105,8 @@ class OpenCLStatements(Statements):
         elif gathered:
             self._gather_loop(stmt, gathered)
         elif single is not None:
-            self._lanes_in_a_row(
-                [store_at(single, stmt.var, lane) for lane in range(TEXEL)], steps_by_one(single.indices[-1], stmt.var)
-            )
+            stores = [store_at(single, stmt.var, lane) for lane in range(TEXEL)]
+            self._lanes_in_a_row(stores, steps_by_one(single.indices[-1], stmt.var))
         else:
             self._plain_loop(stmt)
 
@@ -125,7 +122,7 @@ class OpenCLStatements(Statements):
         self.emit(stmt.body)
 
     def _plain_loop(self, stmt: For) -> None:
-        """A loop within one work item. Of all that a loop may ask for, only unrolling is passed on."""
+        """A loop within one work item. Of the loop kinds, only unrolling has an effect."""
         begin, count = self._bound(stmt.start, "start"), self._bound(stmt.extent, "extent")
         integers = self.expressions.integers
         end = integers.index_sum(begin, count) if begin.range != interval.point(0) else count
@@ -133,10 +130,8 @@ class OpenCLStatements(Statements):
         self._unroll(stmt, count)
         with self.names.block():
             name = self._bind(stmt, inside)
-            self._body(
-                f"for ({integers.index_type.value} {name} = {begin.text}; {name} < {end.at(Binding.SHIFT)}; ++{name})",
-                stmt.body,
-            )
+            start = f"{integers.index_type.value} {name} = {begin.text}"
+            self._body(f"for ({start}; {name} < {end.at(Binding.SHIFT)}; ++{name})", stmt.body)
 
     def _unroll(self, stmt: For, count: Fragment) -> None:
         if stmt.kind is ForKind.UNROLLED and count.range.is_point and 1 < count.range.low <= UNROLL_LIMIT:
@@ -145,29 +140,20 @@ class OpenCLStatements(Statements):
     # --- memory
 
     def allocate_here(self, stmt: Allocate) -> None:
-        """Memory of one work item: private where it is small and of constant size, else its part of memory for all of
-        them.
-        """
+        """Memory of one work item: private if small and of constant size, else its part of shared memory."""
         buffer = stmt.buffer
-        memory = self.expressions.memory.of(buffer)
-        assert memory is not None
+        memory = self.expressions.memory.at(buffer)
         if buffer.scope == TEXTURE:
-            message = f"the OpenCL target has no texture for each work item: {buffer.name} is allocated inside of a kernel's loops"
-            raise error(
-                codes.UNSUPPORTED,
-                message,
-                buffer.span,
-                help="allocate it at the top of the function, or in scope 'local'",
+            message = (
+                f"the OpenCL target has no texture for each work item: {buffer.name} is allocated inside of a kernel's "
+                "loops"
             )
+            help = "allocate it at the top of the function, or in scope 'local'"
+            raise error(codes.UNSUPPORTED, message, buffer.span, help=help)
         elements = product_of(buffer.shape)
         size = elements * buffer.dtype.bytes if elements is not None else None
-        if (
-            memory.mixed
-            or size is None
-            or elements is None
-            or size > PRIVATE_BYTES
-            or self._on_stack + size > PRIVATE_TOTAL
-        ):
+        too_large = size is None or size > PRIVATE_BYTES or self._on_stack + size > PRIVATE_TOTAL
+        if memory.mixed or size is None or elements is None or too_large:
             self._share(stmt, memory)
             return
         name = self.names.declare(buffer.name)
@@ -181,18 +167,16 @@ class OpenCLStatements(Statements):
 
     def _share(self, stmt: Allocate, memory: Memory) -> None:
         buffer = stmt.buffer
-        unknown = [
-            v.name for extent in buffer.shape for v in free_variables(extent) if v.name not in self.work_items.hosts
-        ]
+        names = [v.name for extent in buffer.shape for v in free_variables(extent)]
+        unknown = [name for name in names if name not in self.work_items.hosts]
         if unknown or any(True for extent in buffer.shape for _ in loads_in(extent)):
             reason = f"its extent depends on {unknown[0]}" if unknown else "its extent is read from memory"
-            message = f"the OpenCL target cannot allocate {buffer.name} inside of a kernel: {reason}, which the host does not know"
-            raise error(
-                codes.UNSUPPORTED,
-                message,
-                buffer.span,
-                help="give it a constant extent, or allocate it around the parallel loops",
+            message = (
+                f"the OpenCL target cannot allocate {buffer.name} inside of a kernel: {reason}, which the host does "
+                "not know"
             )
+            help = "give it a constant extent, or allocate it around the parallel loops"
+            raise error(codes.UNSUPPORTED, message, buffer.span, help=help)
         everything = self.new_temporary(buffer)
         if not self.work_items.grid:
             self.expressions.pointers[buffer.data.name] = everything
@@ -203,9 +187,8 @@ class OpenCLStatements(Statements):
         self.expressions.pointers[buffer.data.name] = name
         count = self.element_count(buffer)
         pointer = f"__global {memory.storage} *const {name}"
-        self.writer.line(
-            f"{pointer} = {everything} + (int64_t)lp_work_item() * {count.at(Binding.UNARY)}; {comment(describe(buffer))}"
-        )
+        start = f"{everything} + (int64_t)lp_work_item() * {count.at(Binding.UNARY)}"
+        self.writer.line(f"{pointer} = {start}; {comment(describe(buffer))}")
         self.emit(stmt.body)
 
     # --- stores
@@ -214,9 +197,8 @@ class OpenCLStatements(Statements):
         """One element, lanes one after the other, whole texels, or a lane of a texel that is being gathered."""
         for gathered, array, lane in self._gathered:
             if gathered.store is stmt:
-                self.writer.line(
-                    f"{array}[{lane}] = {self._channel(self.expressions.emit(stmt.value), gathered.image)};"
-                )
+                channel = self._channel(self.expressions.emit(stmt.value), gathered.image)
+                self.writer.line(f"{array}[{lane}] = {channel};")
                 return
         image = self.images.image_of(stmt)
         if image is not None and image.channels == TEXEL:
@@ -231,17 +213,17 @@ class OpenCLStatements(Statements):
             if lanes <= LANES_APART and (self._reads_texels(stmt) or self._is_row(stmt)):
                 self._write_lanes(stmt, lanes)
                 return
-            with self.writer.nested(_lane_loop(lanes)):
-                lane_of = _lane(lanes)
-                self._store_lane(stmt, lane_of, self.expressions.emit(stmt.value, Mode(lane=lane_of)))
+            with self.writer.nested(lane_loop(lanes)):
+                each = lane_of(lanes)
+                self._store_lane(stmt, each, self.expressions.emit(stmt.value, Mode(lane=each)))
         else:
             self._store_collected(stmt, lanes)
 
     def _fill_lanes(self, name: str, value: Any) -> None:
         dtype: DType = value.dtype
         self.writer.line(f"{variable_type(dtype.element)} {name}[{dtype.lanes}];")
-        with self.writer.nested(_lane_loop(dtype.lanes)):
-            self.writer.line(f"{name}[{LANE}] = {self.expressions.emit(value, Mode(lane=_lane(dtype.lanes))).text};")
+        with self.writer.nested(lane_loop(dtype.lanes)):
+            self.writer.line(f"{name}[{LANE}] = {self.expressions.emit(value, Mode(lane=lane_of(dtype.lanes))).text};")
 
     def _store_lane(
         self, stmt: BufferStore, lane: Fragment | None, value: Fragment, address: Fragment | None = None
@@ -262,7 +244,7 @@ class OpenCLStatements(Statements):
         return any(image is not None and image.channels == TEXEL for image in images)
 
     def _write_lanes(self, stmt: BufferStore, lanes: int) -> None:
-        """Each lane by itself, texels read once; four at a time where memory takes them so."""
+        """Each lane by itself, or four at a time where memory allows it; each texel is read once."""
         with self._texels():
             values = [self.expressions.emit(stmt.value, Mode(lane=constant_lane(lane))) for lane in range(lanes)]
             places = [self.expressions.address(stmt, constant_lane(lane)) for lane in range(lanes)]
@@ -284,25 +266,20 @@ class OpenCLStatements(Statements):
             self.writer.line(f"vstore4({self._joined(lanes, stmt.buffer.dtype)}, 0, {start});")
 
     def _takes_vectors(self, stmt: BufferStore) -> bool:
-        memory = self.expressions.memory.of(stmt.buffer)
-        assert memory is not None
+        memory = self.expressions.memory.at(stmt.buffer)
         return self.images.image_of(stmt) is None and not memory.mixed and storage_type(stmt.buffer.dtype) in _WHOLE
 
     def _is_row(self, stmt: BufferStore) -> bool:
-        """Whether it stores to elements one behind the other, four at a time."""
+        """Whether it stores consecutive elements, four at a time."""
         index, lanes = stmt.indices[-1], stmt.value.dtype.lanes
         steps = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
         return (steps or stmt.buffer.dtype.lanes == lanes) and lanes % TEXEL == 0 and self._takes_vectors(stmt)
 
     def _may_wait(self, stmt: BufferStore) -> bool:
-        """Whether neighbouring stores like this one may wait for each other's values: none reads what another one
-        stores.
-        """
-        target = self.expressions.memory.of(stmt.buffer)
-        assert target is not None
+        """Whether neighbouring stores like this one may be delayed: none reads what another one stores."""
+        target = self.expressions.memory.at(stmt.buffer)
         for load in (load for part in (stmt.value, *stmt.indices) for load in loads_in(part)):
-            source = self.expressions.memory.of(load.buffer)
-            assert source is not None
+            source = self.expressions.memory.at(load.buffer)
             own = load.buffer == stmt.buffer and load.indices == stmt.indices
             overlapping = not self.noalias and source.is_parameter and target.is_parameter
             if not own and (source == target or overlapping):
@@ -310,7 +287,7 @@ class OpenCLStatements(Statements):
         return True
 
     def _lanes_in_a_row(self, stores: Sequence[BufferStore], together: bool) -> None:
-        """The iterations of a loop of stores to plain memory, written out."""
+        """The unrolled iterations of a loop of stores to plain memory."""
         with self._texels():
             if together and self._takes_vectors(stores[0]) and all(self._may_wait(store) for store in stores):
                 values = [self.expressions.emit(store.value) for store in stores]
@@ -322,7 +299,7 @@ class OpenCLStatements(Statements):
     # --- texels
 
     def _store_texels(self, stmt: BufferStore, image: Image) -> None:
-        """Whole texels, all of them computed before the first is written."""
+        """Whole texels, all computed before the first is written."""
         if is_partial(stmt, image):
             raise partial_write(stmt, "a single element, by a statement that is in no loop over all four")
         lanes = stmt.value.dtype.lanes
@@ -330,10 +307,9 @@ class OpenCLStatements(Statements):
             places = [self.images.place(stmt, image, constant_lane(lane)) for lane in range(lanes)]
             for first in range(0, lanes, TEXEL):
                 texel = places[first : first + TEXEL]
-                same = {place.coordinates for place in texel}
-                if len(same) > 1 or [place.channel.range for place in texel] != [
-                    interval.point(c) for c in range(TEXEL)
-                ]:
+                channels = [place.channel.range for place in texel]
+                whole = channels == [interval.point(channel) for channel in range(TEXEL)]
+                if not whole or len({place.coordinates for place in texel}) > 1:
                     raise partial_write(stmt, f"its {lanes} lanes cross texels, or are not shown to begin with one")
             values = [
                 self._channel(self.expressions.emit(stmt.value, Mode(lane=constant_lane(lane))), image)
@@ -343,9 +319,8 @@ class OpenCLStatements(Statements):
                 self._joined(values[first : first + TEXEL], image.buffer.dtype) for first in range(0, lanes, TEXEL)
             ]
             if len(texels) > 1 and any(self.images.image_of(load) == image for load in loads_in(stmt)):
-                texels = [
-                    self._declare_texel(text, self.expressions.pointers[stmt.buffer.data.name]) for text in texels
-                ]
+                pointer = self.expressions.pointers[stmt.buffer.data.name]
+                texels = [self._declare_texel(text, pointer) for text in texels]
             for position, text in enumerate(texels):
                 self._write_texel(stmt, places[position * TEXEL].coordinates, text)
 
@@ -361,7 +336,7 @@ class OpenCLStatements(Statements):
             self._write_texel(store, place.coordinates, self._joined(lanes, image.buffer.dtype))
 
     def _gather_loop(self, stmt: For, gathered: Sequence[Gathered]) -> None:
-        """A loop over lanes that does more: its stores go to arrays, which are written as texels behind the loop."""
+        """A larger loop over lanes: its stores go to arrays, which are written as texels after the loop."""
         arrays: list[str] = []
         for one in gathered:
             name = self.names.declare(f"{self.expressions.pointers[one.store.buffer.data.name]}_lanes")
@@ -382,24 +357,21 @@ class OpenCLStatements(Statements):
 
     def _write_texel(self, stmt: BufferStore, coordinates: str, texel: str) -> None:
         buffer = stmt.buffer
-        memory = self.expressions.memory.of(buffer)
-        assert memory is not None
+        memory = self.expressions.memory.at(buffer)
         name = image_function("write", buffer.dtype)
         self.writer.line(f"{name}({self.expressions.pointers[buffer.data.name]}, {coordinates}, {texel});")
         if memory.buffer.data.name in self.both_ways:
             self.writer.line(FENCE)
 
     def _joined(self, lanes: Sequence[str], dtype: DType) -> str:
-        """Four values as one: a texel that was read, four elements in a row, the same of all four, or `(float4)(a, b,
+        """Four values as one: a texel that was read, four consecutive elements, vector arithmetic, or `(float4)(a, b,
         c, d)`.
         """
 
         def is_pointer(name: str) -> bool:
             return self._storage_at(name) in _WHOLE & {storage_type(dtype)}
 
-        found = whole_texel(lanes)
-        if found is None:
-            found = elements_in_a_row(lanes, is_pointer)
+        found = whole_texel(lanes) or elements_in_a_row(lanes, is_pointer)
         if found is None and dtype.element == FLOAT32:
             found = same_of_all(lanes, is_pointer)
         if found is not None:
@@ -408,24 +380,17 @@ class OpenCLStatements(Statements):
         return f"({kind})({lanes[0]})" if len(set(lanes)) == 1 else f"({kind})({', '.join(lanes)})"
 
     def _storage_at(self, pointer: str) -> str | None:
-        """How elements are stored behind a pointer of the kernel."""
-        memory = self.expressions.memory.by_data
-        return next(
-            (
-                memory[data].storage
-                for data, name in self.expressions.pointers.items()
-                if name == pointer and data in memory
-            ),
-            None,
-        )
+        """The storage type behind a pointer of the kernel."""
+        memory, pointers = self.expressions.memory.by_data, self.expressions.pointers
+        found = (memory[data] for data, name in pointers.items() if name == pointer and data in memory)
+        return next((each.storage for each in found), None)
 
     def _channel(self, value: Fragment, image: Image) -> str:
-        """A value as a channel of a texel."""
         return coerce(value, channel_ctype(image.buffer.dtype)).text
 
     @contextmanager
     def _texels(self) -> Iterator[None]:
-        """Meanwhile each texel is read once, into a variable."""
+        """Inside, each texel is read once, into a variable."""
         images = self.images
         images.texels, images.name_texel = {}, self._named
         yield
@@ -442,24 +407,8 @@ class OpenCLStatements(Statements):
         return self._named(text[1 : text.index(")")], buffer, text)
 
 
-def _is_over_lanes(stmt: For, image_of: ImageOf) -> bool:
-    """Whether a loop, perhaps below guards that all its iterations share, is one over the lanes of texels."""
-    guard = hoisted_guard(stmt)
-    if guard is not None:
-        return _is_over_lanes(replace(stmt, body=guard.then), image_of)
-    return bool(gathered_stores(stmt, image_of)) or lane_stores(stmt, image_of) is not None
-
-
-def _lane(lanes: int) -> Fragment:
-    return Fragment(LANE, Binding.PRIMARY, CType.I32, Interval(0, lanes - 1))
-
-
-def _lane_loop(lanes: int) -> str:
-    return f"for (int32_t {LANE} = 0; {LANE} < {lanes}; ++{LANE})"
-
-
 def _vector_type(dtype: DType) -> str:
-    """The type of four lanes, as they are computed with."""
+    """The type in which four lanes are computed."""
     element = dtype.element
     return VECTORS[channel_ctype(element) if element.bits < 32 else value_type(element)]
 

@@ -14,7 +14,7 @@ from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
 from layoutproof.lowering.runtime.array_layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.call_assumptions import Assumption, contract_of
-from layoutproof.lowering.runtime.kernel import Kernel
+from layoutproof.lowering.runtime.kernel import Kernel, LoweredFunc
 from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile
 from layoutproof.lowering.runtime.opencl.devices import Device, find_device
 from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texels
@@ -24,9 +24,9 @@ _WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status
 
 
 def limits_of(device: Device | None, profile: Profile | None) -> DeviceLimits | None:
-    """What the device and the profile both take; None for a device without images.
+    """What both the device and the profile accept; None for a device without images.
 
-    Without either, what OpenCL asks of every device of version 2 that has images.
+    Without either, the minimum of OpenCL 2 devices with images.
     """
     if device is None:
         return DeviceLimits(profile.width, profile.height) if profile is not None else PROFILES["16384x16384"]
@@ -43,8 +43,8 @@ def prove_textures(
 ) -> tuple[Verdict, ...]:
     """The verdicts on the textures of a lowered function, all proved. Raises IllegalTransform with those that are not.
 
-    What is checked at every call may be used: the requirements among the assumptions, and that parameters do not
-    overlap. Of a device without images nothing is asked: it takes no textures, whatever is true of them.
+    The requirements among the assumptions, and that parameters do not overlap, are checked at every call and so may be
+    used. A device without images accepts no textures, so there is nothing to prove.
     """
     limits = limits_of(device, profile)
     if limits is None:
@@ -85,11 +85,11 @@ def build_opencl(
     """The kernel of a lowered, flattened function on an OpenCL device, where buffers of scope `global.texture` are
     images.
 
-    `device` is a device or a part of its name (`find_device` says which one it is where there is none); `profile`,
-    `WIDTHxHEIGHT` in texels, is the largest image of other devices that the kernel is to run on. `layouts`, `check`,
-    `fast`, `bounds`, `index_bits` and `assumptions` are those of `build_c`. Raises IllegalTransform for an obligation
-    of textures that is not proved; else LayoutproofError: LP401 to LP405 for what OpenCL cannot express, LP440 to LP447
-    for the device and its memory, LP428 where kernel and interpreter disagree.
+    `device` is a device or a part of its name (by default as `find_device` chooses); `profile`, `WIDTHxHEIGHT` in
+    texels, is the largest image of other devices that the kernel shall run on. `layouts`, `check`, `fast`, `bounds`,
+    `index_bits` and `assumptions` are those of `build_c`. Raises IllegalTransform for an obligation of textures that is
+    not proved; else LayoutproofError: LP401 to LP405 for what OpenCL cannot express, LP440 to LP447 for the device and
+    its memory, LP428 where kernel and interpreter disagree.
     """
     limits = parse_profile(profile) if profile is not None else None
     chosen = device if isinstance(device, Device) else find_device(device)
@@ -101,6 +101,7 @@ def build_opencl(
     # Loading imports pyopencl, which `find_device` has found to be there.
     from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
 
-    return load_opencl(
-        func, source, known, chosen, profile=limits, check=check, fast=fast, assumptions=assumptions, verdicts=verdicts
-    )
+    lowered = LoweredFunc(func, known, assumptions)
+    kernel = load_opencl(lowered, source, chosen, profile=limits, check=check, fast=fast)
+    kernel.report = replace(kernel.report, verdicts=verdicts)
+    return kernel

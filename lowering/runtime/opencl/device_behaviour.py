@@ -1,8 +1,8 @@
-"""What a device does in fact to float arithmetic and to images, and which fast-math liberties it takes by itself.
+"""How a device actually treats float arithmetic and images, and which fast-math liberties it takes by default.
 
-A device does not tell whether its compiler keeps the order of a sum (Intel's for processors does not unless told not
-to optimise), and one that lists an image format may still get it wrong (pocl 3.0 reads single-channel HALF_FLOAT from
-the wrong place). So both are tried with a kernel of which every bit is known.
+A device does not report whether its compiler keeps the order of a sum (Intel's for processors does so only without
+optimisation), and may read a listed image format wrongly (pocl 3.0 and single-channel HALF_FLOAT). So both are probed
+by a kernel whose every bit is known.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ __kernel void lp_observe(__global const float *restrict a, __global float *restr
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What was seen: sums that were regrouped or fused with products, subnormals that were flushed, `/` or `sqrt` that
-    were off.
+    """What was observed: sums regrouped or fused with products, subnormals flushed, `/` or `sqrt` not correctly
+    rounded.
     """
 
     regroups: bool
@@ -75,7 +75,7 @@ class Behaviour:
 
 @lru_cache(maxsize=32)
 def observe(handle: cl.Device, options: tuple[str, ...]) -> Behaviour:
-    """Run the probe, compiled with these options. Asked once in a process for each of them."""
+    """Run the probe, compiled with these options; once per process for each of them."""
     program = build_text(place_of(handle).context, _TEXT, options)
     numbers = np.random.default_rng(33).standard_normal(_ROWS * _TERMS).astype(np.float32)
     tiny = (np.arange(1, _ROWS + 1, dtype=np.uint32) * 125_003).view(np.float32)
@@ -89,9 +89,7 @@ def observe(handle: cl.Device, options: tuple[str, ...]) -> Behaviour:
 
 
 def _expected(numbers: Array, tiny: Array) -> Array:
-    """What IEEE 754 has for sums, sums of products, halves of subnormals, quotients and roots, in the order of the
-    text: a row each.
-    """
+    """The IEEE 754 results of sums, sums of products, halves of subnormals, quotients and roots, a row each."""
     rows, other = numbers.reshape(_ROWS, _TERMS), numbers[::-1].reshape(_ROWS, _TERMS)
     sums, products = np.zeros(_ROWS, np.float32), np.zeros(_ROWS, np.float32)
     for k in range(_TERMS):
@@ -122,14 +120,14 @@ _ROOTS = ("sqrt", "rsqrt")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A licence that a device takes: its name, and what it means for the results of this kernel."""
+    """A liberty of a device: its licence's name, and what it means for the results of this kernel."""
 
     name: str
     words: str
 
 
 def licences_taken(func: PrimFunc, device: Device, seen: Behaviour) -> tuple[Taken, ...]:
-    """Those that some operation of the function meets, by what the device says of itself and by what was seen of it."""
+    """The liberties that concern some operation of the function, as reported by the device and as observed."""
     return tuple(_taken(func, device, seen))
 
 
@@ -139,7 +137,10 @@ def _taken(func: PrimFunc, device: Device, seen: Behaviour) -> Iterator[Taken]:
         words = f"{device.title} has no float32 subnormals: operands and results below 2**-126 may count as zero"
         yield Taken("flush-subnormals", words)
     if any(_divides(node) for node in computed) and (seen.divides_inexactly or not device.correct_division):
-        words = f"{device.title} does not round float32 division and square root correctly: they are up to {DIVISION_ULPS} ulp off"
+        words = (
+            f"{device.title} does not round float32 division and square root correctly: they are up to {DIVISION_ULPS} "
+            "ulp off"
+        )
         yield Taken("approximate-division", words)
     if seen.regroups and any(isinstance(node, Binary) for node in computed):
         words = (
@@ -149,7 +150,7 @@ def _taken(func: PrimFunc, device: Device, seen: Behaviour) -> Iterator[Taken]:
 
 
 def computed_in_single(func: PrimFunc) -> Iterator[Binary | Call | Cast]:
-    """Everything that a function computes in float32: half-precision numbers are too."""
+    """Everything that a function computes in float32, half-precision numbers included."""
     for node in walk(func.body):
         if isinstance(node, Binary | Call | Cast) and node.dtype.is_float and node.dtype.bits <= 32:
             yield node
@@ -182,7 +183,7 @@ _WIDTH, _HEIGHT, _LAYERS = 5, 3, 2
 
 
 def check_format(texture: Texture, device: Device) -> None:
-    """Raise LayoutproofError (LP445) where the device has no images of this format, or reads and writes them wrongly."""
+    """Raise LayoutproofError (LP445) if the device has no images of this format, or reads or writes them wrongly."""
     image = texture.image
     form = (image.channel_order, image.channel_type, image.layers is not None)
     if not _is_listed(device.handle, *form):
@@ -204,7 +205,7 @@ def _is_listed(handle: cl.Device, order: str, channel_type: str, is_array: bool)
 
 @lru_cache(maxsize=64)
 def works(handle: cl.Device, order: str, channel_type: str, is_array: bool) -> bool:
-    """Whether a kernel that copies an image texel by texel copies every finite number of it. Asked once in a process."""
+    """Whether a kernel that copies an image by texels copies every finite number of it; once per process."""
     place, texels = place_of(handle), image_format(order, channel_type)
     sizes = (_WIDTH, _HEIGHT, _LAYERS) if is_array else (_WIDTH, _HEIGHT)
     values = _numbers(channel_type, prod(sizes) * (4 if order == "RGBA" else 1))

@@ -1,6 +1,4 @@
-"""What a device or a profile of one takes, asked before anything is compiled and, where shapes are symbolic, before
-anything runs.
-"""
+"""The limits of a device or a profile, checked before compilation and, for symbolic shapes, before anything runs."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ _PROFILE = re.compile(r"([1-9][0-9]{0,8})x([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The largest image, in texels, of devices that a kernel is to run on some day: `16384x16384`."""
+    """The largest image, in texels, of the devices that a kernel shall run on: `16384x16384`."""
 
     width: int
     height: int
@@ -46,7 +44,7 @@ def parse_profile(text: str) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class Texture:
-    """An image of a kernel by the name that a caller knows: `name` is the parameter's or the temporary's."""
+    """An image of a kernel, named by its parameter or temporary."""
 
     name: str
     image: Image
@@ -58,18 +56,18 @@ class Texture:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The names that its sizes depend on."""
+        """The symbols in its sizes."""
         return tuple(dict.fromkeys(v.name for size in self.sizes for v in free_variables(size)))
 
     @property
     def words(self) -> str:
-        """What it is: `an image of RGBA texels of HALF_FLOAT`."""
+        """The image in words: `an image of RGBA texels of HALF_FLOAT`."""
         form = "an array of images" if self.image.layers is not None else "an image"
         return f"{form} of {self.image.channel_order} texels of {self.image.channel_type}"
 
 
 def textures_of(source: OpenCLSource) -> tuple[Texture, ...]:
-    """Every image that some kernel takes, once."""
+    """Every image of some kernel, once."""
     found: dict[str, Texture] = {}
     for launch in source.launches:
         for argument in launch.arguments:
@@ -79,7 +77,7 @@ def textures_of(source: OpenCLSource) -> tuple[Texture, ...]:
 
 
 def check_capabilities(source: OpenCLSource, device: Device) -> None:
-    """Raise LayoutproofError (LP445) with everything that a program needs and the device lacks."""
+    """Raise LayoutproofError (LP445) with every feature that a program needs and the device lacks."""
     problems = list(_lacking(source, device))
     if problems:
         raise LayoutproofError([d for problem in problems for d in problem.diagnostics])
@@ -102,7 +100,10 @@ def _lacking(source: OpenCLSource, device: Device) -> Iterator[LayoutproofError]
         local = launch.local_size
         if local is not None and not _fits_group(local, device):
             most = f"{device.largest_group} in all and {list(device.group_sizes)} by axis"
-            message = f"{device.title} takes work groups of at most {most}; the loops of {launch.name} are bound to {list(local)}"
+            message = (
+                f"{device.title} takes work groups of at most {most}; the loops of {launch.name} are bound to "
+                f"{list(local)}"
+            )
             yield error(codes.LACKING, message, help="split the loops that are bound to work items by smaller factors")
 
 
@@ -131,9 +132,9 @@ def _fits_group(local: Sequence[int], device: Device) -> bool:
 def check_images(
     textures: Sequence[Texture], device: Device | None, profile: Profile | None, known: Mapping[str, int]
 ) -> None:
-    """Raise LayoutproofError (LP444) for the first image that the device or the profile does not take.
+    """Raise LayoutproofError (LP444) for the first image that the device or the profile does not accept.
 
-    Those whose sizes depend on more than `known` are left for the run-time check of a call.
+    Those whose sizes depend on unknown symbols are checked at each call.
     """
     for texture in textures:
         if all(name in known for name in texture.symbols):
@@ -141,7 +142,7 @@ def check_images(
 
 
 def check_image(texture: Texture, sizes: Sequence[int], device: Device | None, profile: Profile | None) -> None:
-    """Raise LayoutproofError (LP444) where an image of these sizes is too large for the device, or for the profile."""
+    """Raise LayoutproofError (LP444) for an image that is too large for the device or the profile."""
     words = ("texels wide", "texels high", "layers deep")
     limits: list[tuple[str, tuple[int, ...]]] = []
     if device is not None and device.images is not None:
@@ -158,7 +159,7 @@ def check_image(texture: Texture, sizes: Sequence[int], device: Device | None, p
 
 
 def check_memory(sizes: Mapping[str, int], device: Device) -> None:
-    """Raise LayoutproofError (LP447) where memory of these sizes, in bytes by name, is more than the device gives."""
+    """Raise LayoutproofError (LP447) where memory of these sizes, in bytes by name, exceeds the device's."""
     for name, size in sizes.items():
         if size > device.largest_buffer:
             message = (
@@ -172,7 +173,7 @@ def check_memory(sizes: Mapping[str, int], device: Device) -> None:
 
 
 def bytes_of(buffer: Buffer, known: Mapping[str, int]) -> int:
-    """The size of a buffer for known symbols; one whose size depends on more counts as nothing."""
+    """The size of a buffer for known symbols; 0 if it depends on more."""
     if any(v.name not in known for extent in buffer.shape for v in free_variables(extent)):
         return 0
     return prod(max(int(evaluate(extent, known)), 0) for extent in buffer.shape) * buffer.dtype.bytes

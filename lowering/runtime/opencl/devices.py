@@ -1,4 +1,4 @@
-"""The OpenCL devices of this machine: what each can do, and the one that a name, the environment or nobody asks for.
+"""The OpenCL devices of this machine: what each can do, and which one is used.
 
 pyopencl is an optional extra and loads a driver for every platform: it is imported when a device is asked for, never
 before.
@@ -43,9 +43,8 @@ class ImageLimits:
 class Device:
     """One device of one platform.
 
-    `images` is None where it has none. `subnormals` and `correct_division` are those of float32: where they are
-    missing, the device takes numbers below the normal ones for zero, and its `/` and `sqrt` are some units in the last
-    place off. Sizes are in bytes.
+    `images` is None where it has none. `subnormals` and `correct_division` are those of float32: without them, the
+    device takes subnormals for zero, and its `/` and `sqrt` are not correctly rounded. Sizes are in bytes.
     """
 
     platform: str
@@ -73,16 +72,15 @@ class Device:
 
     @property
     def version_number(self) -> tuple[int, int]:
-        """The version of OpenCL, such as (3, 0), which drivers must say in this form: `OpenCL 3.0 ...`."""
+        """The version of OpenCL, such as (3, 0), from the driver's `OpenCL 3.0 ...`."""
         major, _, minor = self.version.split(" ")[1].partition(".")
         return int(major), int(minor)
 
 
 def devices() -> tuple[Device, ...]:
-    """Every device of every platform, in the order in which the system lists them.
+    """Every device of every platform, in the system's order; platforms without devices are skipped.
 
-    Raises LayoutproofError (LP440) where pyopencl is not there or does not load. A platform without devices is passed
-    over.
+    Raises LayoutproofError (LP440) where pyopencl is missing or does not load.
     """
     cl = _pyopencl()
     try:
@@ -118,7 +116,7 @@ def find_device(name: str | None = None) -> Device:
 
 
 def _first_that_builds(found: Sequence[Device]) -> Device:
-    """The first device that compiles a kernel, where there are several: a version of pocl may not know the processor."""
+    """The first device that compiles a kernel, of several: a version of pocl may not know the processor."""
     return next((device for device in found if len(found) > 1 and _builds(device)), found[0])
 
 
@@ -134,7 +132,7 @@ def _builds(device: Device) -> bool:
 
 
 def _named(name: str, found: Sequence[Device], what: str) -> Device:
-    """The one device that fits; several of one name on one platform are alike, and the first is as good as any."""
+    """The one device that fits; of several with one name on one platform, the first."""
     wanted = name.strip().casefold()
     exact = [d for d in found if wanted in (d.name.casefold(), d.title.casefold())]
     fitting = (
@@ -231,7 +229,7 @@ def _device(cl: Any, platform: Any, handle: Any) -> Device:
 
 
 def _has_read_write(cl: Any, handle: Any, version: str) -> bool:
-    """Images that one kernel reads and writes: a part of OpenCL 2, an option of OpenCL 3."""
+    """Whether one kernel may read and write an image: a part of OpenCL 2, an option of OpenCL 3."""
     if version.startswith("OpenCL 2"):
         return True
     if version.startswith("OpenCL 1"):

@@ -1,7 +1,7 @@
-"""Running generated OpenCL: compiled by the device's compiler, arrays to the device and back, kernels in order.
+"""Running generated OpenCL: compilation by the device's compiler, transfers of arrays, kernels in order.
 
-Results are what IEEE 754 says, where the device can. Transfers see bytes, not numbers, so that every type goes, NaNs
-keep their payload and nothing is rounded.
+Results are those of IEEE 754, where the device can. Transfers copy bytes: all types are supported, NaNs keep their
+payload and nothing is rounded.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ from layoutproof.lowering.runtime.opencl.devices import Device
 
 Memory = cl.Buffer | cl.Image
 
+CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
+FAST = "-cl-fast-relaxed-math"
+UNOPTIMISED = "-cl-opt-disable"
+_FORCED = "PYOPENCL_BUILD_OPTIONS"
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -51,7 +56,7 @@ def place_of(handle: cl.Device) -> Place:
 
 
 def image_format(order: str, channel_type: str) -> cl.ImageFormat:
-    """The format of images whose texels are called so in OpenCL: `RGBA` of `HALF_FLOAT`."""
+    """The format of images of a channel order and type, such as `RGBA` and `HALF_FLOAT`."""
     return cl.ImageFormat(getattr(cl.channel_order, order), getattr(cl.channel_type, channel_type))
 
 
@@ -61,7 +66,7 @@ def new_buffer(place: Place, size: int) -> cl.Buffer:
 
 
 def new_image(place: Place, texels: cl.ImageFormat, sizes: Sequence[int]) -> cl.Image:
-    """An image of these sizes, width and height, and layers of an array of images; of one texel where one of them is 0."""
+    """An image of these sizes: width, height, and layers of an image array; of one texel where one of them is 0."""
     shape = tuple(sizes) if prod(sizes) > 0 else (1,) * len(sizes)
     return cl.create_image(place.context, cl.mem_flags.READ_WRITE, texels, shape=shape, is_array=len(sizes) == 3)
 
@@ -91,7 +96,7 @@ def read_image(place: Place, array: Array, memory: cl.Image, sizes: Sequence[int
 
 
 def _region(sizes: Sequence[int], size: int) -> dict[str, Any]:
-    """The whole image, with the bytes from row to row and, of an array, from layer to layer of the array on this side."""
+    """The whole image, with the bytes from row to row and from layer to layer of the host's array."""
     width, height, *layers = sizes
     row = size // (prod(sizes) // width)
     pitches = (row, row * height) if layers else (row,)
@@ -103,16 +108,9 @@ def _bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
-FAST = "-cl-fast-relaxed-math"
-UNOPTIMISED = "-cl-opt-disable"
-
-_FORCED = "PYOPENCL_BUILD_OPTIONS"
-
-
 @dataclass(frozen=True, slots=True)
 class BuiltProgram:
-    """A compiled program, the options it was compiled with, and what is to be said of that."""
+    """A compiled program, the options it was compiled with, and the notes for the report."""
 
     program: cl.Program
     options: tuple[str, ...]
@@ -120,7 +118,7 @@ class BuiltProgram:
 
 
 def version_for(source: OpenCLSource, device: Device) -> str:
-    """The option that asks for the version of OpenCL C that the text needs."""
+    """The option for the version of OpenCL C that the text needs."""
     version = (
         ("CL3.0" if device.version.startswith("OpenCL 3") else "CL2.0")
         if READ_WRITE_IMAGES in source.extensions
@@ -130,9 +128,8 @@ def version_for(source: OpenCLSource, device: Device) -> str:
 
 
 def arithmetic_options(device: Device, *, fast: bool) -> tuple[str, ...]:
-    """Correct division where the device has it; with `fast`, fast arithmetic. No other option that changes a result.
-
-    Contraction is switched off in the text itself.
+    """Correct division where the device has it; with `fast`, fast arithmetic. No other option changes a result.
+    Contraction is off in the text itself.
     """
     return (FAST,) if fast else (CORRECT_DIVISION,) if device.correct_division else ()
 
@@ -170,7 +167,7 @@ def compile_program(name: str, source: OpenCLSource, device: Device, options: tu
 class OpenCLLauncher:
     """The kernels of a program on one device.
 
-    A kernel object of OpenCL holds its arguments, and so do these: calls from several threads take turns.
+    A kernel object of OpenCL holds its arguments, so calls from several threads take turns.
     """
 
     def __init__(
@@ -183,18 +180,16 @@ class OpenCLLauncher:
 
     @property
     def copies(self) -> bool:
-        """A device works on memory of its own."""
+        """A device has its own memory."""
         return True
 
     @property
     def compiler(self) -> str:
-        """Who compiled it, in words."""
+        """The compiler's name for messages."""
         return f"the compiler of {self._device.title}"
 
     def check(self, symbols: call.Symbols) -> None:
-        """Raise LayoutproofError for images (LP444) and memory (LP447) that are too large for the device or for the
-        profile.
-        """
+        """Raise LayoutproofError for images (LP444) or memory (LP447) that exceed the device or the profile."""
         for texture in self._textures.values():
             if texture.symbols:
                 sizes = [symbols.evaluate(size, texture.name) for size in texture.sizes]
@@ -207,9 +202,7 @@ class OpenCLLauncher:
         return {name: bytes_of(buffer, known) for name, buffer in buffers.items()}
 
     def launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
-        """Copy what is given to the device, run, copy back what is written. Raises LayoutproofError (LP427) where that
-        fails.
-        """
+        """Copy arrays to the device, run, copy back the outputs. Raises LayoutproofError (LP427) where that fails."""
         with self._lock:
             try:
                 self._launch(arrays, scalars)
@@ -238,7 +231,7 @@ class OpenCLLauncher:
         return [max(int(evaluate(size, env)), 0) for size in self._textures[name].sizes]
 
     def _filled(self, name: str, array: Array, env: Mapping[str, int]) -> Memory:
-        """Memory of the device with an array's content: outputs too, whose cells need not all be written."""
+        """Device memory with an array's content, for outputs too, since not all of their cells need be written."""
         place = place_of(self._device.handle)
         if name not in self._textures:
             buffer = new_buffer(place, array.nbytes)

@@ -1,18 +1,13 @@
-"""From generated OpenCL to a kernel on a device: asked what it takes, compiled there, compared with the reference
-interpreter.
-"""
+"""From generated OpenCL to a kernel on a device: checked against its limits, compiled, and compared."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.codegen.opencl.cl_source import OpenCLSource
-from layoutproof.lowering.runtime.array_layouts import Layout
-from layoutproof.lowering.runtime.call_assumptions import Assumption
 from layoutproof.lowering.runtime.inexact import Inexact, function_notes, of_device
-from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
+from layoutproof.lowering.runtime.kernel import BuildReport, Kernel, LoweredFunc
 from layoutproof.lowering.runtime.opencl.device_behaviour import (
     DIVISION_ULPS,
     Taken,
@@ -33,49 +28,43 @@ from layoutproof.lowering.runtime.opencl.launcher import (
     version_for,
 )
 from layoutproof.lowering.runtime.selfcheck import self_check
-from layoutproof.verify.verdict.verdict import Verdict
 
 
 class OpenCLKernel(Kernel):
-    """A kernel on an OpenCL device: its text, with the launches that a host makes."""
+    """A kernel on an OpenCL device: its source, with the launches that a host makes."""
 
     def __init__(
         self,
-        func: PrimFunc,
+        lowered: LoweredFunc,
         source: OpenCLSource,
         launcher: OpenCLLauncher,
-        layouts: Mapping[str, Layout],
         report: BuildReport,
-        assumptions: tuple[Assumption, ...],
         inexact: Inexact,
     ) -> None:
-        super().__init__(func.name, source, launcher, layouts, report, func, assumptions, inexact)
-        self._opencl_source = source
+        super().__init__(lowered, source, launcher, report, inexact)
 
     @property
     def source(self) -> OpenCLSource:
         """The generated OpenCL C."""
-        return self._opencl_source
+        assert isinstance(self._source, OpenCLSource)
+        return self._source
 
 
 def load_opencl(
-    func: PrimFunc,
+    lowered: LoweredFunc,
     source: OpenCLSource,
-    layouts: Mapping[str, Layout],
     device: Device,
     *,
     profile: Profile | None = None,
     check: bool = True,
     fast: bool = False,
-    assumptions: tuple[Assumption, ...] = (),
-    verdicts: tuple[Verdict, ...] = (),
 ) -> OpenCLKernel:
-    """The kernel of a function on a device, from its generated text, and what was proved of its textures; the other
-    arguments are those of `build_opencl`.
+    """The kernel of a function on a device, from its generated text; the other arguments are those of `build_opencl`.
 
     Raises LayoutproofError: LP444 and LP445 for what the device or the profile does not take, LP446 where it does not
     compile, LP428 where kernel and interpreter disagree.
     """
+    func = lowered.func
     check_capabilities(source, device)
     textures = textures_of(source)
     check_images(textures, device, profile, {})
@@ -85,18 +74,16 @@ def load_opencl(
     built = compile_program(func.name, source, device, (version_for(source, device), *options))
     inexact = _liberties(device, taken, fast=fast)
     report = _report(source, built, device, taken, fast=fast)
-    report = replace(report, verdicts=verdicts, notes=(*report.notes, *function_notes(func, inexact, device.title)))
+    report = replace(report, notes=(*report.notes, *function_notes(func, inexact, device.title)))
     launcher = OpenCLLauncher(func.name, source, built, device, profile)
-    kernel = OpenCLKernel(func, source, launcher, layouts, report, assumptions, inexact)
+    kernel = OpenCLKernel(lowered, source, launcher, report, inexact)
     if check:
         kernel.report = replace(report, self_check=self_check(func, kernel))
     return kernel
 
 
 def _arithmetic(func: PrimFunc, device: Device, *, fast: bool) -> tuple[tuple[str, ...], tuple[Taken, ...]]:
-    """The options under which the device keeps to IEEE 754 as far as it can be had to, and the licences that it takes
-    then.
-    """
+    """The options under which the device is closest to IEEE 754, and the liberties that it still takes."""
     options = arithmetic_options(device, fast=fast)
     if fast or next(computed_in_single(func), None) is None:
         return options, ()
@@ -109,9 +96,7 @@ def _arithmetic(func: PrimFunc, device: Device, *, fast: bool) -> tuple[tuple[st
 
 
 def _liberties(device: Device, taken: tuple[Taken, ...], *, fast: bool) -> Inexact:
-    """What results may differ by: the device's own functions, where the text leaves some to it, and the licences that
-    it takes.
-    """
+    """How results may differ: by the device's own functions, and by the liberties that it takes."""
     names = {each.name for each in taken}
     return of_device(
         doubles=device.fp64,

@@ -43,7 +43,8 @@ static inline float lp_max_f32(float a, float b) {
 /* Whether two pieces of memory have a byte in common. */
 static inline bool lp_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes) {
     uintptr_t first = (uintptr_t)a, second = (uintptr_t)b;
-    return a_bytes > 0 && b_bytes > 0 && (first < second ? second - first < (uintptr_t)a_bytes : first - second < (uintptr_t)b_bytes);
+    return a_bytes > 0 && b_bytes > 0 &&
+           (first < second ? second - first < (uintptr_t)a_bytes : first - second < (uintptr_t)b_bytes);
 }
 
 int relu(const float *restrict A, float *restrict B) {

@@ -52,7 +52,7 @@ def loop(name: str, extent: ExprLike, body: Callable[[Var], Stmt], kind: ForKind
 def pointwise(
     name: str, inputs: Sequence[Buffer], results: Sequence[tuple[str, Callable[[list[Expr]], Expr]]], count: int
 ) -> PrimFunc:
-    """A function that computes, for each result, one value per element of the inputs: each result in a loop of its own."""
+    """A function that computes, for each result, one value per element of the inputs, in a loop of its own."""
     outputs: list[Buffer] = []
     loops: list[Stmt] = []
     for output_name, compute in results:
@@ -77,7 +77,7 @@ class Group:
 
 
 def run_groups(groups: Sequence[Group]) -> dict[str, Array]:
-    """The results of all groups by name, computed by one compiled function: a compiler's start costs more than a loop."""
+    """The results of all groups by name, computed by one compiled function: starting a compiler is expensive."""
     buffers: list[Buffer] = []
     arrays: dict[str, Array] = {}
     loops: list[Stmt] = []

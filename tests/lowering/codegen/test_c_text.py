@@ -91,7 +91,7 @@ def test_symbolic_extents_take_64_bits_unless_bounded() -> None:
 
 
 def test_division_is_plain_only_where_nothing_is_negative() -> None:
-    """`(i + 3) // 4` is C's division; `(i - 3) // 4` is not, and becomes it inside a branch only through its own range."""
+    """`(i + 3) // 4` is C's division; `(i - 3) // 4` is not, and becomes it in a branch only by its own range."""
     c = make_buffer("C", (64,), "int32")
     plain = function("f", [c], loop("i", 64, lambda i: BufferStore(c, ((i + 3) // 4,), const(1))))
     floor = function("f", [c], loop("i", 64, lambda i: BufferStore(c, ((i - 3) // 4 + 1,), const(1))))

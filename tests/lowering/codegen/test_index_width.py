@@ -88,7 +88,7 @@ def test_past_the_border(count: int) -> None:
     """One kernel for all sizes reads the right cells of arrays of just under, exactly, and more than 2**31 elements."""
     kernel = build_c(every(STRIDE, 5), check=False)
     assert kernel.report.index_bits == 64
-    a = np.zeros(count * STRIDE, dtype=np.int8)  # memory that nobody touches is not there
+    a = np.zeros(count * STRIDE, dtype=np.int8)  # untouched memory is not allocated
     a[5::STRIDE] = np.arange(1, count + 1)
     b = np.zeros(count, dtype=np.int8)
     kernel.raw(a, b)
@@ -104,7 +104,7 @@ def test_bounded_kernels_are_right_up_to_their_bound(largest: int) -> None:
     a[STRIDE - 1 :: STRIDE] = np.arange(1, largest + 1)
     kernel.raw(a, b)
     assert b.tolist() == list(range(1, largest + 1))
-    assert kernel._library.every(None, None, ctypes.c_int64(largest + 1)) == 3
+    assert kernel.library.every(None, None, ctypes.c_int64(largest + 1)) == 3
 
 
 def test_bytes_past_the_border() -> None:
@@ -116,7 +116,7 @@ def test_bytes_past_the_border() -> None:
     func = function("copy", [a, b], loop("i", n, lambda i: BufferStore(b, (i,), BufferLoad(a, (i,)))))
     kernel = build_c(func, bounds={"n": (1, BORDER - 1)}, check=False)
     base, count = 1 << 40, 2**30 + 5
-    call = kernel._library.copy
+    call = kernel.library.copy
     for distance in (0, 4, 20, 2**32, 2**32 + 16):
         assert call(ctypes.c_void_p(base), ctypes.c_void_p(base + distance), ctypes.c_int64(count)) == 2, distance
         assert call(ctypes.c_void_p(base + distance), ctypes.c_void_p(base), ctypes.c_int64(count)) == 2, distance
@@ -131,7 +131,8 @@ def test_the_narrow_text_does_not_overflow(tmp_path: Path) -> None:
     write_source(source, tmp_path)
     (tmp_path / "main.c").write_text(
         '#include <stdlib.h>\n#include "kernel.h"\nint main(void) {\n'
-        f"    int8_t *a = calloc({31 * STRIDE}, 1), b[31];\n    if (a == NULL) return 9;\n    a[{31 * STRIDE - 1}] = 7;\n"
+        f"    int8_t *a = calloc({31 * STRIDE}, 1), b[31];\n    if (a == NULL) return 9;\n    "
+        f"a[{31 * STRIDE - 1}] = 7;\n"
         "    int code = every(a, b, 31);\n    free(a);\n    return code != 0 ? code : b[30] == 7 ? 0 : 8;\n}\n"
     )
     compile_c(

@@ -214,7 +214,7 @@ def defined_casts(values: list[Any], source: DType, target: DType) -> list[tuple
 
 @pytest.mark.parametrize("source", FLOATS, ids=str)
 def test_a_float_that_was_an_integer_has_no_negative_zero(source: DType) -> None:
-    """-0.25 as an integer is 0, and that as a float is +0: the compiler may not make one truncation of the two casts."""
+    """-0.25 as an integer is 0, and that as a float +0: the compiler may not make one truncation of the two casts."""
     values = [-0.0, -0.25, -0.5, 0.75, -1.5, 2.5] * 4
     signed = [t for t in INTEGERS if t.kind is Kind.INT]
     groups = [Group(f"by_{t}", source, (values,), lambda v, t=t: Cast(source, Cast(t, v[0]))) for t in signed]  # type: ignore[misc]  # a default argument

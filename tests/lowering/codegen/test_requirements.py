@@ -75,7 +75,7 @@ def answers(source: CSource, folder: Path, points: list[tuple[int, int]]) -> lis
 
 
 def test_exact_operations_agree_with_integers(tmp_path: Path) -> None:
-    """Every operation on extreme numbers: refused in C if and only if its result has no value or does not fit 64 bits."""
+    """Operations on extreme numbers are refused in C exactly if the result has no value or does not fit 64 bits."""
     points = list(product(EXTREMES, EXTREMES))
     for number, op in enumerate(OPERATIONS):
         folder = tmp_path / str(number)

@@ -157,7 +157,7 @@ def test_lazy_and_eager_choices(tmp_path: Path) -> None:
 
 
 def test_names_for_values(tmp_path: Path) -> None:
-    """Lets of every sort: an index, a value, a truth value, one that nobody uses, one name twice in a row."""
+    """Lets of every sort: an index, a value, a truth value, an unused one, one name twice in a row."""
     x, y, flag = Var("x"), Var("y", FLOAT32), Var("flag", DType.parse("bool"))
     first = Let(x, 23 - i, Let(y, at(A, x) * 2.0, Let(flag, y > 0.5, IfThenElse(flag, store(B, i, y)))))
     second = Let(x, at(C, i) * 3, Let(Var("unused"), i + 1, store(D, i, x + 1)))

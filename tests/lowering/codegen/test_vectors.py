@@ -299,7 +299,7 @@ def test_every_helper_compiles_with_all_warnings(tmp_path: Path) -> None:
     "name", ["lp_f32x3", "lp_f16x8", "lp_add_f32", "lp_f32x32", "lp_swap_f32x8", "lp_fma_i32x8", "lp_div_u8x8", "f32x8"]
 )
 def test_there_are_no_other_helpers(name: str) -> None:
-    """A name that means nothing is none, whoever asks."""
+    """An unknown name raises KeyError."""
     assert name not in HELPERS
     with pytest.raises(KeyError):
         vector_helper(name)

@@ -108,7 +108,7 @@ def test_a_reference_schedule(name: str) -> None:
 
 
 def check_verdicts(name: str, schedule: Schedule) -> None:
-    """Each step and each pass of the lowering is proved; a licence is needed for fused sums over padded channels alone."""
+    """Each step and each lowering pass is proved; only fused sums over padded channels need a licence."""
     schedule.lower()
     verdicts = [verdict for step in (*schedule.steps, *schedule.lowering_steps) for verdict in step.verdicts]
     assert {verdict.status for verdict in verdicts} == {Status.PROVED}
@@ -212,7 +212,8 @@ def test_the_tile_fits_and_costs_least(
     (lambda: matmul(4, 4, 4, registers=8), "there are 16 or 32 vector registers, not 8"),
     (lambda: matmul(4, 4, 4, tile=(4, 12)), "12 elements of a tile"),
     (lambda: conv2d(1, 1, 2, 2, 1, 3, 1), "conv2d: the result's height is a whole number of at least 1, not 0"),
-    (lambda: conv2d(1, 1, 2, 2, 1, 1, 1, halo=-1), "conv2d: one more than the halo is a whole number of at least 1, not 0"),
+    (lambda: conv2d(1, 1, 2, 2, 1, 1, 1, halo=-1),
+     "conv2d: one more than the halo is a whole number of at least 1, not 0"),
     (lambda: conv2d(1, 1, 2, 2, 1, 1, 1, strip=0), "conv2d: strip is a whole number of at least 1, not 0"),
     (lambda: conv2d(1, 1, 2, 2, 1, 1, 1, block=1), "1 elements of a tile are no whole number of vectors of 1 lanes"),
 ])  # fmt: skip

@@ -119,7 +119,7 @@ def test_random_maps(seed: int) -> None:
 
 
 def test_what_padding_gets() -> None:
-    """None leaves padding as it is, text and functions of the physical index say what it gets, undef allows anything."""
+    """None leaves padding as it is, a text or function of the physical index fills it, undef allows anything."""
     array = some_array((14,), "float32")
     text = "lambda i: [i//4, i%4]"
     untouched = np.full((4, 4), 7, dtype=np.float32)

@@ -19,7 +19,10 @@ PLACES = ("proofs.sqlite", "proofs")
 
 # What other processes begin with: `value(n)` is the value under `key(n)`, large enough to take several pages of a
 # database.
-PRELUDE = "from tests.lowering.proof_cache.caches import key, value\nfrom layoutproof.lowering.proof_cache.store import ProofStore\n"
+PRELUDE = (
+    "from tests.lowering.proof_cache.caches import key, value\n"
+    "from layoutproof.lowering.proof_cache.store import ProofStore\n"
+)
 
 
 def key(number: int) -> str:
@@ -28,7 +31,7 @@ def key(number: int) -> str:
 
 
 def value(number: int, size: int = 40) -> dict[str, Any]:
-    """A value that does not compress well, and tells which number it is of."""
+    """A value that does not compress well and contains its number."""
     noise = [hashlib.sha256(f"{number} {k}".encode()).hexdigest() for k in range(size)]
     return {"tool": key(-1), "number": number, "noise": noise}
 
@@ -49,7 +52,7 @@ class Heard:
 
 
 def opened(place: Path) -> tuple[ProofStore, Heard]:
-    """The store at a place, and what it tells."""
+    """The store at a place, and its warnings."""
     heard = Heard()
     return ProofStore.open(str(place), heard), heard
 

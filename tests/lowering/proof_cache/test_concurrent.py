@@ -1,6 +1,4 @@
-"""Many processes at one cache, and processes that are killed: nothing is lost, nothing is torn, nobody waits for the
-dead.
-"""
+"""Many processes at one cache, and killed processes: nothing is lost or torn, no process waits for a dead one."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ def ended(process: subprocess.Popen[str]) -> str:
 @one_in(2)
 @pytest.mark.parametrize("overlap", [False, True], ids=["apart", "same"])
 def test_many_writers_at_once(place: Path, overlap: bool) -> None:
-    """Processes that begin a cache together, and write at once, lose no entry, whether theirs are others or the same."""
+    """Processes that begin a cache together and write at once lose no entry, whether the same or different ones."""
     processes, count = 6, 40
     writers = [start(WRITER, place, 0 if overlap else n * count, count) for n in range(processes)]
     for writer in writers:
@@ -177,7 +175,7 @@ def test_damage_that_many_find_at_once(tmp_path: Path) -> None:
 
 
 def test_clearing_while_others_write(place: Path) -> None:
-    """Who clears disturbs nobody who writes: each entry is gone or whole, and the last ones are there."""
+    """Clearing does not disturb writers: each entry is gone or whole, and the last ones are there."""
     writers = [start(WRITER, place, n * 60, 60) for n in range(2)]
     for writer in writers:
         ready(writer)

@@ -1,4 +1,4 @@
-"""Caches that are not what was written: nothing false is ever read, what is damaged is set aside, and it is told once."""
+"""Damaged caches: nothing false is ever read, what is damaged is set aside, and one warning says so."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_byte_changed_in_the_header(file: Path, position: int) -> None:
 
 
 def test_a_byte_changed_in_one_payload(place: Path) -> None:
-    """One entry that is damaged is set aside and told of; the others are there, and the entry can be put anew."""
+    """A damaged entry is set aside with a warning; the others are there, and the entry can be put anew."""
     store, heard = opened(place)
     if place.suffix == ".sqlite":
         with sqlite3.connect(place) as connection:

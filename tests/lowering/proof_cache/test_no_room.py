@@ -159,9 +159,7 @@ def protect(place: Path, mode: int) -> None:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_cache_that_can_only_be_read(common: Path, name: str) -> None:
-    """A cache of somebody else, or on a medium that cannot be written, gives what it has; that nothing is kept is told
-    once.
-    """
+    """A read-only cache gives what it has; one warning says that nothing more is kept."""
     place = filled(common / "there" / name)
     protect(place, 0o555)
     try:
@@ -189,7 +187,10 @@ def test_a_log_that_cannot_be_written(common: Path) -> None:
     half.
     """
     place = common / "there" / "proofs.sqlite"
-    code = "import os, sys\ns = ProofStore.open(sys.argv[1])\ns.put('proof', key(1), value(1))\nprint('done', flush=True)\n"
+    code = (
+        "import os, sys\ns = ProofStore.open(sys.argv[1])\ns.put('proof', key(1), value(1))\n"
+        "print('done', flush=True)\n"
+    )
     assert start(f"{code}os.kill(os.getpid(), 9)", place).communicate()[0] == "done\n"
     assert place.with_name("proofs.sqlite-wal").stat().st_size > 0
     protect(place, 0o555)

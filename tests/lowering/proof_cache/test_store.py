@@ -160,7 +160,8 @@ def test_two_stores_see_each_other(place: Path) -> None:
     first.put("proof", key(1), value(1))
     assert second.get("proof", key(1)) == value(1)
     told = run(
-        "import sys; s = ProofStore.open(sys.argv[1]); print(s.get('proof', key(1)) == value(1)); s.put('proof', key(2), value(2))",
+        "import sys; s = ProofStore.open(sys.argv[1]); print(s.get('proof', key(1)) == value(1)); s.put('proof', "
+        "key(2), value(2))",
         place,
     )
     assert told == "True\n"
@@ -210,7 +211,7 @@ def test_a_place_with_odd_characters(tmp_path: Path) -> None:
 
 
 def test_other_peoples_folders_are_left_alone(tmp_path: Path) -> None:
-    """A folder with other things in it is no cache, and becomes none; nor does a file, or a database of something else."""
+    """A folder with other things in it does not become a cache; nor does a file, or another program's database."""
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "proof").write_text("mine")
     (tmp_path / "file").write_text("mine")
@@ -228,7 +229,7 @@ def test_other_peoples_folders_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_or_folder_becomes_a_cache(tmp_path: Path) -> None:
-    """What is empty is nobody's: a temporary file or folder can be named."""
+    """Anything empty may be used: a temporary file or folder can be named."""
     (tmp_path / "a.sqlite").touch()
     (tmp_path / "a").mkdir()
     for name in ("a.sqlite", "a"):
@@ -236,7 +237,7 @@ def test_an_empty_file_or_folder_becomes_a_cache(tmp_path: Path) -> None:
 
 
 def test_clear_removes_nothing_but_entries(tmp_path: Path) -> None:
-    """Files that somebody put into the cache's folder, and what links lead to, stay."""
+    """Other files in the cache's folder, and what links lead to, stay."""
     place, elsewhere = filled(tmp_path / "proofs"), tmp_path / "elsewhere"
     store, _ = opened(place)
     elsewhere.mkdir()
@@ -279,7 +280,8 @@ def test_nothing_heavy_is_loaded(place: Path) -> None:
     code = (
         "import sys\nfrom layoutproof.lowering.proof_cache.versions import tool_digest\n"
         "from layoutproof.lowering.proof_cache.entries import is_storable\n"
-        "s = ProofStore.open(sys.argv[1])\ns.put('proof', key(1), value(1)); s.get('proof', key(1)); s.info(tool_digest()); s.clear()\n"
+        "s = ProofStore.open(sys.argv[1])\ns.put('proof', key(1), value(1)); s.get('proof', key(1)); "
+        "s.info(tool_digest()); s.clear()\n"
         f"is_storable([]); print([m for m in {heavy!r} if m in sys.modules])"
     )
     told = run(code, place)

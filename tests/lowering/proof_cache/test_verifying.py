@@ -183,8 +183,8 @@ def by_the_clock(value: dict[str, Any]) -> None:
 
 
 CHANGES = [
-    dropped, added, renamed, reworded, stricter, other_program, wrong_program, no_program, no_obligations, no_status, no_licence, no_budget,
-    by_the_clock,
+    dropped, added, renamed, reworded, stricter, other_program, wrong_program, no_program, no_obligations, no_status,
+    no_licence, no_budget, by_the_clock,
 ]  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def told(copy: Path) -> str:
 
 
 def test_it_is_one_hash_everywhere(copy: Path, tmp_path: Path) -> None:
-    """The same sources and engines have the same digest, wherever they are installed and whoever asks."""
+    """The same sources and engines have the same digest, wherever they are installed."""
     first = told(copy)
     assert is_key(first) and is_key(tool_digest()) and tool_digest() == tool_digest()
     moved = tmp_path / "elsewhere" / "layoutproof"

@@ -25,7 +25,8 @@ class Tensor(ctypes.Structure):
     """`DLTensor`, written out from the specification once more."""
 
     _fields_ = (
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
         ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
         ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64),
     )  # fmt: skip
@@ -41,8 +42,8 @@ class Versioned(ctypes.Structure):
     """`DLManagedTensorVersioned`, from version 1.0 on."""
 
     _fields_ = (
-        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64), ("tensor", Tensor),
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", Tensor),
     )  # fmt: skip
 
 

@@ -235,12 +235,13 @@ def _anything(random: Random) -> Any:
     kinds: list[Callable[[], Any]] = [
         lambda: array, lambda: array.astype(np.float64), lambda: array.astype(">f4"), lambda: array.astype(np.int32),
         lambda: array[::-1], lambda: np.arange(2 * count, dtype=np.float32)[::2], lambda: array.astype(object),
-        lambda: array.reshape(1, -1),
-        lambda: np.broadcast_to(np.float32(1), (count,)), unaligned, read_only, lambda: array.tolist(), lambda: Capsule(array),
-        lambda: Interface(array), Broken, lambda: np.float32(2), lambda: np.array(2, np.int32), lambda: np.array(2.0, np.float32),
-        lambda: 8, lambda: -1, lambda: 1 << 70, lambda: 2.5, lambda: float("nan"), lambda: True, lambda: None, lambda: "A", lambda: b"A",
-        lambda: 1j, lambda: np.datetime64("2020"), lambda: array.data, lambda: range(3), dict, object, lambda: np.array("A"),
-        lambda: array.astype([("f", np.float32)]), lambda: Refusing(ValueError("no")), lambda: np.bool_(True), lambda: np.int64(8),
+        lambda: array.reshape(1, -1), lambda: np.broadcast_to(np.float32(1), (count,)), unaligned, read_only,
+        lambda: array.tolist(), lambda: Capsule(array), lambda: Interface(array), Broken, lambda: np.float32(2),
+        lambda: np.array(2, np.int32), lambda: np.array(2.0, np.float32), lambda: 8, lambda: -1, lambda: 1 << 70,
+        lambda: 2.5, lambda: float("nan"), lambda: True, lambda: None, lambda: "A", lambda: b"A", lambda: 1j,
+        lambda: np.datetime64("2020"), lambda: array.data, lambda: range(3), dict, object, lambda: np.array("A"),
+        lambda: array.astype([("f", np.float32)]), lambda: Refusing(ValueError("no")), lambda: np.bool_(True),
+        lambda: np.int64(8),
     ]  # fmt: skip
     return random.choice(kinds)()
 

@@ -116,9 +116,7 @@ TRESPASSES: dict[str, tuple[Slip, str]] = {
 
 @pytest.mark.parametrize("name", TRESPASSES)
 def test_a_trespass_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written beside an array or into padding that nobody may touch is refused, and so is one extent taken for
-    another.
-    """
+    """Writes beside an array or into unchangeable padding are refused, and so is one extent taken for another."""
     slip, words = TRESPASSES[name]
     monkeypatch.setattr("layoutproof.lowering.runtime.build_c.emit_c", spoilt(slip))
     with pytest.raises(LayoutproofError, match=words) as caught:

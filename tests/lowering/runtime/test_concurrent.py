@@ -1,4 +1,4 @@
-"""Many builds at once: each kernel is compiled by one builder, the others find it, and whoever dies on the way holds
+"""Many builds at once: each kernel is compiled by one builder, the others find it, and one that dies on the way holds
 nobody up.
 """
 

@@ -1,4 +1,4 @@
-"""Disks without room: the kernel works and its report says so, or an error says what to do; no half of a file is left."""
+"""Full disks: the kernel works and its report says so, or an error says what to do; no partial file is left."""
 
 import errno
 import os
@@ -119,7 +119,7 @@ def test_files_that_may_not_grow(limit: int, cache: Path) -> None:
 @pytest.mark.parametrize("stage", ["probe.c", "copy.c"])
 @pytest.mark.parametrize("words", ["final link failed: No space left on device", "cc1: error: Disk quota exceeded"])
 def test_a_compiler_without_room(stage: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that cannot write is no broken compiler and no missing feature: the error names the folder's setting."""
+    """A compiler that cannot write is neither broken nor lacks a feature: the error names the folder's setting."""
     body = f'case "$*" in *{stage}*) echo "{words}" >&2; exit 1;; esac; exec cc "$@"'
     monkeypatch.setenv("CC", str(script(tmp_path, "cramped", body)))
     with pytest.raises(LayoutproofError, match="TMPDIR") as caught:

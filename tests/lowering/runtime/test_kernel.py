@@ -100,7 +100,7 @@ def test_every_type_goes_through(dtype: object) -> None:
 
 
 def test_outputs_and_inputs() -> None:
-    """What is written is given back; what is read before it is written has to be given; a scalar by position or name."""
+    """Outputs are returned; what is read before it is written must be given; scalars by position or name."""
     kernel = build_c(kernels.scaled_sum())
     x = np.array([1, 2, 3], dtype=np.float32)
     b, total, count = kernel(x, np.array([41], dtype=np.int32), 2.0)
@@ -165,7 +165,7 @@ def test_bounds_are_kept() -> None:
     kernel.raw(np.zeros(8, dtype=np.int32))
     with pytest.raises(LayoutproofError, match="2 <= n <= 8"):
         kernel.raw(np.zeros(9, dtype=np.int32))
-    assert kernel._library.fill(None, 9) == 3
+    assert kernel.library.fill(None, 9) == 3
 
 
 def test_vector_elements_have_a_lane_axis() -> None:

@@ -50,7 +50,7 @@ def test_large_functions_are_compared_in_chosen_cells() -> None:
 
 
 def test_large_functions_that_data_can_lead_astray_are_left() -> None:
-    """A large gather is not run on made-up indices, nor a division by made-up numbers."""
+    """A large gather is not run on random indices, nor a division by random numbers."""
     count = 10 * LIMIT
     a, b, where = (
         make_buffer("A", (4,), "int32"),

@@ -95,7 +95,7 @@ def test_fast_is_a_choice_that_is_named(licensed: Schedule, unlicensed: Schedule
 
 
 def test_fast_and_strict_kernels_do_not_mix(unlicensed: Schedule) -> None:
-    """The two are different libraries: one that was built fast is never handed to somebody who asked for the other."""
+    """The two are different libraries: a fast one is never used for a strict build."""
     strict, fast, again = unlicensed.build(), unlicensed.build(fast=True), unlicensed.build()
     assert strict.report.library_path == again.report.library_path != fast.report.library_path
 

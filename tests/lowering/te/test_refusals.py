@@ -50,7 +50,7 @@ def copied(name: str = "B", shape: object = 4) -> te.Tensor:
 
 
 def two_of_a_name() -> te.ComputeSchedule:
-    """Two tensors called `compute`, as they are when nobody names them."""
+    """Two tensors called `compute`, as they are by default."""
     a = given(4)
     first = te.compute(4, lambda i: a[i] + 1.0)
     return te.create_schedule(te.compute(4, lambda i: first[i] * 2.0))

@@ -39,7 +39,7 @@ def extents(axes: tuple[te.Axis, ...]) -> list[int]:
 
 
 def checked(schedule: te.ComputeSchedule) -> Schedule:
-    """The schedule inside, after a look at what it made: all proved, the same results, and a trace that makes it again."""
+    """The schedule inside, after its program was read: all proved, the same results, and a trace that reproduces it."""
     inner = schedule.schedule
     assert all(step.status is Status.PROVED for step in inner.steps)
     assert_same_results(inner.original, inner.func)
@@ -71,7 +71,7 @@ def test_loops_follow_the_layout(name: str) -> None:
 
 
 def test_padding_needs_a_word() -> None:
-    """Fact 76: three channels by fours leave padding, and that is refused until somebody says what it holds."""
+    """Fact 76: three channels by fours leave padding, and that is refused without a pad value."""
     b = copy(1, 3, 8, 8)
     schedule = te.create_schedule(b)
     before = schedule.func

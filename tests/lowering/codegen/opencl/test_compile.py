@@ -104,6 +104,6 @@ def test_no_name_is_a_word() -> None:
 
 
 def test_functions_of_floats_have_one_name() -> None:
-    """No function of C's library with an f behind its name reaches OpenCL C, which has one name for float and double."""
+    """No function of C's library with an f suffix reaches OpenCL C, which has one name for float and double."""
     spelled = {spell(f"{name}f") for name in MATH_NAMES if f"{name}f" in OPENCL_RESERVED}
     assert spelled <= set(MATH_NAMES)

@@ -17,9 +17,9 @@ from layoutproof.lowering.codegen.opencl.cl_images import TEXTURE as TEXTURES
 from layoutproof.lowering.codegen.opencl.cl_source import Image, KernelArgument
 
 CHANNELS = {
-    "float32": ("FLOAT", "f"), "float16": ("HALF_FLOAT", "f"), "int8": ("SIGNED_INT8", "i"), "int16": ("SIGNED_INT16", "i"),
-    "int32": ("SIGNED_INT32", "i"), "uint8": ("UNSIGNED_INT8", "ui"), "uint16": ("UNSIGNED_INT16", "ui"),
-    "uint32": ("UNSIGNED_INT32", "ui"),
+    "float32": ("FLOAT", "f"), "float16": ("HALF_FLOAT", "f"), "int8": ("SIGNED_INT8", "i"),
+    "int16": ("SIGNED_INT16", "i"), "int32": ("SIGNED_INT32", "i"), "uint8": ("UNSIGNED_INT8", "ui"),
+    "uint16": ("UNSIGNED_INT16", "ui"), "uint32": ("UNSIGNED_INT32", "ui"),
 }  # fmt: skip
 
 
@@ -44,7 +44,8 @@ def test_channel_types(dtype: str) -> None:
     for row, order in ((8, "RGBA"), (7, "R")):
         func = program(
             f"A: {texture(f'(6, {row})', dtype)}, B: {texture(f'(6, {row})', dtype)}",
-            f"for y in T.parallel(6):\n    B[y, T.ramp(0, 1, {row})] = A[y, T.ramp(0, 1, {row})] * T.broadcast(T.{dtype}(2), {row})",
+            f"for y in T.parallel(6):\n    B[y, T.ramp(0, 1, {row})] = A[y, T.ramp(0, 1, {row})] * "
+            f"T.broadcast(T.{dtype}(2), {row})",
         )
         found = images(func)["B"]
         assert (found.channel_order, found.channel_type, found.channels) == (order, kind, 4 if order == "RGBA" else 1)
@@ -53,7 +54,7 @@ def test_channel_types(dtype: str) -> None:
 
 
 def test_symbolic_rows() -> None:
-    """A row is texels of four channels where it is plain that its extent is a multiple of 4, whatever the symbols are."""
+    """A row is texels of four channels where its extent is a multiple of 4 for all values of the symbols."""
     parameters = "a: T.handle, b: T.handle"
     body = """
 A = T.match_buffer(a, (m, n), "float32")
@@ -87,7 +88,7 @@ for n in T.parallel(2):
 
 
 def test_elements_of_four_lanes_are_texels() -> None:
-    """A buffer of float32x4 has a texel for each element, and is the same image as one of four times as many float32."""
+    """A buffer of float32x4 has one texel per element: the same image as four times as many float32."""
     a, b = make_buffer("A", (6, 8), "float32", scope=TEXTURES), make_buffer("B", (6, 2), "float32x4", scope=TEXTURES)
     view = make_buffer("V", (6, 2), "float32x4", data=a.data, scope=TEXTURES)
     y, x = Var("y"), Var("x")
@@ -173,14 +174,15 @@ def test_loops_over_four_lanes_are_one_write(kind: str) -> None:
     """A loop over a texel's elements, of whatever kind, is one write, unless each of its iterations is a work item."""
     func = program(
         f"A: {PLAIN}, B: {TEXTURE}",
-        f"for y in T.serial(6):\n    for x in range(2):\n        for c in T.{kind}(4):\n            B[y, x * 4 + c] = A[y, x * 4 + c]",
+        f"for y in T.serial(6):\n    for x in range(2):\n        for c in T.{kind}(4):\n"
+        "            B[y, x * 4 + c] = A[y, x * 4 + c]",
     )
     text = kernel_text(func)
     assert text.count("write_imagef(") == 1 and text.count("for (") == 2
 
 
 def test_loops_that_do_more_are_gathered() -> None:
-    """A loop over a texel's elements that computes each in steps collects them, and writes the texel behind the loop."""
+    """A loop over a texel's elements that computes each in steps collects them and writes the texel afterwards."""
     func = program(
         f"A: {PLAIN}, B: {TEXTURE}, C: {PLAIN}",
         """
@@ -217,7 +219,7 @@ for y in T.parallel(8):
 
 
 def test_wide_stores_write_texels_in_order() -> None:
-    """Eight lanes are two texels; where the image itself is read, all lanes are computed before the first is written."""
+    """Eight lanes are two texels; where the image is also read, all lanes are computed before the first write."""
     func = program(f"B: {TEXTURE}", "for y in T.parallel(6):\n    B[y, T.ramp(0, 1, 8)] = B[y, T.ramp(7, -1, 8)]")
     text = kernel_text(func)
     assert text.count("write_imagef(") == 2
@@ -270,7 +272,7 @@ def test_a_loop_that_hands_values_on_is_left_in_order() -> None:
 
 
 def test_texels_that_memory_points_to_are_read_in_turn() -> None:
-    """Where a texel depends on memory that the loop writes, the loop is a loop: nothing is read before its iteration."""
+    """Where a texel depends on memory that the loop writes, the loop stays: nothing is read before its iteration."""
     func = program(
         f'A: {TEXTURE}, B: T.Buffer((4,), "int32"), C: {texture("(6, 8)", "int32")}',
         "for y in T.serial(1):\n    for c in T.serial(4):\n        B[c] = C[B[0], c]",

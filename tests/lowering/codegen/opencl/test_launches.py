@@ -80,7 +80,7 @@ def test_shared_dimension_is_counted_in_the_index_type() -> None:
 
 
 def test_statements_are_launched_one_after_the_other() -> None:
-    """What one parallel statement wrote the next reads in another kernel, and each says what it does with which buffer."""
+    """What one parallel statement wrote the next reads in another kernel; each names how it uses each buffer."""
     first = filled(A, ONE)
     second = loop("i", 4, lambda i: BufferStore(B, (i,), BufferLoad(A, (const(3) - i,))), ForKind.PARALLEL)
     source = emit_opencl(function("f", [A, B], seq(first, second)))

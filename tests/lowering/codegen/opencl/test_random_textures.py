@@ -12,6 +12,7 @@ from layoutproof.ir.interp import run
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
 
 
@@ -22,7 +23,7 @@ def compare(seed: int) -> None:
     expected = run(func, given).arrays
     lowered = FlattenBuffer().propose(func).new
     found = {name: np.array(array) for name, array in given.items()}
-    load_opencl(lowered, emit_opencl(lowered), {}, default_device(), check=False).raw(**found)
+    load_opencl(LoweredFunc(lowered), emit_opencl(lowered), default_device(), check=False).raw(**found)
     for name, array in expected.items():
         assert_same(found[name], np.asarray(array), f"seed {seed}, {name}")
 

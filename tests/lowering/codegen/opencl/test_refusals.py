@@ -122,7 +122,10 @@ def odd_threads(first: str, second: str) -> PrimFunc:
 
 def symbolic_group() -> PrimFunc:
     """A group of as many threads as the call says."""
-    body = 'A = T.match_buffer(a, (n,), "float32")\nfor x in T.thread_binding(n, thread="threadIdx.x"):\n    A[x] = T.float32(0)'
+    body = (
+        'A = T.match_buffer(a, (n,), "float32")\nfor x in T.thread_binding(n, thread="threadIdx.x"):\n'
+        "    A[x] = T.float32(0)"
+    )
     return program("a: T.handle", body, symbols="n")
 
 

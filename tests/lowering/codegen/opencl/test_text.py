@@ -1,4 +1,4 @@
-"""The generated text itself: what a person reads, golden, and accepted by a compiler of OpenCL C 1.2 without a warning."""
+"""The generated text: golden, and accepted by a compiler of OpenCL C 1.2 without a warning."""
 
 from collections.abc import Callable, Mapping
 
@@ -119,7 +119,7 @@ def test_notes_stand_beside_the_parameters() -> None:
 
 
 def test_index_type_is_long_where_int_is_not_shown_to_do() -> None:
-    """A symbolic row times 32 may pass 32 bits: indices are long, unless the extent is bounded or the width is given."""
+    """A symbolic row times 32 may pass 32 bits: indices are long unless the extent is bounded or the width given."""
     assert emit_opencl(row_means()).index_bits == 64
     assert emit_opencl(row_means(), bounds={"n": (1, 1000)}).index_bits == 32
     narrow = emit_opencl(row_means(), index_bits=32)

@@ -84,9 +84,7 @@ def test_the_harness_sees_it(old: str, new: str, said: str, tmp_path: Path, monk
 
 
 def test_the_harness_sees_padding_that_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store to a padding cell that nobody may touch fails, though it lies inside the array and no result depends on
-    it.
-    """
+    """A store to a padding cell that must stay unchanged fails, though it is in bounds and no result depends on it."""
     func = scheduled("pad", "tiled").lower()
     good = emit_c(func)
     assert good.text.count("i3 < 6") == 1

@@ -61,9 +61,9 @@ import numpy as np, sys
 from dataclasses import replace
 from tests.lowering.runtime.test_native import copy
 from layoutproof.lowering.codegen.c import emit_c
-from layoutproof.lowering.runtime import build_c as build
-build.emit_c = lambda *a, **k: (lambda s: replace(s, text=s.text.replace("i < 4", "i < 5")))(emit_c(*a, **k))
-build.build_c(copy(), check=False).raw(np.zeros(4, np.float32), np.zeros(4, np.float32))
+from layoutproof.lowering.runtime import build_c
+build_c.emit_c = lambda *a, **k: (lambda s: replace(s, text=s.text.replace("i < 4", "i < 5")))(emit_c(*a, **k))
+build_c.build_c(copy(), check=False).raw(np.zeros(4, np.float32), np.zeros(4, np.float32))
 """
 
 

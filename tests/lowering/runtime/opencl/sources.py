@@ -15,8 +15,8 @@ from layoutproof.lowering.codegen.opencl.cl_source import Image, KernelArgument,
 from layoutproof.lowering.runtime.opencl.devices import Device, find_device
 
 CHANNEL_TYPES = {
-    "float32": "FLOAT", "float16": "HALF_FLOAT", "int8": "SIGNED_INT8", "int16": "SIGNED_INT16", "int32": "SIGNED_INT32",
-    "uint8": "UNSIGNED_INT8", "uint16": "UNSIGNED_INT16", "uint32": "UNSIGNED_INT32",
+    "float32": "FLOAT", "float16": "HALF_FLOAT", "int8": "SIGNED_INT8", "int16": "SIGNED_INT16",
+    "int32": "SIGNED_INT32", "uint8": "UNSIGNED_INT8", "uint16": "UNSIGNED_INT16", "uint32": "UNSIGNED_INT32",
 }  # fmt: skip
 
 

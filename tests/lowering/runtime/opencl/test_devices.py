@@ -122,7 +122,8 @@ def test_no_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing package is said with the command that installs it."""
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     assert told(find_device) == (
-        "error[LP440]: the OpenCL target needs the package pyopencl, which is not installed\n  = help: pip install 'layoutproof[opencl]'"
+        "error[LP440]: the OpenCL target needs the package pyopencl, which is not installed\n"
+        "  = help: pip install 'layoutproof[opencl]'"
     )
 
 
@@ -152,7 +153,8 @@ def test_no_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     assert devices() == ()
     assert told(find_device) == (
         "error[LP441]: there is no OpenCL device on this machine\n"
-        "  = help: pip install 'layoutproof[opencl]' installs pocl, which runs on the processor; a graphics card needs its vendor's driver"
+        "  = help: pip install 'layoutproof[opencl]' installs pocl, which runs on the processor; a graphics card "
+        "needs its vendor's driver"
     )
 
 
@@ -197,7 +199,8 @@ def test_pyopencl_is_imported_late() -> None:
     text = (
         "import sys, layoutproof\n"
         "from layoutproof.lowering.schedule.schedule import Schedule\n"
-        "import layoutproof.lowering.runtime.build_c, layoutproof.lowering.runtime.opencl.build_opencl, layoutproof.cli.trial.run_result\n"
+        "import layoutproof.lowering.runtime.build_c, layoutproof.lowering.runtime.opencl.build_opencl, "
+        "layoutproof.cli.trial.run_result\n"
         "early = 'pyopencl' in sys.modules\n"
         "from layoutproof.lowering.runtime.opencl.devices import devices\n"
         "devices()\n"

@@ -35,6 +35,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, seq
 from layoutproof.lowering.codegen import codes as codegen_codes
 from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Launch, OpenCLSource
+from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl import device_behaviour as formats
 from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile
@@ -46,9 +47,8 @@ N = Var("n")
 
 def load(func: PrimFunc, source: OpenCLSource, device: Device | None = None, **options: Any) -> OpenCLKernel:
     """A kernel on pocl."""
-    return load_opencl(
-        func, source, options.pop("layouts", {}), device if device is not None else default_device(), **options
-    )
+    lowered = LoweredFunc(func, options.pop("layouts", {}))
+    return load_opencl(lowered, source, device if device is not None else default_device(), **options)
 
 
 def refused(call: Callable[[], Any]) -> tuple[str, str]:
@@ -119,7 +119,10 @@ def test_cells_that_are_not_written_stay() -> None:
 
 
 CHAIN = """
-__kernel void first(__global const float *A, __global float *T, float factor) { int i = (int)get_global_id(0); T[i] = A[i] * factor; }
+__kernel void first(__global const float *A, __global float *T, float factor) {
+    int i = (int)get_global_id(0);
+    T[i] = A[i] * factor;
+}
 __kernel void second(__global const float *T, __write_only image2d_t B) {
     int i = (int)get_global_id(0);
     write_imagef(B, (int2)(i, 0), (float4)(T[4 * i + 3], T[4 * i + 2], T[4 * i + 1], T[4 * i]));
@@ -321,7 +324,8 @@ def test_what_a_device_lacks() -> None:
         (
             replace(device, largest_group=64, group_sizes=(64, 32, 32)),
             copy_source(func, local=(2, 64)),
-            f"{title} takes work groups of at most 64 in all and [64, 32, 32] by axis; the loops of copied are bound to [2, 64]",
+            f"{title} takes work groups of at most 64 in all and [64, 32, 32] by axis; the loops of copied are bound "
+            "to [2, 64]",
         ),
     ):
         assert refused(partial(load, func, changed, there)) == (codes.LACKING, message)
@@ -404,8 +408,10 @@ def test_licences_that_a_device_takes() -> None:
     report = load(divided, pointer_source(divided, "a / 3.0f"), lesser).report
     assert report.licences == ("flush-subnormals", "approximate-division")
     assert report.notes == (
-        f"licence flush-subnormals: {device.title} has no float32 subnormals: operands and results below 2**-126 may count as zero",
-        f"licence approximate-division: {device.title} does not round float32 division and square root correctly: they are up to 3 ulp off",
+        f"licence flush-subnormals: {device.title} has no float32 subnormals: operands and results below 2**-126 may "
+        "count as zero",
+        f"licence approximate-division: {device.title} does not round float32 division and square root correctly: they "
+        "are up to 3 ulp off",
     )
     assert report.command == "-cl-std=CL1.2" and report.self_check == "equal to the interpreter, bit for bit"
     root = pointwise(4, lambda a: Call("sqrt", (Call("abs", (a,)),)))

@@ -58,7 +58,7 @@ def every_bit(dtype: np.dtype[Any], count: int, seed: int = 3) -> Array:
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_buffers(place: Place, dtype: DType) -> None:
-    """Every type goes and comes back, NaN payloads, infinities and subnormals with all others; so does nothing at all."""
+    """Values of every type make the round trip, NaN payloads, infinities and subnormals included; so do no values."""
     for shape in ((3, 5), (1,), (), (0, 4)):
         count = int(np.prod(shape))
         kind = numpy_type(dtype)

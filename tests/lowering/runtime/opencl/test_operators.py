@@ -28,7 +28,7 @@ TEXTURES = [(name, flattening) for name in NAMES for flattening in flattenings(s
 @one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_buffers(name: str) -> None:
-    """As written, at its own size: C and OpenCL agree in every bit, subnormals and zeros of both signs among the data."""
+    """As written, at its own size: C and OpenCL agree in every bit, with subnormals and signed zeros in the data."""
     func = operator(name)
     schedule = Schedule(func)
     c, opencl = schedule.build("c", check=False), schedule.build("opencl")

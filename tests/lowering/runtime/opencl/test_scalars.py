@@ -31,8 +31,9 @@ def filled(dtype: DType) -> PrimFunc:
 
 
 VALUES: dict[str, Any] = {
-    "bool": True, "int8": -128, "int16": -32768, "int32": -(1 << 31), "int64": -(1 << 63), "uint8": 255, "uint16": 65535,
-    "uint32": (1 << 32) - 1, "uint64": (1 << 64) - 1, "float16": 0.1, "bfloat16": 0.1, "float32": 0.1, "float64": 0.1,
+    "bool": True, "int8": -128, "int16": -32768, "int32": -(1 << 31), "int64": -(1 << 63), "uint8": 255,
+    "uint16": 65535, "uint32": (1 << 32) - 1, "uint64": (1 << 64) - 1, "float16": 0.1, "bfloat16": 0.1, "float32": 0.1,
+    "float64": 0.1,
 }  # fmt: skip
 
 

@@ -172,7 +172,7 @@ def test_the_document_s_image_is_too_high_for_devices() -> None:
 @one_in(3)
 @pytest.mark.parametrize(("dtype", "layers"), list(product(TYPES, (False, True))))
 def test_every_type_of_texel(dtype: str, layers: bool) -> None:
-    """Each type through a kernel, from a texture of four channels to another: every bit arrives, of NaN that it is one."""
+    """Each type through a kernel, from one RGBA texture to another: every bit arrives, and NaN as some NaN."""
     index_map = f"lambda n, h, w, c: [n, {'AXIS_SEPARATOR, ' if layers else ''}c//4, h, AXIS_SEPARATOR, w, c%4]"
     schedule = copy((2, 3, 5, 8), dtype, ("global.texture", "global.texture"))
     for name in "AB":

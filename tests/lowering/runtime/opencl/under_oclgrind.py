@@ -1,4 +1,4 @@
-"""Every operator in Oclgrind, a device that simulates each work item and tells of accesses out of bounds and of races.
+"""Every operator in Oclgrind, a device that simulates each work item and reports accesses out of bounds and races.
 
     python -m tests.lowering.runtime.opencl.under_oclgrind
 
@@ -25,6 +25,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl.devices import find_device
 from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
@@ -68,12 +69,12 @@ def problem_of(name: str, schedule: Schedule, log: Path) -> str | None:
 
 
 def notices_faults(log: Path) -> bool:
-    """Whether kernels that are wrong are told of: one reads past the end, one writes one cell from every work item."""
+    """Whether wrong kernels are reported: one reads past the end, one writes one cell from every work item."""
     func = pointwise(8, lambda a: a)
     told = []
     for expression, word in (("A[i + 100000]", "Invalid read"), ("a; B[0] = a", "race")):
         before = log.stat().st_size
-        kernel = load_opencl(func, pointer_source(func, expression), {}, find_device("Oclgrind"), check=False)
+        kernel = load_opencl(LoweredFunc(func), pointer_source(func, expression), find_device("Oclgrind"), check=False)
         kernel.raw(np.arange(8, dtype=np.float32), np.zeros(8, dtype=np.float32))
         told.append(word in log.read_text(errors="replace")[before:])
     return all(told)
@@ -113,7 +114,8 @@ def main() -> int:
                 wrong += 1
                 print(f"{name} {flattening if flattening is not None else 'in buffers'}: {problem}")
     print(
-        f"{count} kernels, {wrong} with something to say; {lacking} need what the simulator has not (images that are read and written)"
+        f"{count} kernels, {wrong} with something to say; {lacking} need what the simulator has not (images that are "
+        "read and written)"
     )
     return 1 if wrong else 0
 
