@@ -213,9 +213,7 @@ class Renderer:
         return join(self.terms(add(numerator, divisor, poly[ONE])), self.widest) // self.expr(divisor)
 
     def terms(self, poly: Poly) -> list[tuple[int, Expr | None]]:
-        """The form as `factor * expression` terms, in printing order; the expression None is the constant and comes
-        last.
-        """
+        """The form as `factor * expression` terms, in printing order; the expression None is the constant, the last."""
         found: list[tuple[int, int, Monomial, Expr | None]] = []
         rest = dict(poly)
         for monomial in sorted(poly, reverse=True):
@@ -282,10 +280,10 @@ class Renderer:
         return None
 
     def _nested_remainder(self, rest: Poly, monomial: Monomial) -> tuple[int, Monomial, Expr] | None:
-        """`times * (u % k)` where `u // k` is the division `monomial`, perhaps with another numerator: `(x//4) % 8` and
+        """`times * (u % k)` where `u // k` is the division `monomial`, also of another numerator: `(x//4) % 8`,
         `x//32`.
 
-        The factor of `u` need not be `times` exactly, if what is left of it is smaller.
+        The factor of `u` need not be `times` exactly, if the rest of it is smaller.
         """
         c = rest[monomial]
         whole = constant_of(self.ring.atoms[monomial[0]].parts[1])
@@ -330,8 +328,7 @@ def number(value: int, dtype: DType = INT32) -> Expr:
 
 
 def join(terms: list[tuple[int, Expr | None]], widest: DType = INT32) -> Expr:
-    """The sum of `factor * expression` terms, positive ones first, without factors of 1 or additions of negative
-    numbers.
+    """The sum of `factor * expression` terms, positive ones first, without factors of 1 or negative summands.
 
     A constant that stands alone is of 32 bits, or of type `widest` where it does not fit them. Raises NumberTooWide.
     """

@@ -114,10 +114,9 @@ class AtomKind(Enum):
 
 @dataclass(slots=True)
 class Atom:
-    """`low` and `high` bound it by numbers, `least` and `greatest` by polynomials over earlier atoms; `support` is a
-    set of unknowns.
+    """`low` and `high` bound it by numbers, `least` and `greatest` by polynomials over earlier atoms.
 
-    A floor atom has its numerator in `parts[0]` and its divisor in `parts[1]`; an XOR atom has its operands in `parts`.
+    A floor atom has its numerator and its divisor in `parts`, an XOR atom its operands; `support` is a set of unknowns.
     """
 
     kind: AtomKind
@@ -177,7 +176,7 @@ class Bounded:
         return low, high
 
     def range_of(self, poly: Poly, depth: int = 3) -> Range:
-        """Numbers that bound the polynomial; None where there is no bound. `N - k*(N//k)` is known to lie in `[0, k)`."""
+        """Numbers that bound the polynomial, if any; `N - k*(N//k)` is known to be in `[0, k)`."""
         low: int | None = 0
         high: int | None = 0
         divided: list[Monomial] = []
@@ -206,9 +205,7 @@ class Bounded:
         return low, high
 
     def _range_as_remainder(self, poly: Poly, monomial: Monomial, depth: int) -> Range | None:
-        """The range of `poly` read as `t * (N % k) + rest`, for the division in `monomial`; None where it does not read
-        so.
-        """
+        """The range of `poly` read as `t * (N % k) + rest`, for the division in `monomial`, if it has this form."""
         numerator, divisor = self.atoms[monomial[0]].parts
         k = constant_of(divisor)
         times, odd = divmod(-poly[monomial], k) if k is not None else (0, 1)
@@ -225,9 +222,7 @@ class Bounded:
         return (None if low is None else low + min(ends)), (None if high is None else high + max(ends))
 
     def _range_as_digit(self, poly: Poly, monomial: Monomial, divided: list[Monomial], depth: int) -> Range | None:
-        """The range of `poly` read as `t * (N//d % k) + rest`, for the division `N//(d*k)` in `monomial`; None where it
-        is not that.
-        """
+        """The range of `poly` read as `t * (N//d % k) + rest`, for the division `N//(d*k)`, if it has this form."""
         numerator, divisor = self.atoms[monomial[0]].parts
         large = constant_of(divisor)
         if large is None:

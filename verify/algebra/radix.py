@@ -30,7 +30,7 @@ Monomial = tuple[Expr, ...]
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
-    """A sum of monomials with integer coefficients, none of them 0. Atoms are expressions that are no sums or products."""
+    """A sum of monomials with nonzero integer coefficients. Atoms are expressions that are no sums or products."""
 
     terms: dict[Monomial, int]
 
@@ -151,10 +151,9 @@ def split_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr]:
 
 
 def stride_radices(indices: Iterable[Expr], extent: Expr, symbols: frozenset[Var]) -> list[Expr]:
-    """Radices that the strides of flat indices suggest: strides 3*C*K, C*K, K, 1 in an extent C*K*9 are radices 3, 3,
-    C, K. Empty when nothing does.
+    """Radices that strides of flat indices suggest: strides 3*C*K, C*K, K, 1 in C*K*9 are radices 3, 3, C, K.
 
-    The stride of a variable is its coefficient, a polynomial over `symbols`.
+    Empty if there are none. The stride of a variable is its coefficient, a polynomial over `symbols`.
     """
     strides: dict[frozenset[tuple[Monomial, int]], Polynomial] = {}
     for index in indices:

@@ -194,9 +194,7 @@ class Ring(Bounded):
         return result
 
     def _cancel(self, numerator: Poly, divisor: Poly) -> Poly | None:
-        """The quotient with a common symbol divided out: `(s*H + L) // (s*D)` is `H // D` where `0 <= L < s`; None
-        where none is.
-        """
+        """The quotient without a common symbol, if it has one: `(s*H + L) // (s*D)` is `H // D` where `0 <= L < s`."""
         if len(numerator) == 1 and constant_of(numerator) is None:
             ((monomial, c),) = numerator.items()
             if c == 1 and len(monomial) == 1 and self.atoms[monomial[0]].kind is AtomKind.FLOOR:

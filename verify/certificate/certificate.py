@@ -53,9 +53,7 @@ THE_PROGRAM, THE_CALLER, EVERY_CALL = "the program", "whoever asked", "every cal
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """One claim with its verdict; `queries` are the texts that confirm it, `unwritten` what could not be made one, with
-    the reason.
-    """
+    """One claim with its verdict; `queries` confirm it, `unwritten` has the evidence without a text, and why."""
 
     claim: Claim
     status: Status
@@ -128,9 +126,7 @@ def text_of(rewrite: Rewrite, where: Expr | None) -> str:
 
 
 def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
-    """Run the checker on a rewrite's text, under licences that may be used. Raises LayoutproofError for a text that is
-    none.
-    """
+    """Run the checker on a rewrite's text under fast-math assumptions. Raises LayoutproofError for bad text."""
     litmus = parse_litmus(text, name)
     where = litmus.header.where
     gathered = Gathered()
@@ -197,9 +193,7 @@ _ENGINES = {"islpy": "islpy", "z3": "z3-solver", "bitwuzla": "bitwuzla"}
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A sealed document, checked when it was read: its form, its hashes, and that every step begins where the one
-    before ended.
-    """
+    """A sealed document, checked when read: its form, its hashes, and that each step starts where the last ended."""
 
     document: Document
 
@@ -247,9 +241,7 @@ class Certificate:
 
 
 def certify(steps: Sequence[StepRecord], function: str) -> Certificate:
-    """The certificate of a schedule of the function of that name: each step's text is checked anew, with its questions
-    written down.
-    """
+    """The certificate of the named function's schedule: each step is checked anew, with its queries written."""
     table: dict[str, SmtQuery] = {}
     written: list[Document] = []
     for record in steps:
@@ -320,9 +312,7 @@ def licences_of(step: Document) -> Licences:
 
 
 def check_table(table: Document, used: set[str], name: str) -> None:
-    """Raise LayoutproofError unless each query has the hash under which it stands, and exactly those that are used are
-    there.
-    """
+    """Raise LayoutproofError unless each query has its hash as key, and exactly those that are used are there."""
     queries = queries_of_table(table)
     for key, query in queries.items():
         if query_id(query) != key:

@@ -64,10 +64,10 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Lemma:
-    """One claim: `proved` under the licences of `strictness`, or `refuted` with the counterexample's values.
+    """One claim: `proved` under the assumptions of `strictness`, or `refuted` with the counterexample's values.
 
     `queries` are expected `unsat` for what holds, `sat` for what does not. `source` says where the claim is used or
-    comes from; `exceptions` name engines, or kinds of questions, that cannot be asked, with the reason.
+    comes from; `exceptions` names engines or kinds of questions that cannot be asked, with the reason.
     """
 
     name: str
@@ -322,9 +322,7 @@ def rule_queries(rule: Rule) -> tuple[SmtQuery, ...]:
 
 
 def _ask_index(rule: Rule, rlimit: int) -> Outcome:
-    """Asked shortly from some seeds, then from one as long as may be: whether a search through products goes astray is
-    a matter of luck.
-    """
+    """Ask with a small budget from some seeds, then with a large one: products may send the search astray."""
 
     def asked(seed: int, units: int) -> Outcome:
         query = Query()
@@ -344,7 +342,7 @@ def _index_query(rule: Rule, query: Query, encoder: IntEncoder) -> Query:
 
 
 def _ask_values(rule: Rule, rlimit: int) -> Outcome:
-    """Two questions, the cheap one first: whether a side can trap, and whether the sides can differ where they do not."""
+    """Two questions, the cheap one first: whether a side can trap, and whether the sides can differ otherwise."""
     outcome = _ask_value_question(rule, rlimit, traps=True)
     return outcome if outcome.answer is not Answer.UNSAT else _ask_value_question(rule, rlimit, traps=False)
 
@@ -405,9 +403,7 @@ def _evaluated(expr: Expr, values: Mapping[str, Number], domain: Domain) -> Numb
 
 
 def value_of(expr: Expr, values: Mapping[str, Number]) -> Number:
-    """What the reference interpreter computes for a scalar expression whose variables are loaded. Raises Trap where it
-    has no result.
-    """
+    """The interpreter's value of a scalar expression whose variables are loaded. Raises Trap."""
     loads: dict[Var, Expr] = {}
     buffers: list[Buffer] = []
     arrays: list[NDArray[Any]] = []

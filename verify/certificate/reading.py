@@ -36,8 +36,7 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 
 def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:
-    """What is not as the text says, with how bad that is; nothing where all is. Raises LayoutproofError for a text that
-    is no rewrite.
+    """What is not as the text says, with its status. Raises LayoutproofError for a text that is no rewrite.
 
     A wrong program that is proved is as bad as a right one that is refuted.
     """
@@ -96,9 +95,9 @@ class Kind(StrEnum):
 
 @dataclass(slots=True)
 class Reading:
-    """A file, what it claims and what it asks; `problems` are sentences, `exceptions` what rests on one engine by name.
+    """A file, its claims and its `questions` (claim and query); `status` is what is known before solvers are asked.
 
-    `questions` are pairs of a claim and a query. `status` is what is known before solvers are asked.
+    `problems` are sentences, `exceptions` what rests on one engine by name.
     """
 
     path: str
@@ -121,9 +120,7 @@ class Reading:
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
-    """The files that are given, and those in folders that say by their ending or header that they are to be checked;
-    each once.
-    """
+    """The given files, and those in folders whose ending or header marks them for checking; each once."""
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
@@ -177,9 +174,9 @@ def _lemmas(path: str, file: LemmaFile) -> Reading:
 
 
 def read_certificate(path: str, certificate: Certificate, steps: list[Derived] | None = None) -> Reading:
-    """A certificate derived again; what follows from each of its steps is put into `steps` besides.
+    """A certificate derived again; the results of each step are appended to `steps`.
 
-    Raises LayoutproofError where what it says is not what the checker says.
+    Raises LayoutproofError where the checker does not agree with it.
     """
     reading = Reading(path, Kind.CERTIFICATE, certificate.status)
     queries, same_tools = certificate.queries, made_here(certificate.document)
@@ -223,9 +220,7 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
 
 
 def made_here(document: Document) -> bool:
-    """Whether a document was made with the tools that are here, so that its questions have to be those that are
-    derived.
-    """
+    """Whether a document was made with the tools that are here, so that the same questions are derived."""
     there, here = ({k: v for k, v in tools.items() if k != "python"} for tools in (document["tools"], versions()))
     return there == here
 

@@ -137,8 +137,8 @@ def recheck(
     ask_one: Callable[[float, Task], Reply] = ask_engine,
     read: Callable[[Path], Reading] = read_file,
 ) -> Report:
-    """Check files again with some engines (names and versions). `watched` makes, of a number of stages, what hears of
-    each: first of the files, then of the answers. `read` reads one file and derives it again, in a process of its own.
+    """Check files again with some engines (names and versions). `watched` makes a progress callback for a number of
+    stages: of the files, then of the answers. `read` reads and derives one file again in a process of its own.
     """
     with watched(len(paths)) as told:
         readings = all_in_workers(paths, read, _died, Limits(jobs), lambda reading: told(reading.path))
@@ -166,9 +166,7 @@ def _ask_all(
     watched: Callable[[int], AbstractContextManager[Told]],
     ask_one: Callable[[float, Task], Reply],
 ) -> dict[str, Asked]:
-    """Every question by its text, with what the engines say; those that nobody excuses are given more time where that
-    is needed.
-    """
+    """Every question by its text, with the engines' answers; wanted ones are asked again with more time."""
     tasks = _tasks(readings, engines)
     with watched(len(tasks)) as told:
         replies = ask_engines(tasks, jobs, min(_QUICK, seconds), lambda: told("asking solvers"), ask_one)

@@ -26,8 +26,7 @@ _STREAMS = {Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")}
 
 
 def write_whole_files(contents: Mapping[Path, Content], code: str) -> None:
-    """Write files that belong together: all of them are there beside their places before the first takes its own, in
-    their order.
+    """Write files that belong together: all are written beside their places before the first is renamed, in order.
 
     Raises LayoutproofError with `code` where one cannot be written; existing files are then as they were.
     """
@@ -60,7 +59,7 @@ def write_whole_files(contents: Mapping[Path, Content], code: str) -> None:
 
 @contextmanager
 def writing_whole(path: Path, code: str) -> Iterator[TextIO]:
-    """A text file that takes its place, whole, when the block ends; after an exception nothing is there but what was.
+    """A text file that takes its place, whole, when the block ends; after an exception the old one stays.
 
     For what is too long to be made in memory. Raises LayoutproofError with `code` where it cannot be written.
     """
@@ -85,8 +84,8 @@ def writing_whole(path: Path, code: str) -> Iterator[TextIO]:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """A name, for a new file in a folder (beside `path` by default), which takes the place of `path` when the block
-    ends; after an exception nothing is there but what was. Raises OSError.
+    """A name for a new file in a folder (beside `path` by default), which replaces `path` when the block ends; after an
+    exception the old file stays. Raises OSError.
     """
     part = _part_of(path, path.parent if folder is None else folder)
     try:
@@ -160,7 +159,7 @@ def _cannot_write(path: Path, problem: OSError, code: str) -> LayoutproofError:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: killed half way, nothing half stays.
+    """Write a file whole or not at all, also if the process is killed.
 
     Raises LayoutproofError where that cannot be done; an existing file is then as it was.
     """

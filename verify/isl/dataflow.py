@@ -49,9 +49,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """A load of `source` that stands in the value of another statement, whose instances `link` takes to those of
-    `source`; in the flow that has this `mark`.
-    """
+    """A load of `source` in the value of another statement, whose instances `link` takes to those of `source`."""
 
     mark: object
     link: isl.UnionMap
@@ -60,15 +58,14 @@ class _Carried:
 
 
 class Dataflow:
-    """The exact flow of one program. All methods raise NotModelled or BudgetExceeded where it is not known; none
-    approximates.
+    """The exact flow of one program. All methods raise NotModelled or BudgetExceeded rather than approximate.
 
     Tuple names: `{tag}{number}` instances of a statement (dims in the statement's order), `{tag}in_{data}` cells before
     the program (also the cells of `access`), `{tag}out_{data}` cells after it, `{tag}a{k}` instances of assumption
     number k. The instances of an `anywhere` read have the dims of its iteration domain, under the same tuple name.
 
     A value that is put in the place of a load (`carried`) has loads of another statement. To `sources`, `reduced` and
-    `access` these are loads of the statement in which they stand: they find what was found when the value was computed.
+    `access` these are loads of the statement in which they stand, with the sources they had when it was computed.
     """
 
     def __init__(self, workspace: Workspace, statements: Statements, tag: str) -> None:
@@ -122,9 +119,7 @@ class Dataflow:
     # Sources
 
     def sources(self, statement: Statement, read: Read) -> isl.UnionMap:
-        """Instance -> the instance that wrote what it reads, or the Init cell: single valued, total where the read
-        happens.
-        """
+        """Instance -> the last writer of what it reads, or Init cell: single valued, total where the read happens."""
         key = (statement.number, read.var)
         known = self._known.flows.get(key)
         if known is None:
@@ -171,9 +166,7 @@ class Dataflow:
         return known
 
     def reduced(self, statement: Statement, read: Read, chain: frozenset[int]) -> Reduced:
-        """Instance -> owner (the last writer outside the chain, or the Init cell), and instance -> each instance of the
-        chain (statement numbers) that wrote the cell after the owner and before the read.
-        """
+        """Instance -> its last writer outside the chain, or Init cell; and -> the chain's writes after that."""
         key = (statement.number, read.var, chain)
         known = self._known.reduced.get(key)
         if known is None:
@@ -199,9 +192,8 @@ class Dataflow:
         return known
 
     def carried(self, statement: Statement, link: isl.Map, source: Statement, read: Read) -> Var:
-        """A new variable for what `read`, a load of `source`, finds at the instances of `source` to which `link` leads
-        from some of those of `statement`: a load with this variable is, in this flow, one of `statement` that finds
-        just that.
+        """A new variable for what `read`, a load of `source`, finds at the instances of `source` to which `link` leads:
+        in this flow, a load of `statement` with this variable finds just that.
         """
         var = Var(f"{read.var.name}~{len(self._carried)}", read.var.dtype)
         self._carried[statement.number, var] = _Carried(self._mark, isl.UnionMap.from_map(link), source, read)
@@ -334,9 +326,7 @@ class Dataflow:
         return self._flow(read.data, sink, self._when(statement, read))
 
     def _flow(self, data: Var, sink: isl.Map, reader: Timestamp) -> isl.UnionMap:
-        """Where each instance of `sink`, which happens as `reader` says, finds its cell written last: one instance or
-        the Init cell.
-        """
+        """Where each instance of `sink` finds its cell written last: one instance or the Init cell."""
         return self._flow_around(data, sink, reader, frozenset())[0]
 
     def _flow_around(self, data: Var, sink: isl.Map, reader: Timestamp, chain: frozenset[int]) -> Reduced:

@@ -49,7 +49,7 @@ class Decoder:
         return terms, constant, denominator
 
     def _add_division(self, terms: Terms, factor: int, inner: isl.Aff) -> int:
-        """Add `factor * floor(inner)` to the terms, as a remainder where one is hidden in them; the constant this adds."""
+        """Add `factor * floor(inner)` to the terms, as a remainder where possible; returns the constant this adds."""
         numerator, constant, divisor = self._linear(inner)
         if divisor == 1:
             for expr, coefficient in numerator.items():
@@ -71,9 +71,7 @@ class Decoder:
         return 0
 
     def affine(self, aff: isl.Aff) -> Expr:
-        """An affine function, floor divisions included; a fraction that is whole on its domain becomes an exact
-        division.
-        """
+        """An affine function with floor divisions; a fraction that is whole on its domain is an exact division."""
         terms, constant, denominator = self._linear(aff)
         total = sum_of(terms, constant)
         return total if denominator == 1 else total // denominator
@@ -151,8 +149,8 @@ class Piece:
 
 
 def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: Sequence[Dim]) -> Iterator[Piece]:
-    """The parts of a single valued relation from points over `dims` to points over `targets` that expressions over
-    `dims` and symbols say, each output in the type of its target. Parts that they do not say are left out.
+    """The parts of a single valued relation, from points over `dims`, that expressions over `dims` and symbols give,
+    each output in the type of its target. Other parts are left out.
     """
     # Numbers of one kind go together whatever their widths; nothing is said of others.
     if len({v.dtype.kind for v in (*workspace.symbols, *(dim.var for dim in (*dims, *targets)))}) > 1:

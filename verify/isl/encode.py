@@ -65,9 +65,8 @@ _SETS: dict[CompareOp, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
 class Encoder:
     """Expressions over the names of one space.
 
-    `values` gives names that stand for functions of the space (let-bound variables, loads that are affine); `domain` is
-    where the operands of bitwise operations and quotients are looked up for their bounds. `ranges` are those of names,
-    where they are of numbers. Functions are asked for on the domain, and in the ranges, only.
+    `values` gives names that stand for functions of the space (let-bound variables, affine loads). Bounds of bitwise
+    operands and quotients are those on `domain` and in the numeric `ranges` of names; functions hold only there.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class Encoder:
         self._done: dict[Expr, isl.PwAff] = {}
 
     def function(self, expr: Expr) -> isl.PwAff:
-        """An integer expression as a function on the space. Raises NotQuasiAffine, naming the part, for anything else."""
+        """An integer expression as a function on the space. Raises NotQuasiAffine, naming the part."""
         known = self._done.get(expr)
         if known is None:
             encode = _FUNCTIONS.get(type(expr))
@@ -143,9 +142,7 @@ class Encoder:
         return then.intersect_domain(where).union_add(otherwise.intersect_domain(elsewhere))
 
     def by_cases(self, factor: Expr, other: isl.PwAff, most: int = MAX_CASES) -> isl.PwAff | None:
-        """`factor * other` where the factor has at most `most` values in the ranges (the product is defined there
-        only); None elsewhere.
-        """
+        """`factor * other` if the factor has at most `most` values in the ranges; defined there only."""
         known = {v: Interval(*self.ranges[v.name]) for v in free_variables(factor) if v.name in self.ranges}
         found = interval_of(factor, known) if known else None
         if found is None or not found.high - found.low < most:
@@ -157,9 +154,7 @@ class Encoder:
         return result
 
     def by_pieces(self, factor: isl.PwAff, other: isl.PwAff) -> isl.PwAff | None:
-        """`factor * other` where the factor is a number on each of few pieces, as a quotient with few values is; None
-        elsewhere.
-        """
+        """`factor * other` if the factor is a number on each of few pieces, as a quotient with few values is."""
         if factor.n_piece() > MAX_CASES:
             return None
         result: isl.PwAff | None = None
@@ -172,8 +167,8 @@ class Encoder:
         return result
 
     def quotient_by_cases(self, function: isl.PwAff, divisor: isl.PwAff) -> list[tuple[int, isl.Set]] | None:
-        """`function // divisor` where that has few values on the domain, and the divisor is at least 1 there: each with
-        its part of the domain. None elsewhere.
+        """`function // divisor` by its values, each with its part of the domain, if they are few and the divisor
+        positive.
         """
         if self.domain is None or not self.domain.is_subset(divisor.pos_set()):
             return None
@@ -219,7 +214,7 @@ class Encoder:
         return [self.floor_remainder(self.floor_divide(function, 1 << k), 2) for k in range(count)]
 
     def bitwise(self, expr: Binary, a: isl.PwAff, b: isl.PwAff) -> isl.PwAff:
-        """`&`, `|` or `^` of two bounded operands, bit by bit. Raises NotQuasiAffine where a bound is missing or wide."""
+        """`&`, `|` or `^` of two bounded operands, bit by bit. Raises NotQuasiAffine for a missing or wide bound."""
         both: list[tuple[int, int]] = []
         for operand, function in ((expr.lhs, a), (expr.rhs, b)):
             found = self.bounds(function)

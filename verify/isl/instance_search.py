@@ -36,9 +36,7 @@ _SMALL = 12
 
 @dataclass(slots=True)
 class DomainSet:
-    """A iteration domain as a set, with the encoder of its expressions and what could not be encoded: of the iteration
-    domain (`missing`), of what is assumed (`loose`).
-    """
+    """An iteration domain as a set; `missing` and `loose` tell what of it, and of assumptions, was not encoded."""
 
     space: NamedSpace
     encoder: Encoder
@@ -51,10 +49,7 @@ _Key = tuple[tuple[Dim, ...], tuple[Guard, ...], tuple[Unknown, ...]]
 
 
 class Model:
-    """One program's symbols and what is assumed of them, with one context for all questions about it.
-
-    `ranges` bounds each symbol where there is a bound worth stating; `assumed` are conditions on symbols.
-    """
+    """One program's symbols, their useful `ranges`, and `assumed` conditions, in one context for all questions."""
 
     def __init__(
         self,
@@ -102,10 +97,7 @@ class Model:
             return no_answer(ENGINE, str(problem), *problem.because)
 
     def uncovered(self, domain: IterationDomain, covers: Iterable[Cover], *conditions: Expr) -> Search:
-        """An instance of `domain` (where every condition holds) that no cover reaches.
-
-        A cover that cannot be encoded reaches nothing.
-        """
+        """An instance of `domain` where every condition holds that no cover reaches (one not encoded reaches none)."""
         try:
             with self._budget():
                 found = self._domain(domain)
@@ -141,8 +133,7 @@ class Model:
         return nothing(ENGINE)
 
     def witnesses(self, domain: IterationDomain, covers: Sequence[Cover], *conditions: Expr) -> list[Witness]:
-        """Which cover reaches each instance of `domain` where the conditions hold, and at which values of its further
-        dims.
+        """Which cover reaches each instance of `domain` where the conditions hold, and at which further dims.
 
         Raises Unsaid where isl gives up, or gives numbers that are too large to write down.
         """

@@ -60,8 +60,8 @@ def said() -> Iterator[None]:
 class Workspace:
     """One isl context and one space of symbols for all programs of a rewrite.
 
-    `assumed` are conditions on symbols (what isl cannot say of them is left out, so that more values are allowed),
-    `ranges` bounds symbols. `operations` bounds each outermost `limited` block. What integer sets answer is `gathered`.
+    `assumed` are conditions on symbols (one that isl cannot express is left out, which allows more values), `ranges`
+    bounds symbols. `operations` bounds each outermost `limited` block. Answers of integer sets are `gathered`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Workspace:
 
     @contextmanager
     def limited(self) -> Iterator[isl.Context]:
-        """isl may spend the workspace's operations inside; a block inside another shares its budget.
+        """Bounds isl's work inside by the workspace's operations; a nested block shares its budget.
 
         Raises BudgetExceeded, and NotModelled where isl fails for another reason.
         """
@@ -124,7 +124,7 @@ class Workspace:
         return coalesced(points)
 
     def instances(self, domain: IterationDomain) -> Instances:
-        """All instances of a iteration domain. Raises NotModelled for a bound or a guard that integer sets cannot say."""
+        """All instances of an iteration domain. Raises NotModelled for a bound or guard that is not quasi-affine."""
         return self.restricted(self.boxed(domain.dims), domain.guards)
 
     def boxed(self, dims: Sequence[Dim]) -> Instances:
@@ -193,9 +193,7 @@ class Region:
         return Region(self.encoder, self.points.intersect(holds)), Region(self.encoder, self.points.intersect(fails))
 
     def constant(self, expr: Expr) -> int | None:
-        """The one value of an integer expression on the region, for every value of the symbols; None where it has
-        several.
-        """
+        """The one value of an integer expression on the region, for every value of the symbols, if it has one."""
         function = self.encoder.function(expr).intersect_domain(self.points)
         if function.domain().is_empty():
             return 0
@@ -222,9 +220,7 @@ class Region:
 
 
 def _check_size(first: Points, second: Points) -> None:
-    """Sets of many pieces with many quotients each take isl minutes, few operations as it counts them: these are not
-    begun.
-    """
+    """Refuse sets of many pieces with many quotients: they take isl minutes, but few operations by its count."""
     mine, theirs = first.n_basic_set(), second.n_basic_set()
     if mine * theirs >= _MANY and _quotients(first) * theirs + _quotients(second) * mine > _QUOTIENTS:
         raise NoAnswer("sets of instances fall into too many pieces with too many quotients")
@@ -261,11 +257,7 @@ def unnamed(points: Points) -> Points:
 def function_between(
     encoder: Encoder, name: str, outputs: Sequence[Expr], target: str, where: Expr | None = None
 ) -> isl.Map:
-    """The map from the points of the encoder's space, with the tuple name `name`, to the tuple of the outputs, named
-    `target`.
-
-    Raises NotQuasiAffine.
-    """
+    """The map from points of the encoder's space, `name`, to the outputs, `target`. Raises NotQuasiAffine."""
     result = map_from_affs(encoder.space, [encoder.function(output) for output in outputs])
     if where is not None:
         result = result.intersect_domain(encoder.set_of(where))
@@ -326,9 +318,7 @@ def tuples_of(points: Sources) -> Iterator[tuple[str, Points]]:
 
 
 def links_of(relation: Relation, name: str) -> Iterator[tuple[str, Link]]:
-    """The parts of a relation that lead from the tuple `name`, by the name of the tuple that they lead to, in
-    alphabetical order.
-    """
+    """The parts of a relation from the tuple `name`, by the name of their target, in alphabetical order."""
     parts = relation.get_map_list()
     maps = [parts.get_at(k) for k in range(parts.n_map())]
     here = [each for each in maps if each.get_tuple_name(isl.dim_type.in_) == name]

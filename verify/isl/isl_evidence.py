@@ -24,7 +24,7 @@ Reaching: TypeAlias = "tuple[int, tuple[str, ...], isl.Set]"
 
 
 def choose_witnesses(space: NamedSpace, points: isl.Set, covers: Sequence[Reaching]) -> list[Witness]:
-    """For each cover in turn and what the ones before left of `points`: the least further coordinates, piece by piece.
+    """For each cover and the points that earlier ones left: the least further coordinates, piece by piece.
 
     `space` names the coordinates of the points, which every cover has too. Raises Unsaid for numbers that are too large
     to write down, and NoAnswer.
@@ -64,7 +64,7 @@ Stamp = Sequence[Expr]
 
 
 def evidence_of(search: LastWrite) -> list[Evidence]:
-    """The claims behind a finished search. Raises Unsaid where they take too many cases, or numbers that are too large."""
+    """The claims behind a finished search. Raises Unsaid for too many cases or numbers that are too large."""
     try:
         with limited(_OPERATIONS, search.reader.space.ctx):
             return list(_claims(search))
@@ -232,9 +232,7 @@ def _evidence_of_function(
 
 
 def _exceptions(found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[tuple[Expr, ...]]:
-    """What would have to hold somewhere if the claim were wrong: a point that leads nowhere, or two sources that are
-    not carried one to the other.
-    """
+    """The counterexamples of a claim: a point without a target, or two sources that do not correspond."""
     here = _names("p", points.dim(isl.dim_type.set))
     inside = _said(points, here)
     mine, theirs = _from(found, points), _from(wanted, points)
@@ -256,9 +254,7 @@ def _exceptions(found: Relation, carry: Relation, wanted: Relation, points: Poin
 
 
 def _missing(found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[tuple[Expr, ...]]:
-    """The same for all that two relations lead to: something that is carried to nothing that is wanted, or that nothing
-    is carried to.
-    """
+    """The same for two images: something carried to nothing that is wanted, or wanted and not carried to."""
     here = _names("p", points.dim(isl.dim_type.set))
     inside = _said(points, here)
     either: list[tuple[Expr, ...]] = []

@@ -55,9 +55,7 @@ def _alike(points: isl.Set) -> isl.Set:
 
 
 def _in_remainders(piece: isl.BasicSet) -> isl.BasicSet | None:
-    """The piece with each variable that an equality defines over no other one said as a remainder; None where all are,
-    or where isl does not know what another one is.
-    """
+    """The piece with variables that equalities define as remainders; None where it has no other, or isl cannot tell."""
     columns = (isl.dim_type.cst, isl.dim_type.param, isl.dim_type.set, isl.dim_type.div)
     equalities = _rows(piece.equalities_matrix(*columns))
     hidden = piece.dim(isl.dim_type.div)
@@ -94,9 +92,7 @@ def _is_plain(piece: isl.BasicSet, position: int) -> bool:
 
 
 class _Sums:
-    """Sums over a constant, the parameters, the dims and those existential variables of a piece that were added, in
-    this order.
-    """
+    """Sums over a constant, parameters, dims and the existential variables that were added, in this order."""
 
     def __init__(self, piece: isl.BasicSet) -> None:
         self._ctx = piece.get_ctx()
@@ -195,7 +191,7 @@ def _attempt(relation: isl.Map, last: bool, form: str) -> isl.Map:
 
 
 def _own(relation: isl.Map) -> isl.Map:
-    """A relation that nobody else has: what isl searches or fails in, it may leave changed, wherever else that is used."""
+    """A relation of its own: isl may change one that it searches or fails in, wherever else that is used."""
     return relation.set_tuple_name(isl.dim_type.out, "own").reset_tuple_id(isl.dim_type.out)
 
 
@@ -237,9 +233,7 @@ def _coordinatewise(relation: isl.Map, last: bool) -> isl.Map:
 
 
 def is_extreme(relation: isl.Map, found: isl.Map, last: bool) -> bool:
-    """Whether `found` has for each element of the domain a partner of its own, and no partner comes after it (before
-    it, for the first).
-    """
+    """Whether `found` gives each element of the domain one partner, and none comes after (before) it."""
     if not relation.domain().is_subset(found.domain()) or not found.is_subset(relation):
         return False
     order = (isl.Map.lex_lt if last else isl.Map.lex_gt)(found.get_space().range())
@@ -264,9 +258,7 @@ def extreme_of(values: isl.Set, largest: bool) -> isl.PwMultiAff:
 
 
 def bounds_of(function: isl.PwAff) -> tuple[int, int] | None:
-    """The least and the largest value of a function, for all parameters; None where there is none, or isl cannot say.
-    The function is defined somewhere.
-    """
+    """The least and the largest value of a nonempty function, for all parameters; None where isl has no bound."""
     try:
         low, high = function.min_val(), function.max_val()
     except isl.Error as problem:

@@ -27,9 +27,7 @@ class Sampled:
 
 
 def some_points(points: Points, most: int) -> list[Sampled]:
-    """Different points of a set, at most so many: of its pieces, its first and last ones, and in the middle; symbols
-    small if they can.
-    """
+    """At most so many different points of a set: first, last, middle ones of its pieces; small symbols if possible."""
     for bound in _SMALL if points.dim(isl.dim_type.param) else ():
         small = points
         for k in range(points.dim(isl.dim_type.param)):
@@ -89,18 +87,14 @@ _FIRST = 3
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of a function: where it holds, and the coordinates of its value, as expressions over the space that was
-    asked with.
-    """
+    """One piece of a function: where it holds, and the coordinates of its value over the space asked with."""
 
     where: Points
     outputs: tuple[Expr, ...]
 
 
 def by_pair(relation: Relation) -> dict[tuple[str, str], Link]:
-    """The parts of a relation that are not empty, by the names of the tuples that they lead from and to, in
-    alphabetical order.
-    """
+    """The nonempty parts of a relation, by the names of their two tuples, in alphabetical order."""
     parts = relation.get_map_list()
     found: dict[tuple[str, str], Link] = {}
     for each in (parts.get_at(k) for k in range(parts.n_map())):
@@ -135,9 +129,7 @@ def determines(link: Link, position: int) -> bool:
 
 
 def leaves_open(link: Link, position: int) -> bool:
-    """Whether a link says nothing of a coordinate of the points that it leads from: all values of it go with each
-    target.
-    """
+    """Whether a link leaves a source coordinate free: all values of it go with each target."""
     back = coordinate(link.reverse(), position)
     domain, values = back.domain(), back.range()
     return bool(every_pair(domain, values).is_subset(back)) and not bool(values.is_singleton())
@@ -161,8 +153,8 @@ def coordinate(link: Link, position: int) -> Link:
 
 
 def with_coordinate(seed: Link, position: int) -> tuple[Link, bool] | None:
-    """All pairs of points that have the target's coordinate `position` in common with what one expression gives on all
-    of `seed`, a function, and whether that is a constant; None where it takes several expressions.
+    """All pairs of points that agree in the target's coordinate `position` with the one expression that `seed`, a
+    function, has for it, and whether that is a constant; None where it takes several expressions.
     """
     for aff in (formula.get_aff(position) for formula in _formulas(seed)):
         pairs = _equal_to(aff, seed, position)
@@ -172,9 +164,7 @@ def with_coordinate(seed: Link, position: int) -> tuple[Link, bool] | None:
 
 
 def _formulas(link: Link) -> Iterator[isl.MultiAff]:
-    """What a function is on the first of its pieces, each as one expression. To ask for all of a function at once takes
-    isl long.
-    """
+    """The function on its first pieces, each as one expression. To ask for all of it at once takes isl long."""
     for piece in link.get_basic_maps()[:_FIRST]:
         found = pieces_of(isl.PwMultiAff.from_map(isl.Map.from_basic_map(piece).reset_tuple_id(isl.dim_type.out)))
         if len(found) == 1:
@@ -207,17 +197,13 @@ def _equal_to(aff: isl.Aff, seed: Link, position: int) -> Link:
 
 
 def widened(link: Link, within: Link) -> Link | None:
-    """All pairs of `within` on which the one expression holds that a link is on some points; None where it takes
-    several.
-    """
+    """All pairs of `within` on which the one expression of a link on some points holds; None for several."""
     whole = _formula(link)
     return None if whole is None else coalesced(whole[1].intersect_domain(within.domain()).intersect(within))
 
 
 def functions_of(link: Link, space: NamedSpace, variables: Mapping[str, Expr]) -> list[Piece]:
-    """A single-valued link piece by piece; `space` names the coordinates that it leads from, `variables` what they read
-    as.
-    """
+    """A single-valued link piece by piece; `space` names source coordinates, `variables` are their expressions."""
     decoder = Decoder(space, dict(variables))
     size = link.dim(isl.dim_type.out)
     return [
@@ -234,8 +220,8 @@ def condition_on(where: Points, whole: Points, space: NamedSpace, variables: Map
 
 
 def read_as_condition(link: Link, among: Link, names: Sequence[str], symbols: Sequence[str]) -> Expr:
-    """What tells the pairs of a link from the others of `among`, as a condition on the coordinates of both points,
-    which have these names, those of the point that it leads from first.
+    """A condition that tells the pairs of a link from the others of `among`, over the coordinates of source, then
+    target, which have these names.
     """
     told = coalesced(link.gist(among)).reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
     flat = told.wrap().flatten()
@@ -272,8 +258,8 @@ def at_point(link: Link, point: Sequence[int], symbols: Sequence[int] = ()) -> L
 
 
 def in_one_run(order: Relation, points: Callable[[str], Points]) -> Relation:
-    """A relation that holds, both ways round, between all that `order` relates, and says only what linear equations say
-    of it: what the instances of one run have in common, without their order. `points` gives all points of a tuple.
+    """The linear equations that hold, both ways round, between all points that `order` relates: what the instances of
+    one run have in common, without their order. `points` gives all points of a tuple.
     """
     result = isl.UnionMap.empty(order.get_space())
     for (first, second), each in by_pair(order.union(order.reverse())).items():
@@ -285,9 +271,7 @@ def in_one_run(order: Relation, points: Callable[[str], Points]) -> Relation:
 
 
 def span(link: Link) -> tuple[int, int] | None:
-    """The least and the greatest number that a link to single numbers leads to; None where symbols decide, or there is
-    none.
-    """
+    """The least and the greatest value of a link to single numbers; None if symbols decide, or it is empty."""
     values = link.range()
     if values.is_empty() or not values.is_bounded():
         return None

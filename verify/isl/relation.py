@@ -28,9 +28,7 @@ def _numbers_that_fit() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Relation:
-    """The map from points of the domain to cells, as a relation; `space` names inputs and symbols, `cells` names cells
-    and symbols.
-    """
+    """The map from points of the domain to cells; `space` names inputs and symbols, `cells` cells and symbols."""
 
     space: NamedSpace
     cells: NamedSpace
@@ -58,9 +56,7 @@ class Relation:
         return first, second, symbols
 
     def inverse(self) -> list[Expr] | None:
-        """The inputs over the cells where one piece of affine functions gives them; None where it takes several. The
-        relation is injective.
-        """
+        """The inputs over the cells of an injective relation, if one piece of affine functions gives them."""
         back = self.relation.reverse()
         pieces = pieces_of(function_of(back))
         if len(pieces) != 1:
@@ -99,9 +95,7 @@ class Relation:
         return integer(size) if size.is_int() else None
 
     def extreme(self, position: int, largest: bool) -> Expr | None:
-        """The least or largest value of one output over the domain, exact, over the symbols; None where it takes
-        several pieces.
-        """
+        """The exact least or largest value of one output over the symbols; None where it takes several pieces."""
         values = isl.Map.from_pw_aff(self.functions[position]).intersect_domain(self.domain).range()
         pieces = pieces_of(extreme_of(values, largest))
         if len(pieces) != 1:

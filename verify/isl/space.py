@@ -18,7 +18,7 @@ __all__ = ["Late", "isl"]
 
 
 class Late:
-    """Stands for an object that is had when an attribute of it is first asked for; each attribute is kept from then on."""
+    """A proxy for an object that is made when an attribute is first asked for; each attribute is then kept."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
         self._load = load
@@ -62,9 +62,7 @@ class BudgetExceeded(Exception):
 
 
 class NoAnswer(BudgetExceeded):
-    """isl failed inside, or answered what a check showed to be wrong; the answer is unknown, as where a budget is
-    spent.
-    """
+    """isl failed inside, or a check showed its answer to be wrong; unknown, as where a budget is spent."""
 
     def __init__(self, why: str) -> None:
         Exception.__init__(self, why)
@@ -100,9 +98,8 @@ def new_context() -> isl.Context:
 def limited(operations: int = DEFAULT_OPERATIONS, context: isl.Context | None = None) -> Iterator[isl.Context]:
     """A context (a fresh one unless given) in which isl may spend `operations` steps; the limit ends with the block.
 
-    Raises BudgetExceeded when they are spent, NoAnswer where isl fails inside. What isl was doing then may have left
-    objects of the context half changed, so that they would answer wrongly: the context is spent, and every later block
-    in it raises BudgetExceeded.
+    Raises BudgetExceeded when they are spent, NoAnswer where isl fails inside. Objects of the context may then be half
+    changed and answer wrongly: every later block in it raises BudgetExceeded.
     """
     ctx, operations = new_context() if context is None else context, scaled(operations)
     if ctx.get_max_operations() == _SPENT:
@@ -208,10 +205,9 @@ class NamedSpace:
 
 
 def map_from_affs(space: NamedSpace, outputs: Sequence[isl.PwAff], domain: isl.Set | None = None) -> isl.Map:
-    """The relation from a point to the tuple of the functions' values, on `domain` (everywhere they are defined when
-    not given).
+    """The relation from a point to the functions' values, on `domain` (everywhere they are defined by default).
 
-    The range is unnamed; `NamedSpace.with_dims` gives it names when it is looked at as a set.
+    The range is unnamed; `NamedSpace.with_dims` gives it names when it is used as a set.
     """
     full = isl.Space.alloc(space.ctx, len(space.params), len(space.dims), len(outputs))
     for position, name in enumerate(space.params):

@@ -163,9 +163,7 @@ _READERS: dict[type[Expr], Callable[[_Reader, Any], Bits]] = {
 
 @dataclass(slots=True)
 class _Row:
-    """An XOR of cell bits (`used`, a mask of positions) that equals an XOR of input bits (`inputs`, the constant
-    included).
-    """
+    """An XOR of cell bits (the mask `used`) that equals an XOR of input bits (`inputs`, the constant included)."""
 
     inputs: int
     used: int
@@ -175,11 +173,9 @@ class _Row:
 class Linear:
     """A map over bits. `columns` are the outputs' bits over input bits.
 
-    `places` lists the output bits as (axis position, bit), `widths` says how many bits each axis has.
-
-    `solved[b]` gives input bit b as (mask of places, constant); `relations` are the (mask of places, constant) that
-    hold on the image; `kernel` is a nonzero combination of input bits that changes nothing, 0 where the map is
-    injective.
+    `places` are the output bits as (axis position, bit), `widths` the bits of each axis. `solved[b]` gives input bit b
+    as (mask of places, constant); `relations` are the (mask of places, constant) that hold on the image; `kernel` is a
+    nonzero combination of input bits that changes nothing, 0 where the map is injective.
     """
 
     columns: tuple[Bits, ...]
@@ -215,9 +211,7 @@ def read_linear(outputs: Sequence[Expr], names: Sequence[str], extents: Sequence
 
 
 def largest_value(output: Expr, names: Sequence[str], extents: Sequence[int]) -> int | None:
-    """The largest value of a linear output: its bits, highest first, set to 1 wherever those above leave them free.
-    None as above.
-    """
+    """The largest value of a linear output: bits from the highest, each 1 if those above allow it. None as above."""
     if not all(power_of_two(e) for e in extents):
         return None
     linear = read_linear([output], names, extents)
@@ -281,7 +275,7 @@ def _reduce(rows: list[_Row], places: tuple[tuple[int, int], ...], columns: tupl
 def _exclusive_or(linear: Linear, wanted: Sequence[tuple[int, int]], cells: Sequence[Expr]) -> Expr:
     """The value whose bit k is the XOR of the places in `wanted[k][0]` and of the constant `wanted[k][1]`.
 
-    Places of one axis at one distance are taken together, as one shift and one mask.
+    Places of one axis at one distance are one shift and one mask.
     """
     masks: dict[tuple[int, int], int] = {}
     number = 0
@@ -318,9 +312,7 @@ def input_exprs(linear: Linear, extents: Sequence[int], cells: Sequence[Expr]) -
 
 
 def padding_exprs(linear: Linear, box: Sequence[int], cells: Sequence[Expr]) -> list[Expr]:
-    """Conditions, any of which makes a cell of the box padding: bits the axis never has, and relations that the image
-    satisfies.
-    """
+    """Conditions, any of which makes a cell padding: bits the axis never has, or a broken relation of the image."""
     result: list[Expr] = []
     for axis, (width, extent) in enumerate(zip(linear.widths, box, strict=True)):
         if extent > 1 << width:

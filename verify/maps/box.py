@@ -43,9 +43,7 @@ Size = Poly | str  # an extent, or why there is no closed form of it
 
 
 def physical_box(problem: Problem, box: str, physical_shape: Shape | None) -> list[Size]:
-    """The extent of every physical axis. Raises LayoutproofError for images below zero, traps, and shapes that are too
-    small.
-    """
+    """The extent of every physical axis. Raises LayoutproofError for images below zero, traps, and small shapes."""
     if box not in ("digits", "tight"):
         raise error(codes.BOX_NAME, f"the box is {box!r}: 'digits' or 'tight' is expected")
     rank = problem.given.rank
@@ -210,9 +208,7 @@ def _refute_nonnegative(problem: Problem, axis: int, candidates: Iterable[Instan
 
 
 def _first_in(problem: Problem, instance: Instance, condition: Expr, inputs: Sequence[int]) -> dict[int, int] | None:
-    """The first point of an instance at which a condition on some inputs holds; None also where the numbers are too
-    large to try.
-    """
+    """The first point of an instance where a condition on some inputs holds; None also if numbers are too large."""
     try:
         point = first_where(
             condition, [problem.index_map.inputs[k].name for k in inputs], [instance.extents[k] for k in inputs]
@@ -295,9 +291,7 @@ def _extent_by_isl(problem: Problem, axis: int) -> Size:
 
 
 def check_traps(problem: Problem, axis: int) -> None:
-    """Raise LayoutproofError where an output divides by zero, naming the logical index; also where that is not
-    excluded.
-    """
+    """Raise LayoutproofError if an output divides by zero, with the logical index, or if that is not excluded."""
     output = problem.index_map.outputs[axis]
     condition = trap_condition(output)
     if condition == FALSE:

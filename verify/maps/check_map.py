@@ -25,9 +25,7 @@ ShapeLike = str | Sequence[int | str | Expr]
 
 
 def read_shape(shape: ShapeLike) -> tuple[Expr, ...]:
-    """The extents as expressions; concrete ones as constants. Raises LayoutproofError for anything that is not an
-    extent.
-    """
+    """The extents as expressions, concrete ones as constants. Raises LayoutproofError."""
     if isinstance(shape, str):
         return parse_shape(shape)
     if (

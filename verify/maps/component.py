@@ -57,7 +57,7 @@ def by_bits(part: Part) -> Answer | None:
 
 
 def collision_in_window(part: Part) -> Collision | None:
-    """Two indices with one image among the first few values of every input, or in a small instance of a symbolic shape."""
+    """Two indices with one image in a small window of the inputs, or in a small instance of a symbolic shape."""
     if part.problem.concrete:
         return _collision(part, part.outputs, part.extents, {})
     for instance in instances(part.problem, 200):
@@ -101,9 +101,7 @@ def _relation(part: Part, ctx: Any) -> Relation:
 
 
 def by_isl(part: Part) -> Answer:
-    """Integer sets, each question within its own budget; unknown where the component is not quasi-affine or the budget
-    is spent.
-    """
+    """Integer sets with a budget for each question; unknown if not quasi-affine or the budget is spent."""
     try:
         with limited(OPERATIONS) as ctx:
             injective = _relation(part, ctx).is_injective()
@@ -413,7 +411,7 @@ def _read_from_table(part: Part, padding: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def _has_products(part: Part) -> bool:
-    """Whether products or quotients of symbols occur: then the mixed-radix lemma was used, not linear arithmetic alone."""
+    """Whether products or quotients of symbols occur, so that the mixed-radix lemma was used."""
     ring = part.problem.ring
     forms = [form for a in part.axes if (form := part.problem.outputs[a]) is not None]
     below = [ring.atoms[number] for number in ring.atoms_below(forms)]

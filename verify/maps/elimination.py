@@ -47,9 +47,7 @@ class Congruence:
 
 @dataclass(slots=True)
 class Solver:
-    """One elimination. `known` maps unknown atoms (names, divisions) to forms over cells, some still over other
-    unknowns.
-    """
+    """One elimination. `known` maps unknown atoms (names, divisions) to forms over cells and other unknowns."""
 
     ring: Ring
     equations: list[Equation]
@@ -163,7 +161,7 @@ class Solver:
         return False
 
     def _unfuse_symbolic(self, equation: Equation) -> bool:
-        """The same where the large factor has symbols: `i*m + j` with `0 <= j < m`, `i*(m + 1) + j` with `0 <= j <= m`."""
+        """The same with symbols in the large factor: `i*m + j` for `0 <= j < m`, `i*(m + 1) + j` for `0 <= j <= m`."""
         ring = self.ring
         factors = self._factors(equation.left)
         for unit in sorted(factors.values(), key=lambda f: (max(map(len, f)), len(f))):
@@ -297,9 +295,7 @@ class Digits:
 
 
 def split_points(ring: Ring, polys: list[Poly], atom: int) -> list[Poly]:
-    """Where divisions and XORs in the forms cut the name `atom` into digits: a chain, each point dividing the next,
-    smallest first.
-    """
+    """Where divisions and XORs cut the name `atom` into digits: ascending points, each dividing the next."""
     numbers: set[int] = set()
     symbolic: list[Poly] = []
     for number in ring.atoms_below(polys):
@@ -344,10 +340,7 @@ def _xor_points(ring: Ring, parts: tuple[Poly, ...], atom: int) -> set[int]:
 def digitise(
     ring: Ring, polys: list[Poly], atoms: list[int], extents: dict[int, Poly]
 ) -> tuple[list[Poly], list[Digits]] | None:
-    """The forms with names written in digits, as often as that opens new cuts; None where nothing is cut.
-
-    `extents` is updated with the extents of the digits.
-    """
+    """The forms over digits, cut again while that opens new cuts; None if nothing is cut. Adds to `extents`."""
     found: list[Digits] = []
     pending = list(atoms)
     for _ in range(3):

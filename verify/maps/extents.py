@@ -64,9 +64,7 @@ def _one_direction(ring: Ring, number: int, sign: int, result: Directions) -> No
 def corner_value(
     ring: Ring, poly: Poly, ends: Mapping[int, Poly], largest: bool
 ) -> tuple[Poly, dict[int, Poly]] | None:
-    """The exact extreme of a form that is monotone in every unknown, and where it is reached; `ends` has each unknown's
-    last value.
-    """
+    """The exact extreme of a form monotone in every unknown, and where; `ends` has each unknown's last value."""
     corner: dict[int, Poly] = {}
     for atom, direction in directions(ring, poly).items():
         if direction == 0 or atom not in ends:
@@ -79,11 +77,9 @@ def corner_value(
 
 
 def digit_extreme(problem: Problem, poly: Poly, largest: bool) -> Poly | None:
-    """The exact extreme of a form over digits: at their ends all at once, or at the ends of the inputs they are digits
-    of.
+    """The exact extreme of a form over digits: at all their ends, or at the ends of the inputs they are digits of.
 
-    The second holds where every digit weighs at least as much as all lower ones together, so that the form moves with
-    the input.
+    The second needs each digit to weigh at least as much as all lower ones, so that the form moves with the input.
     """
     ring = problem.ring
     sizes = {
@@ -120,10 +116,9 @@ def _at_digit_ends(
 
 
 def _without_xors(ring: Ring, form: Poly, largest: bool) -> tuple[Poly, dict[int, Poly]]:
-    """The form with XORs of two digits of their own replaced by their extreme, and the digits' values that reach it.
+    """The form with XORs of two own digits replaced by their extreme, and the digits' values that reach it.
 
-    Two digits that go through whole powers of two reach the larger one's last value, with the other at 0, and 0 with
-    both at 0.
+    Two digits of powers of two reach the larger one's last value, with the other at 0, and 0 with both at 0.
     """
     result = dict(form)
     settled: dict[int, Poly] = {}

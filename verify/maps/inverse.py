@@ -35,9 +35,7 @@ class Condition:
     sense: Sense
 
     def reduced(self) -> Condition:
-        """The same condition with common factors divided out; of the two signs of `!=`, the one whose latest term is
-        positive.
-        """
+        """The condition without common factors; of the two signs of `!=`, the one whose latest term is positive."""
         names = [c for m, c in self.poly.items() if m != ONE]
         offset = self.poly.get(ONE, 0)
         if not names:
@@ -121,9 +119,7 @@ def _span(terms: list[_Term]) -> tuple[int, int]:
 
 
 def _peel(terms: list[_Term], threshold: int, at_least: bool) -> Expr:
-    """`sum(terms) >= threshold` (or `<`), the leading terms fixed one by one where only one value of them can satisfy
-    it.
-    """
+    """`sum(terms) >= threshold` (or `<`), with leading terms fixed that have only one possible value."""
     facts: list[Expr] = []
     terms = sorted(terms, key=lambda t: -abs(t.factor))
     while len(terms) > 1:
@@ -157,9 +153,7 @@ def _op(at_least: bool) -> CompareOp:
 
 
 def _rest_is_idle(first: _Term, threshold: int, low: int, high: int) -> bool:
-    """Whether `first + rest >= threshold` depends on `first` alone: no multiple of its factor has the threshold within
-    reach.
-    """
+    """Whether `first + rest >= threshold` depends on `first` alone: no multiple of its factor is as near as `rest`."""
     size = abs(first.factor)
     return (threshold - low + size - 1) // size == (threshold - high + size - 1) // size
 
@@ -200,11 +194,7 @@ class Inversion:
 def try_invert(
     ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], inputs: Sequence[int], extents: Mapping[int, Poly]
 ) -> Inversion | None:
-    """The checked inverse of `outputs[k] = cells[k]` on the box of the inputs; None where this engine does not find
-    one.
-
-    With a result the map is proved injective on the box.
-    """
+    """The checked inverse of `outputs[k] = cells[k]` on the box, if elimination finds it: then it is injective."""
     try:
         found = _attempt(ring, outputs, cells, inputs, extents, [])
         if found is not None:
@@ -256,10 +246,9 @@ def _leads_back(ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], valu
 
 
 def _violations(inversion: Inversion) -> tuple[Condition, ...]:
-    """Where a digit or an input is out of its range, or an output does not lead back to the cell.
+    """Where a digit or an input is out of range, or an output does not lead back to the cell.
 
-    Once every lower digit is in range, the top digit is below its extent where the whole is, so only the whole is
-    asked.
+    If every lower digit is in range, the top one is where the whole is below its extent, so only the whole is asked.
     """
     ring, totals, extents = inversion.ring, inversion.totals, inversion.extents
     tops = {d.atoms[-1] for d in inversion.digits}

@@ -261,8 +261,8 @@ def _a_hole(
 def unreached(problem: Problem, hole: Sequence[int], inverse: IndexMap | None) -> bool:
     """Whether the reference evaluator agrees that no logical index has this image.
 
-    By the inverse, which on the image leads back: the index it gives is outside the domain, or goes elsewhere. Without
-    one, by trying every index where there are few, and by isl where there are many.
+    By the inverse: the index that it gives is outside the domain, or has another image. Without one, by every index
+    where there are few, else by isl.
     """
     extents = problem.numbers(range(len(problem.extents)))
     if inverse is not None:
@@ -302,10 +302,9 @@ EQUAL_RLIMIT = 4_000_000
 
 
 def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Expr | None = None) -> Verdict:
-    """Whether two maps take every logical index of a shape to the same cell. Separators are not compared.
+    """Whether two maps take every logical index of a shape to the same cell, separators aside.
 
-    Refuted with `{"index", "first", "second"}`, and the symbols' values. Raises LayoutproofError for maps of different
-    ranks and bad input.
+    Refuted with `{"index", "first", "second"}`, and the symbols' values. Raises LayoutproofError for bad input.
     """
     start = perf_counter()
     extents = coerce_shape(shape)

@@ -45,9 +45,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The question as read: the map as given and with its own names, the shape, the symbols, and which inputs each
-    output uses.
-    """
+    """The question as read: the map, as given and with its own names, the shape, symbols, and each output's inputs."""
 
     given: IndexMap
     index_map: IndexMap
@@ -62,9 +60,8 @@ class Reading:
 class Problem:
     """A map on a box, with its normal forms in `ring`.
 
-    `atoms` and `extent_polys` are the inputs and their extents, `outputs` the outputs; an input of extent 1 has no
-    atom, an output without a normal form is None, with the reason in `why_not`. `input_forms` has the forms of all
-    names that the map may use.
+    `atoms` and `extent_polys` are the inputs and their extents; an input of extent 1 has no atom. An output without a
+    normal form is None, with the reason in `why_not`. `input_forms` has the forms of all names that the map may use.
     """
 
     reading: Reading
@@ -128,9 +125,7 @@ class Problem:
 
     @property
     def inhabited(self) -> Expr:
-        """The side condition, and that no extent that is one symbol is 0: where one is, there is no logical index to
-        speak of.
-        """
+        """The side condition, and that no extent that is one symbol is 0, where there would be no logical index."""
         facts = [extent >= 1 for extent in dict.fromkeys(self.shape) if isinstance(extent, Var)]
         return logical_and(*([] if self.where == TRUE and facts else [self.where]), *facts)
 
@@ -248,9 +243,7 @@ def written_size(expr: Expr) -> int:
 
 
 def _variables(axis: int, expr: Expr) -> dict[str, Var]:
-    """The variables of an output, by name. Raises LayoutproofError for one nested too deeply, or too large, to be
-    worked on.
-    """
+    """The variables of an output, by name. Raises LayoutproofError for one that is too deep or too large."""
     found: dict[str, Var] = {}
     level: list[Expr] = [expr]
     for depth in range(MAX_DEPTH):
@@ -327,10 +320,9 @@ def _lift_outputs(problem: Problem, values: Mapping[str, Poly]) -> tuple[Poly | 
 
 
 def components(problem: Problem) -> list[Component]:
-    """Connected parts, in the order of their first axis; inputs that no axis uses are parts of their own without axes.
+    """Connected parts, in the order of their first axis; unused inputs are parts without axes.
 
-    Inputs of extent 1 are constants and connect nothing; they belong to no component. Neither do constant axes to
-    another axis.
+    Inputs of extent 1 are constants: they connect nothing and belong to no component, nor do constant axes connect.
     """
     group: dict[int, int] = {}
     axes_of: dict[int, list[int]] = {}
@@ -358,11 +350,7 @@ def components(problem: Problem) -> list[Component]:
 
 @dataclass(slots=True)
 class Part:
-    """A component with its box.
-
-    `sizes` has the extents of the axes that have a closed form; `cells[axis]` is the form of `p<axis>`, 0 where the
-    axis has one cell.
-    """
+    """A component with its box: `sizes` of the axes with a closed form, `cells[axis]` the form of `p<axis>`, or 0."""
 
     problem: Problem
     axes: tuple[int, ...]

@@ -35,9 +35,7 @@ class TooManyPieces(Exception):
 
 
 def balanced(op: LogicalOp, terms: Sequence[Expr]) -> Expr:
-    """The terms joined in a tree of small depth; from left to right where they are few, which prints without
-    parentheses.
-    """
+    """The terms joined in a tree of small depth; from left to right, without parentheses, where they are few."""
     if len(terms) == 1:
         return terms[0]
     # A term that is a chain of its own is continued: `a or (b or c)` means the same, but reads worse.
@@ -125,9 +123,7 @@ def _one_axis(mask: Mask, cell: Expr, budget: list[int]) -> Expr:
 
 
 def _some_runs(runs: Sequence[Run], holes: Sequence[Run], cell: Expr, size: int, budget: list[int]) -> Expr:
-    """That a cell lies in one of the runs, or outside all of the holes between and beside them where that is the
-    shorter text.
-    """
+    """That a cell lies in one of the runs, or, where that is shorter, outside of all holes around them."""
     series = _series(runs)
     if holes and _outside_length(holes, size) < sum(_series_length(each, size) for each in series):
         _spend(budget, len(holes))
@@ -159,7 +155,7 @@ def _series(runs: Sequence[Run]) -> list[Sequence[Run]]:
 
 
 def _in_series(cell: Expr, series: Sequence[Run], size: int) -> Expr:
-    """That a cell is in one of the runs: between the first and the last of them, and at the right place in each period."""
+    """That a cell is between the first and the last run, and at the right place in its period."""
     (start, end), step = series[0], series[1][0] - series[0][0] if len(series) > 1 else 0
     if not step:
         return _within(cell, start, end, size)
@@ -183,9 +179,7 @@ def _series_length(series: Sequence[Run], size: int) -> int:
 
 
 def _outside_length(holes: Sequence[Run], size: int) -> int:
-    """How many comparisons it takes that a cell is in no hole; those joined by `or` count for more, since they take
-    parentheses.
-    """
+    """How many comparisons `_outside` takes for all holes; those joined by `or` count for more, with parentheses."""
     return sum(
         1 if end - start == 1 or start == 0 or end == size else 2 if len(holes) == 1 else 3 for start, end in holes
     )
@@ -288,8 +282,7 @@ def balanced_sum(terms: Sequence[Expr]) -> Expr:
 
 
 def values_of(offsets: Ints, values: Ints, box: Sequence[int], cells: Sequence[Expr]) -> Expr:
-    """An expression over the cells that has `values[k]` at the cell of row-major offset `offsets[k]`, anything
-    elsewhere.
+    """An expression over the cells with `values[k]` at row-major offset `offsets[k]`, anything elsewhere.
 
     It evaluates without a trap on the whole box. Raises TooManyPieces.
     """
@@ -324,9 +317,7 @@ def values_of(offsets: Ints, values: Ints, box: Sequence[int], cells: Sequence[E
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Linear pieces `(first position, slope, intercept)` over `size` positions, or over a period, with a rise from one
-    to the next.
-    """
+    """Linear pieces `(first position, slope, intercept)`, over `size` positions, or a period with a rise."""
 
     pieces: list[tuple[int, int, int]]
     size: int
@@ -420,9 +411,7 @@ def _rise(offsets: Ints, values: Ints, period: int) -> int | None:
 
 
 def _steps(offsets: Ints, values: Ints, period: int) -> tuple[Ints, Ints]:
-    """From each point to the next one of its residue: by how many periods, and by how much the value changes. Offsets
-    are ascending.
-    """
+    """From each point to the next of its residue: the periods, and the change of value. Offsets are ascending."""
     residue, quotient = offsets % period, offsets // period
     order = np.argsort(residue.astype(np.uint8), kind="stable")
     r, q, v = residue[order], quotient[order], values[order]

@@ -47,10 +47,7 @@ class Survey:
 
 
 def survey_of(function: PrimFunc) -> Survey:
-    """One walk over a function, each shared part of it visited once.
-
-    Symbols are scalar parameters, names in parameters' shapes, and what nothing in the body binds.
-    """
+    """One walk over a function: symbols are scalar parameters, names in shapes, and what the body does not bind."""
     symbols: dict[Var, None] = {p: None for p in function.params if p.dtype.is_integer}
     for buffer in function.buffers:
         for extent in (*buffer.shape, *buffer.strides, buffer.elem_offset):
@@ -163,9 +160,7 @@ class Abstraction:
         return not self._survey.all_change and buffer.data not in self._survey.changing
 
     def under(self, condition: Expr, holds: bool, domain: IterationDomain, env: Env) -> IterationDomain:
-        """The iteration domain with a condition's conjuncts added; what cannot be said, or would be said wrongly, is
-        dropped.
-        """
+        """The domain with a condition's conjuncts added; those that have no exact expression are in `dropped`."""
         guards, dropped, current = list(domain.guards), list(domain.dropped), domain
         self._groups += 1
         for guard in conjuncts(condition, holds):
@@ -197,9 +192,7 @@ def _name_of(node: Expr) -> str:
 
 
 def in_lane(expr: Expr, lane: Var) -> Expr:
-    """One lane of a vector of integers. Raises Inexpressible where lanes come from anything but ramps, broadcasts and
-    arithmetic.
-    """
+    """One lane of a vector of integers. Raises Inexpressible for lanes not made of ramps, broadcasts and arithmetic."""
     match expr:
         case Ramp(base=base, stride=stride):
             return base + lane * stride if base.dtype == lane.dtype else base + Cast(base.dtype, lane) * stride
@@ -221,8 +214,7 @@ def in_lane(expr: Expr, lane: Var) -> Expr:
 
 
 def _may_wrap(expr: Expr, domain: IterationDomain) -> bool:
-    """Whether a condition on data has arithmetic that could leave its type, so that it is not the integer condition
-    that it looks like.
+    """Whether a condition on data has arithmetic that could leave its type, so that it is no condition on integers.
 
     Beside data, arithmetic on loops wraps too: only a condition without data is index arithmetic.
     """

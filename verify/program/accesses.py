@@ -282,9 +282,7 @@ class _Collector:
     def _index(
         self, expr: Expr, domain: IterationDomain, env: Env, node: Node, extent: Expr | None = None
     ) -> tuple[Expr, IterationDomain]:
-        """A scalar integer as an expression over dims, unknowns and symbols; its loads are recorded, and it as index
-        arithmetic.
-        """
+        """A scalar integer over dims, unknowns and symbols. Records its loads, and itself as index arithmetic."""
         if isinstance(expr, IntImm):
             return expr, domain
         self._evaluate(expr, domain, env, node, traps=False)
@@ -297,8 +295,7 @@ class _Collector:
         return said, current
 
     def _evaluate(self, expr: Expr, domain: IterationDomain, env: Env, node: Node, *, traps: bool = True) -> None:
-        """Records what evaluating `expr` does at `domain`: its loads, each under the conditions that guard it, and what
-        may trap.
+        """Records the loads of `expr`, each under its guards, and the operations that may trap.
 
         Without `traps` the arithmetic itself is recorded by the caller, as index arithmetic.
         """

@@ -47,9 +47,9 @@ class NoInstance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Covered:
-    """Every instance of `domain` where the conditions hold is reached by a cover; `witnesses` says by which, and how.
+    """Some cover reaches each instance of `domain` where the conditions hold; `witnesses` has which, and how.
 
-    `witnesses` is asked late, since the answer takes work; it raises Unsaid where there is none.
+    `witnesses` is called late, since it takes work; it raises Unsaid where there is no answer.
     """
 
     setting: Setting
@@ -62,9 +62,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneToOne:
-    """No two points of the box `inputs < extents`, both from 0, have the same `outputs`, where `where` holds of the
-    symbols.
-    """
+    """No two points of the box `0 <= inputs < extents` have the same `outputs`, where the symbols satisfy `where`."""
 
     inputs: tuple[Var, ...]
     extents: tuple[Expr, ...]
@@ -93,7 +91,7 @@ class Unwritten:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Several:
-    """An answer that becomes several claims, which take work to put together: `make` is asked late, and raises Unsaid."""
+    """An answer that becomes several claims: `make`, which takes work, is called late, and raises Unsaid."""
 
     what: str
     make: Callable[[], Sequence[Evidence]]

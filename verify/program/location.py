@@ -34,9 +34,7 @@ class Spot:
     block: str | None = None
 
     def place_of(self, node: Node) -> Place:
-        """`line 7` where the node, or else the statement around it, was read from text; otherwise `in block conv` or
-        the statement.
-        """
+        """`line 7` where the node, or the statement around it, has a span; else `in block conv` or the statement."""
         span = node.span if node.span is not None else self.statement.span
         if span is not None:
             return Place(f"line {span.line}", span.line)

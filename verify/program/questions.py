@@ -60,8 +60,7 @@ SAT, UNSAT = "sat", "unsat"
 class SmtQuery:
     """A self-contained SMT-LIB 2 script up to its one `(check-sat)`, and the answer that the claim needs.
 
-    `logic` is the script's logic (`QF_NIA`, `QF_BVFP`, ...); `engine` names what decided the claim first (`z3`, `isl`,
-    `intervals`, `enumeration`, ...): whoever asks again may choose another.
+    `engine` decided the claim first (`z3`, `isl`, `intervals`, `enumeration`, ...); another may be asked again.
     """
 
     text: str
@@ -83,8 +82,7 @@ class Because(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """Instances over the dims of another iteration domain, which come first, and further ones; all `conditions` hold,
-    and no cover of `without` reaches them.
+    """Instances over the dims of another domain, then further dims; `conditions` hold, no cover of `without` does.
 
     It reaches an instance of that iteration domain when some values of the further dims satisfy everything.
     """
@@ -96,11 +94,10 @@ class Cover:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search found: nothing (`point` and `reason` None: there is certainly none), a point, or why there is no
-    answer.
+    """The result of a search: none exists (`point` and `reason` are None), a point, or the reason why it is unknown.
 
-    `exact` says that the point satisfies everything that was asked; without it something could not be said to the
-    engine, named in `reason`. `because` is what code asks of the reason.
+    `exact` says that the point satisfies everything that was asked; otherwise `reason` names a part that could not be
+    encoded. `because` is the reason for code.
     """
 
     point: Mapping[str, int] | None

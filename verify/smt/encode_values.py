@@ -44,10 +44,11 @@ class ComputedFloat:
 
 
 class ValueEncoder:
-    """Expressions in one query. `traps` collects the conditions under which an operation has no result, `computed` the
-    float operations (a choice is none), `read` where each variable is evaluated (None: always). Terms are texts; a
-    compound one is named by a definition, once. `sign_zero`, where it is set, may replace the term of a float operation
-    (`nsz` is made of that).
+    """Expressions in one query. Terms are texts; a compound one is named by a definition, once.
+
+    `traps` collects the conditions under which an operation has no result, `computed` the float operations (without
+    choices), `read` where each variable is evaluated (None: always). `sign_zero`, if set, may replace the term of a
+    float operation, for `nsz`.
     """
 
     def __init__(self) -> None:

@@ -51,9 +51,7 @@ def takes(engine: str, logic: str, text: str) -> bool:
 
 
 def ask(engine: str, text: str, logic: str, seconds: float) -> Reply:
-    """Put a query to an engine, which is told to give up after so many seconds. May hang or crash; see
-    `verify.certificate.solvers`.
-    """
+    """Ask an engine, with a time limit of its own. May hang or crash; see `verify.certificate.solvers`."""
     return _ASK[engine](text, logic, seconds)
 
 

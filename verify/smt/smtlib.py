@@ -39,7 +39,7 @@ _MOST_COVERS = 200
 
 
 def queries_of(evidence: Iterable[Evidence]) -> tuple[tuple[SmtQuery, ...], tuple[Unwritten, ...]]:
-    """The texts for what was gathered for one obligation, each once, and what no text was found for.
+    """The texts for one obligation's evidence, each once, and what no text was found for.
 
     Questions about one iteration domain become one text: none of what they look for is there.
     """
@@ -64,9 +64,7 @@ def queries_of(evidence: Iterable[Evidence]) -> tuple[tuple[SmtQuery, ...], tupl
 
 
 class Writer(IntEncoder):
-    """The encoder that searches use, with names that every solver reads, and quotients by what is no number as the
-    numbers that they are: cvc5 decides those, but not its own `div`.
-    """
+    """The encoder of searches, with portable names, and symbolic quotients by equations: cvc5 decides those better."""
 
     def __init__(self, query: Query, values: Mapping[str, Any] | None = None, width: int | None = None) -> None:
         super().__init__(query, values, width)
@@ -160,9 +158,7 @@ def _texts(piece: Evidence) -> Iterator[SmtQuery]:
 
 
 def no_instance(claim: NoInstance) -> SmtQuery:
-    """`unsat` when no instance of the iteration domain satisfies one of the alternatives. Raises NotInteger where none
-    can be said.
-    """
+    """`unsat` when no instance satisfies one of the alternatives. Raises NotInteger where none can be encoded."""
     query = Query()
     said = [
         *claim.setting.assumed,
@@ -364,9 +360,7 @@ def mixed_radix_step() -> SmtQuery:
 
 
 def digits_are_the_number(claim: Digits) -> Iterator[SmtQuery]:
-    """That the digits make the index, and the radices the extent: identities, whatever the variables are. Raises
-    NotInteger.
-    """
+    """That the digits make the index, and the radices the extent, as identities. Raises NotInteger."""
     for whole, parts in ((claim.index, _number(claim)), (claim.extent, None)):
         query = Query()
         encoder = Writer(query)

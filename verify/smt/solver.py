@@ -53,9 +53,7 @@ def _is_freeing(frame: FrameType | None) -> bool:
 
 
 def keep_interrupts() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt as Python has it, but never where it would be forgotten. A handler of someone
-    else's stays.
-    """
+    """Let Ctrl-C raise KeyboardInterrupt, but not in a finaliser, where it would be lost. A custom handler stays."""
     if (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -77,11 +75,9 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An answer; `model` gives integer, bit-vector (unsigned) and boolean constants their values when it is `sat`.
+    """An answer; a `sat` one has values for integer, bit-vector (unsigned) and boolean constants in `model`.
 
-    `reason` says why it is `unknown`, `because` what code asks of that.
-
-    `smtlib` is the query as SMT-LIB 2 text, so that other solvers can be asked.
+    `reason` says why it is `unknown`, `because` the same for code. `smtlib` is the query, for other solvers.
     """
 
     answer: Answer
@@ -191,11 +187,11 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class WorkerAnswer:
-    """What a worker said. `model` gives bit-vector and Boolean constants as unsigned integers.
+    """The answer of a worker. `model` gives bit-vector and Boolean constants as unsigned integers.
 
-    `wall` is true where the clock, a crash or nonsense ended it: such an answer does not repeat; `hung` where it was
-    the clock. `missing`: the solver is not installed. `stopped`: it was not allowed to do more. `spent` is the work
-    done, in the engine's own units; after a crash all that was allowed.
+    `wall`: the clock, a crash or a malformed reply ended it, so it is not deterministic; `hung`: it was the clock.
+    `missing`: the solver is not installed. `stopped`: its budget was spent. `spent` is the work done, in the engine's
+    own units; after a crash the whole budget.
     """
 
     answer: Answer
@@ -209,10 +205,9 @@ class WorkerAnswer:
 
 
 class Worker:
-    """A client of one worker process. `command` starts it; it is started when first asked, and again after it died.
+    """A client of one worker process, which `command` starts when it is first asked, and again after it died.
 
-    `cut_short` counts the questions that the clock, a crash or nonsense ended: what was concluded meanwhile may come
-    out otherwise another time.
+    `cut_short` counts the answers with `wall`: what was concluded meanwhile is not deterministic.
     """
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
@@ -224,9 +219,7 @@ class Worker:
         self._lock = Lock()
 
     def ask(self, engine: str, text: str, logic: str, *, units: int, seconds: float) -> WorkerAnswer:
-        """One query, self-contained, put to one engine, which may do so many units of its own work; `seconds` of
-        wall-clock time are a safety net.
-        """
+        """Put a self-contained query to an engine with a budget of its own units; `seconds` are a safety net."""
         with self._lock:
             process, fresh = self._started()
             self._number += 1
@@ -328,9 +321,7 @@ def _receive(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def _read(reply: bytes, number: int, units: int) -> WorkerAnswer:
-    """The answer in a line; one that does not say what it spent is taken to have spent all. Raises _Failed for anything
-    else.
-    """
+    """The answer in a line; without `spent`, the whole budget counts as spent. Raises _Failed for anything else."""
     try:
         found = json.loads(reply)
     except ValueError as error:

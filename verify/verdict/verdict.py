@@ -92,9 +92,7 @@ class ClaimKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of some kind, in words for people: those of `head`, its place in the program in brackets, where it has
-    one, and `tail`. `buffers` are the buffers and memories that it is about, as far as anybody asks.
-    """
+    """A claim for people: `head`, its place in brackets, if any, and `tail`; `buffers` are those that it is about."""
 
     kind: ClaimKind
     head: str
@@ -125,9 +123,7 @@ Related = tuple[tuple[int, str], ...]
 
 
 class Status(StrEnum):
-    """What is known about a claim. `refuted` has a counterexample that was replayed; `unknown` a reason; `vacuous`
-    nothing to hold for.
-    """
+    """What is known about a claim: `refuted` has a replayed counterexample, `unknown` and `vacuous` a reason."""
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -144,12 +140,11 @@ GOOD: frozenset[Status] = frozenset({Status.PROVED})
 class Verdict:
     """The answer to one claim.
 
-    `engine` says what decided it (`structure`, `isl`, `f2`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness`
-    lists the float licences it needs; `counterexample` is plain data (numbers, lists, dictionaries) as JSON has it;
-    `seconds` is wall-clock time. `rests_on` names the laws, axioms and invariants that were used; `queries` are what
-    solvers were asked for it, `evidence` what other engines answered (only where somebody records): certificates hold
-    both, so that other solvers can be asked again; reports do not. `because` is what code asks of the reason, `related`
-    the further lines of the program that it names, each with what stands there.
+    `engine` decided it (`structure`, `isl`, `f2`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness` has the
+    fast-math assumptions it needs; `counterexample` is plain data as in JSON; `seconds` is wall-clock time. `rests_on`
+    names the laws, axioms and invariants that were used. `queries` (to solvers) and `evidence` (of other engines, if
+    recorded) are for certificates, so that other solvers can be asked again. `because` is the reason for code,
+    `related` the further lines of the program that it names, each with what stands there.
     """
 
     status: Status
@@ -178,9 +173,7 @@ class Verdict:
 
     @property
     def code(self) -> str:
-        """The code of what is not proved: by the claim's kind where it is refuted, of their own for what is unknown or
-        vacuous.
-        """
+        """The code of what is not proved: of the claim's kind where it is refuted, else of unknown or vacuous."""
         if self.status is Status.UNKNOWN:
             return codes.UNDECIDED
         return codes.VACUOUS if self.status is Status.VACUOUS else self.claim.kind.code
@@ -198,9 +191,7 @@ class Verdict:
         }
 
     def to_entry(self) -> dict[str, Any]:
-        """The verdict as it is kept and sent to other processes: as JSON has it, with what code asks of it, and what it
-        rests on.
-        """
+        """The verdict as it is kept and sent to other processes: `to_dict` with what code asks of it."""
         claim, place = self.claim, self.claim.place
         parts = [claim.head, None if place is None else [place.words, place.line], claim.tail]
         about = {"kind": claim.kind.value, "parts": parts, "buffers": list(claim.buffers)}

@@ -38,9 +38,7 @@ _LOOK_SECONDS = 0.03
 
 
 def main(channel: int, control: int, seconds: float | None, memory: int | None) -> NoReturn:
-    """Keep a worker. `channel` and `control` are this process's ends of two sockets to the run: items and outcomes go
-    over the first, how it ended over the second, whose end is the run's.
-    """
+    """Keep a worker. `channel` and `control` are this process's ends of sockets: items and outcomes; the ending."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     adopt_orphans()
@@ -119,8 +117,8 @@ def _patience(deadline: float | None, memory: int | None) -> float | None:
 def _serve(channel: int, notes: int) -> None:
     """Work on items one after the other until there are no more.
 
-    The first message is the work, a function. Then each is a number and an item. The answer is the number, the result,
-    or else what was raised, and the bytes of memory that this process holds.
+    The first message is the work, a function; then each is a number and an item. The answer is the number, the result
+    or the exception, and the bytes of memory that this process holds.
     """
     # What the work prints must not get into the report on standard output.
     os.dup2(2, 1)

@@ -28,12 +28,12 @@ _IN_FLIGHT = 2
 def run_in_workers(
     items: Iterable[T], work: Callable[[T], R], died: Callable[[T, Ending], R], limits: Limits, *, quiet: bool = False
 ) -> Generator[R, None, None]:
-    """`work` on each item, in the order of the items, which are taken as they are needed; `died` gives the result of an
-    item that took more than it may, or whose worker ended twice. Without limits, one worker needs no process.
+    """`work` on each item, in the order of the items, which are taken as needed. `died` gives the result of an item
+    that exceeded a limit, or whose worker ended twice. Without limits, one worker needs no process.
 
-    `work`, items and results are pickled; `quiet`: workers say nothing on standard error. When the iterator is closed,
-    or ended by an exception, all processes that it started are gone. Raises NoWorker where no worker can be started,
-    what `work` raises, and what `items` raises.
+    `work`, items and results are pickled; `quiet`: workers print nothing on standard error. When the iterator is
+    closed, or an exception ends it, all its processes are gone. Raises NoWorker where no worker can be started, and
+    what `work` and `items` raise.
     """
     if not limits.need_a_process:
         return (work(item) for item in items)
@@ -109,9 +109,7 @@ class _Pool(Generic[T, R]):
             self._close()
 
     def _hand_out(self) -> None:
-        """Give every worker what it can take, each one thing before any gets a second; start one where there is
-        something for it.
-        """
+        """Give each worker what it can take, one thing each before a second; start one if there is work for it."""
         for depth in range(_IN_FLIGHT):
             for seat in self._seats:
                 if len(seat.given) == depth and not seat.retiring and not (seat.given and seat.given[0].alone):
@@ -128,9 +126,7 @@ class _Pool(Generic[T, R]):
         self._watch(seat.worker)
 
     def _next_for(self, seat: _Seat[T, R]) -> _Job[T] | None:
-        """What a worker is to do next: something that ended another worker, where this one is new; its own; new items;
-        another's.
-        """
+        """A worker's next item: one that ended another worker, if this one is new; its own; a new one; another's."""
         if self._again and seat.worker is None:
             return self._again.popleft()
         if not seat.waiting:
@@ -184,9 +180,7 @@ class _Pool(Generic[T, R]):
             self._dismiss(seat, worker)
 
     def _bury(self, seat: _Seat[T, R], worker: Worker[T, R]) -> None:
-        """A worker has ended: its item, the first that it was given and did not answer, is tried once more or told of;
-        the rest waits.
-        """
+        """A worker has ended: its first unanswered item is tried once more or reported; the rest waits."""
         self._leave(seat, worker)
         fresh = worker.served == 0
         ending = worker.wait_for_end()

@@ -27,9 +27,7 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have this process killed when its parent, whose number is given, ends, where the system can; it may have ended
-    already.
-    """
+    """Have this process killed when its parent, whose number is given, ends (or has ended), if the system can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -44,9 +42,7 @@ def descendants(root: int) -> dict[int, int]:
 
 
 def end_all_below() -> None:
-    """Kill every process below this one, and those that they start meanwhile, and collect them all; return when there
-    are none.
-    """
+    """Kill every process below this one, and those that they start meanwhile, and wait until there are none."""
     while True:
         for process in descendants(os.getpid()):
             try:

@@ -28,8 +28,8 @@ GRACE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many worker processes there are, and what each item may take: `seconds`, and the bytes of `memory` of its
-    worker with all processes that it started; both end the worker at once. None: no such limit.
+    """How many workers, and what an item may take: `seconds`, and bytes of `memory` of its worker's process tree. Both
+    end the worker at once. None: no limit.
     """
 
     workers: int = 1
@@ -44,9 +44,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a worker process ended. `why` is `time` or `memory` for a limit, `exit` or `signal` with its number in
-    `status` for a death of its own, `told` where it was asked to end, `fleet` where the machines of a fleet died with
-    it.
+    """How a worker process ended. `why`: `time` or `memory` for a limit, `exit` or `signal` with its number in
+    `status`, `told` if it was asked to, `fleet` if the machines of a fleet died with it.
     """
 
     why: str
@@ -123,7 +122,7 @@ class Worker(Generic[T, R]):
 
     @property
     def is_spent(self) -> bool:
-        """Whether it is to make room for a new one: it took many items, or holds much more memory than after its first."""
+        """Whether to replace it: it took many items, or holds much more memory than after its first."""
         return self.served >= RENEW_ITEMS or self._growth > self._most
 
     def give(self, number: int, item: T) -> None:
@@ -142,7 +141,7 @@ class Worker(Generic[T, R]):
             self._unsent.clear()
 
     def replies(self) -> tuple[list[Reply[R]], bool]:
-        """What came in since, and whether more can come: False when the process has ended. Raises what the work raised."""
+        """What came in since, and whether more can come: not if the process has ended. Raises what the work raised."""
         alive = self._receive()
         found: list[Reply[R]] = []
         while len(self._received) >= LENGTH.size:
@@ -171,7 +170,7 @@ class Worker(Generic[T, R]):
             return  # it has ended already
 
     def wait_for_end(self) -> Ending:
-        """How a process ended that has ended or is about to; after some seconds it is ended from here.
+        """How a process ended that has ended or is about to; after some seconds it is killed.
 
         Raises NoWorker for one that ended before it could take an item.
         """
@@ -193,9 +192,7 @@ class Worker(Generic[T, R]):
         return ending
 
     def tell_to_end(self) -> None:
-        """Have it ended with all that it started, by whoever else may be waiting for it: to that one it looks like a
-        death.
-        """
+        """Have it ended with its process tree; to another thread that waits for it, it looks like a death."""
         try:
             self._control.shutdown(socket.SHUT_WR)
         except OSError:
