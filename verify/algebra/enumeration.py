@@ -1,6 +1,4 @@
-"""Exact enumeration with arrays: decides every concrete domain of up to 2**20 points, and quickly refutes claims about
-others.
-"""
+"""Exact enumeration with arrays, for concrete domains of up to 2**20 points, and to refute claims about others."""
 
 from __future__ import annotations
 
@@ -47,8 +45,7 @@ class TooLarge(Exception):
     """The domain has more points than are tried, or numbers past 64 bits."""
 
 
-# -- traps
-# ------------------------------------------------------------------------------------------------------------------------
+# Traps
 
 
 def trap_condition(expr: Expr) -> Expr:
@@ -95,8 +92,7 @@ def total(expr: Expr) -> Expr:
     return result
 
 
-# -- values
-# -----------------------------------------------------------------------------------------------------------------------
+# Values
 
 
 def fits_arrays(expr: Expr, extents: Mapping[str, int]) -> bool:

@@ -1,4 +1,4 @@
-"""Expressions to the normal form of `polynomial.py`, and back to short readable expressions.
+"""Expressions to the normal form of `ring.py`, and back to short readable expressions.
 
 Lifting is exact or raises GiveUp. Rendering finds remainders again: `x - 4*(x//4)` is printed as `x % 4`.
 """
@@ -180,8 +180,7 @@ _LIFTERS: dict[type[Expr], Callable[[Lifter, Any], Poly]] = {
 }
 
 
-# -- back to expressions
-# ------------------------------------------------------------------------------------------------------
+# Back to expressions
 
 
 class Renderer:

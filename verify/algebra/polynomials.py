@@ -1,5 +1,5 @@
-"""Integer polynomials as dictionaries, their atoms, and what is known of the atoms' values: ranges by numbers, and
-inequalities between polynomials. A polynomial is never changed once it was handed out. Part of the trust base.
+"""Integer polynomials as dictionaries, their atoms, and the ranges of atoms: by numbers, and by inequalities between
+polynomials. A shared polynomial is never changed. Part of the trusted computing base.
 """
 
 from __future__ import annotations

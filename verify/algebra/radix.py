@@ -1,13 +1,11 @@
-"""Index arithmetic as polynomials, and mixed-radix digits: `(n*H + h)*W + w` against an extent `N*H*W` is `n`, `h`, `w`
-against N, H, W.
+"""Mixed-radix digits of index arithmetic: `(n*H + h)*W + w` against an extent `N*H*W` is `n`, `h`, `w`.
 
 If `index = q*f + r` with `0 <= r < f` and `0 <= q < F`, then `0 <= index < F*f`, and (q, r) is determined by the index.
-So a flat access whose extents are symbols, which integer sets cannot state, becomes one that they can. The digits are
-guesses: each split is an identity of polynomials by construction, and the caller proves that the digits are in range.
+So a flat access with symbolic extents, which integer sets cannot state, becomes one that they can. The digits are
+proposals: each split is an identity of polynomials by construction, and the caller proves that the digits are in range.
 
-Atoms are expressions here, compared by structure. The normal form of `ring.py` numbers its atoms, since it knows their
-ranges and what they are quotients of; nothing of that is wanted for guesses about accesses, which come from many
-iteration domains. Part of the trust base.
+Atoms are expressions here, compared by structure; `ring.py` numbers them and needs their ranges, which accesses in many
+iteration domains do not have. Part of the trusted computing base.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Index arithmetic in a normal form: integer polynomials over atoms, where an atom is a name, a floor division or an
-XOR.
+"""Index arithmetic in a normal form: integer polynomials over atoms (names, floor divisions, XORs).
 
 Equal forms are equal functions on the ranges of the atoms, so a proof by rewriting is one comparison of dictionaries.
 Divisions are simplified by ranges: `(8*a + b) // 8` is `a` where `0 <= b < 8`. Ranges are numbers where the shape is
-concrete; for symbols `is_nonnegative` proves inequalities between polynomials. Everything here is exact or gives up.
-Part of the trust base.
+concrete; for symbols `is_nonnegative` proves inequalities between polynomials. Everything is exact or gives up. Part of
+the trusted computing base.
 """
 
 from __future__ import annotations

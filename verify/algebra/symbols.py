@@ -1,7 +1,7 @@
-"""The symbols of a shape: their normal forms, and what the side condition says of them.
+"""The symbols of a shape: their normal forms, and the facts that the side condition gives about them.
 
 Bounds, multiples and equations of single symbols go into the forms, comparisons between symbols become facts of the
-ring. What is not understood here is left out, which only makes less provable; isl and z3 are given the whole condition.
+ring. Other conjuncts are left out, which only makes less provable; isl and z3 are given the whole condition.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""A schedule's certificate: every step as text, with the obligations that the checker derives from it and the questions
-whose `unsat` proves them. The form is described in `proofs/README.md` and, for machines, in
-`proofs/certificate.schema.json`; a change of it changes VERSION.
+"""A schedule's certificate: every step as text, with the checker's obligations and the queries whose `unsat` proves
+them. The form is described in `proofs/README.md` and `proofs/certificate.schema.json`; a change of it changes VERSION.
 """
 
 from __future__ import annotations
@@ -47,7 +46,10 @@ from layoutproof.verify.verdict.verdict import Claim, Status, Verdict, worst
 # Engines that read the text: deriving the obligation again is asking them again. Every interval that is looked at
 # leaves a question; where there is none, nothing had to be looked at.
 _READING = frozenset(("structure", "intervals", "lockstep"))
-_CARRIED = "the sources and how the witness carries them are asked of solvers; that the cases asked are all there are, of integer sets only"
+_CARRIED = (
+    "the sources and how the witness carries them are asked of solvers; "
+    "that the cases asked are all there are, of integer sets only"
+)
 THE_PROGRAM, THE_CALLER, EVERY_CALL = "the program", "whoever asked", "every call"
 
 

@@ -1,14 +1,12 @@
-"""Makes `proofs/laws`: what the value provers take for granted, as lemmas with the questions that other solvers answer
-again.
+"""Makes `proofs/laws`: the assumptions of the value provers, as lemmas with queries that other solvers answer.
 
     python -m layoutproof.verify.certificate.lawbook proofs/laws
 
-* `rules`: every law of `verify/values/laws.json` for every type of which it speaks; and, for each side condition, that
-  it cannot be left out.
+* `rules`: every law of `verify/values/laws.json` for each of its types; and that each side condition is needed.
 * `kinds`: the tables of kinds (`verify/values/class_tables.json`) in every float type.
-* `padding`: which pad value is neutral for which reduction, both ways, with the least licences.
+* `padding`: which pad value is neutral for which reduction, both ways, with the least fast-math assumptions.
 
-Raises SystemExit where a claim does not come out as it must: nothing is written then.
+Raises SystemExit where a claim does not come out as expected: nothing is written then.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Lemmas of the tool's own, each with the questions whose answers prove it: rewrite rules, and what is true of a layout
-for all shapes; and the files that hold them (`proofs/rules`, `proofs/laws`, `proofs/layouts`).
+"""Lemmas with the queries that prove them: rewrite rules, and facts about a layout for all shapes; and their files
+(`proofs/rules`, `proofs/laws`, `proofs/layouts`).
 """
 
 from __future__ import annotations

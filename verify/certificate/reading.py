@@ -1,5 +1,5 @@
-"""One file under `proofs/`, or anywhere, read and derived again: what it claims, what is wrong with it, what solvers
-are to be asked. Certificates, files of lemmas, and rewrites with the verdict that they expect, which are checked again.
+"""One file under `proofs/`, or elsewhere, read and derived again: a certificate, lemmas, or a rewrite with its expected
+verdict. The result has its claims, its problems, and its questions to solvers.
 """
 
 from __future__ import annotations

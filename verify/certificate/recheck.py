@@ -1,6 +1,5 @@
-"""Everything that files claim, checked again: derived by the checker, run by the interpreter, and asked of solvers, two
-to a question. What a file states of itself is not believed; a process that hangs or dies costs its own file or
-question.
+"""Claims of files, checked again: derived by the checker, run by the interpreter, and asked of two solvers. A file's
+own statements are not trusted; a process that hangs or dies costs its own file or question.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Files that are written whole or not at all, and documents that show when they were changed: every part has a SHA-256
-over itself and the part before it, the whole one over all. A hash shows that a file was not altered, not that it is
-true.
+"""Files that are written whole or not at all, and documents with hashes: every part has a SHA-256 over itself and the
+part before it, the document one over all. A hash shows that a file was not altered, not that it is true.
 """
 
 from __future__ import annotations

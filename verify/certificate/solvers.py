@@ -1,4 +1,4 @@
-"""Solvers asked in worker processes: one that hangs or crashes costs its question an answer, and nothing else anything."""
+"""Solvers in worker processes: one that hangs or crashes only leaves its own question unanswered."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where every value that a program reads was written: for every instance exactly, or not at all.
+"""Exact dataflow: the last writer of every value that a program reads, for every instance, or NotModelled.
 
-Initial contents are cells of their own: what no instance wrote before comes from there. A memory that nobody writes
-costs no isl call. Part of the trust base.
+Initial contents are cells of their own, the sources of reads without an earlier write. A memory that is never written
+costs no isl call. Part of the trusted computing base.
 """
 
 from __future__ import annotations

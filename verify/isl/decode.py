@@ -1,6 +1,5 @@
-"""isl functions, sets and relations back to short readable expressions: floor divisions by constants, `%` where it
-shows, comparisons. A relation between instances is encoded again and compared, so nothing rests on the decoder. Part
-of the trust base.
+"""isl functions, sets and relations as short expressions: floor divisions by constants, `%`, comparisons. A relation
+between instances is encoded again and compared, so nothing rests on the decoder. Part of the trusted computing base.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Index arithmetic to isl functions and sets, built in structured form. Part of the trust base.
+"""Index arithmetic as isl functions and sets. Part of the trusted computing base.
 
 Everything quasi-affine is exact: `+ - *` by constants, floor and truncated division and remainder by constants of
 either sign, min, max, abs, choices, comparisons and logic, shifts by constants, and bitwise operations: with a constant

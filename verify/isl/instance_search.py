@@ -1,9 +1,7 @@
-"""Questions about instances, answered by integer sets: is there an instance where this holds, and which instances does
-nothing cover?
+"""Searches in iteration domains by integer sets: an instance where something holds, or one that nothing covers.
 
-A iteration domain becomes a set: its dims and unknowns are dimensions, the program's symbols are parameters. What
-cannot be encoded is left out, which only adds instances: an empty answer then still proves, a point found no longer
-refutes (`exact`). Part of the trust base.
+Dims and unknowns are dimensions, the program's symbols parameters. What cannot be encoded is left out, which only adds
+instances: an empty answer then still proves, a point no longer refutes (`exact`). Part of the trusted computing base.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Iteration domains as sets and relations between instances, in one isl context and one space of symbols for all that
-is asked of a rewrite's programs. Everything here is exact; what integer sets cannot state raises NotQuasiAffine. Part
-of the trust base.
+"""Iteration domains as sets and relations between instances, in one isl context and one space of symbols for all
+programs of a rewrite. Everything is exact; otherwise NotQuasiAffine is raised. Part of the trusted computing base.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What integer sets answered, stated as claims that other solvers can confirm without quantifiers: which relation
-reaches a point, that two relations lead to one source, and that the last write found is the last one. Nothing rests
-on it.
+"""Answers of integer sets as claims that other solvers can confirm without quantifiers: which relation reaches a point,
+that two relations lead to one source, and that the last write found is the last. Nothing rests on it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Timestamps of accesses, and the last write of a cell before it is read: for every instance of the read, the one
-instance that wrote what it finds. Candidates are visited from the latest to the earliest. Part of the trust base.
+"""Timestamps of accesses, and the last writer of a cell before it is read, for every instance of the read. Candidates
+are visited from the latest to the earliest. Part of the trusted computing base.
 """
 
 from __future__ import annotations

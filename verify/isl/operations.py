@@ -1,6 +1,6 @@
 """isl operations made deterministic and checked: fewer pieces for the same set, the same in every run, and the
-lexicographically first or last point only where isl's answer is right. isl of version 2026.2 joins pieces in a way
-that depends on addresses in memory, and answers `lexmin` and `lexmax` wrongly now and then. Part of the trust base.
+lexicographically first or last point only where isl's answer is right. isl of version 2026.2 joins pieces in a way that
+depends on addresses in memory, and sometimes answers `lexmin` and `lexmax` wrongly. Part of the trusted computing base.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What searches ask of sets and relations: sample points for runs, and for a witness or a layout the parts of a
-relation, what they determine, and how they read. Nothing rests on it: what comes of it is a claim, which the checker
-accepts or refuses.
+"""Sets and relations for searches: sample points for runs, and for a witness or a layout the parts of a relation, what
+they determine, and their expressions. Nothing rests on it: the checker decides on the proposals.
 """
 
 from __future__ import annotations

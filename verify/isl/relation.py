@@ -1,7 +1,7 @@
 """An index map as an isl relation: injectivity, collisions, inverse, image and extremes, each under a budget.
 
-Inputs, symbols and cells are known by name. Nothing here hangs: every method runs within the context's limit of
-operations and raises BudgetExceeded past it, NoAnswer where a check shows that isl's answer is wrong.
+Inputs, symbols and cells are known by name. Every method raises BudgetExceeded past the context's operations, and
+NoAnswer where a check shows that isl's answer is wrong.
 """
 
 from __future__ import annotations

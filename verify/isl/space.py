@@ -1,7 +1,7 @@
-"""Named isl dimensions, contexts and their budgets, over islpy, which is loaded when it is first used.
+"""Named isl dimensions, contexts and their budgets, over islpy, which is loaded at first use.
 
-This module alone knows which name stands at which position. A budget is a number of isl operations, not a time, so
-that an answer does not depend on the machine. Part of the trust base.
+Only this module maps names to positions. A budget is a number of isl operations, so that an answer does not depend on
+the machine. Part of the trusted computing base.
 """
 
 from __future__ import annotations

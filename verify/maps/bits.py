@@ -1,9 +1,8 @@
-"""Maps that are linear over bits: XOR swizzles, Gray codes, shuffled bits, all by Gaussian elimination over the field
-of two elements.
+"""Maps that are linear over bits (XOR swizzles, Gray codes, shuffled bits), by Gaussian elimination over GF(2).
 
 Where every input has a power of two of values and every output bit is an XOR of input bits (and perhaps 1), the map is
-injective exactly when its matrix has full rank; the kernel gives two indices with one image, and the rows that depend
-on others say which cells are padding.
+injective exactly when its matrix has full rank; the kernel gives two indices with one image, and dependent rows tell
+which cells are padding.
 """
 
 from __future__ import annotations
@@ -157,8 +156,7 @@ _READERS: dict[type[Expr], Callable[[_Reader, Any], Bits]] = {
 }
 
 
-# -- elimination
-# ------------------------------------------------------------------------------------------------------------------
+# Elimination
 
 
 @dataclass(slots=True)
@@ -268,8 +266,7 @@ def _reduce(rows: list[_Row], places: tuple[tuple[int, int], ...], columns: tupl
     )
 
 
-# -- back to expressions
-# ----------------------------------------------------------------------------------------------------------
+# Back to expressions
 
 
 def _exclusive_or(linear: Linear, wanted: Sequence[tuple[int, int]], cells: Sequence[Expr]) -> Expr:

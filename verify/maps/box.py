@@ -1,6 +1,4 @@
-"""The physical box of a map: digits, least extents, or a shape that was given; and the refusal of maps that leave the
-natural numbers.
-"""
+"""The physical box of a map: digits, least extents, or a given shape; and the refusal of maps that go below zero."""
 
 from __future__ import annotations
 
@@ -157,8 +155,7 @@ def digit_of(problem: Problem, axis: int) -> Poly | None:
     return form if problem.ring.is_nonnegative(plus(form, -1)) else None
 
 
-# -- images below zero
-# --------------------------------------------------------------------------------------------------------------
+# Images below zero
 
 
 def check_not_negative(problem: Problem, axis: int) -> None:
@@ -185,7 +182,8 @@ def _below_zero(
 ) -> LayoutproofError:
     shown = _index_text(problem, point, symbols)
     text = expr_text(problem.given.outputs[axis], "plain")
-    message = f"axis {axis} of the index map, `{text}`, is {value} at the logical index {shown}: a physical index is at least 0"
+    found = f"axis {axis} of the index map, `{text}`, is {value} at the logical index {shown}"
+    message = f"{found}: a physical index is at least 0"
     return error(codes.BELOW_ZERO, message, help="add an offset that keeps it at or above 0, or wrap it with `%`")
 
 
@@ -286,8 +284,7 @@ def _extent_by_isl(problem: Problem, axis: int) -> Size:
     return f"the extent of axis {axis} takes more than one formula"
 
 
-# -- traps
-# --------------------------------------------------------------------------------------------------------------------------
+# Traps
 
 
 def check_traps(problem: Problem, axis: int) -> None:

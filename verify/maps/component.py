@@ -1,11 +1,10 @@
-"""One component of an index map through the engines, in order: structure, bits, enumeration, a window of small indices,
-isl, z3. Every engine either decides exactly or passes on, and what decided is named in the answer. Part of the trust
-base.
+"""One component of an index map through the engines, in order: symbolic, bits, enumeration, a window of small indices,
+isl, z3. Each decides exactly or passes on; the answer names the one that decided. Part of the trusted computing base.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -14,28 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir.dtype import INT64
-from layoutproof.ir.expr import Binary, Expr, IntImm, Var, compare, const, equal, logical_and, logical_or
-from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, compare, const, logical_or
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.visit import substitute, walk
 from layoutproof.verify.algebra.enumeration import MAX_CELLS, MAX_POINTS, Table, TooLarge, duplicate, over_box, tabulate
 from layoutproof.verify.algebra.lift import NumberTooWide, Renderer, number
 from layoutproof.verify.algebra.polynomials import AtomKind, constant, constant_of, plus, scale
-from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.relation import Relation, make_relation
-from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.maps.bits import input_exprs, kernel_points, padding_exprs, read_linear
-from layoutproof.verify.maps.box import size_exprs
+from layoutproof.verify.maps.component_by_isl import by_isl
 from layoutproof.verify.maps.inverse import Inversion, condition_expr, try_invert
 from layoutproof.verify.maps.map_report import Answer, Collision
-from layoutproof.verify.maps.problem import Part, Problem, written_size
+from layoutproof.verify.maps.problem import Part, written_size
 from layoutproof.verify.maps.proposals import try_invert_through_carrier
 from layoutproof.verify.maps.symbolic_shapes import at_instance, instances, prove_injective_by_z3
-from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
-from layoutproof.verify.program.questions import Because
+from layoutproof.verify.maps.table_values import values_of
+from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of
 from layoutproof.verify.verdict.verdict import Status
 
-OPERATIONS = 200_000
 RLIMIT = 4_000_000
 WINDOW = 1 << 12
 
@@ -86,118 +80,6 @@ def _collision(part: Part, outputs: list[Expr], extents: tuple[int, ...], symbol
         dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice
     )
     return Collision(first, second, symbols)
-
-
-# -- isl
-# --------------------------------------------------------------------------------------------------------------------------
-
-
-def _relation(part: Part, ctx: Any) -> Relation:
-    problem = part.problem
-    names = [*part.names, *part.unit_names]
-    extents = [*(problem.shape[k] for k in part.inputs), *(const(1) for _ in part.unit_names)]
-    outputs = {f"p{axis}": problem.index_map.outputs[axis] for axis in part.axes}
-    return make_relation(ctx, names, extents, problem.symbols, problem.inhabited, outputs)
-
-
-def by_isl(part: Part) -> Answer:
-    """Integer sets with a budget for each question; unknown if not quasi-affine or the budget is spent."""
-    try:
-        with limited(OPERATIONS) as ctx:
-            injective = _relation(part, ctx).is_injective()
-    except (NotQuasiAffine, BudgetExceeded) as reason:
-        because = frozenset(reason.because if isinstance(reason, BudgetExceeded) else ())
-        return Answer(Status.UNKNOWN, "isl", reason=str(reason), because=because, padding_reason=str(reason))
-    answer = Answer(
-        Status.PROVED if injective else Status.REFUTED, "isl", image=part.domain_size() if injective else None
-    )
-    if not injective:
-        collision = _isl_collision(part)
-        if collision is None:
-            reason_text = "not injective, but the search for two indices with one image spent its budget"
-            return Answer(
-                Status.UNKNOWN,
-                "isl",
-                reason=reason_text,
-                because=frozenset((Because.BUDGET,)),
-                padding_reason=reason_text,
-            )
-        answer = replace(answer, collision=collision, image=_isl_count(part))
-    return _with_padding(part, _with_inverse(part, answer) if injective else answer)
-
-
-def _isl_collision(part: Part) -> Collision | None:
-    try:
-        with limited(OPERATIONS) as ctx:
-            found = _relation(part, ctx).collision()
-    except BudgetExceeded:
-        return None
-    if found is None:
-        return None
-    first, second, symbols = found
-    positions = {v.name: k for k, v in enumerate(part.problem.index_map.inputs)}
-    return Collision({positions[n]: i for n, i in first.items()}, {positions[n]: i for n, i in second.items()}, symbols)
-
-
-def _isl_count(part: Part) -> dict[tuple[int, ...], int] | None:
-    try:
-        with limited(OPERATIONS) as ctx:
-            count = _relation(part, ctx).count()
-    except BudgetExceeded:
-        return None
-    return None if count is None else constant(count)
-
-
-def _with_inverse(part: Part, answer: Answer) -> Answer:
-    try:
-        with limited(OPERATIONS) as ctx:
-            found = _relation(part, ctx).inverse()
-    except (NotQuasiAffine, BudgetExceeded) as reason:
-        return replace(answer, inverse_reason=f"no expression was found: {reason}")
-    if found is None:
-        return replace(answer, inverse_reason="no single expression inverts it")
-    return replace(answer, inverse=_retyped(part, dict(zip(part.inputs, found[: len(part.inputs)], strict=True))))
-
-
-def _retyped(part: Part, inverse: dict[int, Expr]) -> dict[int, Expr]:
-    """The expressions over cells of the report's own width."""
-    cells = tuple(Var(f"p{axis}") for axis in part.axes)
-    order = list(inverse)
-    moved = IndexMap(cells, tuple(inverse[k] for k in order)).map_indices([Var(c.name, part.cell_type) for c in cells])
-    return dict(zip(order, moved, strict=True))
-
-
-def _with_padding(part: Part, answer: Answer) -> Answer:
-    size = answer.image
-    if size is not None and size == part.box_size():
-        return replace(answer, padding=())
-    if any(a not in part.sizes for a in part.axes):
-        return replace(answer, padding_reason="the box is not known")
-    sizes = size_exprs(part.problem, [part.sizes[a] for a in part.axes])
-    try:
-        with limited(OPERATIONS) as ctx:
-            found = _relation(part, ctx).padding(sizes)
-    except (NotQuasiAffine, BudgetExceeded) as reason:
-        return replace(answer, padding_reason=f"no predicate was found: {reason}")
-    return replace(answer, padding=(found,))
-
-
-def is_unreached_by_isl(problem: Problem, cell: Sequence[int]) -> bool:
-    """Whether isl shows that no logical index is mapped to a cell; false also where it cannot."""
-    names = [v.name for v in problem.index_map.inputs]
-    same = logical_and(*(equal(o, number(c, o.dtype)) for o, c in zip(problem.index_map.outputs, cell, strict=True)))
-    try:
-        with limited(OPERATIONS) as ctx:
-            return (
-                make_relation(ctx, names, problem.shape, problem.symbols, problem.inhabited, {}).point_where(same)
-                is None
-            )
-    except (NotQuasiAffine, BudgetExceeded):
-        return False
-
-
-# -- z3
-# ---------------------------------------------------------------------------------------------------------------------------
 
 
 def by_z3(part: Part) -> Answer:
@@ -296,8 +178,7 @@ def _by_solvers(part: Part, reason: str) -> Answer:
     )
 
 
-# -- structure
-# --------------------------------------------------------------------------------------------------------------------
+# The symbolic engine
 
 
 def by_identity(part: Part) -> Answer | None:
@@ -428,8 +309,7 @@ def make_renderer(part: Part) -> Renderer:
     return Renderer(part.problem.ring, names, part.cell_type)
 
 
-# -- enumeration
-# ------------------------------------------------------------------------------------------------------------------
+# Enumeration
 
 
 def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:

@@ -1,9 +1,8 @@
-"""Inverts a set of index equations `output(x) = p` by elimination: proposes, never proves.
+"""Inverts index equations `output(x) = p` by elimination: a proposal, which its user checks.
 
 Unknowns are the inputs and the divisions that occur in the outputs. Linear elimination undoes splits, skews and
 permutations; a sum whose small part fits below the factor of its large part comes apart by `//` and `%` (fusions, mixed
 radix); an equation modulo a number gives a congruence, and congruences combine (rotations, multiplications, residues).
-Whoever uses a proposal checks it.
 """
 
 from __future__ import annotations
@@ -273,8 +272,7 @@ def _reduce(poly: Poly, modulus: int) -> Poly:
     return {m: c % modulus for m, c in poly.items() if c % modulus}
 
 
-# -- digits
-# -------------------------------------------------------------------------------------------------------------------
+# Digits
 
 
 @dataclass(frozen=True, slots=True)

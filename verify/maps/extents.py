@@ -1,8 +1,7 @@
-"""The physical shape: digit axes have the extent they are written with, every other axis the least one that holds the
-image.
+"""The physical shape: digit axes have their written extent, every other axis the least one that holds the image.
 
 The least and the largest value of an output are exact: from a corner of the box where the output is monotone in every
-input, from digits that reach their ends together, by trying every point of the inputs the axis uses, or from isl.
+input, from digits that reach their ends together, by enumeration of the axis's inputs, or from isl.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The first engine for an index map: it inverts by elimination and checks the inverse by rewriting; and conditions on
-cells as short text. A proposal of `elimination` counts only when `g(f(x))` rewrites to `x`, which proves that the map
-is injective. The cells without a preimage are then those where `g(p)` leaves the domain or `f(g(p))` is not `p`. Part
-of the trust base.
+"""The symbolic engine for index maps: it inverts by elimination and checks the inverse by rewriting. A proposal of
+`elimination` counts only when `g(f(x))` rewrites to `x`, which proves injectivity. Padding is then where `g(p)` leaves
+the domain or `f(g(p))` is not `p`. Part of the trusted computing base.
 """
 
 from __future__ import annotations

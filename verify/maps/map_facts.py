@@ -1,5 +1,5 @@
-"""What is true of an index map on a shape: injective, onto its physical box, the box, the padding, the inverse; and
-whether two maps are the same function. Part of the trusted computing base.
+"""Facts about an index map on a shape: injective, bijective onto its physical box, padding, inverse; and whether two
+maps are equal. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.maps.box import Size, check_traps, physical_box, shown_sizes, size_exprs
-from layoutproof.verify.maps.component import analyse, is_unreached_by_isl
+from layoutproof.verify.maps.component import analyse
+from layoutproof.verify.maps.component_by_isl import is_unreached_by_isl
 from layoutproof.verify.maps.map_report import Answer, Collision, MapReport, Padding, combine, find_hole, product
 from layoutproof.verify.maps.problem import Part, Problem, Shape, check_rank, coerce_shape, components, make_problem
 from layoutproof.verify.maps.symbolic_shapes import (
@@ -133,8 +134,7 @@ def _vacuous(problem: Problem, sizes: Sequence[Size], start: float) -> MapReport
     )
 
 
-# -- putting the components together
-# ------------------------------------------------------------------------------------------------
+# Putting the components together
 
 
 def _report(
@@ -148,8 +148,9 @@ def _report(
     bijective = _bijective(problem, physical, injective, padding, lambda: _a_hole(problem, parts, answers, inverse))
     flattened = _flattened(problem, sizes)
     seconds = perf_counter() - start
+    injective, bijective = replace(injective, seconds=seconds), replace(bijective, seconds=seconds)
     return MapReport(
-        problem.given, problem.shape, replace(injective, seconds=seconds), replace(bijective, seconds=seconds), physical,
+        problem.given, problem.shape, injective, bijective, physical,
         problem.given.separators, flattened, inverse, padding, reason,
     )  # fmt: skip
 

@@ -1,5 +1,5 @@
-"""Answers about an index map: what an engine found out about one component, the padding of the whole map put together
-from them, and what `check_map` reports. Part of the trust base.
+"""Results about an index map: an engine's answer for one component, the padding of the whole map, and the report of
+`check_map`. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -163,8 +163,7 @@ def _joined(terms: Sequence[Expr]) -> Expr:
     return logical_or(*kept)
 
 
-# -- a cell that nothing reaches
-# ----------------------------------------------------------------------------------------------------
+# A cell that nothing reaches
 
 
 def find_hole(parts: Sequence[Part], answers: Sequence[Answer]) -> list[int] | None:

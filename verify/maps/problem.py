@@ -1,6 +1,6 @@
-"""One question about an index map, made ready for the engines: names, extents, assumptions on symbols, and the
-components, each with its part of the physical box. Outputs and inputs that share no variable are handled apart: their
-proofs, predicates and images combine by product. Part of the trust base.
+"""One question about an index map, prepared for the engines: names, extents, assumptions on symbols, and the
+components, each with its part of the physical box. Outputs and inputs that share no variable are independent: their
+proofs, predicates and images combine by product. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ class Problem:
             return None
         stated = "" if self.where == TRUE else f" with {expr_text(self.where, 'plain')}"
         names = ", ".join(self.symbols)
-        return f"for all {names} of at least 0{stated}; where an extent is 0 there is no logical index and nothing to place"
+        empty = "where an extent is 0 there is no logical index and nothing to place"
+        return f"for all {names} of at least 0{stated}; {empty}"
 
     @property
     def inhabited(self) -> Expr:
@@ -135,8 +136,7 @@ class Problem:
         return box if self.where == TRUE else f"{box} where {expr_text(self.where, 'plain')}"
 
 
-# -- checking the question
-# ------------------------------------------------------------------------------------------------------
+# Checking the question
 
 
 def coerce_shape(shape: Shape) -> tuple[Expr, ...]:
@@ -177,8 +177,8 @@ def make_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Pr
     check_rank(given, len(extents))
     for position, (extent, v) in enumerate(zip(extents, given.inputs, strict=True)):
         if isinstance(extent, int) and extent > v.dtype.max_int:
-            message = f"extent {position} of the shape is {extent}: the index {v.name} of type {v.dtype} reaches {v.dtype.max_int}"
-            raise error(codes.TOO_WIDE, message)
+            index = f"the index {v.name} of type {v.dtype} reaches {v.dtype.max_int}"
+            raise error(codes.TOO_WIDE, f"extent {position} of the shape is {extent}: {index}")
     used = [_variables(axis, output) for axis, output in enumerate(given.outputs)]
     own = {v.name for v in given.inputs}
     for v in [*free_variables(condition), *(v for found in used for v in found.values() if v.name not in own)]:
@@ -315,8 +315,7 @@ def _lift_outputs(problem: Problem, values: Mapping[str, Poly]) -> tuple[Poly | 
     return tuple(outputs)
 
 
-# -- components
-# -----------------------------------------------------------------------------------------------------------------
+# Components
 
 
 def components(problem: Problem) -> list[Component]:

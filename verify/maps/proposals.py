@@ -1,5 +1,5 @@
-"""Proposals that others check before they are used: an inverse through a fused index (`e // 7` and `e % 7` of `e =
-i*400 + j`), and a set of cells of two axes as a band between straight lines.
+"""Proposals that are checked before use: an inverse through a fused index (`e // 7` and `e % 7` of `e = i*400 + j`),
+and a set of cells of two axes as a band between straight lines.
 """
 
 from __future__ import annotations

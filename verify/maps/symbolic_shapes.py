@@ -1,6 +1,4 @@
-"""Symbolic shapes: which values the symbols may have, small instances of a question, and z3 for products and quotients
-of symbols.
-"""
+"""Symbolic shapes: small instances of a question, and z3 for products and quotients of symbols."""
 
 from __future__ import annotations
 
@@ -113,8 +111,7 @@ def concrete_map(problem: Problem, instance: Instance) -> IndexMap:
     return IndexMap(given.inputs, tuple(at_instance(problem, o, instance) for o in given.outputs), given.separators)
 
 
-# -- z3
-# ---------------------------------------------------------------------------------------------------------------------------
+# Z3
 
 
 @dataclass(slots=True)

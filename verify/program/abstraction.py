@@ -1,9 +1,7 @@
-"""Expressions as index arithmetic over loops, symbols and unknowns: what an access's index or a guard says once data is
-taken out of it.
+"""Expressions as index arithmetic over loops, symbols and unknowns; data-dependent values are unknowns of their type.
 
-Every value that data decides is an unknown of its type; two loads of a cell that never changes are the same unknown.
-Arithmetic on data wraps, so that a guard with such arithmetic is not the integer condition that it looks like, and is
-dropped. Part of the trust base.
+Two loads of a cell that never changes are the same unknown. Arithmetic on data may wrap, so a guard with such
+arithmetic is dropped. Part of the trusted computing base.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Reads a function into its instances: walks the statements once, keeping what surrounds each access. Part of the trust
-base.
-"""
+"""Reads a function as a program model: one walk over its statements. Part of the trusted computing base."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""What the answers of engines were, kept while something is proved so that other solvers can be asked again.
+"""Answers of engines, recorded while something is proved so that certificates can have other solvers confirm them.
 
-Who asks for evidence hands `Gathered` to what is asked; elsewhere nothing is kept, so that proving costs what it costs.
-An engine's answer "there is none" becomes a piece of evidence; the next verdict that is reached from the same facts
-takes those that were gathered for it. A question that several obligations rest on stands with the first of them. No
-text is made here: `verify.smt.claims` does that for whoever writes a certificate.
+A caller who wants evidence passes `Gathered`; otherwise nothing is recorded. An answer "there is none" becomes a piece
+of evidence for the next verdict; one that several verdicts use is with the first. `verify.smt.smtlib` makes the texts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a program does, as instances: every load and store with the loops, guards and timestamp of its iteration domain,
-and the ranges of what may be used there. Block variables and lets that are index arithmetic are replaced by what they
-stand for; what depends on data becomes an unknown of its type. Part of the trust base.
+"""The program model: every load and store with the loops, guards and timestamp of its iteration domain. Block variables
+and lets that are index arithmetic are replaced by their values; data is an unknown of its type. Part of the trusted
+computing base.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Where something in a program stands, in words for a claim: its line, or its block or statement where there is no text
-to point into.
-"""
+"""The place of something in a program, for claims: its line, or its block or statement if there is no source text."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The terms in which engines are asked and answer: comparisons over the integers, instances that reach others, what a
-search for an instance found, and a question as text for a solver. Part of the trust base.
+"""Questions to engines and their answers: comparisons over the integers, covers, results of searches, and SMT-LIB
+queries. Part of the trusted computing base.
 """
 
 from __future__ import annotations

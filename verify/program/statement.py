@@ -1,9 +1,9 @@
-"""A program as statements with exact instances: for each store when it happens, which cell it writes, and its value
-over the values that it reads.
+"""A program as statements with exact instances: for each store its iteration domain, the cell, and the value over
+reads.
 
-Where `accesses.py` may add instances, nothing is added here: a program that cannot be said exactly is refused with
-NotModelled. What depends on data moves into values: a store under a condition on data writes in any case, now and then
-what was there; a scatter writes every cell of its buffer so. Part of the trust base.
+Where `accesses.py` may add instances, this model is exact: a program without one is refused with NotModelled. What
+depends on data is part of values: a store under a condition on data always writes, sometimes the old content; a scatter
+writes every cell of its buffer so. Part of the trusted computing base.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Values as programs store them, as SMT-LIB 2 text: integers of a fixed width that wrap as bit-vectors, floats as IEEE
-floats.
+"""Values of programs as SMT-LIB 2 text: integers as wrapping bit-vectors, floats as IEEE floats.
 
 The meaning is that of `ir/semantics.py`: one rounding per operation, to nearest even; `max(a, b)` is `a > b ? a : b`.
 Every operation that may have no result adds a condition to `traps`; the untaken side of a lazy operator traps only
-where it is taken. Functions of the math library are uninterpreted: equal arguments give equal results, and nothing else
-is known. Variables are bit-vectors, floats too, so that every solver gives their values bit for bit. As text, every
-solver is asked the very same. Part of the trust base.
+where it is taken. Functions of the math library are uninterpreted: equal arguments give equal results. Variables are
+bit-vectors, floats too, so that every solver gives their values bit for bit. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -220,8 +218,7 @@ def _limit(enc: ValueEncoder, expr: Limit) -> str:
     return enc.real(-largest if expr.kind is LimitKind.MIN else largest, expr.dtype)
 
 
-# -- integers
-# -----------------------------------------------------------------------------------------------------------------
+# Integers
 
 
 def _less(a: str, b: str, dtype: DType) -> str:
@@ -304,8 +301,7 @@ def _binary(enc: ValueEncoder, expr: Binary) -> str:
     return table[expr.op](a, b)
 
 
-# -- comparisons and choices
-# --------------------------------------------------------------------------------------------------
+# Comparisons and choices
 
 
 def _compare(enc: ValueEncoder, expr: Compare) -> str:
@@ -335,8 +331,7 @@ def _lazy(enc: ValueEncoder, expr: IfThenElseExpr) -> str:
     return choice(condition, enc.under(condition, expr.then), enc.under(f"(not {condition})", expr.otherwise))
 
 
-# -- conversions and functions
-# ------------------------------------------------------------------------------------------------
+# Conversions and functions
 
 
 def _cast(enc: ValueEncoder, expr: Cast) -> str:

@@ -1,5 +1,5 @@
-"""Solvers asked a second time: a query's text to z3, cvc5 or bitwuzla, an answer back, in the worker process `python -m
-layoutproof.verify.smt.engines`, which reads and writes one line of JSON for each. A solver may hang or crash there.
+"""Queries as text to z3, cvc5 or bitwuzla, in the worker process `python -m layoutproof.verify.smt.engines`, which
+reads and writes one line of JSON for each. A solver may hang or crash there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Index arithmetic to z3 integers, products and quotients of variables included, and the search for an instance that
-integer sets cannot state. z3's own `div` leaves a remainder that is never negative; ours rounds down, so a divisor
-that may be negative is turned around. Part of the trust base.
+"""Index arithmetic as z3 integers, with products and quotients of variables, and the search for an instance that
+integer sets cannot state. z3's `div` has a remainder that is never negative; ours rounds down, so a divisor that may be
+negative is negated. Part of the trusted computing base.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The cheapest assignment of truth values that satisfies clauses, by z3's optimiser: plain numbers in, plain numbers
-out.
-"""
+"""The cheapest assignment of truth values that satisfies clauses, by z3's optimiser, with numbers as interface."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What engines answered, said again as SMT-LIB 2 texts whose `unsat` is the claim: quantifier-free integer arithmetic.
+"""Answers of engines as SMT-LIB 2 texts whose `unsat` is the claim, in quantifier-free integer arithmetic.
 
 A claim is "there is none", so a text states one: an instance that is out of bounds, an instance that no earlier write
-reaches, two points with one image. What the encoder has no words for is left out where it is a hypothesis, which only
-makes the claim stronger, and reported (`Unwritten`) where it is what was asked. Part of what certificates rest on, not
-of what verdicts rest on.
+reaches, two points with one image. A hypothesis that cannot be encoded is left out, which only makes the claim
+stronger; a question that cannot be is reported (`Unwritten`). Certificates rest on this, verdicts do not.
 """
 
 from __future__ import annotations
@@ -94,7 +93,8 @@ class Writer(IntEncoder):
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What a name cannot be: words of the language, and of the theory of integers.
 _RESERVED = frozenset(
-    "abs as assert check declare define div exists exit false forall iff implies ite let match mod par push pop true xor".split()
+    "abs as assert check declare define div exists exit false forall iff implies "
+    "ite let match mod par push pop true xor".split()
 )
 
 

@@ -1,6 +1,5 @@
-"""One question to a solver, with a budget in the solver's own units: in this process (z3, a fresh context and a fixed
-seed each time), or in a process of its own that is killed when it hangs and started again when it dies. Part of the
-trust base.
+"""One query to a solver with a deterministic budget: in this process (z3, a fresh context and a fixed seed each time),
+or in a worker process that is killed when it hangs and started again when it dies. Part of the trusted computing base.
 """
 
 from __future__ import annotations

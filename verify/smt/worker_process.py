@@ -1,13 +1,13 @@
-"""What runs inside a solver's worker process: SMT-LIB 2 text in, answers out, one JSON object a line.
+"""A solver's worker process: SMT-LIB 2 text in, answers out, one JSON object a line.
 
-It stands alone (no import of this package), so that it starts fast, and loads a solver when that one is first asked
-for. It may hang or crash as its solvers do; whoever started it kills it then.
+It imports nothing of this package, so that it starts fast, and loads a solver when it is first asked for. It may hang
+or crash as its solvers do; the process that started it kills it then.
 
-Asked: `{"id": n, "engine": "z3"|"bitwuzla", "text": script, "logic": logic, "units": limit}`. Answered: `{"id": n,
+Request: `{"id": n, "engine": "z3"|"bitwuzla", "text": script, "logic": logic, "units": limit}`. Answer: `{"id": n,
 "answer": "sat"|"unsat"|"unknown", "model": {name: bits}, "reason": text|null, "spent": units}`, with `"stopped": true`
-where it was not allowed to do more, or with `"answer": "missing"` where the engine is not installed. Bits of a model
-are unsigned integers; truth values 0 and 1. Units are the engine's own and do not depend on the clock: z3's `rlimit`,
-and of bitwuzla how often it asks whether it is to stop.
+where the budget was spent, or `"answer": "missing"` where the engine is not installed. Bits of a model are unsigned
+integers; truth values 0 and 1. Units are the engine's own and do not depend on the clock: z3's `rlimit`, and for
+bitwuzla how often it asks whether to stop.
 """
 
 from __future__ import annotations

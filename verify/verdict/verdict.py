@@ -1,6 +1,5 @@
-"""Claims and verdicts as objects: the kind of a claim, and exactly one of proved, refuted, unknown, vacuous; a boolean
-is never used for one. And the clauses of the checker by name: each closes a hole through which a wrong program would
-be accepted, and has a program in `proofs/refuted`.
+"""Claims and verdicts as objects: a verdict is proved, refuted, unknown or vacuous, never a boolean. And the clauses of
+the checker by name: each excludes a kind of wrong program, and has one in `proofs/refuted`.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ class Clause(StrEnum):
     INPUTS_KEPT = "inputs-kept"  # a parameter that the old program never writes is never written
     RECORDS = "records"  # layout records go on where they were, and a changed interface is recorded
     FAULTS = "faults"  # bounds, index arithmetic, traps, readability, forbidden padding
-    CONTENTS = (
-        "contents"  # what data decides is in bounds only where the old program certainly uses the same element so
-    )
+    CONTENTS = "contents"  # a data-dependent index is in bounds only where the old program certainly uses it so
     RACES = "races"  # iterations of parallel and vector loops do not meet
     OPAQUE = "opaque"  # opaque calls run as often, with the same arguments, in the same order
     ORDER = "order"  # every read has the source that its counterpart has
@@ -40,9 +37,7 @@ class Clause(StrEnum):
     INLINED_SOURCES = "inlined-sources"  # what stands for a load has the sources that it had when it was stored
     INLINED_PARTS = "inlined-parts"  # what stands for a load is, on each part, what that load finds there
     INLINED_UNDEFINED = "inlined-undefined"  # an undefined value that was stored once does not stand for several loads
-    INLINED_LICENCES = (
-        "inlined-licences"  # what an operation may choose it chooses once, for all loads of what was stored
-    )
+    INLINED_LICENCES = "inlined-licences"  # a free choice of an operation is made once, for all loads of its result
     VALUES = "values"  # matched instances compute the same value
     LICENCE_SCOPE = "licence-scope"  # licences restrict only values that the old program computes
     ZERO_SIGN = "zero-sign"  # what is equal but for the sign of a zero is not read by what tells the two apart
@@ -52,7 +47,7 @@ class Clause(StrEnum):
     ASSUMPTIONS = "assumptions"  # a new assumption follows from old ones, or speaks of a parameter's padding only
     PADDING_POSTCONDITION = "padding-postcondition"  # padding whose contract is a value holds it at the end
     OBSERVABLE = "observable"  # every observable cell ends with the value that it had
-    VACUITY = "vacuity"  # some input satisfies all assumptions, and on it the old program runs and stores something observable
+    VACUITY = "vacuity"  # some input satisfies all assumptions; on it the old program stores something observable
 
 
 class ClaimKind(StrEnum):
@@ -76,10 +71,8 @@ class ClaimKind(StrEnum):
     WITHIN_DOMAIN = "within-domain", codes.OUTSIDE
     DEFINED_READ = "defined-read", codes.UNDEFINED_READ
     OFF_PADDING = "off-padding", codes.PADDING_TOUCHED
-    SIZES_FIT = (
-        "sizes-fit",
-        codes.OVERFLOW,
-    )  # of all index arithmetic at once; what is asked of calls for it is in the reason
+    # Of all index arithmetic at once; the reason has the precondition on calls.
+    SIZES_FIT = "sizes-fit", codes.OVERFLOW
     FITS = "fits", codes.OVERFLOW
     HAS_RESULT = "has-result", codes.NO_RESULT
     NO_RACE = "no-race", codes.RACE

@@ -1,13 +1,11 @@
-"""What runs as a worker: a keeper, and below it the process that works.
+"""The process of a worker: a keeper, and below it the process that works.
 
-The keeper is small and only waits. It ends the working process, and every process that this one started, when an item
-has taken its time, when their memory is more than they may have, when the run tells it to, or when the run is gone,
-however it ended: a closed pipe is enough. It is there so that limits hold while the run itself is busy, and so that
-nothing stays behind when a worker crashes or the run is killed.
+The keeper is small and only waits. It ends the working process with its process tree when an item exceeds its time or
+memory, when the run tells it to, or when the run is gone, however it ended: a closed pipe is enough. So limits hold
+while the run itself is busy, and nothing stays behind when a worker crashes or the run is killed.
 
-Memory is what the processes hold together, looked at every few hundredths of a second. A limit of address space would
-be the wrong one: numerical libraries and allocators reserve far more than they touch, and a solver is a process of its
-own with its own count.
+Memory is the resident memory of the tree, looked at every few hundredths of a second. A limit of address space would be
+wrong: numerical libraries and allocators reserve far more than they touch, and a solver is a process of its own.
 """
 
 from __future__ import annotations

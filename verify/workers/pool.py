@@ -1,8 +1,7 @@
-"""Work on many items in worker processes: results in the order of the items, a bounded number of them on the way at any
-time.
+"""Work on many items in worker processes: results in order, a bounded number of items in progress.
 
-Neighbours go to the same worker, a few at a time: what is alike stands together, and a worker remembers what it did
-last. A worker that has nothing left takes from the others, so that a slow item holds up nothing but itself.
+Neighbouring items go to the same worker, a few at a time: similar items are next to each other, and a worker's caches
+help. An idle worker takes from the others, so that a slow item delays nothing else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The processes below one process: who they are, what memory they hold, and how all of them are ended.
+"""The processes below one process: their numbers, their memory, and how all of them are ended.
 
-Code that is checked may start processes, and a solver is one, in a session of its own: a signal to a process group
-misses it. So a process that looks after others becomes, where the system has that (Linux), the parent of every orphan
-below it, and ends them one by one.
+A solver may be in a session of its own, where a signal to a process group misses it. So a keeper becomes, on Linux, the
+parent of every orphan below it, and ends them one by one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The run's side of a worker process: starting one, giving it items, reading what it says, and learning how it ended."""
+"""The run's side of a worker process: starting it, sending items, reading results, and learning how it ended."""
 
 from __future__ import annotations
 

@@ -29,8 +29,7 @@ def refusal(index_map: Any, shape: Any, where: Any = None, **options: Any) -> tu
     return caught.value.diagnostics[0].code, str(caught.value)
 
 
-# -- numbers past 64 bits
-# -----------------------------------------------------------------------------------------------------------
+# Numbers past 64 bits
 
 
 FUNCTIONS = {
@@ -106,8 +105,7 @@ def test_a_box_past_64_bits_is_enumerated() -> None:
                 assert eval(predicate, {}, {"p0": cell}) == (bin(cell).count("1") != 1)
 
 
-# -- refusals name a witness
-# --------------------------------------------------------------------------------------------------------
+# Refusals name a witness
 
 
 @pytest.mark.parametrize(
@@ -166,8 +164,7 @@ def images(text: str, index: tuple[int, ...], known: dict[str, int]) -> list[int
     return result
 
 
-# -- reasons
-# ------------------------------------------------------------------------------------------------------------------------
+# Reasons
 
 
 def test_a_proof_for_all_symbols_says_what_was_assumed() -> None:
@@ -195,8 +192,7 @@ def test_predicates_have_no_idle_comparisons() -> None:
     assert window == "p2 == 1 and (p0 < p1 or p0 >= 4) or p2 == 0 and p1 >= p0"
 
 
-# -- large irregular maps
-# -----------------------------------------------------------------------------------------------------------
+# Large irregular maps
 
 
 @one_in(2)
@@ -229,8 +225,7 @@ def test_large_irregular_maps_are_answered_soon(text: str, shape: list[int]) -> 
     assert report.inverse is not None or report.inverse_reason
 
 
-# -- arguments of a wrong type
-# ------------------------------------------------------------------------------------------------------
+# Arguments of a wrong type
 
 
 @pytest.mark.parametrize(
