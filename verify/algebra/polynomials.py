@@ -266,26 +266,16 @@ class Bounded:
 
         P is an integer and `scaled` positive, so `bound + scaled - 1 >= 0` is enough.
         """
-        target = plus(add(bound, scaled), -1)
-        if self._shifted_nonnegative(target) or (self.facts and self._follows(target)):
+        if self._is_plainly_nonnegative(plus(add(bound, scaled), -1)):
             return True
-        if depth == 0:
-            return False
         number = max((a for m in bound for a in m if not self.is_symbol(a)), default=None)
-        if number is None:
+        if depth == 0 or number is None or any(m.count(number) > 1 for m in bound):
             return False
-        inner: Poly = {}
-        rest: Poly = {}
-        for m, c in bound.items():
-            if m.count(number) > 1:
-                return False
-            if number in m:
-                inner[tuple(a for a in m if a != number)] = c
-            else:
-                rest[m] = c
-        if self._shifted_nonnegative(inner) or (self.facts and self._follows(inner)):
+        inner = {tuple(a for a in m if a != number): c for m, c in bound.items() if number in m}
+        rest = {m: c for m, c in bound.items() if number not in m}
+        if self._is_plainly_nonnegative(inner):
             sign = 1
-        elif self._shifted_nonnegative(scale(inner, -1)) or (self.facts and self._follows(scale(inner, -1))):
+        elif self._is_plainly_nonnegative(scale(inner, -1)):
             sign = -1
         else:
             return False
@@ -302,6 +292,9 @@ class Bounded:
             if value is not None and self._eliminate(add(multiply(inner, value), rest), scaled, depth - 1):
                 return True
         return False
+
+    def _is_plainly_nonnegative(self, poly: Poly) -> bool:
+        return self._shifted_nonnegative(poly) or (bool(self.facts) and self._follows(poly))
 
     def _follows(self, target: Poly) -> bool:
         """Whether the form is a fact, times a coefficient of its own, plus something that is at least 0."""

@@ -46,6 +46,7 @@ from layoutproof.verify.certificate.sealed_files import (
 from layoutproof.verify.faults.facts import Stopwatch, proved, refuted, unknown, values_text
 from layoutproof.verify.maps.check_map import read_question
 from layoutproof.verify.maps.map_facts import report_on
+from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.maps.problem import make_problem
 from layoutproof.verify.program.evidence import Evidence, NoInstance, OneToOne, Setting
 from layoutproof.verify.program.instances import Dim, IterationDomain
@@ -174,7 +175,6 @@ def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
     question = read_question(layout.index_map, layout.shape, layout.where)
     report, problem = report_on(*question), make_problem(*question)
     given, known = problem.given, report.physical_shape
-    where = (problem.where,)
     source = f"{index_map_text(given)} on [{layout.shape}]"
     if report.injective.status is not Status.PROVED or None in known:
         return (
@@ -188,7 +188,7 @@ def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
         )
     box = [extent for extent in known if extent is not None]
     symbols = dict.fromkeys(v for e in (*problem.shape, *box) for v in free_variables(e))
-    setting = Setting(where, tuple((v.name, 0, None) for v in symbols))
+    setting = Setting((problem.where,), tuple((v.name, 0, None) for v in symbols))
     engine = report.injective.engine
     inside = IterationDomain(_dims(given.inputs, problem.shape))
     found: list[tuple[str, str, Evidence]] = [
@@ -204,19 +204,14 @@ def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
         ),
     ]
     if report.inverse is not None and report.padding.predicate is not None:
-        found += _about_inverse(setting, problem.shape, given, box, report.inverse, report.padding.predicate, engine)
+        found += _about_inverse(report, setting, box, report.inverse, report.padding.predicate)
     return tuple(_layout_lemma(f"{layout.name}: {name}", claim, evidence, source) for name, claim, evidence in found)
 
 
 def _about_inverse(
-    setting: Setting,
-    shape: Sequence[Expr],
-    given: IndexMap,
-    box: Sequence[Expr],
-    inverse: IndexMap,
-    padding: Expr,
-    engine: str,
+    report: MapReport, setting: Setting, box: Sequence[Expr], inverse: IndexMap, padding: Expr
 ) -> Iterator[tuple[str, str, Evidence]]:
+    given, shape, engine = report.index_map, report.shape, report.injective.engine
     text, where = index_map_text(inverse), expr_text(padding, "plain")
     back = inverse.map_indices(given.outputs)
     inside = IterationDomain(_dims(given.inputs, shape))

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, read_file
-from layoutproof.verify.certificate.solvers import Task, ask_engine, ask_engines
+from layoutproof.verify.certificate.solvers import Task, ask_engines
 from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply, formats_of, takes
 from layoutproof.verify.smt.solver import Answer
@@ -41,7 +41,7 @@ class Asked:
 
     @property
     def agreement(self) -> Agreement:
-        """What the replies come to."""
+        """How the replies agree with each other and with what is expected."""
         known = [reply.answer for reply in self.replies.values() if reply.answer is not Answer.UNKNOWN]
         right = sum(answer.value == self.query.expected for answer in known)
         if right < len(known):
@@ -72,7 +72,7 @@ Told = Callable[[str], None]
 
 @contextmanager
 def unwatched(count: int) -> Iterator[Told]:
-    """Nobody is told how far things are."""
+    """No progress report."""
     yield lambda stage: None
 
 
@@ -133,7 +133,6 @@ def recheck(
     jobs: int = 1,
     seconds: float = SECONDS,
     watched: Callable[[int], AbstractContextManager[Told]] = unwatched,
-    ask_one: Callable[[float, Task], Reply] = ask_engine,
     read: Callable[[Path], Reading] = read_file,
 ) -> Report:
     """Check files again with some engines (names and versions). `watched` makes a progress callback for a number of
@@ -141,7 +140,7 @@ def recheck(
     """
     with watched(len(paths)) as told:
         readings = all_in_workers(paths, read, _died, Limits(jobs), lambda reading: told(reading.path))
-    asked = _ask_all(readings, engines, jobs, seconds, watched, ask_one)
+    asked = _ask_all(readings, engines, jobs, seconds, watched)
     disagreements = tuple(
         f"{claim}: {asked[query.text].said()}, expected {query.expected}"
         for claim, query in dict.fromkeys(
@@ -163,12 +162,11 @@ def _ask_all(
     jobs: int,
     seconds: float,
     watched: Callable[[int], AbstractContextManager[Told]],
-    ask_one: Callable[[float, Task], Reply],
 ) -> dict[str, Asked]:
     """Every question by its text, with the engines' answers; wanted ones are asked again with more time."""
     tasks = _tasks(readings, engines)
     with watched(len(tasks)) as told:
-        replies = ask_engines(tasks, jobs, min(_QUICK, seconds), lambda: told("asking solvers"), ask_one)
+        replies = ask_engines(tasks, jobs, min(_QUICK, seconds), lambda: told("asking solvers"))
     asked = _asked(tasks, replies)
     again = [
         k for k, task in enumerate(tasks) if replies[k].answer is Answer.UNKNOWN and _is_wanted(asked[task.query.text])
@@ -176,9 +174,7 @@ def _ask_all(
     if not again or seconds <= _QUICK:
         return asked
     with watched(len(again)) as told:
-        slow = ask_engines(
-            [tasks[k] for k in again], jobs, seconds, lambda: told("asking again, with more time"), ask_one
-        )
+        slow = ask_engines([tasks[k] for k in again], jobs, seconds, lambda: told("asking again, with more time"))
     later = dict(zip(again, slow, strict=True))
     return _asked(tasks, [later.get(k, reply) for k, reply in enumerate(replies)])
 

@@ -33,16 +33,12 @@ def ask_engine(seconds: float, task: Task) -> Reply:
 
 
 def ask_engines(
-    tasks: Sequence[Task],
-    jobs: int,
-    seconds: float,
-    told: Callable[[], None] = lambda: None,
-    ask_one: Callable[[float, Task], Reply] = ask_engine,
+    tasks: Sequence[Task], jobs: int, seconds: float, told: Callable[[], None] = lambda: None
 ) -> list[Reply]:
     """What solvers say, in the order of the tasks; `seconds` bounds each, `told` is called after each."""
     limit = Limits(jobs, seconds + _GRACE)
     return all_in_workers(
-        tasks, partial(ask_one, seconds), partial(_no_answer, seconds), limit, lambda _: told(), quiet=True
+        tasks, partial(ask_engine, seconds), partial(_no_answer, seconds), limit, lambda _: told(), quiet=True
     )
 
 

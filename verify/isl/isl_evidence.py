@@ -5,6 +5,7 @@ that two relations lead to one source, and that the last write found is the last
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias
 
@@ -64,9 +65,15 @@ Stamp = Sequence[Expr]
 
 def evidence_of(search: LastWrite) -> list[Evidence]:
     """The claims behind a finished search. Raises Unsaid for too many cases or numbers that are too large."""
+    with _stating(search.reader.space.ctx):
+        return list(_claims(search))
+
+
+@contextmanager
+def _stating(ctx: isl.Context) -> Iterator[None]:
     try:
-        with limited(_OPERATIONS, search.reader.space.ctx):
-            return list(_claims(search))
+        with limited(_OPERATIONS, ctx):
+            yield
     except BudgetExceeded as problem:
         raise Unsaid(str(problem)) from problem
     except ValueError as problem:
@@ -200,34 +207,21 @@ _Exceptions = Callable[[Relation, Relation, Relation, Points], list[tuple[Expr, 
 def _evidence_of(
     exceptions: _Exceptions, found: Relation, carry: Relation, wanted: Relation, points: Points
 ) -> list[Evidence]:
-    try:
-        with limited(_OPERATIONS, points.get_ctx()):
-            # Where both lead nowhere there is nothing to ask.
-            either = tuple(exceptions(found, carry, wanted, points))
-            return [NoInstance(Setting(), IterationDomain(), either, _ENGINE)] if either else []
-    except BudgetExceeded as problem:
-        raise Unsaid(str(problem)) from problem
-    except ValueError as problem:
-        raise Unsaid(f"a number is too large: {problem}") from problem
+    with _stating(points.get_ctx()):
+        # Where both lead nowhere there is nothing to ask.
+        either = exceptions(found, carry, wanted, points)
+        return [_none(either)] if either else []
 
 
 def _evidence_of_function(
     link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points
 ) -> list[Evidence]:
-    try:
-        with limited(_OPERATIONS, points.get_ctx()):
-            here, there = _names("p", len(dims)), _names("x", len(outputs))
-            inside, leads = _said(points, here), _said(link.wrap().flatten(), [*here, *there])
-            values = dict(zip(dims, here, strict=True))
-            same = logical_and(
-                *(equal(v, substitute(output, values)) for v, output in zip(there, outputs, strict=True))
-            )
-            nowhere = Not(_said(link.domain(), here))
-            return [NoInstance(Setting(), IterationDomain(), ((inside, nowhere), (inside, leads, Not(same))), _ENGINE)]
-    except BudgetExceeded as problem:
-        raise Unsaid(str(problem)) from problem
-    except ValueError as problem:
-        raise Unsaid(f"a number is too large: {problem}") from problem
+    with _stating(points.get_ctx()):
+        here, there = _names("p", len(dims)), _names("x", len(outputs))
+        inside, leads = _said(points, here), _said(link.wrap().flatten(), [*here, *there])
+        values = dict(zip(dims, here, strict=True))
+        same = logical_and(*(equal(v, substitute(output, values)) for v, output in zip(there, outputs, strict=True)))
+        return [_none([(inside, Not(_said(link.domain(), here))), (inside, leads, Not(same))])]
 
 
 def _exceptions(found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[tuple[Expr, ...]]:

@@ -299,32 +299,31 @@ class _Collector:
         """
         match expr:
             case IntImm() | Var():
-                return
+                pass
             case BufferLoad():
                 self._access(AccessKind.READ, expr.buffer, expr.indices, domain, env, expr)
-                return
             case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
                 self._evaluate(condition, domain, env, node, traps=traps)
                 self._evaluate(then, self._said.under(condition, True, domain, env), env, node, traps=traps)
                 self._evaluate(otherwise, self._said.under(condition, False, domain, env), env, node, traps=traps)
-                return
             case Logical(op=op, lhs=lhs, rhs=rhs):
                 self._evaluate(lhs, domain, env, node, traps=traps)
                 inside = domain if self._eager else self._said.under(lhs, op is LogicalOp.AND, domain, env)
                 self._evaluate(rhs, inside, env, node, traps=traps)
-                return
             case Compare(lhs=lhs, rhs=rhs) if (
                 traps and is_index_like(lhs) and is_index_like(rhs) and lhs.dtype.lanes == 1
             ):
                 for side in (lhs, rhs):
                     self._record(side, domain, env, node)
-                return
             case OpaqueCall(function=function):
                 self.obstacles.append(
                     Obstacle(f"the call of {function}, which nobody here looks into,", expr, self._spot)
                 )
+                self._operation(expr, domain, env, node, traps)
             case _:
-                pass
+                self._operation(expr, domain, env, node, traps)
+
+    def _operation(self, expr: Expr, domain: IterationDomain, env: Env, node: Node, traps: bool) -> None:
         if traps and can_trap(expr):
             self._record(expr, domain, env, node, is_index=False)
         for child in children(expr):

@@ -197,24 +197,9 @@ def search_instances(
     """
     query = Query()
     encoder = IntEncoder(query)
-    missing: str | None = None
     for variable, (low, high) in ranges.items():
-        _bound(query, encoder, variable, low, high)
-    for unknown in domain.unknowns:
-        _bound(query, encoder, unknown.var, unknown.var.dtype.min_int, unknown.var.dtype.max_int)
-    for dim in domain.dims:
-        variable_term = encoder.variable(dim.var.name)
-        try:
-            start = encoder.integer(dim.start)
-            query.add(variable_term >= start)
-            query.add(variable_term < start + encoder.integer(dim.extent))
-        except NotInteger as problem:
-            missing = problem.reason
-    for condition in (*assumed, *(g.as_expr for g in domain.guards)):
-        try:
-            query.add(encoder.condition(condition))
-        except NotInteger as problem:
-            missing = problem.reason
+        add_bounds(query, encoder.variable(variable.name), low, high)
+    missing = _add_domain(query, encoder, domain, assumed)
     for condition in conditions:
         try:
             query.add(encoder.condition(condition))
@@ -231,9 +216,30 @@ def search_instances(
     return Search({name: outcome.model.get(name, 0) for name in sorted(names)}, missing is None, missing, ENGINE)
 
 
-def _bound(query: Query, encoder: IntEncoder, variable: Var, low: int | None, high: int | None) -> None:
-    term = encoder.variable(variable.name)
+def _add_domain(query: Query, encoder: IntEncoder, domain: IterationDomain, assumed: Sequence[Expr]) -> str | None:
+    """Assert a domain and assumptions; the reason for a part of them that was left out."""
+    missing: str | None = None
+    for unknown in domain.unknowns:
+        add_bounds(query, encoder.variable(unknown.var.name), unknown.var.dtype.min_int, unknown.var.dtype.max_int)
+    for dim in domain.dims:
+        variable = encoder.variable(dim.var.name)
+        try:
+            start = encoder.integer(dim.start)
+            query.add(variable >= start)
+            query.add(variable < start + encoder.integer(dim.extent))
+        except NotInteger as problem:
+            missing = problem.reason
+    for condition in (*assumed, *(g.as_expr for g in domain.guards)):
+        try:
+            query.add(encoder.condition(condition))
+        except NotInteger as problem:
+            missing = problem.reason
+    return missing
+
+
+def add_bounds(query: Query, term: Any, low: int | None, high: int | None) -> None:
+    """Assert the bounds of an integer term that there are."""
     if low is not None:
-        query.add(term >= low)
+        query.add(term >= query.number(low))
     if high is not None:
-        query.add(term <= high)
+        query.add(term <= query.number(high))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from layoutproof.ir.expr import Binary, Expr, Var
-from layoutproof.ir.interval import Interval, interval_of, of_type
+from layoutproof.ir.interval import Interval, Ranges, interval_of, of_type
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.program.evidence import (
@@ -28,7 +28,7 @@ from layoutproof.verify.program.evidence import (
 )
 from layoutproof.verify.program.instances import Dim, IterationDomain, domain_ranges
 from layoutproof.verify.program.questions import Cover, SmtQuery
-from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger
+from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger, add_bounds
 from layoutproof.verify.smt.solver import Query
 
 _BITWISE = frozenset((BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
@@ -188,9 +188,9 @@ def _conjunction(encoder: IntEncoder, conditions: Sequence[Expr]) -> Any:
 
 def _add_domain(query: Query, encoder: IntEncoder, setting: Setting, domain: IterationDomain) -> None:
     for name, low, high in setting.bounds:
-        _bound(query, encoder.variable(name), low, high)
+        add_bounds(query, encoder.variable(name), low, high)
     for unknown in domain.unknowns:
-        _bound(query, encoder.variable(unknown.var.name), unknown.var.dtype.min_int, unknown.var.dtype.max_int)
+        add_bounds(query, encoder.variable(unknown.var.name), unknown.var.dtype.min_int, unknown.var.dtype.max_int)
     for condition in (
         *_inside(encoder, domain.dims),
         *_sayable(encoder, setting.assumed),
@@ -222,34 +222,28 @@ def _sayable(encoder: IntEncoder, conditions: Iterable[Expr]) -> Iterator[Any]:
             continue
 
 
-def _bound(query: Query, term: Any, low: int | None, high: int | None) -> None:
-    if low is not None:
-        query.add(term >= query.number(low))
-    if high is not None:
-        query.add(term <= query.number(high))
-
-
 def _width(domain: IterationDomain, setting: Setting, exprs: Iterable[Expr]) -> int | None:
     """The bits that operands of `& | ^` fit in, as intervals know; None where there are none or too many."""
-    operands = [
-        e
-        for expr in exprs
-        for node in walk(expr)
-        if isinstance(node, Binary) and node.op in _BITWISE
-        for e in (node.lhs, node.rhs)
-    ]
-    if not operands:
-        return None
+    operands = _bitwise_operands(exprs)
     bounds = {name: (low, high) for name, low, high in setting.bounds}
     symbols: dict[Var, Interval] = {}
     for variable in {v for expr in operands for v in free_variables(expr)}:
         low, high = bounds.get(variable.name, (None, None))
         whole = of_type(variable.dtype)
         symbols[variable] = Interval(whole.low if low is None else low, whole.high if high is None else high)
-    ranges = domain_ranges(domain, symbols)
+    return _bits_of(operands, domain_ranges(domain, symbols))
+
+
+def _bitwise_operands(exprs: Iterable[Expr]) -> list[Expr]:
+    nodes = (node for expr in exprs for node in walk(expr) if isinstance(node, Binary) and node.op in _BITWISE)
+    return [operand for node in nodes for operand in (node.lhs, node.rhs)]
+
+
+def _bits_of(operands: Sequence[Expr], ranges: Ranges) -> int | None:
+    """The bits that operands fit in; None where there are none or too many."""
     found = [interval_of(expr, ranges) for expr in operands]
-    bits = max(max(i.high, -i.low - 1).bit_length() for i in found)
-    return bits if bits <= _MOST_BITS else None
+    bits = max((max(i.high, -i.low - 1).bit_length() for i in found), default=0)
+    return bits if found and bits <= _MOST_BITS else None
 
 
 def all_covered(claim: Covered) -> SmtQuery:
@@ -311,7 +305,7 @@ def one_to_one(claim: OneToOne) -> SmtQuery:
     z3 = query.z3
     domain = IterationDomain()
     ranges = {v: _index_range(extent) for v, extent in zip(claim.inputs, claim.extents, strict=True)}
-    width = _box_width(ranges, claim.outputs)
+    width = _bits_of(_bitwise_operands(claim.outputs), ranges)
     marks = ("", "'")
     sides = [
         Writer(query, {v.name: query.integer(legal(v.name + mark)) for v in claim.inputs}, width) for mark in marks
@@ -334,19 +328,6 @@ def one_to_one(claim: OneToOne) -> SmtQuery:
 def _index_range(extent: Expr) -> Interval:
     most = interval_of(extent, {}).high
     return Interval(0, max(0, most - 1))
-
-
-def _box_width(ranges: Mapping[Any, Interval], outputs: Sequence[Expr]) -> int | None:
-    operands = [
-        e
-        for out in outputs
-        for node in walk(out)
-        if isinstance(node, Binary) and node.op in _BITWISE
-        for e in (node.lhs, node.rhs)
-    ]
-    found = [interval_of(expr, ranges) for expr in operands]
-    bits = max((max(i.high, -i.low - 1).bit_length() for i in found), default=0)
-    return bits if found and bits <= _MOST_BITS else None
 
 
 def mixed_radix_step() -> SmtQuery:

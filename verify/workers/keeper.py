@@ -84,10 +84,8 @@ def _wait(worker: int, ends: tuple[int, int, int], seconds: float | None, memory
     deadline: float | None = None
     while True:
         ready, _, _ = select.select(watched, [], [], _patience(deadline, memory))
-        if woken in ready:
-            numbers = os.read(woken, 4096)
-            if signal.SIGTERM in numbers:
-                return "told"
+        if woken in ready and signal.SIGTERM in os.read(woken, 4096):
+            return "told"
         process, status = os.waitpid(worker, os.WNOHANG)
         if process == worker:
             return status

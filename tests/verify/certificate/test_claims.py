@@ -110,7 +110,8 @@ def test_covers() -> None:
     evidence = covered(*halves)
     assert answers(only(evidence)) == NOTHING
     partial = Covered(
-        evidence.setting, evidence.domain, (), evidence.covers, lambda: [w for w in evidence.witnesses() if w[0] == 0], "isl"
+        evidence.setting, evidence.domain, (), evidence.covers,
+        lambda: [w for w in evidence.witnesses() if w[0] == 0], "isl",
     )  # fmt: skip
     assert answers(only(partial)) == SOMETHING
 

@@ -1,4 +1,4 @@
-"""Where values were written, as questions for other solvers: right answers have no counterexample, wrong ones have one."""
+"""Where values were written, as questions for other solvers: only wrong answers have a counterexample."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_many_points_of_large_values_are_given_up() -> None:
 
 
 def test_a_box_past_64_bits_is_enumerated() -> None:
-    """30 powers of two on one axis, and 63 of them: predicate, hole and count are exact in boxes that no array holds."""
+    """30 and 63 powers of two on one axis: predicate, hole and count are exact in boxes that no array holds."""
     for extent in (30, 63):
         report = check_map("lambda i: [1 << i]", [extent]).to_dict()
         assert report["injective"]["status"] == "proved" and report["bijective"]["counterexample"] == {"unreached": [0]}
@@ -183,7 +183,7 @@ def test_what_is_not_known_says_why() -> None:
 
 
 def test_predicates_have_no_idle_comparisons() -> None:
-    """The bits of a Gray code are 0 or 1: no condition says so again; chains of `or` are printed without parentheses."""
+    """The bits of a Gray code are 0 or 1, without conditions for that; chains of `or` have no parentheses."""
     predicate = check_map("lambda i: [i ^ (i >> 1)]", [36]).to_dict()["padding"]["predicate"]
     assert "< 0" not in predicate and ">= 2" not in predicate
     window = check_map("lambda i, j: [max(i, j), min(i, j), select(i < j, 0, 1)]", [4, 8]).to_dict()["padding"][
