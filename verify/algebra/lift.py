@@ -41,7 +41,7 @@ class Lifter:
         self._done: dict[Expr, Poly] = {}
 
     def lift(self, expr: Expr) -> Poly:
-        """The normal form. Raises GiveUp where there is none."""
+        """The normal form. Raises GiveUp."""
         known = self._done.get(expr)
         if known is None:
             operation = _LIFTERS.get(type(expr))
@@ -315,7 +315,7 @@ class Renderer:
 
 
 class NumberTooWide(Exception):
-    """A constant that an answer needs and its type does not hold."""
+    """A constant of an answer that does not fit its type."""
 
 
 @lru_cache(maxsize=4096)

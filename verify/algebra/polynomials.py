@@ -15,7 +15,7 @@ Range = tuple[int | None, int | None]
 
 ONE: Final[Monomial] = ()
 
-# Sums and quotients do not ask what atoms are: `radix.py` has expressions for them, where no ring knows their ranges.
+# Sums and quotients work for any atoms; those of `radix.py` are expressions.
 A = TypeVar("A")
 Term = TypeVar("Term")
 
@@ -156,8 +156,7 @@ class Bounded:
                 stack.extend(a for part in self.atoms[atom].parts for monomial in part for a in monomial)
         return found
 
-    # -- ranges
-    # -----------------------------------------------------------------------------------------------------------
+    # Ranges
 
     def _monomial_range(self, monomial: Monomial) -> Range:
         atom = self.atoms[monomial[0]]
@@ -166,10 +165,8 @@ class Bounded:
             other = self.atoms[number]
             if low is None or high is None or other.low is None or other.high is None:
                 nonnegative = low is not None and low >= 0 and other.low is not None and other.low >= 0
-                low, high = (
-                    (low * other.low if nonnegative and low is not None and other.low is not None else None),
-                    None,
-                )
+                high = None
+                low = low * other.low if nonnegative and low is not None and other.low is not None else None
                 continue
             corners = (low * other.low, low * other.high, high * other.low, high * other.high)
             low, high = min(corners), max(corners)
@@ -241,8 +238,7 @@ class Bounded:
             return (None if low is None else low + min(ends)), (None if high is None else high + max(ends))
         return None
 
-    # -- inequalities between polynomials
-    # -----------------------------------------------------------------------------------
+    # Inequalities between polynomials
 
     def is_nonnegative(self, poly: Poly) -> bool:
         """Whether `poly >= 0` is proved for all values of the atoms; false means not proved."""
@@ -257,7 +253,7 @@ class Bounded:
         key = key_of(poly)
         known = self._nonnegative.get(key)
         if known is None:
-            self._nonnegative[key] = False  # a question that needs its own answer is not proved
+            self._nonnegative[key] = False  # a circular question is not proved
             known = self._nonnegative[key] = self._eliminate(poly, {ONE: 1}, 12)
         return known
 

@@ -71,11 +71,6 @@ class Polynomial:
         """The value of a polynomial without atoms."""
         return None if any(self.terms) else self.terms.get((), 0)
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether no monomial has two atoms."""
-        return all(len(monomial) <= 1 for monomial in self.terms)
-
     def to_expr(self) -> Expr:
         """An expression of this value, 64 bits wide so that no constant is too large; for provers, not for programs."""
         total: Expr | None = None
@@ -138,7 +133,7 @@ def factors_of(extent: Expr) -> list[Expr]:
 
 
 def split_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr]:
-    """`index` as one digit per radix, the first of which takes what is left; each digit as an expression."""
+    """`index` as one digit per radix, as expressions; the first takes the rest."""
     rest = Polynomial.of(index)
     digits: list[Expr] = []
     for radix in reversed(radices[1:]):
@@ -170,7 +165,7 @@ def stride_radices(indices: Iterable[Expr], extent: Expr, symbols: frozenset[Var
 
 
 def _strides(index: Polynomial, symbols: frozenset[Var]) -> Iterable[Polynomial]:
-    """The coefficient of each product of what is no symbol, signs dropped."""
+    """The coefficient of each product of atoms that are no symbols, without signs."""
     found: dict[Monomial, dict[Monomial, int]] = {}
     for monomial, coefficient in index.terms.items():
         constant = tuple(a for a in monomial if set(free_variables(a)) <= symbols)

@@ -39,8 +39,7 @@ class Ring(Bounded):
         super().__init__()
         self._interned: dict[object, int] = {}
 
-    # -- atoms
-    # ------------------------------------------------------------------------------------------------------------
+    # Atoms
 
     def name(
         self,
@@ -67,8 +66,7 @@ class Ring(Bounded):
             self.atoms.append(Atom(kind, "", parts, low, high, support=support))
         return {(number,): 1}
 
-    # -- division
-    # ---------------------------------------------------------------------------------------------------------
+    # Division
 
     def floor(self, numerator: Poly, divisor: Poly) -> Poly:
         """`numerator // divisor`. Raises GiveUp for a divisor whose sign is not known."""
@@ -216,8 +214,7 @@ class Ring(Bounded):
                 return self.floor(high_part, {tuple_without(m, symbol): c for m, c in divisor.items()})
         return None
 
-    # -- bits
-    # -------------------------------------------------------------------------------------------------------------
+    # Bits
 
     def _xor_operands(self, poly: Poly) -> tuple[Poly, ...] | None:
         """The operands where the polynomial is one XOR and nothing else."""
@@ -300,8 +297,7 @@ class Ring(Bounded):
             return None
         return high_part, low_part
 
-    # -- substitution
-    # -------------------------------------------------------------------------------------------------------
+    # Substitution
 
     def substitute(self, poly: Poly, values: Mapping[int, Poly], done: dict[int, Poly] | None = None) -> Poly:
         """`poly` with named atoms replaced, divisions and XORs simplified again."""

@@ -19,7 +19,7 @@ from layoutproof.verify.algebra.ring import Ring
 
 @dataclass(slots=True)
 class Bounds:
-    """What a side condition says of one symbol on its own: `low <= s`, `s <= high`, `s % factor == 0`."""
+    """Bounds of one symbol by the side condition: `low <= s`, `s <= high`, `s % factor == 0`."""
 
     low: int = 0
     high: int | None = None

@@ -19,7 +19,6 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.verify.certificate.sealed_files import (
-    HASH,
     Document,
     chained,
     check_chain,
@@ -43,8 +42,7 @@ from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 from layoutproof.verify.verdict import codes
 from layoutproof.verify.verdict.verdict import Claim, Status, Verdict, worst
 
-# Engines that read the text: deriving the obligation again is asking them again. Every interval that is looked at
-# leaves a question; where there is none, nothing had to be looked at.
+# Engines that read the text: deriving the obligation again asks them again. Without a query no interval was needed.
 _READING = frozenset(("structure", "intervals", "lockstep"))
 _CARRIED = (
     "the sources and how the witness carries them are asked of solvers; "
@@ -68,11 +66,11 @@ class Obligation:
 
     @property
     def identity(self) -> tuple[str, str, tuple[str, ...]]:
-        """What two derivations of one text agree on, whatever the versions of the engines are."""
+        """What two derivations of one text have in common for all versions of engines."""
         return self.claim.text, self.status.value, self.strictness
 
     def to_dict(self) -> Document:
-        """As a certificate has it: queries by the hash under which it keeps their texts."""
+        """As in a certificate: queries by their hashes."""
         return {
             "claim": self.claim.text,
             "status": self.status.value,
@@ -87,13 +85,13 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition that nobody proves, and who answers for it."""
+    """A condition that is not proved, and who is responsible for it."""
 
     text: str
     whose: str
 
     def to_dict(self) -> Document:
-        """As a certificate has it."""
+        """As in a certificate."""
         return {"condition": self.text, "whose": self.whose}
 
 
@@ -123,7 +121,7 @@ def query_dict(query: SmtQuery) -> Document:
 
 
 def text_of(rewrite: Rewrite, where: Expr | None) -> str:
-    """A rewrite as certificates keep it, with the condition on symbols that was vouched for."""
+    """A rewrite as certificates keep it, with the precondition on symbols."""
     return rewrite_text(rewrite, LitmusHeader(where=where) if where is not None else None)
 
 
@@ -133,7 +131,7 @@ def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
     where = litmus.header.where
     gathered = Gathered()
     verdicts = check_rewrite(litmus.rewrite, where, allowed=allowed, gathered=gathered)
-    # What was answered on the way to the last verdicts, which say themselves what they rest on.
+    # Evidence that no verdict has taken.
     rest = gathered.taken()
     if any(verdict.status is not Status.PROVED for verdict in verdicts):
         same = prove_identity(litmus.rewrite)
@@ -144,7 +142,7 @@ def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
 
 def _obligations(verdicts: Sequence[Verdict], rest: Sequence[Evidence]) -> Iterator[Obligation]:
     last = next((k for k in reversed(range(len(verdicts))) if verdicts[k].engine not in _READING), len(verdicts) - 1)
-    # An engine that proves several claims in one go has asked its questions for the first of them.
+    # An engine that proves several claims at once has its queries with the first of them.
     asked: dict[str, Claim] = {}
     for number, verdict in enumerate(verdicts):
         queries, unwritten = queries_of((*verdict.evidence, *(rest if number == last else ())))
@@ -277,7 +275,7 @@ def _step(record: StepRecord, text: str, derived: Derived) -> Document:
 
 
 def versions() -> dict[str, str]:
-    """What the obligations were derived with."""
+    """The versions of the tools that derive obligations."""
     found = {"layoutproof": metadata.version("layoutproof"), "python": platform.python_version()}
     for name, package in _ENGINES.items():
         try:
@@ -344,6 +342,3 @@ def text_of_lines(lines: Any) -> str:
     if not isinstance(lines, list):
         raise TypeError("a text is a list of lines")
     return "\n".join(lines)
-
-
-__all__ = ["FORMAT", "HASH", "VERSION", "Certificate", "StepRecord", "certify"]

@@ -38,7 +38,7 @@ Ask = Callable[[str, SmtQuery], None]
 
 
 class Unexpected(Exception):
-    """A claim that did not come out as it must."""
+    """A claim without the expected status."""
 
 
 def rule_lemmas(ask: Ask) -> Iterator[Lemma]:
@@ -133,7 +133,7 @@ def _claim(question: Question) -> str:
 
 
 def _decided(name: str, question: Question, expected: Status, ask: Ask, licences: Licences = IEEE) -> SmtQuery:
-    """The query of a claim, once a solver said what it must. Raises Unexpected."""
+    """The query of a claim that a solver has confirmed. Raises Unexpected."""
     formula = Formula(question, licences)
     query = SmtQuery(
         formula.text(describe(question, licences)), formula.encoder.logic, UNSAT if expected is Status.PROVED else SAT
@@ -143,7 +143,7 @@ def _decided(name: str, question: Question, expected: Status, ask: Ask, licences
 
 
 def ask_z3(name: str, query: SmtQuery) -> None:
-    """Raise Unexpected unless z3 answers what the query expects."""
+    """Raise Unexpected unless z3 gives the expected answer."""
     said = Solving(_BUDGET).ask("z3", query.text, query.logic)
     if said.answer.value != query.expected:
         raise Unexpected(f"{name}: z3 says {said.answer} ({said.reason})")

@@ -81,7 +81,7 @@ class Lemma:
     exceptions: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> Document:
-        """As a file has it."""
+        """As in a file."""
         return {
             "name": self.name,
             "claim": self.claim,
@@ -162,7 +162,7 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A layout by name: its map as lambda text, its logical shape as text, and what is known of the names in it."""
+    """A layout by name: its map as lambda text, its logical shape as text, and the precondition on its names."""
 
     name: str
     index_map: str
@@ -171,21 +171,14 @@ class Layout:
 
 
 def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
-    """The lemmas of one layout; a claim that `check_map` does not prove is a lemma without a question, `unknown`."""
+    """The lemmas of one layout; an unproved claim is an `unknown` lemma without a query."""
     question = read_question(layout.index_map, layout.shape, layout.where)
     report, problem = report_on(*question), make_problem(*question)
     given, known = problem.given, report.physical_shape
     source = f"{index_map_text(given)} on [{layout.shape}]"
     if report.injective.status is not Status.PROVED or None in known:
-        return (
-            Lemma(
-                f"{layout.name}: one place to each index",
-                report.injective.claim.text,
-                report.injective.status,
-                (),
-                source=source,
-            ),
-        )
+        name, injective = f"{layout.name}: one place to each index", report.injective
+        return (Lemma(name, injective.claim.text, injective.status, (), source=source),)
     box = [extent for extent in known if extent is not None]
     symbols = dict.fromkeys(v for e in (*problem.shape, *box) for v in free_variables(e))
     setting = Setting((problem.where,), tuple((v.name, 0, None) for v in symbols))
@@ -266,8 +259,7 @@ def _layout_lemma(name: str, claim: str, evidence: Evidence, source: str) -> Lem
 
 RLIMIT = 20_000_000
 ENGINE = "z3"
-# With more quotients than this, none of them is decided better as a number with an equation than as what solvers call
-# `div`.
+# With more quotients than this, solvers decide `div` better than equations for quotients.
 _EASY_QUOTIENTS = 2
 _SEEDS = (1, 2, 3, 0)
 
@@ -304,7 +296,7 @@ def _ask_condition(rule: Rule, rlimit: int) -> Outcome:
 
 
 def rule_queries(rule: Rule) -> tuple[SmtQuery, ...]:
-    """The questions whose `unsat` is the rule's lemma. Raises NotInteger, NotValue for a rule that cannot be said."""
+    """The queries whose `unsat` proves the rule. Raises NotInteger, NotValue for a rule without an encoding."""
     if rule.domain is Domain.INDEX:
         query = Query()
         writer = Writer(query)
@@ -367,11 +359,8 @@ def _replayed(rule: Rule, model: Mapping[str, int], claim: Claim, watch: Stopwat
     differ = isinstance(lhs, str) or isinstance(rhs, str) or not _same(lhs, rhs)
     if holds is not True or not differ:
         return unknown(claim, ENGINE, "the counterexample that was found does not replay", watch)
-    text = (
-        f"at {values_text({n: v for n, v in values.items() if isinstance(v, int)})}"
-        if rule.domain is Domain.INDEX
-        else f"at {values}"
-    )
+    integers = {n: v for n, v in values.items() if isinstance(v, int)}
+    text = f"at {values_text(integers) if rule.domain is Domain.INDEX else values}"
     counterexample = {"values": {n: _json(v) for n, v in values.items()}, "lhs": _json(lhs), "rhs": _json(rhs)}
     return refuted(claim, ENGINE, counterexample, f"{lhs} is not {rhs} {text}", watch)
 
@@ -387,7 +376,7 @@ def _number(bits: int, dtype: DType, domain: Domain) -> Number:
 
 
 def _evaluated(expr: Expr, values: Mapping[str, Number], domain: Domain) -> Number | str:
-    """The value of an expression, or the words of its trap."""
+    """The value of an expression, or the message of its trap."""
     try:
         if domain is Domain.INDEX:
             result = evaluate(expr, values)
@@ -421,7 +410,6 @@ def value_of(expr: Expr, values: Mapping[str, Number]) -> Number:
 
 
 def _same(a: Number, b: Number) -> bool:
-    """Value identity."""
     if isinstance(a, float) and isinstance(b, float):
         return (a != a and b != b) or (a == b and np.signbit(a) == np.signbit(b))
     return a == b

@@ -64,7 +64,7 @@ def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:
 
 
 def allowed_by(strictness: Sequence[str] | None) -> Licences:
-    """The licences that a header allows: all where it says nothing."""
+    """The fast-math assumptions that a header allows, all by default."""
     return ALL if strictness is None else frozenset(Licence(word) for word in strictness)
 
 
@@ -85,7 +85,7 @@ _EXPECTATION = re.compile(rb"^#\s*expect\s*:", re.MULTILINE)
 
 
 class Kind(StrEnum):
-    """What a file is."""
+    """The kinds of files."""
 
     CERTIFICATE = "certificate"
     LEMMAS = "lemmas"
@@ -138,7 +138,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_file(path: Path) -> Reading:
-    """Read one file and derive again what can be derived; never raises for what is in it."""
+    """Read one file and derive again what can be derived; problems are in the result."""
     try:
         data = read_whole(path)
         if data.lstrip()[:1] == b"{" or path.suffix == ".json":
@@ -199,8 +199,7 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
         ):
             claim = f"step {number}: {obligation.claim}"
             derived_ids = [query_id(query) for query in obligation.queries]
-            # A dataflow's pieces are the same in every run of one build of isl; another build may find others, and then
-            # both are asked.
+            # The pieces of a dataflow may differ for another build of isl; then both are asked.
             if (
                 entry["queries"] != derived_ids
                 and same_tools
@@ -230,7 +229,7 @@ def _differs(path: str, what: str) -> LayoutproofError:
 
 
 def _run(reading: Reading, number: int, derived: Derived) -> None:
-    """What the interpreter makes of a proved step, on small and adversarial inputs."""
+    """Search for a counterexample of a proved step by runs on small and adversarial inputs."""
     licences = frozenset(Licence(word) for obligation in derived.obligations for word in obligation.strictness)
     found = find_counterexample(derived.rewrite, where=derived.where, licences=licences, budget=_TRIES)
     if found is not None:

@@ -34,7 +34,7 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query with what each engine said."""
+    """A query with the answer of each engine."""
 
     query: SmtQuery
     replies: Mapping[str, Reply]
@@ -56,7 +56,7 @@ class Asked:
         formats = formats_of(self.query.text)
         return f"{' and '.join(sorted(formats))}, which not every solver has" if formats else None
 
-    def said(self) -> str:
+    def text(self) -> str:
         """`z3 unsat, cvc5 unknown (timeout)`."""
         return ", ".join(
             f"{engine} {reply.answer.value}{f' ({reply.reason})' if reply.reason is not None else ''}"
@@ -65,7 +65,7 @@ class Asked:
 
 
 SECONDS = 20.0
-# The first try: nearly everything that is decided at all is decided in this time.
+# The first try, in which nearly everything is decided that can be.
 _QUICK = 3.0
 Told = Callable[[str], None]
 
@@ -78,7 +78,7 @@ def unwatched(count: int) -> Iterator[Told]:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of one file. `questions` counts its queries, `confirmed` those that two engines or more confirm."""
+    """The result for one file: how many queries, and how many that two engines or more confirm."""
 
     path: str
     kind: Kind
@@ -97,7 +97,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """What one engine made of the queries that it was asked."""
+    """One engine's answers to the queries that it was asked."""
 
     name: str
     version: str
@@ -109,7 +109,7 @@ class EngineReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All files, all engines, and the queries on which engines contradict each other: sentences with what each said."""
+    """All files, all engines, and the queries on which engines contradict each other, as sentences."""
 
     files: tuple[FileReport, ...]
     engines: tuple[EngineReport, ...]
@@ -142,7 +142,7 @@ def recheck(
         readings = all_in_workers(paths, read, _died, Limits(jobs), lambda reading: told(reading.path))
     asked = _ask_all(readings, engines, jobs, seconds, watched)
     disagreements = tuple(
-        f"{claim}: {asked[query.text].said()}, expected {query.expected}"
+        f"{claim}: {asked[query.text].text()}, expected {query.expected}"
         for claim, query in dict.fromkeys(
             (f"{r.path}: {claim}", query) for r in readings for claim, query in r.questions
         )
@@ -228,12 +228,12 @@ def _report(reading: Reading, asked: dict[str, Asked]) -> FileReport:
         confirmed += agreement is Agreement.CONFIRMED
         if agreement in _BAD:
             status = worst((status, _BAD[agreement]))
-            problems.append(f"{agreement.value.upper()}: {claim}: {one.said()}, expected {query.expected}")
+            problems.append(f"{agreement.value.upper()}: {claim}: {one.text()}, expected {query.expected}")
         elif agreement is Agreement.SINGLE and one.excuse is not None:
-            exceptions.append(f"{claim}: {one.said()}: {one.excuse}")
+            exceptions.append(f"{claim}: {one.text()}: {one.excuse}")
         elif agreement is Agreement.SINGLE:
             status = worst((status, Status.UNKNOWN))
-            problems.append(f"one engine only: {claim}: {one.said()}")
+            problems.append(f"one engine only: {claim}: {one.text()}")
     kind = reading.kind
     return FileReport(
         reading.path,

@@ -102,7 +102,7 @@ def _part_of(path: Path, folder: Path) -> Path:
 
 
 def check_place(path: Path, code: str) -> None:
-    """Raise LayoutproofError now where a file could not be written later, so that no work is done for nothing."""
+    """Raise LayoutproofError now if a file could not be written later."""
     if path.is_dir():
         raise error(code, f"cannot write {path}: it is a directory")
     if not path.parent.is_dir():
@@ -137,18 +137,17 @@ def _fill(file: IO[bytes], content: Content) -> None:
 
 
 def _settle(file: IO[bytes] | TextIO) -> None:
-    """On the disk, before it gets its name."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def _is_protected(path: Path) -> bool:
-    """No permission, or no write bit for anybody: a superuser could write there, but was told not to."""
+    """No permission, or no write bit at all: a superuser could still write, but should not."""
     return not os.access(path, os.W_OK) or path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) == 0
 
 
 def _into(path: Path) -> int:
-    """A stream opened to write behind what is there. Raises OSError."""
+    """A stream that appends. Raises OSError."""
     sys.stdout.flush()
     return os.open(path, os.O_WRONLY | os.O_APPEND)
 

@@ -22,8 +22,6 @@ from layoutproof.verify.program.evidence import Several
 from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.statement import NotModelled, Read, Statement, Statements
 
-__all__ = ["Dataflow", "Workspace"]
-
 _END: Time = (1,)
 Reduced: TypeAlias = "tuple[isl.UnionMap, isl.UnionMap]"
 
@@ -39,7 +37,7 @@ class _Write:
 
 @dataclass(slots=True)
 class _Known:
-    """What was computed of one version of a program."""
+    """Results about one version of a program."""
 
     domains: dict[int, isl.Set] = field(default_factory=dict)
     flows: dict[tuple[object, ...], isl.UnionMap] = field(default_factory=dict)
@@ -75,6 +73,7 @@ class Dataflow:
         self._accesses: dict[tuple[object, ...], isl.Map] = {}
         self._cells: dict[Var, isl.Set] = {}
         self._removed: dict[int, isl.Set] = {}
+        self._fresh: frozenset[int] = frozenset()  # the statements with instances removed from the parent
         self._parent: Dataflow | None = None
         self._carried: dict[tuple[int, Var], _Carried] = {}
         self._mark = object()
@@ -83,7 +82,7 @@ class Dataflow:
     # Instances and cells
 
     def domain(self, statement: Statement) -> isl.Set:
-        """The instances that happen."""
+        """The instances of a statement."""
         known = self._known.domains.get(statement.number)
         if known is None:
             with self.workspace.limited():
@@ -200,11 +199,11 @@ class Dataflow:
         return var
 
     def is_carried(self, statement: Statement, read: Read) -> bool:
-        """Whether a load of a statement is one of another statement, whose value stands there."""
+        """Whether a load in a statement's value was put there from another statement."""
         return (statement.number, read.var) in self._carried
 
     def is_whole(self, data: Var) -> bool:
-        """Whether nothing that writes a memory was taken out of the program."""
+        """Whether no store to a memory was removed from the program."""
         return not any(self._by_number[number].data == data for number in self._removed)
 
     def without(self, removed: Mapping[int, isl.Set]) -> Dataflow:
@@ -222,14 +221,12 @@ class Dataflow:
         other._fresh = frozenset(removed)
         return other
 
-    _fresh: frozenset[int] = frozenset()
-
     def _changed(self, data: Var) -> bool:
-        """Whether what was removed from the parent wrote this memory."""
+        """Whether stores to this memory were removed from the parent."""
         return any(self._by_number[number].data == data for number in self._fresh)
 
     def _carrying(self, statement: Statement, read: Read) -> _Carried | None:
-        """Where a load comes from that stands in the value of a statement which is not its own; None for all others."""
+        """The origin of a load in a statement's value that is of another statement; None for all others."""
         carried = self._carried.get((statement.number, read.var))
         if carried is not None and carried.mark is not self._mark:
             raise NotModelled(f"what {read.access.text} finds was asked of another flow", read.access.node)
@@ -257,7 +254,7 @@ class Dataflow:
         return known
 
     def _reading(self, instances: Instances, domain: IterationDomain, read: Read) -> Instances:
-        """The instances of a iteration domain in which a read happens."""
+        """The instances of an iteration domain in which a read happens."""
         more = [g for g in read.access.domain.guards if g not in domain.guards]
         extra = read.access.domain.dims[len(domain.dims) :]
         if extra:
@@ -283,7 +280,7 @@ class Dataflow:
         return known
 
     def _read(self, statement: Statement, read: Read) -> isl.Map:
-        """What a read looks at, in the instances that are left."""
+        """The cells of a read, in the instances that are left."""
         key = (statement.number, read.var)
         known = self._accesses.get(key)
         if known is None:
@@ -304,13 +301,13 @@ class Dataflow:
         return Timestamp(instances.space, (0, *read.access.domain.time), instances.points)
 
     def _end(self, data: Var) -> tuple[isl.Map, Timestamp]:
-        """Every cell, looked at when all is over."""
+        """Every cell at the end."""
         instances = self.workspace.boxed(self._cell_dims(data))
-        looked = isl.Map.identity(isl.Space.map_from_set(instances.space.space)).intersect_domain(instances.points)
-        looked = looked.set_tuple_name(isl.dim_type.in_, f"{self.tag}out_{data.name}").set_tuple_name(
+        cells = isl.Map.identity(isl.Space.map_from_set(instances.space.space)).intersect_domain(instances.points)
+        cells = cells.set_tuple_name(isl.dim_type.in_, f"{self.tag}out_{data.name}").set_tuple_name(
             isl.dim_type.out, self._cell_name(data)
         )
-        return looked, Timestamp(instances.space, _END, instances.points)
+        return cells, Timestamp(instances.space, _END, instances.points)
 
     # Flow
 
@@ -330,7 +327,7 @@ class Dataflow:
         return self._flow_around(data, sink, reader, frozenset())[0]
 
     def _flow_around(self, data: Var, sink: isl.Map, reader: Timestamp, chain: frozenset[int]) -> Reduced:
-        """The last writer outside the chain, and what the chain wrote after that."""
+        """The last writer outside the chain, and the chain's writes after that."""
         nothing = isl.UnionMap.empty(sink.get_space().params())
         writes = self._writes(data)
         outside = [write for write in writes if write.statement.number not in chain]
@@ -352,13 +349,13 @@ class Dataflow:
             related = search.read.apply_range(write.cells.reverse())
             after = preceding(reader, write.timestamp, related)
             for number, found in search.found:
-                hidden = found.apply_range(
-                    preceding(outside[number].timestamp, write.timestamp, _all_pairs(outside[number], write))
-                )
+                owner = outside[number]
+                pairs = owner.cells.apply_range(write.cells.reverse())
+                hidden = found.apply_range(preceding(owner.timestamp, write.timestamp, pairs))
                 after = coalesced(after.subtract(hidden))
             if not after.is_empty():
                 parts = parts.union(isl.UnionMap.from_map(self._between(sink, write, after)))
-        # Cheap, and a hole here would be a source that nobody asks about.
+        # A cheap check: a read without a source would never be compared.
         if not isl.UnionSet.from_set(sink.domain()).is_subset(owners.domain()) or not owners.is_single_valued():
             raise NotModelled(f"isl did not find where {data.name} was written last")
         return owners, parts
@@ -379,11 +376,6 @@ class Dataflow:
                 known.append(_Write(statement, timestamp, timestamp.accessing(access)))
             self._known.writes[data] = known
         return known
-
-
-def _all_pairs(later: _Write, earlier: _Write) -> isl.Map:
-    """Every pair of two writes to one cell."""
-    return later.cells.apply_range(earlier.cells.reverse())
 
 
 def _in(relation: isl.Map) -> str:

@@ -106,14 +106,13 @@ class Encoder:
         return isl.PwAff.from_aff(self.space.constant(number))
 
     def bounds(self, function: isl.PwAff) -> tuple[int, int] | None:
-        """The least and the largest value on the domain, for every parameter; None where there is none."""
+        """The least and the largest value on the domain, for every parameter, if there are both."""
         inside = function if self.domain is None else function.intersect_domain(self.domain)
         if inside.domain().is_empty():
             return (0, 0)
         return bounds_of(inside)
 
-    # -- arithmetic
-    # -------------------------------------------------------------------------------------------------------
+    # Arithmetic
 
     def scale(self, function: isl.PwAff, factor: int) -> isl.PwAff:
         """`factor * function`."""
@@ -188,8 +187,7 @@ class Encoder:
                 return found
         return None
 
-    # -- bits
-    # -------------------------------------------------------------------------------------------------------------
+    # Bits
 
     def mask(self, function: isl.PwAff, mask: int) -> isl.PwAff:
         """`function & mask`, one term for each run of ones; right for negative numbers too."""
@@ -262,7 +260,7 @@ def _floormod(enc: Encoder, expr: Binary) -> isl.PwAff:
 
 
 def _by_quotients(enc: Encoder, expr: Binary, of: Callable[[int, isl.PwAff, isl.PwAff], isl.PwAff]) -> isl.PwAff:
-    """A quotient or remainder by something that is no constant, where the quotient has few values."""
+    """A quotient or remainder by a divisor that is not constant, where the quotient has few values."""
     function, divisor = enc.function(expr.lhs), enc.function(expr.rhs)
     result: isl.PwAff | None = None
     for number, part in enc.quotient_by_cases(function, divisor) or ():

@@ -24,7 +24,7 @@ from layoutproof.verify.isl.space import (
     new_context,
     value,
 )
-from layoutproof.verify.program.evidence import UNRECORDED, Covered, Gathered, NoInstance, Setting, Unsaid, Witness
+from layoutproof.verify.program.evidence import UNRECORDED, Covered, Gathered, NoInstance, Setting, Unstated, Witness
 from layoutproof.verify.program.instances import Dim, Guard, IterationDomain, Unknown, ranges_of
 from layoutproof.verify.program.questions import Cover, Search, above, below, no_answer, nothing
 
@@ -104,18 +104,16 @@ class Model:
                 tried: list[Cover] = []
                 for cover in covers:
                     if left.is_empty():
-                        return self._all_covered(domain, conditions, tried)
+                        break
                     tried.append(cover)
                     reached = self._reached(found.space.dims, cover)
                     if reached is None:
                         missing = missing if missing is not None else _NO_COVER
                         continue
                     left = coalesced(left.subtract(reached))
-                return (
-                    self._all_covered(domain, conditions, tried)
-                    if left.is_empty()
-                    else self._found(found, left, missing)
-                )
+                if left.is_empty():
+                    return self._all_covered(domain, conditions, tried)
+                return self._found(found, left, missing)
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem), *problem.because)
 
@@ -133,7 +131,7 @@ class Model:
     def witnesses(self, domain: IterationDomain, covers: Sequence[Cover], *conditions: Expr) -> list[Witness]:
         """Which cover reaches each instance of `domain` where the conditions hold, and at which further dims.
 
-        Raises Unsaid where isl gives up, or gives numbers that are too large to write down.
+        Raises Unstated where isl gives up, or gives numbers that are too large to write down.
         """
         try:
             with self._budget():
@@ -144,10 +142,9 @@ class Model:
                     found.space, left, [(number, *points) for number, points in reached if points is not None]
                 )
         except BudgetExceeded as problem:
-            raise Unsaid(str(problem)) from problem
+            raise Unstated(str(problem)) from problem
 
-    # -- sets
-    # -------------------------------------------------------------------------------------------------------------
+    # Sets
 
     @contextmanager
     def _budget(self) -> Iterator[None]:
@@ -155,13 +152,13 @@ class Model:
             with limited(self._operations, self._ctx):
                 yield
         except BudgetExceeded:
-            # What was being computed may be half changed: nothing of this context is used again.
+            # Objects of this context may be half changed: none is used again.
             self._ctx = new_context()
             self._domains = {}
             raise
 
     def _reached(self, wanted: Sequence[str], cover: Cover) -> isl.Set | None:
-        """The points over the `wanted` dims that a cover reaches; None where that cannot be said exactly."""
+        """The points over the `wanted` dims that a cover reaches; None if that is not exact."""
         covered = self._points_of(cover)
         if covered is None:
             return None
@@ -175,7 +172,7 @@ class Model:
         return points
 
     def _points_of(self, cover: Cover) -> tuple[tuple[str, ...], isl.Set] | None:
-        """A cover's instances, over all its dims and unknowns; None where that cannot be said exactly."""
+        """A cover's instances, over all its dims and unknowns; None if that is not exact."""
         found = self._domain(cover.domain)
         if found.missing is not None:
             return None
@@ -261,7 +258,7 @@ class Model:
         return Search(point, missing is None, None if missing is None else missing.reason, ENGINE)
 
     def _sample(self, space: NamedSpace, points: isl.Set) -> dict[str, int]:
-        """A point, with small symbols where there is one: what is to be read should be short."""
+        """A point, with small symbols where possible, for people."""
         chosen = points
         for position in range(len(space.params)):
             small = chosen.upper_bound_val(isl.dim_type.param, position, value(self._ctx, _SMALL))

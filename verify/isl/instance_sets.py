@@ -35,7 +35,7 @@ _LARGE = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """A iteration domain as a set without a tuple name, exactly, with the encoder of expressions over its dims."""
+    """An exact iteration domain as a set without a tuple name, with the encoder of expressions over its dims."""
 
     space: NamedSpace
     encoder: Encoder
@@ -43,13 +43,12 @@ class Instances:
 
     def map_to(self, outputs: Sequence[Expr]) -> isl.Map:
         """Instance -> the values of expressions, without tuple names. Raises NotModelled."""
-        with said():
+        with _exactly_modelled():
             return map_from_affs(self.space, [self.encoder.function(e) for e in outputs], self.points)
 
 
 @contextmanager
-def said() -> Iterator[None]:
-    """What integer sets cannot say has no exact model: NotModelled names it."""
+def _exactly_modelled() -> Iterator[None]:
     try:
         yield
     except NotQuasiAffine as problem:
@@ -110,7 +109,7 @@ class Workspace:
             if variable.name not in space:
                 continue
             function = encoder.function(Var(variable.name, variable.dtype))
-            # The bounds of the types themselves only burden the sets: leaving them out allows more.
+            # The bounds of types only make the sets larger; without them more values are allowed.
             if -_LARGE < interval.low:
                 points = points.intersect(function.ge_set(encoder.constant(int(interval.low))))
             if interval.high < _LARGE:
@@ -131,7 +130,7 @@ class Workspace:
         space = self.space([dim.var.name for dim in dims])
         plain = Encoder(space)
         points = space.universe().intersect_params(self.context.params())
-        with said():
+        with _exactly_modelled():
             for dim in dims:
                 variable, start = plain.function(dim.var), plain.function(dim.start)
                 points = points.intersect(variable.ge_set(start)).intersect(
@@ -142,7 +141,7 @@ class Workspace:
     def restricted(self, instances: Instances, guards: Sequence[Guard]) -> Instances:
         """The instances where conditions hold."""
         points = instances.points
-        with said():
+        with _exactly_modelled():
             for guard in guards:
                 points = points.intersect(instances.encoder.set_of(guard.condition, guard.holds))
         if not guards:
@@ -155,12 +154,12 @@ Points: TypeAlias = "isl.Set"
 Link: TypeAlias = "isl.Map"
 Sources: TypeAlias = "isl.UnionSet"
 if not TYPE_CHECKING:
-    Relation = Late(lambda: isl.UnionMap)  # relations are made by the class's name, and that must not load it at once
+    Relation = Late(lambda: isl.UnionMap)  # a class that must not be loaded at import
 else:
     Relation: TypeAlias = isl.UnionMap
 
 
-# Products of numbers of pieces and of quotients: usual steps stay ten times below, what takes a second lies above.
+# Products of numbers of pieces and of quotients: usual steps are ten times below, those of a second above.
 _MANY, _QUOTIENTS = 40, 2_000
 
 

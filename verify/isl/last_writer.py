@@ -175,7 +175,7 @@ class LastWrite:
                     raise NotModelled(f"the loops {shared} of a read are not the outermost ones of a write")
                 known = self._sharing(number, shared[:-1])
                 known = known.equate(isl.dim_type.in_, self.reader.space.position(shared[-1])[1], isl.dim_type.out, 0)
-                # The coordinate is the reader's: without it everything after is half as large.
+                # It equals the reader's coordinate: without it the sets are half as large.
                 known = known.project_out(isl.dim_type.out, 0, 1)
             self._related[number, shared] = known
         return known
@@ -209,7 +209,7 @@ def preceding(later: Timestamp, earlier: Timestamp, relation: isl.Map) -> isl.Ma
 def _ways(later: Sequence[int | Dim], earlier: Sequence[int | Dim]) -> Iterator[tuple[tuple[str, ...], str | None]]:
     """The loops that agree, and the one in which the second is in an earlier iteration (None: earlier in the text)."""
     shared: tuple[str, ...] = ()
-    depth = min(len(later), len(earlier))  # one may stand deeper than the other
+    depth = min(len(later), len(earlier))  # one may be nested deeper than the other
     for a, b in zip(later[:depth], earlier[:depth], strict=True):
         if isinstance(a, Dim):
             yield shared, a.var.name

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from layoutproof.verify.isl.space import NoAnswer, integer, is_internal, isl, value
 
-# Of a piece with more existential variables, a comparison takes seconds: it stays as it is.
+# A comparison of a piece with more existential variables takes seconds.
 _MOST_HIDDEN = 12
 
 R = TypeVar("R", "isl.Map", "isl.Set", "isl.UnionMap", "isl.UnionSet")
@@ -18,7 +18,7 @@ _Row = list[int]
 
 
 def coalesced(relation: R) -> R:
-    """The same relation or set in fewer pieces, where isl finds such."""
+    """The same relation or set in fewer pieces, where isl finds them."""
     match relation:
         case isl.UnionMap():
             maps: list[isl.Map] = []
@@ -41,7 +41,7 @@ def coalesced(relation: R) -> R:
 
 
 def _alike(points: isl.Set) -> isl.Set:
-    """The set with what its pieces say of remainders said in one form."""
+    """The set with remainders in the same form in all pieces."""
     pieces = points.get_basic_sets()
     if sum(piece.dim(isl.dim_type.div) > 1 for piece in pieces) < 2:
         return points
@@ -78,7 +78,7 @@ def _in_remainders(piece: isl.BasicSet) -> isl.BasicSet | None:
 
 
 def _only(factors: Sequence[int]) -> int | None:
-    """The position of the one factor that is not 0; None where there are none or several."""
+    """The position of the only factor that is not 0; None where there are none or several."""
     found = [position for position, factor in enumerate(factors) if factor]
     return found[0] if len(found) == 1 else None
 
@@ -125,7 +125,7 @@ class _Sums:
         return total.mod_val(by).add_constant_val(less).zero_basic_set()
 
     def add_floor(self, piece: isl.BasicSet, position: int) -> bool:
-        """Add the variable at a position, rounded down from what isl says that it is; False where it does not say."""
+        """Add the variable at a position by isl's definition as a floor; False where isl has none."""
         try:
             inside = piece.get_div(position)
         except isl.Error:
@@ -221,7 +221,6 @@ def _lifted(relation: isl.Map, last: bool) -> isl.Map:
 
 
 def _coordinatewise(relation: isl.Map, last: bool) -> isl.Map:
-    """One coordinate after the other."""
     count = relation.dim(isl.dim_type.out)
     for axis in range(count):
         one = relation.project_out(isl.dim_type.out, axis + 1, count - axis - 1).project_out(isl.dim_type.out, 0, axis)
@@ -240,7 +239,7 @@ def is_extreme(relation: isl.Map, found: isl.Map, last: bool) -> bool:
     return bool(relation.intersect(found.apply_range(order)).is_empty())
 
 
-# What rests on extremes
+# By extremes
 
 
 def function_of(relation: isl.Map) -> isl.PwMultiAff:

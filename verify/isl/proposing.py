@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.isl.decode import Decoder, pieces_of
-from layoutproof.verify.isl.instance_sets import Link, Points, Relation, Sources
+from layoutproof.verify.isl.instance_sets import Link, Points, Relation
 from layoutproof.verify.isl.operations import coalesced, function_of
 from layoutproof.verify.isl.space import NamedSpace, integer, isl, value
 
 _PIECES = 6
-_SMALL = (8, 40)  # what symbols are at most, where they can be
+_SMALL = (8, 40)  # upper bounds of symbols, where possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _read(point: isl.Point) -> Sampled:
     return Sampled(tuple(coordinates), symbols)
 
 
-# So many pieces of a function are asked for the expression that it is.
+# The number of pieces that are tried for the expression of a whole function.
 _FIRST = 3
 
 
@@ -109,12 +109,6 @@ def _name(link: Link, kind: isl.dim_type) -> str:
 def in_relation(link: Link) -> Relation:
     """One link as a relation."""
     return isl.UnionMap.from_map(link)
-
-
-def sets_of(points: Sources) -> Sequence[Points]:
-    """The sets of a union."""
-    parts = points.get_set_list()
-    return [parts.get_at(k) for k in range(parts.n_set())]
 
 
 def every_pair(domain: Points, target: Points) -> Link:
@@ -182,11 +176,9 @@ def _formula(link: Link) -> tuple[isl.MultiAff, Link] | None:
 def _pieces(link: Link) -> Sequence[tuple[Points, isl.MultiAff]]:
     """A single-valued link as a function, piece by piece."""
     whole = _formula(link)
-    return (
-        pieces_of(function_of(link.reset_tuple_id(isl.dim_type.out)))
-        if whole is None
-        else [(coalesced(link.domain()), whole[0])]
-    )
+    if whole is not None:
+        return [(coalesced(link.domain()), whole[0])]
+    return pieces_of(function_of(link.reset_tuple_id(isl.dim_type.out)))
 
 
 def _equal_to(aff: isl.Aff, seed: Link, position: int) -> Link:
@@ -211,7 +203,7 @@ def functions_of(link: Link, space: NamedSpace, variables: Mapping[str, Expr]) -
 
 
 def condition_on(where: Points, whole: Points, space: NamedSpace, variables: Mapping[str, Expr]) -> Expr | None:
-    """What tells the points of `where` from the others of `whole`; None where it is all of them."""
+    """The condition that tells the points of `where` from the others of `whole`; None where it is all of them."""
     if bool(whole.is_subset(where)):
         return None
     told = coalesced(where.gist(whole))
@@ -244,7 +236,7 @@ def part_between(relation: Relation, first: str, second: str) -> Link | None:
 
 
 def called(link: Link, first: str, second: str) -> Link:
-    """The link with its tuples called so."""
+    """The link with new tuple names."""
     return link.set_tuple_name(isl.dim_type.in_, first).set_tuple_name(isl.dim_type.out, second)
 
 
@@ -262,9 +254,8 @@ def in_one_run(order: Relation, points: Callable[[str], Points]) -> Relation:
     """
     result = isl.UnionMap.empty(order.get_space())
     for (first, second), each in by_pair(order.union(order.reverse())).items():
-        common = (
-            isl.Map.from_basic_map(each.affine_hull()).intersect_domain(points(first)).intersect_range(points(second))
-        )
+        hull = isl.Map.from_basic_map(each.affine_hull())
+        common = hull.intersect_domain(points(first)).intersect_range(points(second))
         result = result.union(isl.UnionMap.from_map(common))
     return result
 

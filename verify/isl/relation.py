@@ -19,7 +19,7 @@ from layoutproof.verify.isl.space import NamedSpace, NoAnswer, integer, isl, map
 
 @contextmanager
 def _numbers_that_fit() -> Iterator[None]:
-    """Where cells of 32 bits do not allow a coefficient, there is no expression to show: NotQuasiAffine says so."""
+    """NotQuasiAffine for coefficients that do not fit cells of 32 bits."""
     try:
         yield
     except ValueError as problem:

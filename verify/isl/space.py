@@ -44,8 +44,7 @@ else:
 DEFAULT_OPERATIONS = 200_000
 _LONG = 1 << 62
 _EXCEEDED = "maximal number of operations exceeded"
-# Without operations left isl gives objects that hold nothing, which islpy then takes for another type than the one that
-# is asked for.
+# With no operations left isl returns empty objects, for which islpy reports another type.
 _NULL = re.compile(r"incompatible function arguments.*islpy\._isl", re.DOTALL)
 # The limit of a context that must not be used any more.
 _SPENT = 1
@@ -69,8 +68,7 @@ class NoAnswer(BudgetExceeded):
         self.operations = 0
 
 
-# What isl says when it meets something of its own making that it did not expect, now and then because its budget ends
-# just there.
+# Messages of isl's internal failures, some of which are caused by the end of its budget.
 _INTERNAL = (
     'Assertion "',
     "<no message>",
@@ -81,15 +79,14 @@ _INTERNAL = (
 
 
 def is_internal(problem: isl.Error) -> bool:
-    """Whether isl stumbled over itself: another form of the same question may have an answer."""
+    """Whether isl failed inside: another form of the same question may have an answer."""
     return any(part in str(problem) for part in _INTERNAL)
 
 
 def new_context() -> isl.Context:
-    """A context with nothing in it."""
+    """A fresh context."""
     ctx = isl.Context()
-    # isl 2026.2 crashes now and then, or stumbles, where it joins pieces by giving up or changing their existential
-    # variables.
+    # isl 2026.2 sometimes crashes or fails when it joins pieces by dropping or changing existential variables.
     ctx.set_coalesce_preserve_locals(1)
     return ctx
 
@@ -143,7 +140,7 @@ def integer(number: isl.Val) -> int:
 
 
 class NamedSpace:
-    """A set space: `dims` in order, and `params`. All positions are looked up here."""
+    """A set space: `dims` in order, and `params`, with their positions by name."""
 
     def __init__(self, ctx: isl.Context, dims: Sequence[str], params: Sequence[str] = ()) -> None:
         if len({*dims, *params}) != len(dims) + len(params):

@@ -92,11 +92,8 @@ def _lifted(problem: Problem, size: Expr) -> Poly:
 
 def _too_small(problem: Problem, axis: int, wanted: Poly, extent: Poly) -> LayoutproofError:
     shown, least = (_extent_text(problem, form) for form in (wanted, extent))
-    doubt = (
-        ""
-        if constant_of(add(wanted, extent, -1)) is not None
-        else " (for some values of the symbols, or that is not proved)"
-    )
+    is_number = constant_of(add(wanted, extent, -1)) is not None
+    doubt = "" if is_number else " (for some values of the symbols, or that is not proved)"
     return error(
         codes.PHYSICAL_SHAPE,
         f"axis {axis} of the physical shape is {shown}, which does not hold the image: its extent is {least}{doubt}",

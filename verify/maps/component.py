@@ -76,14 +76,17 @@ def _collision(part: Part, outputs: list[Expr], extents: tuple[int, ...], symbol
         return None
     if twice is None:
         return None
-    first, second = (
-        dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice
-    )
+    return _collision_at(part, table, twice, symbols)
+
+
+def _collision_at(part: Part, table: Table, twice: tuple[int, int], symbols: Mapping[str, int]) -> Collision:
+    count = len(part.inputs)
+    first, second = (dict(zip(part.inputs, table.point(position)[:count], strict=True)) for position in twice)
     return Collision(first, second, symbols)
 
 
 def by_z3(part: Part) -> Answer:
-    """Injectivity by non-linear integer arithmetic; neither inverse nor predicate come with it."""
+    """Injectivity by non-linear integer arithmetic, without an inverse or a predicate."""
     proved, reason, because = prove_injective_by_z3(part.problem, part.axes, part.inputs, RLIMIT)
     missing = "proved by z3, which gives no expression"
     if proved:
@@ -106,7 +109,7 @@ SMALL_BOX = 1 << 12
 
 
 def analyse(part: Part) -> Answer:
-    """Decide the component, as far as any engine does."""
+    """The component's answer by the first engine that decides."""
     if not part.axes:
         return _unused_input(part)
     found = by_identity(part) or by_structure(part)
@@ -116,7 +119,7 @@ def analyse(part: Part) -> Answer:
         return _concrete(part)
     if not part.inputs:
         return by_constant(part)
-    return _symbolic(part)
+    return _by_solvers(part, "")
 
 
 def _unused_input(part: Part) -> Answer:
@@ -129,9 +132,8 @@ def _unused_input(part: Part) -> Answer:
     extent = part.problem.extent_polys[k]
     if extent is not None and part.problem.ring.is_nonnegative(plus(scale(extent, -1), 1)):
         return Answer(Status.PROVED, "structure", inverse={k: const(0)}, padding=(), image=constant(1))
-    return Answer(
-        Status.UNKNOWN, "structure", reason="an input is not used, and no instance in which it has two values was found"
-    )
+    reason = "an input is not used, and no instance in which it has two values was found"
+    return Answer(Status.UNKNOWN, "structure", reason=reason)
 
 
 def _concrete(part: Part) -> Answer:
@@ -147,10 +149,6 @@ def _concrete(part: Part) -> Answer:
         except TooLarge as problem:
             reason = str(problem)
     return _by_solvers(part, reason)
-
-
-def _symbolic(part: Part) -> Answer:
-    return _by_solvers(part, "")
 
 
 def _by_solvers(part: Part, reason: str) -> Answer:
@@ -182,7 +180,7 @@ def _by_solvers(part: Part, reason: str) -> Answer:
 
 
 def by_identity(part: Part) -> Answer | None:
-    """The commonest component of all: one axis that is one input, in a box of exactly its extent."""
+    """One axis that is one input, in a box of exactly its extent: the most common component."""
     if len(part.axes) != 1 or len(part.inputs) != 1:
         return None
     (axis,), (k,) = part.axes, part.inputs
@@ -194,7 +192,7 @@ def by_identity(part: Part) -> Answer | None:
 
 
 def by_constant(part: Part) -> Answer:
-    """Axes that no input moves: one cell is reached, and every other one is padding."""
+    """Axes without inputs: one cell is reached, and every other one is padding."""
     problem = part.problem
     zero = {
         v: number(0, v.dtype) for v, atom in zip(problem.index_map.inputs, problem.atoms, strict=True) if atom is None
@@ -247,7 +245,7 @@ def invert(part: Part) -> Inversion | None:
 
 
 def by_structure(part: Part) -> Answer | None:
-    """Elimination, checked by rewriting."""
+    """The symbolic engine: elimination, checked by rewriting."""
     inversion = invert(part)
     if inversion is None and len(part.inputs) > 1:
         inversion = try_invert_through_carrier(part)
@@ -255,7 +253,7 @@ def by_structure(part: Part) -> Answer | None:
         return None
     problem = part.problem
     size = part.domain_size()
-    # As many logical indices as cells, and injective: nothing is left over, whatever the conditions look like.
+    # As many logical indices as cells, and injective: there is no padding.
     full = size is not None and size == part.box_size()
     try:
         renderer = make_renderer(part)
@@ -264,7 +262,7 @@ def by_structure(part: Part) -> Answer | None:
         padding = () if full else tuple(condition_expr(renderer, violation) for violation in inversion.violations())
     except NumberTooWide:
         if part.cell_type == INT64:
-            return None  # another engine may say it with smaller numbers
+            return None  # another engine may have smaller numbers
         raise
     engine = "mixed-radix" if _has_products(part) else "structure"
     padding = _read_from_table(part, padding)
@@ -277,7 +275,7 @@ def by_structure(part: Part) -> Answer | None:
 
 
 def _read_from_table(part: Part, padding: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Long conditions on a small box as a shorter one that is true on the same cells, where there is one."""
+    """A shorter condition that is true on the same cells of a small box, if there is one."""
     if not part.problem.concrete or any(axis not in part.sizes for axis in part.axes):
         return padding
     size = sum(map(written_size, padding))
@@ -321,10 +319,7 @@ def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
     padding, reason, hole, count = _image_of(part, offsets)
     answer = Answer(Status.PROVED, engine, padding=padding, padding_reason=reason, image=constant(count), hole=hole)
     if twice is not None:
-        first, second = (
-            dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice
-        )
-        return replace(answer, status=Status.REFUTED, collision=Collision(first, second))
+        return replace(answer, status=Status.REFUTED, collision=_collision_at(part, table, twice, {}))
     try:
         inverse = _table_inverse(part, table, offsets)
     except TooManyPieces as reason_found:
@@ -335,7 +330,7 @@ def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
 def _image_of(
     part: Part, offsets: NDArray[np.int64]
 ) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
-    """The padding predicate, why there is none, a cell nothing reaches, and the number of cells that are reached."""
+    """The padding predicate, or why there is none; a cell that is not reached; the number of cells that are."""
     box = part.box
     if prod(box) > MAX_CELLS:
         return _image_in_large_box(part, offsets)
@@ -355,7 +350,7 @@ def _image_of(
 def _image_in_large_box(
     part: Part, offsets: NDArray[Any]
 ) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
-    """As `_image_of`, from the cells that are reached alone: they are fewer than the box has."""
+    """As `_image_of`, by sorting the cells that are reached."""
     ordered = np.sort(offsets)
     reached = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
     later = np.flatnonzero(reached != np.arange(len(reached)))

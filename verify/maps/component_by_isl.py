@@ -92,7 +92,7 @@ def _with_inverse(part: Part, answer: Answer) -> Answer:
 
 
 def _retyped(part: Part, inverse: dict[int, Expr]) -> dict[int, Expr]:
-    """The expressions over cells of the report's own width."""
+    """The expressions over cells of the report's type."""
     cells = tuple(Var(f"p{axis}") for axis in part.axes)
     order = list(inverse)
     moved = IndexMap(cells, tuple(inverse[k] for k in order)).map_indices([Var(c.name, part.cell_type) for c in cells])
@@ -115,14 +115,12 @@ def _with_padding(part: Part, answer: Answer) -> Answer:
 
 
 def is_unreached_by_isl(problem: Problem, cell: Sequence[int]) -> bool:
-    """Whether isl shows that no logical index is mapped to a cell; false also where it cannot."""
+    """Whether isl proves that no logical index is mapped to a cell."""
     names = [v.name for v in problem.index_map.inputs]
     same = logical_and(*(equal(o, number(c, o.dtype)) for o, c in zip(problem.index_map.outputs, cell, strict=True)))
     try:
         with limited(OPERATIONS) as ctx:
-            return (
-                make_relation(ctx, names, problem.shape, problem.symbols, problem.inhabited, {}).point_where(same)
-                is None
-            )
+            relation = make_relation(ctx, names, problem.shape, problem.symbols, problem.inhabited, {})
+            return relation.point_where(same) is None
     except (NotQuasiAffine, BudgetExceeded):
         return False

@@ -54,7 +54,7 @@ class Solver:
     congruences: dict[int, Congruence] = field(default_factory=dict)
 
     def solve(self, unknowns: list[int]) -> dict[int, Poly] | None:
-        """A form over cells for every unknown name; None where elimination does not get there."""
+        """A form over cells for every unknown name, if elimination finds them."""
         for _ in range(MAX_ROUNDS):
             self._substitute_known()
             if all(atom in self.known for atom in unknowns):
@@ -94,8 +94,7 @@ class Solver:
             result[atom] = value
         return result
 
-    # -- one equation
-    # -----------------------------------------------------------------------------------------------------
+    # One equation
 
     def _use(self, equation: Equation) -> bool:
         if self._single(equation):
@@ -130,7 +129,7 @@ class Solver:
             return self._learn(unknown[0], value)
         open_parts = [part for part in atom.parts if self.ring.support(part)]
         if len(open_parts) != 1:
-            # Worth knowing as a whole only where another equation has the same XOR; otherwise it waits for its parts.
+            # The whole is useful only where another equation has the same XOR; otherwise its parts come first.
             shared = any(unknown in other.left for other in self.equations if other is not equation)
             return shared and self._learn(unknown[0], value)
         closed = [part for part in atom.parts if not self.ring.support(part)]
@@ -187,7 +186,7 @@ class Solver:
         return False
 
     def _factors(self, left: Poly) -> dict[Monomial, Poly]:
-        """The form by its unknowns: what each product of unknowns is multiplied by."""
+        """The form as the factor of each product of unknowns."""
         result: dict[Monomial, Poly] = {}
         for monomial, c in left.items():
             unknown = tuple(a for a in monomial if self.ring.atoms[a].support)
@@ -216,14 +215,13 @@ class Solver:
         return False
 
     def _combine(self, atom: int, new: Congruence) -> bool:
-        """Add what is known of `atom` modulo something; true when the atom became known, or known modulo more."""
+        """Add a congruence of `atom`; true when the atom became known."""
         old = self.congruences.get(atom)
         if old is not None:
             if old.modulus % new.modulus == 0:
                 return False
             shared = gcd(old.modulus, new.modulus)
-            # Only coprime parts are combined: the shared factor is dropped from the modulus where that leaves coprime
-            # ones.
+            # Only coprime moduli are combined: the shared factor is dropped where that leaves coprime ones.
             reduced = new.modulus // shared
             if gcd(reduced, old.modulus) != 1:
                 if new.modulus % old.modulus:
@@ -238,10 +236,9 @@ class Solver:
         if low is not None and high is not None and high - low < new.modulus:
             shifted = plus(_reduce(new.value, new.modulus), -low)
             return self._learn(atom, plus(self.ring.remainder(shifted, constant(new.modulus)), low))
-        return old is not None and False
+        return False
 
-    # -- several equations
-    # --------------------------------------------------------------------------------------------------
+    # Several equations
 
     def _pivot(self) -> bool:
         """Express one unknown by the others of its equation and forget the equation."""

@@ -32,7 +32,7 @@ Directions = dict[int, int]  # +1 rising, -1 falling, 0 both, for each input ato
 
 
 def directions(ring: Ring, poly: Poly, sign: int = 1, found: Directions | None = None) -> Directions:
-    """How the form moves with each unknown; 0 where it is not seen to be monotone."""
+    """The direction in which the form moves with each unknown; 0 where it is not known to be monotone."""
     result: Directions = {} if found is None else found
     for monomial, c in poly.items():
         unknown = [a for a in monomial if ring.atoms[a].support]
@@ -107,7 +107,7 @@ def _at_digit_ends(
         return None
     value, corner = found
     values: dict[int, Poly] = {**settled, **corner}
-    for d in reversed(digits):  # digits of digits come after what they are digits of
+    for d in reversed(digits):  # digits of digits come later
         values[d.atom] = ring.substitute(d.total, {a: values.get(a, {}) for a in d.atoms})
         if not ring.is_nonnegative(add(plus(sizes[d.atom], -1), values[d.atom], -1)):
             return None
@@ -190,12 +190,11 @@ def _is_linear(ring: Ring, monomial: Monomial) -> bool:
 
 
 def _weight(form: Poly, atom: int) -> Poly:
-    """What the name is multiplied by, in a form that is linear in it."""
+    """The factor of a name, in a form that is linear in it."""
     return {tuple_without(m, atom): c for m, c in form.items() if atom in m}
 
 
 def _digits_of(ring: Ring, digits: Digits, value: Poly) -> dict[int, Poly]:
-    """The digits of a value."""
     quotients = [ring.floor(value, factor) for factor in digits.factors]
     found: dict[int, Poly] = {}
     for k, atom in enumerate(digits.atoms):
@@ -214,7 +213,7 @@ def input_ends(problem: Problem) -> dict[int, Poly]:
 
 
 def symbolic_extreme(problem: Problem, axis: int, largest: bool) -> Poly | None:
-    """The exact least or largest value of an output by monotone corners or digits; None where neither shows it."""
+    """The exact least or largest value of an output by monotone corners or digits, if they show it."""
     poly = problem.outputs[axis]
     if poly is None:
         return None

@@ -80,7 +80,7 @@ def prove_injective(
         return verdict
     problem = make_problem(index_map, shape, where)
     given = problem.index_map
-    # What was asked on the way concerns parts of the map; the claim itself can be said as one question.
+    # The evidence on the way is about parts of the map; the whole claim is one question.
     return replace(
         verdict, evidence=(OneToOne(given.inputs, problem.shape, given.outputs, problem.where, verdict.engine),)
     )
@@ -121,17 +121,9 @@ def _vacuous(problem: Problem, sizes: Sequence[Size], start: float) -> MapReport
     flattened = _flattened(problem, sizes)
     padding = Padding(None, None, None, reason)
     return MapReport(
-        problem.given,
-        problem.shape,
-        verdict,
-        verdict,
-        physical,
-        problem.given.separators,
-        flattened,
-        None,
-        padding,
-        reason,
-    )
+        problem.given, problem.shape, verdict, verdict, physical,
+        problem.given.separators, flattened, None, padding, reason,
+    )  # fmt: skip
 
 
 # Putting the components together

@@ -134,7 +134,7 @@ def product(factors: Sequence[Poly]) -> Poly:
 
 
 def combine(sizes: Sequence[Poly | str], answers: Sequence[Answer], renderer: Renderer) -> Padding:
-    """A cell is padding where any component says so; the cells that are reached are a product over the components."""
+    """The padding of the map: a cell is padding where any component says so; reached cells are a product."""
     missing = next((a for a in answers if a.padding is None), None)
     reason = None if missing is None else missing.padding_reason
     predicate = None if missing is not None else _joined([term for a in answers for term in a.padding or ()])
@@ -163,7 +163,7 @@ def _joined(terms: Sequence[Expr]) -> Expr:
     return logical_or(*kept)
 
 
-# A cell that nothing reaches
+# Cells that are not reached
 
 
 def find_hole(parts: Sequence[Part], answers: Sequence[Answer]) -> list[int] | None:
@@ -196,7 +196,7 @@ def _spread(part: Part, condition: Expr) -> dict[int, int] | None:
     steps = np.arange(_WINDOW, dtype=np.int64)
     env: dict[str, Any] = {}
     for position, (axis, size) in enumerate(zip(part.axes, part.box, strict=True)):
-        # Multiples of an odd number near the golden section of 2**31, another for each axis, fall evenly.
+        # Multiples of odd numbers near the golden section of 2**31 are spread evenly.
         env[f"p{axis}"] = (steps * (1_327_217_885 + 2_654_435 * position) % (1 << 31)) * size >> 31
     bounds = {f"p{axis}": size for axis, size in zip(part.axes, part.box, strict=True)}
     if max(part.box) >= 1 << 31 or not fits_arrays(condition, bounds):

@@ -116,7 +116,7 @@ class Problem:
         return tuple(e for e in found if isinstance(e, int))
 
     def assumptions(self) -> str | None:
-        """What is assumed of the symbols, the side condition included; None for a concrete question."""
+        """The assumptions on symbols with the side condition; None for a concrete question."""
         if not self.symbols:
             return None
         stated = "" if self.where == TRUE else f" with {expr_text(self.where, 'plain')}"
@@ -256,11 +256,11 @@ def _variables(axis: int, expr: Expr) -> dict[str, Var]:
             elif not isinstance(node, IntImm):
                 below += (child for child in children(node) if isinstance(child, Expr))
         if not below:
-            # A function that uses its own results again and again may return few nodes that are very many written out.
+            # With shared subexpressions few nodes may be very many operands when written out.
             if depth >= SHALLOW and written_size(expr) > MAX_OPERANDS:
                 raise error(TOO_DEEP, f"axis {axis} of the index map has more than {MAX_OPERANDS} operands written out")
             return found
-        # A shared subexpression is looked at once a level, so that no level outgrows the expression.
+        # A shared subexpression counts once per level, so that no level outgrows the expression.
         level = list({id(node): node for node in below}.values()) if len(below) > 64 else below
     raise error(TOO_DEEP, f"axis {axis} of the index map is nested deeper than {MAX_DEPTH} levels")
 

@@ -38,7 +38,7 @@ def try_invert_through_carrier(part: Part) -> Inversion | None:
 
 
 def _candidates(part: Part) -> Iterator[Expr]:
-    """What is divided, wrapped or masked in the outputs, and has more than one input in it; each once."""
+    """The divided, wrapped or masked parts of the outputs that have more than one input; each once."""
     seen: set[Expr] = set()
     inputs = {part.problem.index_map.inputs[k] for k in part.inputs}
     for output in part.outputs:

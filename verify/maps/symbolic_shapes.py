@@ -40,7 +40,7 @@ class Instance:
 
 
 def constants_of(problem: Problem) -> list[int]:
-    """The numbers that occur in the question: extents just below, at and above them are telling."""
+    """The numbers in the question: extents just below, at and above them are good tests."""
     return _constants(problem, _LARGEST)
 
 
@@ -135,12 +135,11 @@ class Statement:
         for v, extent in zip(problem.index_map.inputs, problem.shape, strict=True):
             term = values[v.name] = self.query.integer(f"{v.name}{tag}")
             self.query.add(term >= 0, term < self.symbols.integer(extent))
-        encoder = IntEncoder(self.query, values, width=self.symbols.width)
-        return encoder
+        return IntEncoder(self.query, values, width=self.symbols.width)
 
 
 def make_statement(problem: Problem, width: int | None = None) -> Statement:
-    """A fresh query with what is assumed of the symbols. Raises NotInteger."""
+    """A fresh query with the assumptions on symbols. Raises NotInteger."""
     query = Query()
     statement = Statement(problem, query, IntEncoder(query, width=width))
     statement.assume_symbols()
@@ -185,7 +184,7 @@ def _nowhere(statement: Statement, goal: Any, rlimit: int) -> bool | Point:
     outcome = statement.query.solve(rlimit=rlimit)
     if outcome.answer is not Answer.SAT:
         return outcome.answer is Answer.UNSAT
-    # What a model leaves out may have any value.
+    # A name without a value in the model may have any value.
     instance = instance_at(problem, {name: outcome.model.get(name, 0) for name in problem.symbols})
     if instance is None:
         return False
@@ -221,10 +220,8 @@ def prove_injective_by_z3(
     outcome = statement.query.solve(rlimit=rlimit)
     if outcome.answer is Answer.UNSAT:
         return True, "", frozenset()
-    reason_text = (
-        outcome.reason if outcome.reason is not None else "z3 found a model, which was not turned into a counterexample"
-    )
-    return False, reason_text, outcome.because
+    unused = "z3 found a model, which was not turned into a counterexample"
+    return False, outcome.reason if outcome.reason is not None else unused, outcome.because
 
 
 def condition_is_satisfiable(problem: Problem, rlimit: int) -> bool | None:

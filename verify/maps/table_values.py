@@ -149,7 +149,7 @@ def _pieces(offsets: Ints, values: Ints, size: int, limit: int) -> _Pieces | Non
 
 
 def _rise(offsets: Ints, values: Ints, period: int) -> int | None:
-    """`c` with `value(t) == c * (t // period) + f(t % period)` on all the points; None where there is none."""
+    """`c` with `value(t) == c * (t // period) + f(t % period)` on all the points, if there is one."""
     steps, rises = _steps(offsets[:_SAMPLE], values[:_SAMPLE], period)
     if len(steps) and _common_rise(steps, rises) is None:
         return None  # the first points already differ

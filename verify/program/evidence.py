@@ -15,14 +15,13 @@ from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import Cover
 
 Bounds = Mapping[str, tuple[int | None, int | None]]
-# Which cover (by number), and the values of its further dims at an instance that it reaches, as expressions over that
-# instance.
+# A cover by number, and the values of its further dims as expressions over an instance that it reaches.
 Witness = tuple[int, Mapping[str, Expr]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """What an engine took for granted of the symbols: conditions, and bounds by name."""
+    """The assumptions of an engine on symbols: conditions, and bounds by name."""
 
     assumed: tuple[Expr, ...] = ()
     bounds: tuple[tuple[str, int | None, int | None], ...] = ()
@@ -47,7 +46,7 @@ class NoInstance:
 class Covered:
     """Some cover reaches each instance of `domain` where the conditions hold; `witnesses` has which, and how.
 
-    `witnesses` is called late, since it takes work; it raises Unsaid where there is no answer.
+    `witnesses` is called late, since it takes work; it raises Unstated where there is no answer.
     """
 
     setting: Setting
@@ -89,7 +88,7 @@ class Unwritten:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Several:
-    """An answer that becomes several claims: `make`, which takes work, is called late, and raises Unsaid."""
+    """An answer that becomes several claims: `make`, which takes work, is called late, and raises Unstated."""
 
     what: str
     make: Callable[[], Sequence[Evidence]]
@@ -98,8 +97,8 @@ class Several:
 Evidence: TypeAlias = "NoInstance | Covered | OneToOne | Digits | Several | Unwritten"
 
 
-class Unsaid(Exception):
-    """No expression was found for what is to be written down; `reason` says why."""
+class Unstated(Exception):
+    """Evidence for which no expression was found."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -107,7 +106,7 @@ class Unsaid(Exception):
 
 
 class Gathered:
-    """The evidence of what is being proved that no verdict has taken yet."""
+    """The evidence since the last verdict."""
 
     is_recording = True
 
@@ -119,7 +118,7 @@ class Gathered:
         self._pieces.append(piece)
 
     def taken(self) -> tuple[Evidence, ...]:
-        """What was gathered since the last verdict; it is not given twice."""
+        """The evidence since the last verdict; each piece is given once."""
         found = tuple(self._pieces)
         self._pieces.clear()
         return found
@@ -133,4 +132,4 @@ class _Unrecorded(Gathered):
 
 
 UNRECORDED: Gathered = _Unrecorded()
-"""Keeps nothing: for what nobody asks evidence of."""
+"""Records nothing, where no evidence is asked for."""

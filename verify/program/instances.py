@@ -92,7 +92,7 @@ class IterationDomain:
     exact: bool = True
 
     def at(self, *timestamps: int | Dim) -> IterationDomain:
-        """The same iteration domain at a later or nested moment."""
+        """The same iteration domain at a later or nested timestamp."""
         return replace(self, time=(*self.time, *timestamps))
 
     def depends_on_data(self, *exprs: Expr) -> bool:
@@ -101,8 +101,8 @@ class IterationDomain:
             return True
         if not self.unknowns:
             return False
-        said = [*exprs, *(g.condition for g in self.guards), *(e for d in self.dims for e in (d.start, d.extent))]
-        used = {variable for expr in said for variable in free_variables(expr)}
+        parts = [*exprs, *(g.condition for g in self.guards), *(e for d in self.dims for e in (d.start, d.extent))]
+        used = {variable for expr in parts for variable in free_variables(expr)}
         return any(unknown.var in used for unknown in self.unknowns)
 
     def inside(self, dim: Dim) -> IterationDomain:
@@ -133,7 +133,7 @@ class Access:
 
     @property
     def text(self) -> str:
-        """The access as the source has it, block variables and all."""
+        """The access in the source's terms, with block variables."""
         assert isinstance(self.node, BufferLoad | BufferStore)
         return f"{self.buffer.name}[{', '.join(expr_text(i, Style.PLAIN) for i in self.node.indices)}]"
 
@@ -199,7 +199,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A block variable where its block runs: `within` says that its value is in the variable's range."""
+    """A block variable in its block: `within` is the condition that its value is in the variable's range."""
 
     iter_var: IterVar
     within: Expr
@@ -210,7 +210,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Something in the program that nothing here can speak about: what, and where."""
+    """Something in the program that is not modelled, and where."""
 
     what: str
     node: Node
@@ -318,7 +318,7 @@ def is_index_like(expr: Expr) -> bool:
 
 
 def domain_ranges(domain: IterationDomain, symbols: Ranges) -> dict[Var, Interval]:
-    """Symbols as given, loops by their bounds (guards are not looked at), unknowns by their type."""
+    """The intervals of symbols (as given), loops (by their bounds, without guards) and unknowns (by their type)."""
     ranges = dict(symbols)
     for unknown in domain.unknowns:
         ranges[unknown.var] = of_type(unknown.var.dtype)

@@ -36,10 +36,10 @@ class Spot:
         span = node.span if node.span is not None else self.statement.span
         if span is not None:
             return Place(f"line {span.line}", span.line)
-        return Place(f"in block {self.block}" if self.block is not None else _said(self.statement))
+        return Place(f"in block {self.block}" if self.block is not None else _statement_text(self.statement))
 
 
-def _said(statement: Stmt) -> str:
+def _statement_text(statement: Stmt) -> str:
     match statement:
         case BufferStore(buffer=buffer, indices=indices):
             return f"in the store to {_short(f'{buffer.name}[{_texts(indices)}]')}"

@@ -70,13 +70,13 @@ class SmtQuery:
 
 
 class Because(StrEnum):
-    """What code asks of the reason of a verdict."""
+    """The parts of a verdict's reason that code needs."""
 
-    NOTHING_SEEN = "nothing-seen"  # nothing is stored that callers see
+    NOTHING_SEEN = "nothing-seen"  # nothing observable is stored
     CONTRADICTION = "contradiction"  # the assumptions cannot all hold
     OVERLAP = "overlap"  # parameters may overlap
-    BUDGET = "budget"  # an engine was not allowed to do more
-    CLOCK = "clock"  # the clock, or a solver's death, had a part in it: it may come out otherwise next time
+    BUDGET = "budget"  # an engine's budget was spent
+    CLOCK = "clock"  # a time limit, or a solver's death: not deterministic
     INVARIANT = "invariant"  # the proof uses an inductive invariant
 
 
@@ -108,15 +108,15 @@ class Search:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is certain that there is none."""
+        """Whether it is certain that none exists."""
         return self.point is None and self.reason is None
 
 
 def nothing(engine: str) -> Search:
-    """The certainty that there is none."""
+    """The result that none exists."""
     return Search(None, engine=engine)
 
 
 def no_answer(engine: str, reason: str, *because: Because) -> Search:
-    """No answer, and why."""
+    """An unknown result, and why."""
     return Search(None, False, reason, engine, frozenset(because))

@@ -20,7 +20,7 @@ from layoutproof.verify.program.questions import Because
 
 
 class NotModelled(Exception):
-    """A program, or a part of it, that has no exact model: why, and the node that is the cause where there is one."""
+    """A program, or a part of it, without an exact model: why, and the node that is the cause, if there is one."""
 
     def __init__(self, reason: str, node: Node | None = None, *because: Because) -> None:
         super().__init__(reason)

@@ -411,12 +411,10 @@ def _call(enc: ValueEncoder, expr: Call) -> str:
     arguments, dtype = [enc.value(a) for a in expr.arguments], expr.dtype
     if dtype.is_integer:
         (value,) = arguments
+        if dtype.kind is not Kind.INT:
+            return value
         # The magnitude of the least number of a signed type wraps around to itself.
-        return (
-            choice(f"(bvslt {value} {enc.integer(0, dtype)})", f"(bvneg {value})", value)
-            if dtype.kind is Kind.INT
-            else value
-        )
+        return choice(f"(bvslt {value} {enc.integer(0, dtype)})", f"(bvneg {value})", value)
     known = _FUNCTIONS.get(expr.function)
     if known is not None:
         return known(dtype, *arguments)

@@ -204,7 +204,7 @@ def search_instances(
         try:
             query.add(encoder.condition(condition))
         except NotInteger as problem:
-            # Without what was asked, any instance would do: that answers nothing.
+            # Without a condition that was asked, an instance would be no answer.
             return no_answer(ENGINE, problem.reason)
     outcome = query.solve(rlimit=rlimit)
     if outcome.answer is Answer.UNSAT:
@@ -212,7 +212,7 @@ def search_instances(
     if outcome.answer is Answer.UNKNOWN:
         return no_answer(ENGINE, outcome.reason or "z3 does not know", *outcome.because)
     names = {v.name for v in ranges} | {u.var.name for u in domain.unknowns} | {d.var.name for d in domain.dims}
-    # What the model leaves open may have any value.
+    # A name without a value in the model may have any value.
     return Search({name: outcome.model.get(name, 0) for name in sorted(names)}, missing is None, missing, ENGINE)
 
 

@@ -63,13 +63,13 @@ def cheapest_assignment(
 
 def _checked(optimiser: Any, context: Any) -> Any:
     """The optimiser's answer, asked in a thread so that a signal that raises reaches Python at once and stops z3."""
-    optimiser.set("ctrl_c", False)  # else z3 takes the signal for itself, and answers as if its work had been used up
+    optimiser.set("ctrl_c", False)  # else z3 handles the signal itself, and answers as if its budget were spent
     with ThreadPoolExecutor(max_workers=1) as pool:
         asked = pool.submit(optimiser.check)
         try:
             return asked.result()
         except BaseException:
-            # z3 forgets an interrupt that comes before it has begun.
+            # z3 ignores an interrupt before its search has begun.
             while not asked.done():
                 context.interrupt()
                 wait([asked], timeout=0.05)
@@ -77,7 +77,7 @@ def _checked(optimiser: Any, context: Any) -> Any:
 
 
 def _model(z3: Any, optimiser: Any, names: Mapping[int, Any]) -> frozenset[int] | None:
-    """The variables that are true in what the optimiser found; None where it found nothing."""
+    """The variables that are true in the optimiser's model, if it has one."""
     try:
         model = optimiser.model()
     except z3.Z3Exception:

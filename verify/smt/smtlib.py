@@ -23,7 +23,7 @@ from layoutproof.verify.program.evidence import (
     OneToOne,
     Setting,
     Several,
-    Unsaid,
+    Unstated,
     Unwritten,
 )
 from layoutproof.verify.program.instances import Dim, IterationDomain, domain_ranges
@@ -32,7 +32,7 @@ from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger, add_
 from layoutproof.verify.smt.solver import Query
 
 _BITWISE = frozenset((BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
-# More bits than this make texts that no solver finishes; such claims are listed instead.
+# No solver finishes texts with more bits; such claims are listed instead.
 _MOST_BITS = 12
 _MOST_COVERS = 200
 
@@ -49,7 +49,7 @@ def queries_of(evidence: Iterable[Evidence]) -> tuple[tuple[SmtQuery, ...], tupl
         try:
             for query in _texts(piece):
                 texts.setdefault(query.text, query)
-        except (NotInteger, Unsaid) as problem:
+        except (NotInteger, Unstated) as problem:
             what = (
                 f"{type(piece).__name__} by {piece.engine}"
                 if isinstance(piece, NoInstance | Covered | OneToOne)
@@ -91,7 +91,7 @@ class Writer(IntEncoder):
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What a name cannot be: words of the language, and of the theory of integers.
+# Reserved words of the language, and symbols of the theory of integers.
 _RESERVED = frozenset(
     "abs as assert check declare define div exists exit false forall iff implies "
     "ite let match mod par push pop true xor".split()
@@ -102,11 +102,9 @@ def legal(name: str) -> str:
     """A name as a symbol of SMT-LIB, no two names the same."""
     if name in _RESERVED:
         return f"{name}!"
-    return (
-        name
-        if _PLAIN.fullmatch(name) is not None
-        else "".join(c if _PLAIN.fullmatch(f"_{c}") else f".{ord(c):x}." for c in name)
-    )
+    if _PLAIN.fullmatch(name) is not None:
+        return name
+    return "".join(c if _PLAIN.fullmatch(f"_{c}") else f".{ord(c):x}." for c in name)
 
 
 def _put_together(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
@@ -116,7 +114,7 @@ def _put_together(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
             continue
         try:
             yield from _put_together(piece.make())
-        except Unsaid as problem:
+        except Unstated as problem:
             yield Unwritten(piece.what, problem.reason)
 
 
@@ -126,7 +124,7 @@ def _merged(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
         if isinstance(piece, NoInstance):
             domain = piece.domain
             if not domain.dims and not piece.setting.bounds:
-                # A claim of its own, told by its conditions alone.
+                # A claim of its own: only its conditions identify it.
                 yield piece
                 continue
             key = (domain.dims, domain.guards, domain.unknowns, piece.setting.assumed, piece.setting.bounds)
@@ -160,12 +158,12 @@ def _texts(piece: Evidence) -> Iterator[SmtQuery]:
 def no_instance(claim: NoInstance) -> SmtQuery:
     """`unsat` when no instance satisfies one of the alternatives. Raises NotInteger where none can be encoded."""
     query = Query()
-    said = [
+    exprs = [
         *claim.setting.assumed,
         *(g.condition for g in claim.domain.guards),
         *(c for conditions in claim.either for c in conditions),
     ]
-    encoder = Writer(query, width=_width(claim.domain, claim.setting, said))
+    encoder = Writer(query, width=_width(claim.domain, claim.setting, exprs))
     _add_domain(query, encoder, claim.setting, claim.domain)
     alternatives = [_conjunction(encoder, conditions) for conditions in claim.either]
     query.add(query.z3.Or(*alternatives) if len(alternatives) > 1 else alternatives[0])
@@ -173,17 +171,17 @@ def no_instance(claim: NoInstance) -> SmtQuery:
 
 
 def _conjunction(encoder: IntEncoder, conditions: Sequence[Expr]) -> Any:
-    """All conditions that can be said; with what cannot, there would be fewer instances."""
-    said, problem = [], None
+    """The conditions that can be encoded; the others would only leave fewer instances."""
+    terms, problem = [], None
     for condition in conditions:
         try:
-            said.append(encoder.condition(condition))
+            terms.append(encoder.condition(condition))
         except NotInteger as found:
             problem = found
-    if problem is not None and not said:
+    if problem is not None and not terms:
         raise problem
     z3 = encoder.z3
-    return z3.And(*said) if len(said) > 1 else said[0] if said else z3.BoolVal(True, encoder.query.ctx)
+    return z3.And(*terms) if len(terms) > 1 else terms[0] if terms else z3.BoolVal(True, encoder.query.ctx)
 
 
 def _add_domain(query: Query, encoder: IntEncoder, setting: Setting, domain: IterationDomain) -> None:
@@ -247,10 +245,10 @@ def _bits_of(operands: Sequence[Expr], ranges: Ranges) -> int | None:
 
 
 def all_covered(claim: Covered) -> SmtQuery:
-    """`unsat` when at every instance some cover's conditions hold at its witness. Raises Unsaid or NotInteger."""
+    """`unsat` when at every instance some cover's conditions hold at its witness. Raises Unstated or NotInteger."""
     witnesses = claim.witnesses()
     if len(witnesses) > _MOST_COVERS:
-        raise Unsaid(f"the covers take {len(witnesses)} cases to tell")
+        raise Unstated(f"the covers take {len(witnesses)} cases to tell")
     query = Query()
     guards = [g for cover in claim.covers for g in (*_guards(cover.domain), *cover.conditions)]
     width = _width(claim.domain, claim.setting, [*_guards(claim.domain), *claim.conditions, *guards])
@@ -285,7 +283,7 @@ def _reaches(
     names = _names(domain)
     for position, inner in enumerate(cover.without):
         if inner.without:
-            raise Unsaid("what is covered is told by three alternating quantifiers")
+            raise Unstated("what is covered is told by three alternating quantifiers")
         further = [name for name in _names(inner.domain) if name not in names]
         fresh = {name: query.integer(f"{legal(name)}.{mark}.{position}") for name in further}
         holds.append(z3.Not(_reaches(query, inner, {**values, **fresh}, names, width, f"{mark}.{position}")))
@@ -371,8 +369,7 @@ def written(query: Query, engine: str) -> SmtQuery:
 
 
 def _is_nonlinear(query: Query) -> bool:
-    # The library itself is asked, by pointers that the assertions keep alive: objects for all terms take a quarter of a
-    # certificate's time.
+    # By the C interface: Python objects for all terms would take a quarter of a certificate's time.
     z3, ctx = query.z3, query.ctx.ref()
     seen: set[int] = set()
     stack = [term.as_ast() for term in query.assertions]

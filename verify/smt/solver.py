@@ -30,7 +30,7 @@ _LATER_SECONDS = 0.01
 
 
 def outside_finalisers(handler: Handler) -> Handler:
-    """`handler`, which is called a moment later where the signal comes while an object is being freed."""
+    """`handler`, delayed if the signal comes in a finaliser."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         if _is_freeing(frame):
@@ -65,7 +65,7 @@ SEED = 0
 
 
 class Answer(StrEnum):
-    """What the solver said."""
+    """A solver's answer."""
 
     SAT = "sat"
     UNSAT = "unsat"
@@ -117,25 +117,22 @@ class Query:
 
     @property
     def assertions(self) -> tuple[Any, ...]:
-        """What was asserted so far."""
+        """The assertions so far."""
         return tuple(self._assertions)
 
     def text(self, logic: str) -> str:
-        """The query as SMT-LIB 2 in a logic, up to its `(check-sat)`; nothing is asked."""
+        """The query as SMT-LIB 2 in a logic, up to its `(check-sat)`."""
         solver = self.z3.Solver(ctx=self.ctx)
         solver.add(*self._assertions)
-        lines = solver.to_smt2().splitlines()
-        return (
-            "\n".join((f"(set-logic {logic})", *(line for line in lines if not line.startswith((";", "(set-info")))))
-            + "\n"
-        )
+        lines = (line for line in solver.to_smt2().splitlines() if not line.startswith((";", "(set-info")))
+        return "\n".join((f"(set-logic {logic})", *lines, ""))
 
     def add_text(self, text: str) -> None:
         """Assert what an SMT-LIB 2 script asserts, its declarations included; other commands of it are ignored."""
         self._assertions.extend(self.z3.parse_smt2_string(text, ctx=self.ctx))
 
     def solve(self, *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None, seed: int = SEED) -> Outcome:
-        """Ask once, with at most `rlimit` units of work, which the seed sends on another way."""
+        """Ask once, with at most `rlimit` units of work; another seed searches in another order."""
         z3, rlimit = self.z3, scaled(rlimit)
         solver = z3.SolverFor(logic, ctx=self.ctx) if logic is not None else z3.Solver(ctx=self.ctx)
         solver.set("random_seed", seed)
@@ -168,18 +165,9 @@ def _values(z3: Any, model: Any) -> dict[str, int]:
     return found
 
 
-def prove_unsatisfiable(
-    build: Callable[[Query], Sequence[Any]], *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None
-) -> Outcome:
-    """Build the assertions in a fresh query and ask whether they can all hold."""
-    query = Query()
-    query.add(*build(query))
-    return query.solve(rlimit=rlimit, logic=logic)
-
-
 _PROGRAM = Path(__file__).with_name("worker_process.py")
 COMMAND: tuple[str, ...] = (sys.executable, "-P", str(_PROGRAM))
-# From the request on; a worker that has yet to start is given this much more.
+# Extra time for a worker that has to be started.
 START_SECONDS = 20.0
 _CHUNK = 1 << 16
 
@@ -233,13 +221,13 @@ class Worker:
                     Answer.UNKNOWN, reason=f"wall: {engine} {failure}", wall=True, hung=failure.hung, spent=units
                 )
             finally:
-                # Whatever stopped the exchange, an interrupt too: the process is no longer in step with us.
+                # After any exception, interrupts included, the process is out of step.
                 if answer is None:
                     self._kill()
             return answer
 
     def close(self) -> None:
-        """End the process, if it is ours."""
+        """End the process, if this one started it."""
         with self._lock:
             self._kill()
 
@@ -339,8 +327,8 @@ def _read(reply: bytes, number: int, units: int) -> WorkerAnswer:
         raise _Failed("answered nonsense")
     if found["answer"] == "missing":
         return WorkerAnswer(Answer.UNKNOWN, reason=str(reason), missing=True)
-    said = None if reason is None else str(reason)
-    return WorkerAnswer(Answer(found["answer"]), model, said, stopped=found.get("stopped") is True, spent=spent)
+    reason = None if reason is None else str(reason)
+    return WorkerAnswer(Answer(found["answer"]), model, reason, stopped=found.get("stopped") is True, spent=spent)
 
 
 _shared = Worker()

@@ -51,7 +51,7 @@ class Clause(StrEnum):
 
 
 class ClaimKind(StrEnum):
-    """The kinds of claims; each has the code under which people look up, select and ignore what is refuted of it."""
+    """The kinds of claims; each has the code of a refuted one."""
 
     code: str
 
@@ -105,7 +105,7 @@ class Claim:
 
     @property
     def steady(self) -> str:
-        """The sentence without a line number, so that it stays the same where other lines of the file are edited."""
+        """The sentence without a line number, so that edits elsewhere in the file do not change it."""
         return self.apart if self.place is not None and self.place.line is not None else self.text
 
     def __str__(self) -> str:
@@ -172,7 +172,7 @@ class Verdict:
         return codes.VACUOUS if self.status is Status.VACUOUS else self.claim.kind.code
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as JSON has it."""
+        """The verdict as JSON."""
         return {
             "status": self.status.value,
             "claim": self.claim.text,

@@ -55,12 +55,12 @@ def main(channel: int, control: int, seconds: float | None, memory: int | None) 
     try:
         os.write(control, json.dumps(ending).encode())
     except OSError:
-        sys.exit(0)  # the run is gone: nobody asks how this ended
+        sys.exit(0)  # the run is gone
     sys.exit(0)
 
 
 def _keep(worker: int, control: int, seen: int, seconds: float | None, memory: int | None) -> dict[str, Any]:
-    """Wait for the worker's end, or bring it about, and that of all below; what there is to say of it."""
+    """Wait for the worker's end, or cause it, and end its process tree; the result is how it ended."""
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -116,12 +116,12 @@ def _serve(channel: int, notes: int) -> None:
     The first message is the work, a function; then each is a number and an item. The answer is the number, the result
     or the exception, and the bytes of memory that this process holds.
     """
-    # What the work prints must not get into the report on standard output.
+    # The work's output must not get into the report on standard output.
     os.dup2(2, 1)
     with socket.socket(fileno=channel) as stream, stream.makefile("rwb") as pipe:
         work = _read(pipe)
         if work is None:
-            return  # the run hung up before it said anything
+            return  # the run hung up
         _write(pipe, "ready")
         while (request := _read(pipe)) is not None:
             number, item = request
@@ -137,7 +137,7 @@ def _serve(channel: int, notes: int) -> None:
 
 
 def _read(pipe: BufferedRWPair) -> Any:
-    """The next message; None where there is none any more."""
+    """The next message; None at the end."""
     try:
         head = pipe.read(LENGTH.size)
         if len(head) < LENGTH.size:
@@ -159,5 +159,5 @@ def _write(pipe: BufferedRWPair, message: object) -> None:
 
 
 def _leave() -> NoReturn:
-    """End without a word: the run hung up, and the keeper is about to end this process anyway."""
+    """End silently: the run hung up, and the keeper is about to end this process."""
     os._exit(0)

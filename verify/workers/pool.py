@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 CHUNK = 8
 WINDOW_PER_WORKER = 128
-# One is being worked on, one waits in the pipe.
+# One in progress, one waiting in the pipe.
 _IN_FLIGHT = 2
 
 
@@ -48,7 +48,7 @@ def all_in_workers(
     *,
     quiet: bool = False,
 ) -> list[R]:
-    """As `run_in_workers`, all results at once; `told` hears of each. One item needs one worker only."""
+    """As `run_in_workers`, all results at once; `told` is called with each."""
     found: list[R] = []
     fitting = replace(limits, workers=max(1, min(limits.workers, len(items))))
     with closing(run_in_workers(items, work, died, fitting, quiet=quiet)) as results:
@@ -155,7 +155,7 @@ class _Pool(Generic[T, R]):
             self._selector.modify(worker, events, key.data)
 
     def _listen(self) -> None:
-        """Wait until a worker says something or can be told more."""
+        """Wait until a worker has sent something or can take more."""
         for key, events in self._selector.select():
             seat: _Seat[T, R] = key.data
             assert seat.worker is not None
@@ -194,7 +194,7 @@ class _Pool(Generic[T, R]):
         seat.waiting.extendleft(reversed(given))
 
     def _dismiss(self, seat: _Seat[T, R], worker: Worker[T, R]) -> None:
-        """Let a worker end that has done enough."""
+        """Let a spent worker end."""
         self._leave(seat, worker)
         worker.no_more_items()
         self._leaving.append(worker)
@@ -206,7 +206,7 @@ class _Pool(Generic[T, R]):
         seat.worker, seat.retiring = None, False
 
     def _part(self) -> None:
-        """All is done: every worker ends by itself."""
+        """Let every worker end, and wait for them."""
         for seat in self._seats:
             if seat.worker is not None:
                 seat.worker.no_more_items()

@@ -57,7 +57,7 @@ def end_all_below() -> None:
 
 
 def resident_bytes(process: int | str = "self") -> int:
-    """The memory that a process holds; 0 for one that is gone, and where the system does not say."""
+    """The memory that a process holds; 0 for one that is gone, or on a system that does not report it."""
     try:
         return int((_PROC / str(process) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):

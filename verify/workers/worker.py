@@ -18,8 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _CHUNK = 1 << 18
-# A worker makes room for a new one after so many items, or when it has grown by so many bytes, or by a quarter of what
-# it may have.
+# A worker is replaced after so many items, or when it has grown by so many bytes, or by a quarter of its limit.
 RENEW_ITEMS = 5_000
 RENEW_GROWTH = 160 << 20
 # A worker that was asked to end has its exit handlers to run, and its solver to end.
@@ -70,7 +69,7 @@ class NoWorker(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[R]):
-    """What became of one item, and the bytes of memory that the process held after it."""
+    """The result of one item, and the bytes of memory that the process held after it."""
 
     number: int
     result: R
@@ -112,7 +111,7 @@ class Worker(Generic[T, R]):
         self._post(work)
 
     def fileno(self) -> int:
-        """The socket that items go out by and outcomes come in by, for a selector."""
+        """The socket of items and outcomes, for a selector."""
         return self._channel.fileno()
 
     @property
@@ -126,18 +125,18 @@ class Worker(Generic[T, R]):
         return self.served >= RENEW_ITEMS or self._growth > self._most
 
     def give(self, number: int, item: T) -> None:
-        """Send an item, whose result comes back under this number."""
+        """Send an item; its result has the same number."""
         self._post((number, item))
 
     def flush(self) -> None:
-        """Send what there is to send, as far as it goes now."""
+        """Send as much as the socket takes now."""
         try:
             while self._unsent:
                 del self._unsent[: self._channel.send(self._unsent)]
         except BlockingIOError:
             return
         except OSError:
-            # The process is gone; what it said last is still to be read, and the end of that says so.
+            # The process is gone; its last messages and the end of the stream are still to be read.
             self._unsent.clear()
 
     def replies(self) -> tuple[list[Reply[R]], bool]:
@@ -163,7 +162,7 @@ class Worker(Generic[T, R]):
         return found, alive
 
     def no_more_items(self) -> None:
-        """Let the process end by itself when it has done what it has."""
+        """Let the process end when it has finished its items."""
         try:
             self._channel.shutdown(socket.SHUT_WR)
         except OSError:
@@ -185,7 +184,7 @@ class Worker(Generic[T, R]):
             data = json.loads(told)
             ending = Ending(data["why"], data["status"])
         else:
-            # The keeper itself was killed: nobody is left to say more than its own status.
+            # The keeper itself was killed: only its own status is known.
             ending = Ending("signal", -code) if code < 0 else Ending("exit", code)
         if not self._ready and ending.why != "told":
             raise NoWorker(f"a worker process {ending} before it could take an item")
@@ -199,12 +198,12 @@ class Worker(Generic[T, R]):
             return  # it has ended already
 
     def hang_up(self) -> None:
-        """Have it ended with all that it started. The keeper does that when the socket closes, whoever closes it."""
+        """Have it ended with its process tree: the keeper does that when the socket closes."""
         self._control.close()
         self._channel.close()
 
     def close(self) -> None:
-        """Have it ended, and wait until nothing of it is left."""
+        """Have it ended, and wait for that."""
         self.hang_up()
         self._process.wait()
 

@@ -27,7 +27,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Attributes
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.statement_reader import read_statements
-from layoutproof.verify.isl.dataflow import Dataflow, Workspace
+from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.instance_sets import Workspace
 from layoutproof.verify.isl.last_writer import Timestamp, suffixes
 from layoutproof.verify.isl.operations import greatest, is_extreme, least
 from layoutproof.verify.isl.space import BudgetExceeded
