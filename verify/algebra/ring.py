@@ -56,6 +56,13 @@ class Ring(Bounded):
         self.atoms.append(Atom(AtomKind.NAME, name, (), low, high, least, greatest, 1 << number if unknown else 0))
         return {(number,): 1}
 
+    def below(self, name: str, extent: Poly, *, unknown: bool = False) -> Poly:
+        """A new named atom within `[0, extent)`."""
+        number = constant_of(extent)
+        if number is not None:
+            return self.name(name, 0, number - 1, unknown=unknown)
+        return self.name(name, 0, None, greatest=plus(extent, -1), unknown=unknown)
+
     def _intern(self, key: object, kind: AtomKind, parts: tuple[Poly, ...], low: int | None, high: int | None) -> Poly:
         number = self._interned.get(key)
         if number is None:
@@ -305,14 +312,11 @@ class Ring(Bounded):
         result: Poly = {}
         changed = False
         for monomial, c in poly.items():
-            if monomial == ONE:
-                product: Poly = {ONE: c}
-            else:
-                product = {ONE: c}
-                for number in monomial:
-                    value = self._substitute_atom(number, values, memo)
-                    changed = changed or value.get((number,)) != 1 or len(value) != 1
-                    product = multiply(product, value)
+            product: Poly = {ONE: c}
+            for number in monomial:
+                value = self._substitute_atom(number, values, memo)
+                changed = changed or value.get((number,)) != 1 or len(value) != 1
+                product = multiply(product, value)
             result = add(result, product)
         return result if changed else poly
 

@@ -6,10 +6,10 @@ costs no isl call. Part of the trusted computing base.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from layoutproof.ir.expr import Var, const
 from layoutproof.ir.stmt import ForKind
@@ -21,6 +21,8 @@ from layoutproof.verify.isl.space import isl
 from layoutproof.verify.program.evidence import Several
 from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.statement import NotModelled, Read, Statement, Statements
+
+T = TypeVar("T")
 
 _END: Time = (1,)
 Reduced: TypeAlias = "tuple[isl.UnionMap, isl.UnionMap]"
@@ -119,76 +121,32 @@ class Dataflow:
 
     def sources(self, statement: Statement, read: Read) -> isl.UnionMap:
         """Instance -> the last writer of what it reads, or Init cell: single valued, total where the read happens."""
-        key = (statement.number, read.var)
-        known = self._known.flows.get(key)
-        if known is None:
-            with self.workspace.limited():
-                carried = self._carrying(statement, read)
-                if carried is None:
-                    known = self._sources(statement, read)
-                else:
-                    known = coalesced(carried.link.apply_range(self.sources(carried.source, carried.read)))
-            self._known.flows[key] = known
-        return known
+        return self._once(self._known.flows, (statement.number, read.var), lambda: self._sources(statement, read))
 
     def assumed_sources(self, number: int, read: Read) -> isl.UnionMap:
         """The same for a read of assumption `number`; instances are `{tag}a{number}`."""
-        key = ("assumed", number, read.var)
-        known = self._known.flows.get(key)
-        if known is None:
-            with self.workspace.limited():
-                if self._parent is not None and not self._changed(read.data):
-                    known = self._parent.assumed_sources(number, read)
-                else:
-                    fact = self.statements.assumptions[number]
-                    instances = self._reading(self.workspace.instances(fact.domain), fact.domain, read)
-                    name = f"{self.tag}a{number}"
-                    known = self._flow(
-                        read.data,
-                        self._to_cells(instances, read, name),
-                        Timestamp(instances.space, (0, *read.access.domain.time), instances.points),
-                    )
-            self._known.flows[key] = known
-        return known
+        return self._once(self._known.flows, ("assumed", number, read.var), lambda: self._assumed_sources(number, read))
 
     def final(self, data: Var) -> isl.UnionMap:
         """Fin cell (`{tag}out_{data}`) -> the instance that wrote last, or the Init cell."""
-        key = ("final", data)
-        known = self._known.flows.get(key)
-        if known is None:
-            with self.workspace.limited():
-                if self._parent is not None and not self._changed(data):
-                    known = self._parent.final(data)
-                else:
-                    known = self._flow(data, *self._end(data))
-            self._known.flows[key] = known
-        return known
+        return self._once(self._known.flows, ("final", data), lambda: self._final(data))
 
     def reduced(self, statement: Statement, read: Read, chain: frozenset[int]) -> Reduced:
         """Instance -> its last writer outside the chain, or Init cell; and -> the chain's writes after that."""
         key = (statement.number, read.var, chain)
-        known = self._known.reduced.get(key)
-        if known is None:
-            with self.workspace.limited():
-                carried = self._carrying(statement, read)
-                if carried is None:
-                    sink = self._read(statement, read)
-                    known = self._flow_around(read.data, sink, self._when(statement, read), chain)
-                else:
-                    owners, parts = self.reduced(carried.source, carried.read, chain)
-                    known = coalesced(carried.link.apply_range(owners)), coalesced(carried.link.apply_range(parts))
-            self._known.reduced[key] = known
-        return known
+        return self._once(self._known.reduced, key, lambda: self._reduced(statement, read, chain))
 
     def reduced_final(self, data: Var, chain: frozenset[int]) -> Reduced:
         """The same for every cell at the end."""
         key = ("final", data, chain)
-        known = self._known.reduced.get(key)
-        if known is None:
+        return self._once(self._known.reduced, key, lambda: self._flow_around(data, *self._end(data), chain))
+
+    def _once(self, known: dict[tuple[object, ...], T], key: tuple[object, ...], compute: Callable[[], T]) -> T:
+        found = known.get(key)
+        if found is None:
             with self.workspace.limited():
-                known = self._flow_around(data, *self._end(data), chain)
-            self._known.reduced[key] = known
-        return known
+                found = known[key] = compute()
+        return found
 
     def carried(self, statement: Statement, link: isl.Map, source: Statement, read: Read) -> Var:
         """A new variable for what `read`, a load of `source`, finds at the instances of `source` to which `link` leads:
@@ -312,6 +270,9 @@ class Dataflow:
     # Flow
 
     def _sources(self, statement: Statement, read: Read) -> isl.UnionMap:
+        carried = self._carrying(statement, read)
+        if carried is not None:
+            return coalesced(carried.link.apply_range(self.sources(carried.source, carried.read)))
         if self._parent is not None and not self._changed(read.data):
             known = self._parent.sources(statement, read)
             if statement.number not in self._fresh:
@@ -321,6 +282,26 @@ class Dataflow:
         if not self.statements.writers(read.data):
             return isl.UnionMap.from_map(sink)
         return self._flow(read.data, sink, self._when(statement, read))
+
+    def _assumed_sources(self, number: int, read: Read) -> isl.UnionMap:
+        if self._parent is not None and not self._changed(read.data):
+            return self._parent.assumed_sources(number, read)
+        fact = self.statements.assumptions[number]
+        instances = self._reading(self.workspace.instances(fact.domain), fact.domain, read)
+        time = Timestamp(instances.space, (0, *read.access.domain.time), instances.points)
+        return self._flow(read.data, self._to_cells(instances, read, f"{self.tag}a{number}"), time)
+
+    def _final(self, data: Var) -> isl.UnionMap:
+        if self._parent is not None and not self._changed(data):
+            return self._parent.final(data)
+        return self._flow(data, *self._end(data))
+
+    def _reduced(self, statement: Statement, read: Read, chain: frozenset[int]) -> Reduced:
+        carried = self._carrying(statement, read)
+        if carried is None:
+            return self._flow_around(read.data, self._read(statement, read), self._when(statement, read), chain)
+        owners, parts = self.reduced(carried.source, carried.read, chain)
+        return coalesced(carried.link.apply_range(owners)), coalesced(carried.link.apply_range(parts))
 
     def _flow(self, data: Var, sink: isl.Map, reader: Timestamp) -> isl.UnionMap:
         """Where each instance of `sink` finds its cell written last: one instance or the Init cell."""

@@ -20,6 +20,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.isl.operations import bounds_of
 from layoutproof.verify.isl.space import NamedSpace, integer, isl, value
+from layoutproof.verify.program.questions import NotEncodable
 
 MAX_BITS = 24
 MAX_CASES = 16
@@ -30,13 +31,8 @@ MAX_QUOTIENTS = 4
 """So many values of a quotient by something that is no constant are looked for, from 0 up and from -1 down."""
 
 
-class NotQuasiAffine(Exception):
-    """An expression that integer sets cannot state; `expr` is the smallest such part."""
-
-    def __init__(self, expr: Expr, reason: str) -> None:
-        super().__init__(reason)
-        self.expr = expr
-        self.reason = reason
+class NotQuasiAffine(NotEncodable):
+    """An expression that integer sets cannot state."""
 
 
 def try_constant(expr: Expr) -> int | None:
@@ -222,7 +218,6 @@ class Encoder:
                 )
             both.append(found)
         width = max(max(low.bit_length() if low >= 0 else (~low).bit_length(), high.bit_length()) for low, high in both)
-        width = max(width, max((~low).bit_length() if low < 0 else 0 for low, _ in both))
         if width > MAX_BITS:
             raise NotQuasiAffine(expr, f"`{expr.op}` of operands of {width} bits; at most {MAX_BITS} are taken apart")
         signed = any(low < 0 for low, _ in both)

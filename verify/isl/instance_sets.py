@@ -15,7 +15,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.visit import walk
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
-from layoutproof.verify.isl.operations import bounds_of, coalesced
+from layoutproof.verify.isl.operations import bounds_of, coalesced, maps_of, sets_of
 from layoutproof.verify.isl.space import (
     DEFAULT_OPERATIONS,
     Late,
@@ -276,9 +276,8 @@ def part_of(points: Sources, name: str, like: Points) -> Points:
 
 def from_tuple(relation: Relation, name: str, called: str) -> Relation:
     """The part of a relation that leads from the tuple `name`, the tuple called otherwise."""
-    parts = relation.get_map_list()
     result = isl.UnionMap.empty(relation.get_space())
-    for each in (parts.get_at(k) for k in range(parts.n_map())):
+    for each in maps_of(relation):
         if each.get_tuple_name(isl.dim_type.in_) == name:
             result = result.union(isl.UnionMap.from_map(each.set_tuple_name(isl.dim_type.in_, called)))
     return result
@@ -309,17 +308,13 @@ def relations(maps: Sequence[isl.Map], points: Points) -> Relation:
 
 def tuples_of(points: Sources) -> Iterator[tuple[str, Points]]:
     """The sets of a union by tuple name, in alphabetical order so that everything after is the same in every run."""
-    parts = points.get_set_list()
-    sets = [parts.get_at(k) for k in range(parts.n_set())]
-    found = [(each.get_tuple_name() if each.has_tuple_name() else "", each) for each in sets]
+    found = [(each.get_tuple_name() if each.has_tuple_name() else "", each) for each in sets_of(points)]
     yield from sorted(found, key=lambda pair: pair[0])
 
 
 def links_of(relation: Relation, name: str) -> Iterator[tuple[str, Link]]:
     """The parts of a relation from the tuple `name`, by the name of their target, in alphabetical order."""
-    parts = relation.get_map_list()
-    maps = [parts.get_at(k) for k in range(parts.n_map())]
-    here = [each for each in maps if each.get_tuple_name(isl.dim_type.in_) == name]
+    here = [each for each in maps_of(relation) if each.get_tuple_name(isl.dim_type.in_) == name]
     found = [
         (each.get_tuple_name(isl.dim_type.out) if each.has_tuple_name(isl.dim_type.out) else "", each) for each in here
     ]

@@ -14,7 +14,7 @@ from layoutproof.ir.visit import substitute
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.instance_sets import Points, Relation
 from layoutproof.verify.isl.last_writer import LastWrite, Timestamp
-from layoutproof.verify.isl.operations import coalesced, function_of, least
+from layoutproof.verify.isl.operations import coalesced, function_of, least, maps_of
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, isl, limited
 from layoutproof.verify.program.evidence import Evidence, Gathered, NoInstance, Setting, Several, Unstated, Witness
 from layoutproof.verify.program.instances import IterationDomain
@@ -268,9 +268,8 @@ def _missing(found: Relation, carry: Relation, wanted: Relation, points: Points)
 
 
 def _from(relation: Relation, points: Points) -> list[isl.Map]:
-    maps: list[isl.Map] = []
-    relation.intersect_domain(isl.UnionSet.from_set(points)).foreach_map(maps.append)
-    return sorted((coalesced(each) for each in maps), key=str)
+    inside = relation.intersect_domain(isl.UnionSet.from_set(points))
+    return sorted((coalesced(each) for each in maps_of(inside)), key=str)
 
 
 def _between(first: isl.Space, second: isl.Space) -> isl.Space:

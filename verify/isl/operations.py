@@ -17,21 +17,31 @@ R = TypeVar("R", "isl.Map", "isl.Set", "isl.UnionMap", "isl.UnionSet")
 _Row = list[int]
 
 
+def maps_of(relation: isl.UnionMap) -> list[isl.Map]:
+    """The maps of a union."""
+    maps: list[isl.Map] = []
+    relation.foreach_map(maps.append)
+    return maps
+
+
+def sets_of(points: isl.UnionSet) -> list[isl.Set]:
+    """The sets of a union."""
+    sets: list[isl.Set] = []
+    points.foreach_set(sets.append)
+    return sets
+
+
 def coalesced(relation: R) -> R:
     """The same relation or set in fewer pieces, where isl finds them."""
     match relation:
         case isl.UnionMap():
-            maps: list[isl.Map] = []
-            relation.foreach_map(maps.append)
             joined = isl.UnionMap.empty(relation.get_space())
-            for each in maps:
+            for each in maps_of(relation):
                 joined = joined.union(isl.UnionMap.from_map(coalesced(each)))
             return joined
         case isl.UnionSet():
-            sets: list[isl.Set] = []
-            relation.foreach_set(sets.append)
             gathered = isl.UnionSet.empty(relation.get_space())
-            for part in sets:
+            for part in sets_of(relation):
                 gathered = gathered.union(isl.UnionSet.from_set(coalesced(part)))
             return gathered
         case isl.Map():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.instance_sets import Link, Points, Relation
-from layoutproof.verify.isl.operations import coalesced, function_of
+from layoutproof.verify.isl.operations import coalesced, function_of, maps_of
 from layoutproof.verify.isl.space import NamedSpace, integer, isl, value
 
 _PIECES = 6
@@ -94,9 +94,8 @@ class Piece:
 
 def by_pair(relation: Relation) -> dict[tuple[str, str], Link]:
     """The nonempty parts of a relation, by the names of their two tuples, in alphabetical order."""
-    parts = relation.get_map_list()
     found: dict[tuple[str, str], Link] = {}
-    for each in (parts.get_at(k) for k in range(parts.n_map())):
+    for each in maps_of(relation):
         key = _name(each, isl.dim_type.in_), _name(each, isl.dim_type.out)
         found[key] = found[key].union(each) if key in found else each
     return {key: found[key] for key in sorted(found) if not found[key].is_empty()}
@@ -227,9 +226,8 @@ def identity_on(points: Points) -> Relation:
 
 def part_between(relation: Relation, first: str, second: str) -> Link | None:
     """The part of a relation from the tuple `first` to the tuple `second`; None where it has none."""
-    parts = relation.get_map_list()
     found: Link | None = None
-    for each in (parts.get_at(k) for k in range(parts.n_map())):
+    for each in maps_of(relation):
         if each.get_tuple_name(isl.dim_type.in_) == first and each.get_tuple_name(isl.dim_type.out) == second:
             found = each if found is None else found.union(each)
     return found if found is not None and not found.is_empty() else None

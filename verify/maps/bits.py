@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Var, compare, const
@@ -50,8 +51,7 @@ def _trim(bits: Sequence[int]) -> Bits:
 
 
 def _pad(a: Bits, b: Bits) -> list[tuple[int, int]]:
-    size = max(len(a), len(b))
-    return [(a[k] if k < len(a) else 0, b[k] if k < len(b) else 0) for k in range(size)]
+    return list(zip_longest(a, b, fillvalue=0))
 
 
 def _disjoint(a: Bits, b: Bits) -> Bits:
@@ -84,19 +84,21 @@ def _or(reader: _Reader, a: Bits, b: Bits) -> Bits:
     return tuple(result)
 
 
-def _amount(bits: Bits, one: int) -> int:
+def _constant(bits: Bits, one: int) -> int:
     if any(bit not in (0, one) for bit in bits):
         raise NotLinear("an operation with a variable second operand")
-    value = sum(1 << k for k, bit in enumerate(bits) if bit)
+    return sum(1 << k for k, bit in enumerate(bits) if bit)
+
+
+def _amount(bits: Bits, one: int) -> int:
+    value = _constant(bits, one)
     if value > MAX_BITS:
         raise NotLinear("a shift too far")
     return value
 
 
-def _constant(bits: Bits, one: int) -> int:
-    if any(bit not in (0, one) for bit in bits):
-        raise NotLinear("an operation with a variable second operand")
-    value = sum(1 << k for k, bit in enumerate(bits) if bit)
+def _exponent(bits: Bits, one: int) -> int:
+    value = _constant(bits, one)
     if not power_of_two(value):
         raise NotLinear("a factor or divisor that is not a power of two")
     return value.bit_length() - 1
@@ -107,17 +109,17 @@ def _multiply(reader: _Reader, a: Bits, b: Bits) -> Bits:
         a, b = b, a
     if not a or not b:
         return ()
-    return (0,) * _constant(b, reader.one) + a
+    return (0,) * _exponent(b, reader.one) + a
 
 
 _BINARY: dict[BinaryOp, Callable[[_Reader, Bits, Bits], Bits]] = {
     BinaryOp.ADD: lambda r, a, b: _disjoint(a, b),
     BinaryOp.SUB: lambda r, a, b: _difference(a, b),
     BinaryOp.MUL: _multiply,
-    BinaryOp.FLOORDIV: lambda r, a, b: a[_constant(b, r.one) :],
-    BinaryOp.FLOORMOD: lambda r, a, b: _trim(a[: _constant(b, r.one)]),
-    BinaryOp.TRUNCDIV: lambda r, a, b: a[_constant(b, r.one) :],
-    BinaryOp.TRUNCMOD: lambda r, a, b: _trim(a[: _constant(b, r.one)]),
+    BinaryOp.FLOORDIV: lambda r, a, b: a[_exponent(b, r.one) :],
+    BinaryOp.FLOORMOD: lambda r, a, b: _trim(a[: _exponent(b, r.one)]),
+    BinaryOp.TRUNCDIV: lambda r, a, b: a[_exponent(b, r.one) :],
+    BinaryOp.TRUNCMOD: lambda r, a, b: _trim(a[: _exponent(b, r.one)]),
     BinaryOp.BITAND: _and,
     BinaryOp.BITOR: _or,
     BinaryOp.BITXOR: lambda r, a, b: _trim([x ^ y for x, y in _pad(a, b)]),

@@ -371,12 +371,7 @@ def _digits(ring: Ring, atom: int, points: list[Poly], extents: dict[int, Poly])
                 extent = plus(ring.floor(plus(extents[atom], -1), point), 1)
         except GiveUp:
             return None
-        number = constant_of(extent)
-        greatest = None if number is not None else plus(extent, -1)
-        form = ring.name(
-            f"{name}.{position}", 0, None if number is None else number - 1, greatest=greatest, unknown=unknown
-        )
-        ((digit,),) = form
+        ((digit,),) = ring.below(f"{name}.{position}", extent, unknown=unknown)
         atoms.append(digit)
         extents[digit] = extent
     return Digits(atom, tuple(bounds), tuple(atoms))

@@ -186,8 +186,23 @@ class Inversion:
     totals: Mapping[int, Poly]
 
     def violations(self) -> tuple[Condition, ...]:
-        """A cell has no preimage exactly where one of these holds."""
-        return _violations(self)
+        """A cell has no preimage exactly where a digit or an input is out of range, or the map does not lead back.
+
+        If every lower digit is in range, the top one is where the whole is below its extent: only the whole is asked.
+        """
+        ring, totals, extents = self.ring, self.totals, self.extents
+        tops = {d.atoms[-1] for d in self.digits}
+        found: list[Condition] = []
+        for atom in self.unknowns:
+            found.append(Condition(totals[atom], Sense.NEGATIVE))
+            if atom not in tops:
+                found.append(Condition(add(totals[atom], extents[atom], -1), Sense.NONNEGATIVE))
+        found.extend(Condition(add(totals[d.atom], extents[d.atom], -1), Sense.NONNEGATIVE) for d in self.digits)
+        values = {atom: totals[atom] for atom in self.unknowns}
+        done: dict[int, Poly] = {}
+        for output, cell in zip(self.outputs, self.cells, strict=True):
+            found.append(Condition(add(ring.substitute(output, values, done), cell, -1), Sense.NONZERO))
+        return _through_digits(ring, _without_repeats(ring, found), self.cells)
 
 
 def try_invert(
@@ -242,26 +257,6 @@ def _leads_back(ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], valu
     back = {m[0]: output for output, cell in zip(outputs, cells, strict=True) for m in cell}
     done: dict[int, Poly] = {}
     return all(ring.substitute(value, back, done) == {(atom,): 1} for atom, value in values.items())
-
-
-def _violations(inversion: Inversion) -> tuple[Condition, ...]:
-    """Where a digit or an input is out of range, or an output does not lead back to the cell.
-
-    If every lower digit is in range, the top one is where the whole is below its extent, so only the whole is asked.
-    """
-    ring, totals, extents = inversion.ring, inversion.totals, inversion.extents
-    tops = {d.atoms[-1] for d in inversion.digits}
-    found: list[Condition] = []
-    for atom in inversion.unknowns:
-        found.append(Condition(totals[atom], Sense.NEGATIVE))
-        if atom not in tops:
-            found.append(Condition(add(totals[atom], extents[atom], -1), Sense.NONNEGATIVE))
-    found.extend(Condition(add(totals[d.atom], extents[d.atom], -1), Sense.NONNEGATIVE) for d in inversion.digits)
-    values = {atom: totals[atom] for atom in inversion.unknowns}
-    done: dict[int, Poly] = {}
-    for output, cell in zip(inversion.outputs, inversion.cells, strict=True):
-        found.append(Condition(add(ring.substitute(output, values, done), cell, -1), Sense.NONZERO))
-    return _through_digits(ring, _without_repeats(ring, found), inversion.cells)
 
 
 def _through_digits(ring: Ring, conditions: tuple[Condition, ...], cells: Sequence[Poly]) -> tuple[Condition, ...]:

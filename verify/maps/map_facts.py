@@ -21,7 +21,7 @@ from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.enumeration import MAX_POINTS, TooLarge, first_where, tabulate
 from layoutproof.verify.algebra.lift import NumberTooWide, Renderer, number
-from layoutproof.verify.algebra.polynomials import Poly, constant_of, plus
+from layoutproof.verify.algebra.polynomials import Poly, constant_of
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
@@ -93,14 +93,8 @@ def make_parts(problem: Problem, sizes: Sequence[Size]) -> list[Part]:
     for axis, size in enumerate(sizes):
         if isinstance(size, str):
             cells[axis] = problem.ring.name(f"p{axis}", 0, None)
-            continue
-        number = constant_of(size)
-        if number == 1:
-            cells[axis] = {}
-        elif number is not None:
-            cells[axis] = problem.ring.name(f"p{axis}", 0, number - 1)
         else:
-            cells[axis] = problem.ring.name(f"p{axis}", 0, None, greatest=plus(size, -1))
+            cells[axis] = {} if constant_of(size) == 1 else problem.ring.below(f"p{axis}", size)
     box = {axis: size for axis, size in enumerate(sizes) if not isinstance(size, str)}
     return [Part(problem, c.axes, c.inputs, box, cells, cell_type) for c in components(problem)]
 

@@ -22,7 +22,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, free_variables, fresh
 from layoutproof.verify.algebra.lift import Lifter, number
-from layoutproof.verify.algebra.polynomials import ONE, GiveUp, Poly, constant, constant_of, multiply
+from layoutproof.verify.algebra.polynomials import GiveUp, Poly, constant, constant_of, multiply
 from layoutproof.verify.algebra.ring import Ring
 from layoutproof.verify.algebra.symbols import raise_lower_bounds, symbol_forms
 
@@ -283,18 +283,11 @@ def _with_forms(reading: Reading) -> Problem:
     atoms: list[int | None] = []
     values = dict(forms)
     for v, poly in zip(reading.index_map.inputs, polys, strict=True):
-        number = None if poly is None else constant_of(poly)
-        if number == 1:
+        if poly is not None and constant_of(poly) == 1:
             values[v.name] = {}
             atoms.append(None)
             continue
-        greatest = None
-        if number is None and poly is not None:
-            greatest = dict(poly)
-            greatest[ONE] = greatest.get(ONE, 0) - 1
-            if not greatest[ONE]:
-                del greatest[ONE]
-        form = ring.name(v.name, 0, None if number is None else number - 1, greatest=greatest, unknown=True)
+        form = ring.name(v.name, 0, None, unknown=True) if poly is None else ring.below(v.name, poly, unknown=True)
         ((atom,),) = form
         atoms.append(atom)
         values[v.name] = form

@@ -14,6 +14,15 @@ from layoutproof.ir.operators import CompareOp
 from layoutproof.verify.program.instances import IterationDomain
 
 
+class NotEncodable(Exception):
+    """An expression that an engine cannot state; `expr` is the smallest such part."""
+
+    def __init__(self, expr: Expr, reason: str) -> None:
+        super().__init__(reason)
+        self.expr = expr
+        self.reason = reason
+
+
 def compare_integers(op: CompareOp, a: Expr, b: Expr | int) -> Expr:
     """`a op b` over the integers. A cast in it never changes a value, and is not meant to be executed."""
     right = const(b) if isinstance(b, int) else b

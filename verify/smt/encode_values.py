@@ -19,18 +19,14 @@ from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenEls
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import float_format, max_finite
+from layoutproof.verify.program.questions import NotEncodable
 
 RNE = "RNE"
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class NotValue(Exception):
-    """An expression that is no scalar value arithmetic; `expr` is the part."""
-
-    def __init__(self, expr: Expr, reason: str) -> None:
-        super().__init__(reason)
-        self.expr = expr
-        self.reason = reason
+class NotValue(NotEncodable):
+    """An expression that is no scalar value arithmetic."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,12 @@ from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Int
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.verify.program.instances import IterationDomain
-from layoutproof.verify.program.questions import Search, no_answer, nothing
+from layoutproof.verify.program.questions import NotEncodable, Search, no_answer, nothing
 from layoutproof.verify.smt.solver import Answer, Query
 
 
-class NotInteger(Exception):
-    """An expression that is not index arithmetic; `expr` is the part."""
-
-    def __init__(self, expr: Expr, reason: str) -> None:
-        super().__init__(reason)
-        self.expr = expr
-        self.reason = reason
+class NotInteger(NotEncodable):
+    """An expression that is no integer index arithmetic."""
 
 
 class IntEncoder:
