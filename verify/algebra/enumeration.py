@@ -1,6 +1,4 @@
-"""Exact enumeration with arrays: decides every concrete domain of up to 2**20 points, and quickly refutes claims about
-others.
-"""
+"""Exact enumeration with arrays, for concrete domains of up to 2**20 points, and to refute claims about others."""
 
 from __future__ import annotations
 
@@ -47,14 +45,11 @@ class TooLarge(Exception):
     """The domain has more points than are tried, or numbers past 64 bits."""
 
 
-# -- traps
-# ------------------------------------------------------------------------------------------------------------------------
+# Traps
 
 
 def trap_condition(expr: Expr) -> Expr:
-    """Where evaluating `expr` divides by zero or shifts by a bad amount; the constant false where it plainly never
-    does.
-    """
+    """Where evaluating `expr` divides by zero or shifts by a bad amount; the constant false where it never does."""
     terms = _traps(expr)
     return logical_or(*terms) if terms else FALSE
 
@@ -81,9 +76,7 @@ def _harmless(op: BinaryOp, value: int) -> bool:
 
 
 def total(expr: Expr) -> Expr:
-    """`expr` with divisors and shift amounts that would trap replaced by 1: equal wherever `expr` does not trap, and
-    never trapping.
-    """
+    """`expr` with 1 for divisors and shift amounts that would trap: equal where it does not trap, and total."""
 
     def visit(node: Any) -> Any:
         if isinstance(node, Binary) and node.op in _DIVISIONS | _SHIFTS:
@@ -99,8 +92,7 @@ def total(expr: Expr) -> Expr:
     return result
 
 
-# -- values
-# -----------------------------------------------------------------------------------------------------------------------
+# Values
 
 
 def fits_arrays(expr: Expr, extents: Mapping[str, int]) -> bool:
@@ -123,9 +115,7 @@ def grid(extents: Sequence[int]) -> tuple[Ints, ...]:
 
 
 def _exactly(expr: Expr, env: Mapping[str, Any], points: int) -> NDArray[Any]:
-    """The values by Python's integers, of any size on the way; as int64 where all of them fit. Raises TooLarge past a
-    budget.
-    """
+    """The values by Python's integers, as int64 where all of them fit. Raises TooLarge past a budget."""
     steps = points * sum(1 for _ in walk(expr))
     if points > MAX_EXACT_POINTS or steps > MAX_EXACT_STEPS:
         raise TooLarge(f"values of more than 62 bits, at {points} points")
@@ -143,11 +133,10 @@ def _exactly(expr: Expr, env: Mapping[str, Any], points: int) -> NDArray[Any]:
 def over_box(
     expr: Expr, names: Sequence[str], extents: Sequence[int], symbols: Mapping[str, int] | None = None
 ) -> NDArray[Any]:
-    """The values of `expr` at every point of the box, flat and row-major: int64, or Python integers where that is too
-    narrow.
+    """The values of `expr` at every point of the box, flat and row-major: int64, or Python integers if that is narrow.
 
-    The expression must not trap. Raises TooLarge past 2**22 points, and past 2**16 where a value on the way may leave
-    62 bits.
+    The expression must not trap. Raises TooLarge past 2**22 points, and past 2**16 where an intermediate value may
+    leave 62 bits.
     """
     if prod(extents) > MAX_CELLS:
         raise TooLarge(f"{prod(extents)} points")
@@ -183,9 +172,7 @@ class Table:
         return tuple(int(column[position]) for column in self.columns)
 
     def flat(self, box: Sequence[int]) -> Ints:
-        """The row-major offset in `box` of every point's image; Python integers past 62 bits. Raises TooLarge for too
-        many of those.
-        """
+        """The row-major offset in `box` of every point's image; Python integers past 62 bits. Raises TooLarge."""
         wide = prod(box) > _SAFE
         if wide and self.points > MAX_EXACT_POINTS:
             raise TooLarge(f"a box of more than 2**62 cells, reached from {self.points} points")

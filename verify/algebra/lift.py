@@ -1,4 +1,4 @@
-"""Expressions to the normal form of `polynomial.py`, and back to short readable expressions.
+"""Expressions to the normal form of `ring.py`, and back to short readable expressions.
 
 Lifting is exact or raises GiveUp. Rendering finds remainders again: `x - 4*(x//4)` is printed as `x % 4`.
 """
@@ -41,7 +41,7 @@ class Lifter:
         self._done: dict[Expr, Poly] = {}
 
     def lift(self, expr: Expr) -> Poly:
-        """The normal form. Raises GiveUp where there is none."""
+        """The normal form. Raises GiveUp."""
         known = self._done.get(expr)
         if known is None:
             operation = _LIFTERS.get(type(expr))
@@ -180,8 +180,7 @@ _LIFTERS: dict[type[Expr], Callable[[Lifter, Any], Poly]] = {
 }
 
 
-# -- back to expressions
-# ------------------------------------------------------------------------------------------------------
+# Back to expressions
 
 
 class Renderer:
@@ -213,9 +212,7 @@ class Renderer:
         return join(self.terms(add(numerator, divisor, poly[ONE])), self.widest) // self.expr(divisor)
 
     def terms(self, poly: Poly) -> list[tuple[int, Expr | None]]:
-        """The form as `factor * expression` terms, in printing order; the expression None is the constant and comes
-        last.
-        """
+        """The form as `factor * expression` terms, in printing order; the expression None is the constant, the last."""
         found: list[tuple[int, int, Monomial, Expr | None]] = []
         rest = dict(poly)
         for monomial in sorted(poly, reverse=True):
@@ -282,10 +279,10 @@ class Renderer:
         return None
 
     def _nested_remainder(self, rest: Poly, monomial: Monomial) -> tuple[int, Monomial, Expr] | None:
-        """`times * (u % k)` where `u // k` is the division `monomial`, perhaps with another numerator: `(x//4) % 8` and
+        """`times * (u % k)` where `u // k` is the division `monomial`, also of another numerator: `(x//4) % 8`,
         `x//32`.
 
-        The factor of `u` need not be `times` exactly, if what is left of it is smaller.
+        The factor of `u` need not be `times` exactly, if the rest of it is smaller.
         """
         c = rest[monomial]
         whole = constant_of(self.ring.atoms[monomial[0]].parts[1])
@@ -318,7 +315,7 @@ class Renderer:
 
 
 class NumberTooWide(Exception):
-    """A constant that an answer needs and its type does not hold."""
+    """A constant of an answer that does not fit its type."""
 
 
 @lru_cache(maxsize=4096)
@@ -330,8 +327,7 @@ def number(value: int, dtype: DType = INT32) -> Expr:
 
 
 def join(terms: list[tuple[int, Expr | None]], widest: DType = INT32) -> Expr:
-    """The sum of `factor * expression` terms, positive ones first, without factors of 1 or additions of negative
-    numbers.
+    """The sum of `factor * expression` terms, positive ones first, without factors of 1 or negative summands.
 
     A constant that stands alone is of 32 bits, or of type `widest` where it does not fit them. Raises NumberTooWide.
     """

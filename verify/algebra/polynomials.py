@@ -1,5 +1,5 @@
-"""Integer polynomials as dictionaries, their atoms, and what is known of the atoms' values: ranges by numbers, and
-inequalities between polynomials. A polynomial is never changed once it was handed out. Part of the trust base.
+"""Integer polynomials as dictionaries, their atoms, and the ranges of atoms: by numbers, and by inequalities between
+polynomials. A shared polynomial is never changed. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Range = tuple[int | None, int | None]
 
 ONE: Final[Monomial] = ()
 
-# Sums and quotients do not ask what atoms are: `radix.py` has expressions for them, where no ring knows their ranges.
+# Sums and quotients work for any atoms; those of `radix.py` are expressions.
 A = TypeVar("A")
 Term = TypeVar("Term")
 
@@ -114,10 +114,9 @@ class AtomKind(Enum):
 
 @dataclass(slots=True)
 class Atom:
-    """`low` and `high` bound it by numbers, `least` and `greatest` by polynomials over earlier atoms; `support` is a
-    set of unknowns.
+    """`low` and `high` bound it by numbers, `least` and `greatest` by polynomials over earlier atoms.
 
-    A floor atom has its numerator in `parts[0]` and its divisor in `parts[1]`; an XOR atom has its operands in `parts`.
+    A floor atom has its numerator and its divisor in `parts`, an XOR atom its operands; `support` is a set of unknowns.
     """
 
     kind: AtomKind
@@ -157,8 +156,7 @@ class Bounded:
                 stack.extend(a for part in self.atoms[atom].parts for monomial in part for a in monomial)
         return found
 
-    # -- ranges
-    # -----------------------------------------------------------------------------------------------------------
+    # Ranges
 
     def _monomial_range(self, monomial: Monomial) -> Range:
         atom = self.atoms[monomial[0]]
@@ -167,17 +165,15 @@ class Bounded:
             other = self.atoms[number]
             if low is None or high is None or other.low is None or other.high is None:
                 nonnegative = low is not None and low >= 0 and other.low is not None and other.low >= 0
-                low, high = (
-                    (low * other.low if nonnegative and low is not None and other.low is not None else None),
-                    None,
-                )
+                high = None
+                low = low * other.low if nonnegative and low is not None and other.low is not None else None
                 continue
             corners = (low * other.low, low * other.high, high * other.low, high * other.high)
             low, high = min(corners), max(corners)
         return low, high
 
     def range_of(self, poly: Poly, depth: int = 3) -> Range:
-        """Numbers that bound the polynomial; None where there is no bound. `N - k*(N//k)` is known to lie in `[0, k)`."""
+        """Numbers that bound the polynomial, if any; `N - k*(N//k)` is known to be in `[0, k)`."""
         low: int | None = 0
         high: int | None = 0
         divided: list[Monomial] = []
@@ -206,9 +202,7 @@ class Bounded:
         return low, high
 
     def _range_as_remainder(self, poly: Poly, monomial: Monomial, depth: int) -> Range | None:
-        """The range of `poly` read as `t * (N % k) + rest`, for the division in `monomial`; None where it does not read
-        so.
-        """
+        """The range of `poly` read as `t * (N % k) + rest`, for the division in `monomial`, if it has this form."""
         numerator, divisor = self.atoms[monomial[0]].parts
         k = constant_of(divisor)
         times, odd = divmod(-poly[monomial], k) if k is not None else (0, 1)
@@ -225,9 +219,7 @@ class Bounded:
         return (None if low is None else low + min(ends)), (None if high is None else high + max(ends))
 
     def _range_as_digit(self, poly: Poly, monomial: Monomial, divided: list[Monomial], depth: int) -> Range | None:
-        """The range of `poly` read as `t * (N//d % k) + rest`, for the division `N//(d*k)` in `monomial`; None where it
-        is not that.
-        """
+        """The range of `poly` read as `t * (N//d % k) + rest`, for the division `N//(d*k)`, if it has this form."""
         numerator, divisor = self.atoms[monomial[0]].parts
         large = constant_of(divisor)
         if large is None:
@@ -246,8 +238,7 @@ class Bounded:
             return (None if low is None else low + min(ends)), (None if high is None else high + max(ends))
         return None
 
-    # -- inequalities between polynomials
-    # -----------------------------------------------------------------------------------
+    # Inequalities between polynomials
 
     def is_nonnegative(self, poly: Poly) -> bool:
         """Whether `poly >= 0` is proved for all values of the atoms; false means not proved."""
@@ -262,7 +253,7 @@ class Bounded:
         key = key_of(poly)
         known = self._nonnegative.get(key)
         if known is None:
-            self._nonnegative[key] = False  # a question that needs its own answer is not proved
+            self._nonnegative[key] = False  # a circular question is not proved
             known = self._nonnegative[key] = self._eliminate(poly, {ONE: 1}, 12)
         return known
 
@@ -271,26 +262,16 @@ class Bounded:
 
         P is an integer and `scaled` positive, so `bound + scaled - 1 >= 0` is enough.
         """
-        target = plus(add(bound, scaled), -1)
-        if self._shifted_nonnegative(target) or (self.facts and self._follows(target)):
+        if self._is_plainly_nonnegative(plus(add(bound, scaled), -1)):
             return True
-        if depth == 0:
-            return False
         number = max((a for m in bound for a in m if not self.is_symbol(a)), default=None)
-        if number is None:
+        if depth == 0 or number is None or any(m.count(number) > 1 for m in bound):
             return False
-        inner: Poly = {}
-        rest: Poly = {}
-        for m, c in bound.items():
-            if m.count(number) > 1:
-                return False
-            if number in m:
-                inner[tuple(a for a in m if a != number)] = c
-            else:
-                rest[m] = c
-        if self._shifted_nonnegative(inner) or (self.facts and self._follows(inner)):
+        inner = {tuple(a for a in m if a != number): c for m, c in bound.items() if number in m}
+        rest = {m: c for m, c in bound.items() if number not in m}
+        if self._is_plainly_nonnegative(inner):
             sign = 1
-        elif self._shifted_nonnegative(scale(inner, -1)) or (self.facts and self._follows(scale(inner, -1))):
+        elif self._is_plainly_nonnegative(scale(inner, -1)):
             sign = -1
         else:
             return False
@@ -307,6 +288,9 @@ class Bounded:
             if value is not None and self._eliminate(add(multiply(inner, value), rest), scaled, depth - 1):
                 return True
         return False
+
+    def _is_plainly_nonnegative(self, poly: Poly) -> bool:
+        return self._shifted_nonnegative(poly) or (bool(self.facts) and self._follows(poly))
 
     def _follows(self, target: Poly) -> bool:
         """Whether the form is a fact, times a coefficient of its own, plus something that is at least 0."""

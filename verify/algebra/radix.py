@@ -1,13 +1,11 @@
-"""Index arithmetic as polynomials, and mixed-radix digits: `(n*H + h)*W + w` against an extent `N*H*W` is `n`, `h`, `w`
-against N, H, W.
+"""Mixed-radix digits of index arithmetic: `(n*H + h)*W + w` against an extent `N*H*W` is `n`, `h`, `w`.
 
 If `index = q*f + r` with `0 <= r < f` and `0 <= q < F`, then `0 <= index < F*f`, and (q, r) is determined by the index.
-So a flat access whose extents are symbols, which integer sets cannot state, becomes one that they can. The digits are
-guesses: each split is an identity of polynomials by construction, and the caller proves that the digits are in range.
+So a flat access with symbolic extents, which integer sets cannot state, becomes one that they can. The digits are
+proposals: each split is an identity of polynomials by construction, and the caller proves that the digits are in range.
 
-Atoms are expressions here, compared by structure. The normal form of `ring.py` numbers its atoms, since it knows their
-ranges and what they are quotients of; nothing of that is wanted for guesses about accesses, which come from many
-iteration domains. Part of the trust base.
+Atoms are expressions here, compared by structure; `ring.py` numbers them and needs their ranges, which accesses in many
+iteration domains do not have. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ Monomial = tuple[Expr, ...]
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
-    """A sum of monomials with integer coefficients, none of them 0. Atoms are expressions that are no sums or products."""
+    """A sum of monomials with nonzero integer coefficients. Atoms are expressions that are no sums or products."""
 
     terms: dict[Monomial, int]
 
@@ -72,11 +70,6 @@ class Polynomial:
     def constant(self) -> int | None:
         """The value of a polynomial without atoms."""
         return None if any(self.terms) else self.terms.get((), 0)
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether no monomial has two atoms."""
-        return all(len(monomial) <= 1 for monomial in self.terms)
 
     def to_expr(self) -> Expr:
         """An expression of this value, 64 bits wide so that no constant is too large; for provers, not for programs."""
@@ -140,7 +133,7 @@ def factors_of(extent: Expr) -> list[Expr]:
 
 
 def split_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr]:
-    """`index` as one digit per radix, the first of which takes what is left; each digit as an expression."""
+    """`index` as one digit per radix, as expressions; the first takes the rest."""
     rest = Polynomial.of(index)
     digits: list[Expr] = []
     for radix in reversed(radices[1:]):
@@ -151,10 +144,9 @@ def split_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr]:
 
 
 def stride_radices(indices: Iterable[Expr], extent: Expr, symbols: frozenset[Var]) -> list[Expr]:
-    """Radices that the strides of flat indices suggest: strides 3*C*K, C*K, K, 1 in an extent C*K*9 are radices 3, 3,
-    C, K. Empty when nothing does.
+    """Radices that strides of flat indices suggest: strides 3*C*K, C*K, K, 1 in C*K*9 are radices 3, 3, C, K.
 
-    The stride of a variable is its coefficient, a polynomial over `symbols`.
+    Empty if there are none. The stride of a variable is its coefficient, a polynomial over `symbols`.
     """
     strides: dict[frozenset[tuple[Monomial, int]], Polynomial] = {}
     for index in indices:
@@ -173,7 +165,7 @@ def stride_radices(indices: Iterable[Expr], extent: Expr, symbols: frozenset[Var
 
 
 def _strides(index: Polynomial, symbols: frozenset[Var]) -> Iterable[Polynomial]:
-    """The coefficient of each product of what is no symbol, signs dropped."""
+    """The coefficient of each product of atoms that are no symbols, without signs."""
     found: dict[Monomial, dict[Monomial, int]] = {}
     for monomial, coefficient in index.terms.items():
         constant = tuple(a for a in monomial if set(free_variables(a)) <= symbols)

@@ -1,10 +1,9 @@
-"""Index arithmetic in a normal form: integer polynomials over atoms, where an atom is a name, a floor division or an
-XOR.
+"""Index arithmetic in a normal form: integer polynomials over atoms (names, floor divisions, XORs).
 
 Equal forms are equal functions on the ranges of the atoms, so a proof by rewriting is one comparison of dictionaries.
 Divisions are simplified by ranges: `(8*a + b) // 8` is `a` where `0 <= b < 8`. Ranges are numbers where the shape is
-concrete; for symbols `is_nonnegative` proves inequalities between polynomials. Everything here is exact or gives up.
-Part of the trust base.
+concrete; for symbols `is_nonnegative` proves inequalities between polynomials. Everything is exact or gives up. Part of
+the trusted computing base.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ class Ring(Bounded):
         super().__init__()
         self._interned: dict[object, int] = {}
 
-    # -- atoms
-    # ------------------------------------------------------------------------------------------------------------
+    # Atoms
 
     def name(
         self,
@@ -58,6 +56,13 @@ class Ring(Bounded):
         self.atoms.append(Atom(AtomKind.NAME, name, (), low, high, least, greatest, 1 << number if unknown else 0))
         return {(number,): 1}
 
+    def below(self, name: str, extent: Poly, *, unknown: bool = False) -> Poly:
+        """A new named atom within `[0, extent)`."""
+        number = constant_of(extent)
+        if number is not None:
+            return self.name(name, 0, number - 1, unknown=unknown)
+        return self.name(name, 0, None, greatest=plus(extent, -1), unknown=unknown)
+
     def _intern(self, key: object, kind: AtomKind, parts: tuple[Poly, ...], low: int | None, high: int | None) -> Poly:
         number = self._interned.get(key)
         if number is None:
@@ -68,8 +73,7 @@ class Ring(Bounded):
             self.atoms.append(Atom(kind, "", parts, low, high, support=support))
         return {(number,): 1}
 
-    # -- division
-    # ---------------------------------------------------------------------------------------------------------
+    # Division
 
     def floor(self, numerator: Poly, divisor: Poly) -> Poly:
         """`numerator // divisor`. Raises GiveUp for a divisor whose sign is not known."""
@@ -194,9 +198,7 @@ class Ring(Bounded):
         return result
 
     def _cancel(self, numerator: Poly, divisor: Poly) -> Poly | None:
-        """The quotient with a common symbol divided out: `(s*H + L) // (s*D)` is `H // D` where `0 <= L < s`; None
-        where none is.
-        """
+        """The quotient without a common symbol, if it has one: `(s*H + L) // (s*D)` is `H // D` where `0 <= L < s`."""
         if len(numerator) == 1 and constant_of(numerator) is None:
             ((monomial, c),) = numerator.items()
             if c == 1 and len(monomial) == 1 and self.atoms[monomial[0]].kind is AtomKind.FLOOR:
@@ -219,8 +221,7 @@ class Ring(Bounded):
                 return self.floor(high_part, {tuple_without(m, symbol): c for m, c in divisor.items()})
         return None
 
-    # -- bits
-    # -------------------------------------------------------------------------------------------------------------
+    # Bits
 
     def _xor_operands(self, poly: Poly) -> tuple[Poly, ...] | None:
         """The operands where the polynomial is one XOR and nothing else."""
@@ -303,8 +304,7 @@ class Ring(Bounded):
             return None
         return high_part, low_part
 
-    # -- substitution
-    # -------------------------------------------------------------------------------------------------------
+    # Substitution
 
     def substitute(self, poly: Poly, values: Mapping[int, Poly], done: dict[int, Poly] | None = None) -> Poly:
         """`poly` with named atoms replaced, divisions and XORs simplified again."""
@@ -312,14 +312,11 @@ class Ring(Bounded):
         result: Poly = {}
         changed = False
         for monomial, c in poly.items():
-            if monomial == ONE:
-                product: Poly = {ONE: c}
-            else:
-                product = {ONE: c}
-                for number in monomial:
-                    value = self._substitute_atom(number, values, memo)
-                    changed = changed or value.get((number,)) != 1 or len(value) != 1
-                    product = multiply(product, value)
+            product: Poly = {ONE: c}
+            for number in monomial:
+                value = self._substitute_atom(number, values, memo)
+                changed = changed or value.get((number,)) != 1 or len(value) != 1
+                product = multiply(product, value)
             result = add(result, product)
         return result if changed else poly
 

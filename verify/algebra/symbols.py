@@ -1,7 +1,7 @@
-"""The symbols of a shape: their normal forms, and what the side condition says of them.
+"""The symbols of a shape: their normal forms, and the facts that the side condition gives about them.
 
 Bounds, multiples and equations of single symbols go into the forms, comparisons between symbols become facts of the
-ring. What is not understood here is left out, which only makes less provable; isl and z3 are given the whole condition.
+ring. Other conjuncts are left out, which only makes less provable; isl and z3 are given the whole condition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from layoutproof.verify.algebra.ring import Ring
 
 @dataclass(slots=True)
 class Bounds:
-    """What a side condition says of one symbol on its own: `low <= s`, `s <= high`, `s % factor == 0`."""
+    """Bounds of one symbol by the side condition: `low <= s`, `s <= high`, `s % factor == 0`."""
 
     low: int = 0
     high: int | None = None
@@ -67,7 +67,7 @@ def _note(bounds: Bounds, op: CompareOp, value: int) -> None:
 
 
 def symbol_forms(ring: Ring, names: Sequence[str], condition: Expr, shown: dict[int, Expr]) -> dict[str, Poly]:
-    """The symbols' forms: atoms with their bounds, or other symbols' forms where the side condition equates them.
+    """The symbols' forms: atoms with bounds, or forms of other symbols that the side condition makes equal.
 
     Conjuncts that compare symbols with each other become facts of the ring.
     """
@@ -106,9 +106,7 @@ def _symbol_form(ring: Ring, name: str, bounds: Bounds, shown: dict[int, Expr]) 
 
 
 def _relations(condition: Expr, bounds: Mapping[str, Bounds]) -> tuple[dict[str, Expr], list[tuple[Expr, Expr, bool]]]:
-    """What the conjuncts say of several symbols: `n == 2*m` (n by m), and `small <= large` or, strictly, `small <
-    large`.
-    """
+    """What the conjuncts tell of several symbols: `n == 2*m` (n by m), and `small <= large` or `small < large`."""
     equal_to: dict[str, Expr] = {}
     facts: list[tuple[Expr, Expr, bool]] = []
     used: set[str] = set()
@@ -139,9 +137,7 @@ def _relations(condition: Expr, bounds: Mapping[str, Bounds]) -> tuple[dict[str,
 
 
 def raise_lower_bounds(ring: Ring, extent: Poly) -> None:
-    """An empty domain has nothing to prove: where the extent is `c*s - d` or `c*s*t`, its being at least 1 bounds the
-    symbols.
-    """
+    """Bound symbols by an extent `c*s - d` or `c*s*t` that is at least 1: an empty domain has nothing to prove."""
     products = [m for m in extent if m != ONE]
     if len(products) != 1 or extent[products[0]] <= 0:
         return

@@ -1,6 +1,5 @@
-"""A schedule's certificate: every step as text, with the obligations that the checker derives from it and the questions
-whose `unsat` proves them. The form is described in `proofs/README.md` and, for machines, in
-`proofs/certificate.schema.json`; a change of it changes VERSION.
+"""A schedule's certificate: every step as text, with the checker's obligations and the queries whose `unsat` proves
+them. The form is described in `proofs/README.md` and `proofs/certificate.schema.json`; a change of it changes VERSION.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.verify.certificate.sealed_files import (
-    HASH,
     Document,
     chained,
     check_chain,
@@ -44,18 +42,18 @@ from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 from layoutproof.verify.verdict import codes
 from layoutproof.verify.verdict.verdict import Claim, Status, Verdict, worst
 
-# Engines that read the text: deriving the obligation again is asking them again. Every interval that is looked at
-# leaves a question; where there is none, nothing had to be looked at.
+# Engines that read the text: deriving the obligation again asks them again. Without a query no interval was needed.
 _READING = frozenset(("structure", "intervals", "lockstep"))
-_CARRIED = "the sources and how the witness carries them are asked of solvers; that the cases asked are all there are, of integer sets only"
+_CARRIED = (
+    "the sources and how the witness carries them are asked of solvers; "
+    "that the cases asked are all there are, of integer sets only"
+)
 THE_PROGRAM, THE_CALLER, EVERY_CALL = "the program", "whoever asked", "every call"
 
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """One claim with its verdict; `queries` are the texts that confirm it, `unwritten` what could not be made one, with
-    the reason.
-    """
+    """One claim with its verdict; `queries` confirm it, `unwritten` has the evidence without a text, and why."""
 
     claim: Claim
     status: Status
@@ -68,11 +66,11 @@ class Obligation:
 
     @property
     def identity(self) -> tuple[str, str, tuple[str, ...]]:
-        """What two derivations of one text agree on, whatever the versions of the engines are."""
+        """What two derivations of one text have in common for all versions of engines."""
         return self.claim.text, self.status.value, self.strictness
 
     def to_dict(self) -> Document:
-        """As a certificate has it: queries by the hash under which it keeps their texts."""
+        """As in a certificate: queries by their hashes."""
         return {
             "claim": self.claim.text,
             "status": self.status.value,
@@ -87,13 +85,13 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition that nobody proves, and who answers for it."""
+    """A condition that is not proved, and who is responsible for it."""
 
     text: str
     whose: str
 
     def to_dict(self) -> Document:
-        """As a certificate has it."""
+        """As in a certificate."""
         return {"condition": self.text, "whose": self.whose}
 
 
@@ -123,19 +121,17 @@ def query_dict(query: SmtQuery) -> Document:
 
 
 def text_of(rewrite: Rewrite, where: Expr | None) -> str:
-    """A rewrite as certificates keep it, with the condition on symbols that was vouched for."""
+    """A rewrite as certificates keep it, with the precondition on symbols."""
     return rewrite_text(rewrite, LitmusHeader(where=where) if where is not None else None)
 
 
 def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
-    """Run the checker on a rewrite's text, under licences that may be used. Raises LayoutproofError for a text that is
-    none.
-    """
+    """Run the checker on a rewrite's text under fast-math assumptions. Raises LayoutproofError for bad text."""
     litmus = parse_litmus(text, name)
     where = litmus.header.where
     gathered = Gathered()
     verdicts = check_rewrite(litmus.rewrite, where, allowed=allowed, gathered=gathered)
-    # What was answered on the way to the last verdicts, which say themselves what they rest on.
+    # Evidence that no verdict has taken.
     rest = gathered.taken()
     if any(verdict.status is not Status.PROVED for verdict in verdicts):
         same = prove_identity(litmus.rewrite)
@@ -146,7 +142,7 @@ def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
 
 def _obligations(verdicts: Sequence[Verdict], rest: Sequence[Evidence]) -> Iterator[Obligation]:
     last = next((k for k in reversed(range(len(verdicts))) if verdicts[k].engine not in _READING), len(verdicts) - 1)
-    # An engine that proves several claims in one go has asked its questions for the first of them.
+    # An engine that proves several claims at once has its queries with the first of them.
     asked: dict[str, Claim] = {}
     for number, verdict in enumerate(verdicts):
         queries, unwritten = queries_of((*verdict.evidence, *(rest if number == last else ())))
@@ -197,9 +193,7 @@ _ENGINES = {"islpy": "islpy", "z3": "z3-solver", "bitwuzla": "bitwuzla"}
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A sealed document, checked when it was read: its form, its hashes, and that every step begins where the one
-    before ended.
-    """
+    """A sealed document, checked when read: its form, its hashes, and that each step starts where the last ended."""
 
     document: Document
 
@@ -247,9 +241,7 @@ class Certificate:
 
 
 def certify(steps: Sequence[StepRecord], function: str) -> Certificate:
-    """The certificate of a schedule of the function of that name: each step's text is checked anew, with its questions
-    written down.
-    """
+    """The certificate of the named function's schedule: each step is checked anew, with its queries written."""
     table: dict[str, SmtQuery] = {}
     written: list[Document] = []
     for record in steps:
@@ -283,7 +275,7 @@ def _step(record: StepRecord, text: str, derived: Derived) -> Document:
 
 
 def versions() -> dict[str, str]:
-    """What the obligations were derived with."""
+    """The versions of the tools that derive obligations."""
     found = {"layoutproof": metadata.version("layoutproof"), "python": platform.python_version()}
     for name, package in _ENGINES.items():
         try:
@@ -320,9 +312,7 @@ def licences_of(step: Document) -> Licences:
 
 
 def check_table(table: Document, used: set[str], name: str) -> None:
-    """Raise LayoutproofError unless each query has the hash under which it stands, and exactly those that are used are
-    there.
-    """
+    """Raise LayoutproofError unless each query has its hash as key, and exactly those that are used are there."""
     queries = queries_of_table(table)
     for key, query in queries.items():
         if query_id(query) != key:
@@ -352,6 +342,3 @@ def text_of_lines(lines: Any) -> str:
     if not isinstance(lines, list):
         raise TypeError("a text is a list of lines")
     return "\n".join(lines)
-
-
-__all__ = ["FORMAT", "HASH", "VERSION", "Certificate", "StepRecord", "certify"]

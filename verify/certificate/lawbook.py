@@ -1,14 +1,12 @@
-"""Makes `proofs/laws`: what the value provers take for granted, as lemmas with the questions that other solvers answer
-again.
+"""Makes `proofs/laws`: the assumptions of the value provers, as lemmas with queries that other solvers answer.
 
     python -m layoutproof.verify.certificate.lawbook proofs/laws
 
-* `rules`: every law of `verify/values/laws.json` for every type of which it speaks; and, for each side condition, that
-  it cannot be left out.
+* `rules`: every law of `verify/values/laws.json` for each of its types; and that each side condition is needed.
 * `kinds`: the tables of kinds (`verify/values/class_tables.json`) in every float type.
-* `padding`: which pad value is neutral for which reduction, both ways, with the least licences.
+* `padding`: which pad value is neutral for which reduction, both ways, with the least fast-math assumptions.
 
-Raises SystemExit where a claim does not come out as it must: nothing is written then.
+Raises SystemExit where a claim does not come out as expected: nothing is written then.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ Ask = Callable[[str, SmtQuery], None]
 
 
 class Unexpected(Exception):
-    """A claim that did not come out as it must."""
+    """A claim without the expected status."""
 
 
 def rule_lemmas(ask: Ask) -> Iterator[Lemma]:
@@ -135,7 +133,7 @@ def _claim(question: Question) -> str:
 
 
 def _decided(name: str, question: Question, expected: Status, ask: Ask, licences: Licences = IEEE) -> SmtQuery:
-    """The query of a claim, once a solver said what it must. Raises Unexpected."""
+    """The query of a claim that a solver has confirmed. Raises Unexpected."""
     formula = Formula(question, licences)
     query = SmtQuery(
         formula.text(describe(question, licences)), formula.encoder.logic, UNSAT if expected is Status.PROVED else SAT
@@ -145,7 +143,7 @@ def _decided(name: str, question: Question, expected: Status, ask: Ask, licences
 
 
 def ask_z3(name: str, query: SmtQuery) -> None:
-    """Raise Unexpected unless z3 answers what the query expects."""
+    """Raise Unexpected unless z3 gives the expected answer."""
     said = Solving(_BUDGET).ask("z3", query.text, query.logic)
     if said.answer.value != query.expected:
         raise Unexpected(f"{name}: z3 says {said.answer} ({said.reason})")

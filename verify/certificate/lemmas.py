@@ -1,5 +1,5 @@
-"""Lemmas of the tool's own, each with the questions whose answers prove it: rewrite rules, and what is true of a layout
-for all shapes; and the files that hold them (`proofs/rules`, `proofs/laws`, `proofs/layouts`).
+"""Lemmas with the queries that prove them: rewrite rules, and facts about a layout for all shapes; and their files
+(`proofs/rules`, `proofs/laws`, `proofs/layouts`).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from layoutproof.verify.certificate.sealed_files import (
 from layoutproof.verify.faults.facts import Stopwatch, proved, refuted, unknown, values_text
 from layoutproof.verify.maps.check_map import read_question
 from layoutproof.verify.maps.map_facts import report_on
+from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.maps.problem import make_problem
 from layoutproof.verify.program.evidence import Evidence, NoInstance, OneToOne, Setting
 from layoutproof.verify.program.instances import Dim, IterationDomain
@@ -64,10 +65,10 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Lemma:
-    """One claim: `proved` under the licences of `strictness`, or `refuted` with the counterexample's values.
+    """One claim: `proved` under the assumptions of `strictness`, or `refuted` with the counterexample's values.
 
     `queries` are expected `unsat` for what holds, `sat` for what does not. `source` says where the claim is used or
-    comes from; `exceptions` name engines, or kinds of questions, that cannot be asked, with the reason.
+    comes from; `exceptions` names engines or kinds of questions that cannot be asked, with the reason.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Lemma:
     exceptions: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> Document:
-        """As a file has it."""
+        """As in a file."""
         return {
             "name": self.name,
             "claim": self.claim,
@@ -161,7 +162,7 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A layout by name: its map as lambda text, its logical shape as text, and what is known of the names in it."""
+    """A layout by name: its map as lambda text, its logical shape as text, and the precondition on its names."""
 
     name: str
     index_map: str
@@ -170,25 +171,17 @@ class Layout:
 
 
 def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
-    """The lemmas of one layout; a claim that `check_map` does not prove is a lemma without a question, `unknown`."""
+    """The lemmas of one layout; an unproved claim is an `unknown` lemma without a query."""
     question = read_question(layout.index_map, layout.shape, layout.where)
     report, problem = report_on(*question), make_problem(*question)
     given, known = problem.given, report.physical_shape
-    where = (problem.where,)
     source = f"{index_map_text(given)} on [{layout.shape}]"
     if report.injective.status is not Status.PROVED or None in known:
-        return (
-            Lemma(
-                f"{layout.name}: one place to each index",
-                report.injective.claim.text,
-                report.injective.status,
-                (),
-                source=source,
-            ),
-        )
+        name, injective = f"{layout.name}: one place to each index", report.injective
+        return (Lemma(name, injective.claim.text, injective.status, (), source=source),)
     box = [extent for extent in known if extent is not None]
     symbols = dict.fromkeys(v for e in (*problem.shape, *box) for v in free_variables(e))
-    setting = Setting(where, tuple((v.name, 0, None) for v in symbols))
+    setting = Setting((problem.where,), tuple((v.name, 0, None) for v in symbols))
     engine = report.injective.engine
     inside = IterationDomain(_dims(given.inputs, problem.shape))
     found: list[tuple[str, str, Evidence]] = [
@@ -204,19 +197,14 @@ def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
         ),
     ]
     if report.inverse is not None and report.padding.predicate is not None:
-        found += _about_inverse(setting, problem.shape, given, box, report.inverse, report.padding.predicate, engine)
+        found += _about_inverse(report, setting, box, report.inverse, report.padding.predicate)
     return tuple(_layout_lemma(f"{layout.name}: {name}", claim, evidence, source) for name, claim, evidence in found)
 
 
 def _about_inverse(
-    setting: Setting,
-    shape: Sequence[Expr],
-    given: IndexMap,
-    box: Sequence[Expr],
-    inverse: IndexMap,
-    padding: Expr,
-    engine: str,
+    report: MapReport, setting: Setting, box: Sequence[Expr], inverse: IndexMap, padding: Expr
 ) -> Iterator[tuple[str, str, Evidence]]:
+    given, shape, engine = report.index_map, report.shape, report.injective.engine
     text, where = index_map_text(inverse), expr_text(padding, "plain")
     back = inverse.map_indices(given.outputs)
     inside = IterationDomain(_dims(given.inputs, shape))
@@ -271,8 +259,7 @@ def _layout_lemma(name: str, claim: str, evidence: Evidence, source: str) -> Lem
 
 RLIMIT = 20_000_000
 ENGINE = "z3"
-# With more quotients than this, none of them is decided better as a number with an equation than as what solvers call
-# `div`.
+# With more quotients than this, solvers decide `div` better than equations for quotients.
 _EASY_QUOTIENTS = 2
 _SEEDS = (1, 2, 3, 0)
 
@@ -309,7 +296,7 @@ def _ask_condition(rule: Rule, rlimit: int) -> Outcome:
 
 
 def rule_queries(rule: Rule) -> tuple[SmtQuery, ...]:
-    """The questions whose `unsat` is the rule's lemma. Raises NotInteger, NotValue for a rule that cannot be said."""
+    """The queries whose `unsat` proves the rule. Raises NotInteger, NotValue for a rule without an encoding."""
     if rule.domain is Domain.INDEX:
         query = Query()
         writer = Writer(query)
@@ -322,9 +309,7 @@ def rule_queries(rule: Rule) -> tuple[SmtQuery, ...]:
 
 
 def _ask_index(rule: Rule, rlimit: int) -> Outcome:
-    """Asked shortly from some seeds, then from one as long as may be: whether a search through products goes astray is
-    a matter of luck.
-    """
+    """Ask with a small budget from some seeds, then with a large one: products may send the search astray."""
 
     def asked(seed: int, units: int) -> Outcome:
         query = Query()
@@ -344,7 +329,7 @@ def _index_query(rule: Rule, query: Query, encoder: IntEncoder) -> Query:
 
 
 def _ask_values(rule: Rule, rlimit: int) -> Outcome:
-    """Two questions, the cheap one first: whether a side can trap, and whether the sides can differ where they do not."""
+    """Two questions, the cheap one first: whether a side can trap, and whether the sides can differ otherwise."""
     outcome = _ask_value_question(rule, rlimit, traps=True)
     return outcome if outcome.answer is not Answer.UNSAT else _ask_value_question(rule, rlimit, traps=False)
 
@@ -374,11 +359,8 @@ def _replayed(rule: Rule, model: Mapping[str, int], claim: Claim, watch: Stopwat
     differ = isinstance(lhs, str) or isinstance(rhs, str) or not _same(lhs, rhs)
     if holds is not True or not differ:
         return unknown(claim, ENGINE, "the counterexample that was found does not replay", watch)
-    text = (
-        f"at {values_text({n: v for n, v in values.items() if isinstance(v, int)})}"
-        if rule.domain is Domain.INDEX
-        else f"at {values}"
-    )
+    integers = {n: v for n, v in values.items() if isinstance(v, int)}
+    text = f"at {values_text(integers) if rule.domain is Domain.INDEX else values}"
     counterexample = {"values": {n: _json(v) for n, v in values.items()}, "lhs": _json(lhs), "rhs": _json(rhs)}
     return refuted(claim, ENGINE, counterexample, f"{lhs} is not {rhs} {text}", watch)
 
@@ -394,7 +376,7 @@ def _number(bits: int, dtype: DType, domain: Domain) -> Number:
 
 
 def _evaluated(expr: Expr, values: Mapping[str, Number], domain: Domain) -> Number | str:
-    """The value of an expression, or the words of its trap."""
+    """The value of an expression, or the message of its trap."""
     try:
         if domain is Domain.INDEX:
             result = evaluate(expr, values)
@@ -405,9 +387,7 @@ def _evaluated(expr: Expr, values: Mapping[str, Number], domain: Domain) -> Numb
 
 
 def value_of(expr: Expr, values: Mapping[str, Number]) -> Number:
-    """What the reference interpreter computes for a scalar expression whose variables are loaded. Raises Trap where it
-    has no result.
-    """
+    """The interpreter's value of a scalar expression whose variables are loaded. Raises Trap."""
     loads: dict[Var, Expr] = {}
     buffers: list[Buffer] = []
     arrays: list[NDArray[Any]] = []
@@ -430,7 +410,6 @@ def value_of(expr: Expr, values: Mapping[str, Number]) -> Number:
 
 
 def _same(a: Number, b: Number) -> bool:
-    """Value identity."""
     if isinstance(a, float) and isinstance(b, float):
         return (a != a and b != b) or (a == b and np.signbit(a) == np.signbit(b))
     return a == b

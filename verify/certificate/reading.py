@@ -1,5 +1,5 @@
-"""One file under `proofs/`, or anywhere, read and derived again: what it claims, what is wrong with it, what solvers
-are to be asked. Certificates, files of lemmas, and rewrites with the verdict that they expect, which are checked again.
+"""One file under `proofs/`, or elsewhere, read and derived again: a certificate, lemmas, or a rewrite with its expected
+verdict. The result has its claims, its problems, and its questions to solvers.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 
 def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:
-    """What is not as the text says, with how bad that is; nothing where all is. Raises LayoutproofError for a text that
-    is no rewrite.
+    """What is not as the text says, with its status. Raises LayoutproofError for a text that is no rewrite.
 
     A wrong program that is proved is as bad as a right one that is refuted.
     """
@@ -65,7 +64,7 @@ def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:
 
 
 def allowed_by(strictness: Sequence[str] | None) -> Licences:
-    """The licences that a header allows: all where it says nothing."""
+    """The fast-math assumptions that a header allows, all by default."""
     return ALL if strictness is None else frozenset(Licence(word) for word in strictness)
 
 
@@ -86,7 +85,7 @@ _EXPECTATION = re.compile(rb"^#\s*expect\s*:", re.MULTILINE)
 
 
 class Kind(StrEnum):
-    """What a file is."""
+    """The kinds of files."""
 
     CERTIFICATE = "certificate"
     LEMMAS = "lemmas"
@@ -96,9 +95,9 @@ class Kind(StrEnum):
 
 @dataclass(slots=True)
 class Reading:
-    """A file, what it claims and what it asks; `problems` are sentences, `exceptions` what rests on one engine by name.
+    """A file, its claims and its `questions` (claim and query); `status` is what is known before solvers are asked.
 
-    `questions` are pairs of a claim and a query. `status` is what is known before solvers are asked.
+    `problems` are sentences, `exceptions` what rests on one engine by name.
     """
 
     path: str
@@ -121,9 +120,7 @@ class Reading:
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
-    """The files that are given, and those in folders that say by their ending or header that they are to be checked;
-    each once.
-    """
+    """The given files, and those in folders whose ending or header marks them for checking; each once."""
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
@@ -141,7 +138,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_file(path: Path) -> Reading:
-    """Read one file and derive again what can be derived; never raises for what is in it."""
+    """Read one file and derive again what can be derived; problems are in the result."""
     try:
         data = read_whole(path)
         if data.lstrip()[:1] == b"{" or path.suffix == ".json":
@@ -177,9 +174,9 @@ def _lemmas(path: str, file: LemmaFile) -> Reading:
 
 
 def read_certificate(path: str, certificate: Certificate, steps: list[Derived] | None = None) -> Reading:
-    """A certificate derived again; what follows from each of its steps is put into `steps` besides.
+    """A certificate derived again; the results of each step are appended to `steps`.
 
-    Raises LayoutproofError where what it says is not what the checker says.
+    Raises LayoutproofError where the checker does not agree with it.
     """
     reading = Reading(path, Kind.CERTIFICATE, certificate.status)
     queries, same_tools = certificate.queries, made_here(certificate.document)
@@ -202,8 +199,7 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
         ):
             claim = f"step {number}: {obligation.claim}"
             derived_ids = [query_id(query) for query in obligation.queries]
-            # A dataflow's pieces are the same in every run of one build of isl; another build may find others, and then
-            # both are asked.
+            # The pieces of a dataflow may differ for another build of isl; then both are asked.
             if (
                 entry["queries"] != derived_ids
                 and same_tools
@@ -223,9 +219,7 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
 
 
 def made_here(document: Document) -> bool:
-    """Whether a document was made with the tools that are here, so that its questions have to be those that are
-    derived.
-    """
+    """Whether a document was made with the tools that are here, so that the same questions are derived."""
     there, here = ({k: v for k, v in tools.items() if k != "python"} for tools in (document["tools"], versions()))
     return there == here
 
@@ -235,7 +229,7 @@ def _differs(path: str, what: str) -> LayoutproofError:
 
 
 def _run(reading: Reading, number: int, derived: Derived) -> None:
-    """What the interpreter makes of a proved step, on small and adversarial inputs."""
+    """Search for a counterexample of a proved step by runs on small and adversarial inputs."""
     licences = frozenset(Licence(word) for obligation in derived.obligations for word in obligation.strictness)
     found = find_counterexample(derived.rewrite, where=derived.where, licences=licences, budget=_TRIES)
     if found is not None:

@@ -1,6 +1,5 @@
-"""Everything that files claim, checked again: derived by the checker, run by the interpreter, and asked of solvers, two
-to a question. What a file states of itself is not believed; a process that hangs or dies costs its own file or
-question.
+"""Claims of files, checked again: derived by the checker, run by the interpreter, and asked of two solvers. A file's
+own statements are not trusted; a process that hangs or dies costs its own file or question.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, read_file
-from layoutproof.verify.certificate.solvers import Task, ask_engine, ask_engines
+from layoutproof.verify.certificate.solvers import Task, ask_engines
 from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply, formats_of, takes
 from layoutproof.verify.smt.solver import Answer
@@ -35,14 +34,14 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query with what each engine said."""
+    """A query with the answer of each engine."""
 
     query: SmtQuery
     replies: Mapping[str, Reply]
 
     @property
     def agreement(self) -> Agreement:
-        """What the replies come to."""
+        """How the replies agree with each other and with what is expected."""
         known = [reply.answer for reply in self.replies.values() if reply.answer is not Answer.UNKNOWN]
         right = sum(answer.value == self.query.expected for answer in known)
         if right < len(known):
@@ -57,7 +56,7 @@ class Asked:
         formats = formats_of(self.query.text)
         return f"{' and '.join(sorted(formats))}, which not every solver has" if formats else None
 
-    def said(self) -> str:
+    def text(self) -> str:
         """`z3 unsat, cvc5 unknown (timeout)`."""
         return ", ".join(
             f"{engine} {reply.answer.value}{f' ({reply.reason})' if reply.reason is not None else ''}"
@@ -66,20 +65,20 @@ class Asked:
 
 
 SECONDS = 20.0
-# The first try: nearly everything that is decided at all is decided in this time.
+# The first try, in which nearly everything is decided that can be.
 _QUICK = 3.0
 Told = Callable[[str], None]
 
 
 @contextmanager
 def unwatched(count: int) -> Iterator[Told]:
-    """Nobody is told how far things are."""
+    """No progress report."""
     yield lambda stage: None
 
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of one file. `questions` counts its queries, `confirmed` those that two engines or more confirm."""
+    """The result for one file: how many queries, and how many that two engines or more confirm."""
 
     path: str
     kind: Kind
@@ -98,7 +97,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """What one engine made of the queries that it was asked."""
+    """One engine's answers to the queries that it was asked."""
 
     name: str
     version: str
@@ -110,7 +109,7 @@ class EngineReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All files, all engines, and the queries on which engines contradict each other: sentences with what each said."""
+    """All files, all engines, and the queries on which engines contradict each other, as sentences."""
 
     files: tuple[FileReport, ...]
     engines: tuple[EngineReport, ...]
@@ -134,17 +133,16 @@ def recheck(
     jobs: int = 1,
     seconds: float = SECONDS,
     watched: Callable[[int], AbstractContextManager[Told]] = unwatched,
-    ask_one: Callable[[float, Task], Reply] = ask_engine,
     read: Callable[[Path], Reading] = read_file,
 ) -> Report:
-    """Check files again with some engines (names and versions). `watched` makes, of a number of stages, what hears of
-    each: first of the files, then of the answers. `read` reads one file and derives it again, in a process of its own.
+    """Check files again with some engines (names and versions). `watched` makes a progress callback for a number of
+    stages: of the files, then of the answers. `read` reads and derives one file again in a process of its own.
     """
     with watched(len(paths)) as told:
         readings = all_in_workers(paths, read, _died, Limits(jobs), lambda reading: told(reading.path))
-    asked = _ask_all(readings, engines, jobs, seconds, watched, ask_one)
+    asked = _ask_all(readings, engines, jobs, seconds, watched)
     disagreements = tuple(
-        f"{claim}: {asked[query.text].said()}, expected {query.expected}"
+        f"{claim}: {asked[query.text].text()}, expected {query.expected}"
         for claim, query in dict.fromkeys(
             (f"{r.path}: {claim}", query) for r in readings for claim, query in r.questions
         )
@@ -164,14 +162,11 @@ def _ask_all(
     jobs: int,
     seconds: float,
     watched: Callable[[int], AbstractContextManager[Told]],
-    ask_one: Callable[[float, Task], Reply],
 ) -> dict[str, Asked]:
-    """Every question by its text, with what the engines say; those that nobody excuses are given more time where that
-    is needed.
-    """
+    """Every question by its text, with the engines' answers; wanted ones are asked again with more time."""
     tasks = _tasks(readings, engines)
     with watched(len(tasks)) as told:
-        replies = ask_engines(tasks, jobs, min(_QUICK, seconds), lambda: told("asking solvers"), ask_one)
+        replies = ask_engines(tasks, jobs, min(_QUICK, seconds), lambda: told("asking solvers"))
     asked = _asked(tasks, replies)
     again = [
         k for k, task in enumerate(tasks) if replies[k].answer is Answer.UNKNOWN and _is_wanted(asked[task.query.text])
@@ -179,9 +174,7 @@ def _ask_all(
     if not again or seconds <= _QUICK:
         return asked
     with watched(len(again)) as told:
-        slow = ask_engines(
-            [tasks[k] for k in again], jobs, seconds, lambda: told("asking again, with more time"), ask_one
-        )
+        slow = ask_engines([tasks[k] for k in again], jobs, seconds, lambda: told("asking again, with more time"))
     later = dict(zip(again, slow, strict=True))
     return _asked(tasks, [later.get(k, reply) for k, reply in enumerate(replies)])
 
@@ -235,12 +228,12 @@ def _report(reading: Reading, asked: dict[str, Asked]) -> FileReport:
         confirmed += agreement is Agreement.CONFIRMED
         if agreement in _BAD:
             status = worst((status, _BAD[agreement]))
-            problems.append(f"{agreement.value.upper()}: {claim}: {one.said()}, expected {query.expected}")
+            problems.append(f"{agreement.value.upper()}: {claim}: {one.text()}, expected {query.expected}")
         elif agreement is Agreement.SINGLE and one.excuse is not None:
-            exceptions.append(f"{claim}: {one.said()}: {one.excuse}")
+            exceptions.append(f"{claim}: {one.text()}: {one.excuse}")
         elif agreement is Agreement.SINGLE:
             status = worst((status, Status.UNKNOWN))
-            problems.append(f"one engine only: {claim}: {one.said()}")
+            problems.append(f"one engine only: {claim}: {one.text()}")
     kind = reading.kind
     return FileReport(
         reading.path,

@@ -1,6 +1,5 @@
-"""Files that are written whole or not at all, and documents that show when they were changed: every part has a SHA-256
-over itself and the part before it, the whole one over all. A hash shows that a file was not altered, not that it is
-true.
+"""Files that are written whole or not at all, and documents with hashes: every part has a SHA-256 over itself and the
+part before it, the document one over all. A hash shows that a file was not altered, not that it is true.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ _STREAMS = {Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")}
 
 
 def write_whole_files(contents: Mapping[Path, Content], code: str) -> None:
-    """Write files that belong together: all of them are there beside their places before the first takes its own, in
-    their order.
+    """Write files that belong together: all are written beside their places before the first is renamed, in order.
 
     Raises LayoutproofError with `code` where one cannot be written; existing files are then as they were.
     """
@@ -60,7 +58,7 @@ def write_whole_files(contents: Mapping[Path, Content], code: str) -> None:
 
 @contextmanager
 def writing_whole(path: Path, code: str) -> Iterator[TextIO]:
-    """A text file that takes its place, whole, when the block ends; after an exception nothing is there but what was.
+    """A text file that takes its place, whole, when the block ends; after an exception the old one stays.
 
     For what is too long to be made in memory. Raises LayoutproofError with `code` where it cannot be written.
     """
@@ -85,8 +83,8 @@ def writing_whole(path: Path, code: str) -> Iterator[TextIO]:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """A name, for a new file in a folder (beside `path` by default), which takes the place of `path` when the block
-    ends; after an exception nothing is there but what was. Raises OSError.
+    """A name for a new file in a folder (beside `path` by default), which replaces `path` when the block ends; after an
+    exception the old file stays. Raises OSError.
     """
     part = _part_of(path, path.parent if folder is None else folder)
     try:
@@ -104,7 +102,7 @@ def _part_of(path: Path, folder: Path) -> Path:
 
 
 def check_place(path: Path, code: str) -> None:
-    """Raise LayoutproofError now where a file could not be written later, so that no work is done for nothing."""
+    """Raise LayoutproofError now if a file could not be written later."""
     if path.is_dir():
         raise error(code, f"cannot write {path}: it is a directory")
     if not path.parent.is_dir():
@@ -139,18 +137,17 @@ def _fill(file: IO[bytes], content: Content) -> None:
 
 
 def _settle(file: IO[bytes] | TextIO) -> None:
-    """On the disk, before it gets its name."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def _is_protected(path: Path) -> bool:
-    """No permission, or no write bit for anybody: a superuser could write there, but was told not to."""
+    """No permission, or no write bit at all: a superuser could still write, but should not."""
     return not os.access(path, os.W_OK) or path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) == 0
 
 
 def _into(path: Path) -> int:
-    """A stream opened to write behind what is there. Raises OSError."""
+    """A stream that appends. Raises OSError."""
     sys.stdout.flush()
     return os.open(path, os.O_WRONLY | os.O_APPEND)
 
@@ -160,7 +157,7 @@ def _cannot_write(path: Path, problem: OSError, code: str) -> LayoutproofError:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: killed half way, nothing half stays.
+    """Write a file whole or not at all, also if the process is killed.
 
     Raises LayoutproofError where that cannot be done; an existing file is then as it was.
     """

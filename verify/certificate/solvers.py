@@ -1,4 +1,4 @@
-"""Solvers asked in worker processes: one that hangs or crashes costs its question an answer, and nothing else anything."""
+"""Solvers in worker processes: one that hangs or crashes only leaves its own question unanswered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from layoutproof.verify.smt.solver import Answer
 from layoutproof.verify.workers.pool import all_in_workers
 from layoutproof.verify.workers.worker import Ending, Limits
 
-# A solver is told to stop by itself; its process is ended where it does not.
+# A solver has its own time limit; its process is killed this much later.
 _GRACE = 2.0
 
 
@@ -25,7 +25,7 @@ class Task:
 
 
 def ask_engine(seconds: float, task: Task) -> Reply:
-    """What an engine says, or what it raised instead."""
+    """An engine's answer; unknown with the exception that it raised."""
     try:
         return ask(task.engine, task.query.text, task.query.logic, seconds)
     except Exception as problem:  # noqa: BLE001  # solvers raise what they like; the reason is told
@@ -33,16 +33,12 @@ def ask_engine(seconds: float, task: Task) -> Reply:
 
 
 def ask_engines(
-    tasks: Sequence[Task],
-    jobs: int,
-    seconds: float,
-    told: Callable[[], None] = lambda: None,
-    ask_one: Callable[[float, Task], Reply] = ask_engine,
+    tasks: Sequence[Task], jobs: int, seconds: float, told: Callable[[], None] = lambda: None
 ) -> list[Reply]:
-    """What solvers say, in the order of the tasks; `seconds` bounds each, `told` is called after each."""
+    """The answers in the order of the tasks; `seconds` bounds each, `told` is called after each."""
     limit = Limits(jobs, seconds + _GRACE)
     return all_in_workers(
-        tasks, partial(ask_one, seconds), partial(_no_answer, seconds), limit, lambda _: told(), quiet=True
+        tasks, partial(ask_engine, seconds), partial(_no_answer, seconds), limit, lambda _: told(), quiet=True
     )
 
 

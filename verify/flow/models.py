@@ -16,13 +16,14 @@ from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores, substitute
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.statement_reader import read_statements
-from layoutproof.verify.isl.dataflow import Dataflow, Workspace
+from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.instance_sets import (
     Link,
     Points,
     Region,
     Relation,
+    Workspace,
     function_between,
     no_relation,
     part_of,

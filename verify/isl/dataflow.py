@@ -1,15 +1,15 @@
-"""Where every value that a program reads was written: for every instance exactly, or not at all.
+"""Exact dataflow: the last writer of every value that a program reads, for every instance, or NotModelled.
 
-Initial contents are cells of their own: what no instance wrote before comes from there. A memory that nobody writes
-costs no isl call. Part of the trust base.
+Initial contents are cells of their own, the sources of reads without an earlier write. A memory that is never written
+costs no isl call. Part of the trusted computing base.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from layoutproof.ir.expr import Var, const
 from layoutproof.ir.stmt import ForKind
@@ -22,7 +22,7 @@ from layoutproof.verify.program.evidence import Several
 from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.statement import NotModelled, Read, Statement, Statements
 
-__all__ = ["Dataflow", "Workspace"]
+T = TypeVar("T")
 
 _END: Time = (1,)
 Reduced: TypeAlias = "tuple[isl.UnionMap, isl.UnionMap]"
@@ -39,7 +39,7 @@ class _Write:
 
 @dataclass(slots=True)
 class _Known:
-    """What was computed of one version of a program."""
+    """Results about one version of a program."""
 
     domains: dict[int, isl.Set] = field(default_factory=dict)
     flows: dict[tuple[object, ...], isl.UnionMap] = field(default_factory=dict)
@@ -49,9 +49,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """A load of `source` that stands in the value of another statement, whose instances `link` takes to those of
-    `source`; in the flow that has this `mark`.
-    """
+    """A load of `source` in the value of another statement, whose instances `link` takes to those of `source`."""
 
     mark: object
     link: isl.UnionMap
@@ -60,15 +58,14 @@ class _Carried:
 
 
 class Dataflow:
-    """The exact flow of one program. All methods raise NotModelled or BudgetExceeded where it is not known; none
-    approximates.
+    """The exact flow of one program. All methods raise NotModelled or BudgetExceeded rather than approximate.
 
     Tuple names: `{tag}{number}` instances of a statement (dims in the statement's order), `{tag}in_{data}` cells before
     the program (also the cells of `access`), `{tag}out_{data}` cells after it, `{tag}a{k}` instances of assumption
     number k. The instances of an `anywhere` read have the dims of its iteration domain, under the same tuple name.
 
     A value that is put in the place of a load (`carried`) has loads of another statement. To `sources`, `reduced` and
-    `access` these are loads of the statement in which they stand: they find what was found when the value was computed.
+    `access` these are loads of the statement in which they stand, with the sources they had when it was computed.
     """
 
     def __init__(self, workspace: Workspace, statements: Statements, tag: str) -> None:
@@ -78,6 +75,7 @@ class Dataflow:
         self._accesses: dict[tuple[object, ...], isl.Map] = {}
         self._cells: dict[Var, isl.Set] = {}
         self._removed: dict[int, isl.Set] = {}
+        self._fresh: frozenset[int] = frozenset()  # the statements with instances removed from the parent
         self._parent: Dataflow | None = None
         self._carried: dict[tuple[int, Var], _Carried] = {}
         self._mark = object()
@@ -86,7 +84,7 @@ class Dataflow:
     # Instances and cells
 
     def domain(self, statement: Statement) -> isl.Set:
-        """The instances that happen."""
+        """The instances of a statement."""
         known = self._known.domains.get(statement.number)
         if known is None:
             with self.workspace.limited():
@@ -122,97 +120,48 @@ class Dataflow:
     # Sources
 
     def sources(self, statement: Statement, read: Read) -> isl.UnionMap:
-        """Instance -> the instance that wrote what it reads, or the Init cell: single valued, total where the read
-        happens.
-        """
-        key = (statement.number, read.var)
-        known = self._known.flows.get(key)
-        if known is None:
-            with self.workspace.limited():
-                carried = self._carrying(statement, read)
-                if carried is None:
-                    known = self._sources(statement, read)
-                else:
-                    known = coalesced(carried.link.apply_range(self.sources(carried.source, carried.read)))
-            self._known.flows[key] = known
-        return known
+        """Instance -> the last writer of what it reads, or Init cell: single valued, total where the read happens."""
+        return self._once(self._known.flows, (statement.number, read.var), lambda: self._sources(statement, read))
 
     def assumed_sources(self, number: int, read: Read) -> isl.UnionMap:
         """The same for a read of assumption `number`; instances are `{tag}a{number}`."""
-        key = ("assumed", number, read.var)
-        known = self._known.flows.get(key)
-        if known is None:
-            with self.workspace.limited():
-                if self._parent is not None and not self._changed(read.data):
-                    known = self._parent.assumed_sources(number, read)
-                else:
-                    fact = self.statements.assumptions[number]
-                    instances = self._reading(self.workspace.instances(fact.domain), fact.domain, read)
-                    name = f"{self.tag}a{number}"
-                    known = self._flow(
-                        read.data,
-                        self._to_cells(instances, read, name),
-                        Timestamp(instances.space, (0, *read.access.domain.time), instances.points),
-                    )
-            self._known.flows[key] = known
-        return known
+        return self._once(self._known.flows, ("assumed", number, read.var), lambda: self._assumed_sources(number, read))
 
     def final(self, data: Var) -> isl.UnionMap:
         """Fin cell (`{tag}out_{data}`) -> the instance that wrote last, or the Init cell."""
-        key = ("final", data)
-        known = self._known.flows.get(key)
-        if known is None:
-            with self.workspace.limited():
-                if self._parent is not None and not self._changed(data):
-                    known = self._parent.final(data)
-                else:
-                    known = self._flow(data, *self._end(data))
-            self._known.flows[key] = known
-        return known
+        return self._once(self._known.flows, ("final", data), lambda: self._final(data))
 
     def reduced(self, statement: Statement, read: Read, chain: frozenset[int]) -> Reduced:
-        """Instance -> owner (the last writer outside the chain, or the Init cell), and instance -> each instance of the
-        chain (statement numbers) that wrote the cell after the owner and before the read.
-        """
+        """Instance -> its last writer outside the chain, or Init cell; and -> the chain's writes after that."""
         key = (statement.number, read.var, chain)
-        known = self._known.reduced.get(key)
-        if known is None:
-            with self.workspace.limited():
-                carried = self._carrying(statement, read)
-                if carried is None:
-                    sink = self._read(statement, read)
-                    known = self._flow_around(read.data, sink, self._when(statement, read), chain)
-                else:
-                    owners, parts = self.reduced(carried.source, carried.read, chain)
-                    known = coalesced(carried.link.apply_range(owners)), coalesced(carried.link.apply_range(parts))
-            self._known.reduced[key] = known
-        return known
+        return self._once(self._known.reduced, key, lambda: self._reduced(statement, read, chain))
 
     def reduced_final(self, data: Var, chain: frozenset[int]) -> Reduced:
         """The same for every cell at the end."""
         key = ("final", data, chain)
-        known = self._known.reduced.get(key)
-        if known is None:
+        return self._once(self._known.reduced, key, lambda: self._flow_around(data, *self._end(data), chain))
+
+    def _once(self, known: dict[tuple[object, ...], T], key: tuple[object, ...], compute: Callable[[], T]) -> T:
+        found = known.get(key)
+        if found is None:
             with self.workspace.limited():
-                known = self._flow_around(data, *self._end(data), chain)
-            self._known.reduced[key] = known
-        return known
+                found = known[key] = compute()
+        return found
 
     def carried(self, statement: Statement, link: isl.Map, source: Statement, read: Read) -> Var:
-        """A new variable for what `read`, a load of `source`, finds at the instances of `source` to which `link` leads
-        from some of those of `statement`: a load with this variable is, in this flow, one of `statement` that finds
-        just that.
+        """A new variable for what `read`, a load of `source`, finds at the instances of `source` to which `link` leads:
+        in this flow, a load of `statement` with this variable finds just that.
         """
         var = Var(f"{read.var.name}~{len(self._carried)}", read.var.dtype)
         self._carried[statement.number, var] = _Carried(self._mark, isl.UnionMap.from_map(link), source, read)
         return var
 
     def is_carried(self, statement: Statement, read: Read) -> bool:
-        """Whether a load of a statement is one of another statement, whose value stands there."""
+        """Whether a load in a statement's value was put there from another statement."""
         return (statement.number, read.var) in self._carried
 
     def is_whole(self, data: Var) -> bool:
-        """Whether nothing that writes a memory was taken out of the program."""
+        """Whether no store to a memory was removed from the program."""
         return not any(self._by_number[number].data == data for number in self._removed)
 
     def without(self, removed: Mapping[int, isl.Set]) -> Dataflow:
@@ -230,14 +179,12 @@ class Dataflow:
         other._fresh = frozenset(removed)
         return other
 
-    _fresh: frozenset[int] = frozenset()
-
     def _changed(self, data: Var) -> bool:
-        """Whether what was removed from the parent wrote this memory."""
+        """Whether stores to this memory were removed from the parent."""
         return any(self._by_number[number].data == data for number in self._fresh)
 
     def _carrying(self, statement: Statement, read: Read) -> _Carried | None:
-        """Where a load comes from that stands in the value of a statement which is not its own; None for all others."""
+        """The origin of a load in a statement's value that is of another statement; None for all others."""
         carried = self._carried.get((statement.number, read.var))
         if carried is not None and carried.mark is not self._mark:
             raise NotModelled(f"what {read.access.text} finds was asked of another flow", read.access.node)
@@ -265,7 +212,7 @@ class Dataflow:
         return known
 
     def _reading(self, instances: Instances, domain: IterationDomain, read: Read) -> Instances:
-        """The instances of a iteration domain in which a read happens."""
+        """The instances of an iteration domain in which a read happens."""
         more = [g for g in read.access.domain.guards if g not in domain.guards]
         extra = read.access.domain.dims[len(domain.dims) :]
         if extra:
@@ -291,7 +238,7 @@ class Dataflow:
         return known
 
     def _read(self, statement: Statement, read: Read) -> isl.Map:
-        """What a read looks at, in the instances that are left."""
+        """The cells of a read, in the instances that are left."""
         key = (statement.number, read.var)
         known = self._accesses.get(key)
         if known is None:
@@ -312,17 +259,20 @@ class Dataflow:
         return Timestamp(instances.space, (0, *read.access.domain.time), instances.points)
 
     def _end(self, data: Var) -> tuple[isl.Map, Timestamp]:
-        """Every cell, looked at when all is over."""
+        """Every cell at the end."""
         instances = self.workspace.boxed(self._cell_dims(data))
-        looked = isl.Map.identity(isl.Space.map_from_set(instances.space.space)).intersect_domain(instances.points)
-        looked = looked.set_tuple_name(isl.dim_type.in_, f"{self.tag}out_{data.name}").set_tuple_name(
+        cells = isl.Map.identity(isl.Space.map_from_set(instances.space.space)).intersect_domain(instances.points)
+        cells = cells.set_tuple_name(isl.dim_type.in_, f"{self.tag}out_{data.name}").set_tuple_name(
             isl.dim_type.out, self._cell_name(data)
         )
-        return looked, Timestamp(instances.space, _END, instances.points)
+        return cells, Timestamp(instances.space, _END, instances.points)
 
     # Flow
 
     def _sources(self, statement: Statement, read: Read) -> isl.UnionMap:
+        carried = self._carrying(statement, read)
+        if carried is not None:
+            return coalesced(carried.link.apply_range(self.sources(carried.source, carried.read)))
         if self._parent is not None and not self._changed(read.data):
             known = self._parent.sources(statement, read)
             if statement.number not in self._fresh:
@@ -333,14 +283,32 @@ class Dataflow:
             return isl.UnionMap.from_map(sink)
         return self._flow(read.data, sink, self._when(statement, read))
 
+    def _assumed_sources(self, number: int, read: Read) -> isl.UnionMap:
+        if self._parent is not None and not self._changed(read.data):
+            return self._parent.assumed_sources(number, read)
+        fact = self.statements.assumptions[number]
+        instances = self._reading(self.workspace.instances(fact.domain), fact.domain, read)
+        time = Timestamp(instances.space, (0, *read.access.domain.time), instances.points)
+        return self._flow(read.data, self._to_cells(instances, read, f"{self.tag}a{number}"), time)
+
+    def _final(self, data: Var) -> isl.UnionMap:
+        if self._parent is not None and not self._changed(data):
+            return self._parent.final(data)
+        return self._flow(data, *self._end(data))
+
+    def _reduced(self, statement: Statement, read: Read, chain: frozenset[int]) -> Reduced:
+        carried = self._carrying(statement, read)
+        if carried is None:
+            return self._flow_around(read.data, self._read(statement, read), self._when(statement, read), chain)
+        owners, parts = self.reduced(carried.source, carried.read, chain)
+        return coalesced(carried.link.apply_range(owners)), coalesced(carried.link.apply_range(parts))
+
     def _flow(self, data: Var, sink: isl.Map, reader: Timestamp) -> isl.UnionMap:
-        """Where each instance of `sink`, which happens as `reader` says, finds its cell written last: one instance or
-        the Init cell.
-        """
+        """Where each instance of `sink` finds its cell written last: one instance or the Init cell."""
         return self._flow_around(data, sink, reader, frozenset())[0]
 
     def _flow_around(self, data: Var, sink: isl.Map, reader: Timestamp, chain: frozenset[int]) -> Reduced:
-        """The last writer outside the chain, and what the chain wrote after that."""
+        """The last writer outside the chain, and the chain's writes after that."""
         nothing = isl.UnionMap.empty(sink.get_space().params())
         writes = self._writes(data)
         outside = [write for write in writes if write.statement.number not in chain]
@@ -362,13 +330,13 @@ class Dataflow:
             related = search.read.apply_range(write.cells.reverse())
             after = preceding(reader, write.timestamp, related)
             for number, found in search.found:
-                hidden = found.apply_range(
-                    preceding(outside[number].timestamp, write.timestamp, _all_pairs(outside[number], write))
-                )
+                owner = outside[number]
+                pairs = owner.cells.apply_range(write.cells.reverse())
+                hidden = found.apply_range(preceding(owner.timestamp, write.timestamp, pairs))
                 after = coalesced(after.subtract(hidden))
             if not after.is_empty():
                 parts = parts.union(isl.UnionMap.from_map(self._between(sink, write, after)))
-        # Cheap, and a hole here would be a source that nobody asks about.
+        # A cheap check: a read without a source would never be compared.
         if not isl.UnionSet.from_set(sink.domain()).is_subset(owners.domain()) or not owners.is_single_valued():
             raise NotModelled(f"isl did not find where {data.name} was written last")
         return owners, parts
@@ -389,11 +357,6 @@ class Dataflow:
                 known.append(_Write(statement, timestamp, timestamp.accessing(access)))
             self._known.writes[data] = known
         return known
-
-
-def _all_pairs(later: _Write, earlier: _Write) -> isl.Map:
-    """Every pair of two writes to one cell."""
-    return later.cells.apply_range(earlier.cells.reverse())
 
 
 def _in(relation: isl.Map) -> str:

@@ -1,6 +1,5 @@
-"""isl functions, sets and relations back to short readable expressions: floor divisions by constants, `%` where it
-shows, comparisons. A relation between instances is encoded again and compared, so nothing rests on the decoder. Part
-of the trust base.
+"""isl functions, sets and relations as short expressions: floor divisions by constants, `%`, comparisons. A relation
+between instances is encoded again and compared, so nothing rests on the decoder. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Terms = dict[Expr, int]
 
 
 class Decoder:
-    """Turns objects over one space into expressions over `Var(name)`; `variables` overrides what a name becomes."""
+    """Objects over one space as expressions over `Var(name)`, or over `variables` by name."""
 
     def __init__(self, space: NamedSpace, variables: dict[str, Expr] | None = None) -> None:
         self.space = space
@@ -49,7 +48,7 @@ class Decoder:
         return terms, constant, denominator
 
     def _add_division(self, terms: Terms, factor: int, inner: isl.Aff) -> int:
-        """Add `factor * floor(inner)` to the terms, as a remainder where one is hidden in them; the constant this adds."""
+        """Add `factor * floor(inner)` to the terms, as a remainder where possible; returns the constant this adds."""
         numerator, constant, divisor = self._linear(inner)
         if divisor == 1:
             for expr, coefficient in numerator.items():
@@ -71,20 +70,16 @@ class Decoder:
         return 0
 
     def affine(self, aff: isl.Aff) -> Expr:
-        """An affine function, floor divisions included; a fraction that is whole on its domain becomes an exact
-        division.
-        """
+        """An affine function with floor divisions; a fraction that is whole on its domain is an exact division."""
         terms, constant, denominator = self._linear(aff)
         total = sum_of(terms, constant)
         return total if denominator == 1 else total // denominator
 
     def condition(self, where: isl.Set) -> Expr:
         """A set as a condition: or of and of comparisons."""
-        return (
-            logical_or(*(self._basic(piece) for piece in where.compute_divs().get_basic_sets()))
-            if not where.is_empty()
-            else FALSE
-        )
+        if where.is_empty():
+            return FALSE
+        return logical_or(*(self._basic(piece) for piece in where.compute_divs().get_basic_sets()))
 
     def _basic(self, piece: isl.BasicSet) -> Expr:
         facts = []
@@ -151,10 +146,10 @@ class Piece:
 
 
 def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: Sequence[Dim]) -> Iterator[Piece]:
-    """The parts of a single valued relation from points over `dims` to points over `targets` that expressions over
-    `dims` and symbols say, each output in the type of its target. Parts that they do not say are left out.
+    """The parts of a single valued relation, from points over `dims`, that expressions over `dims` and symbols give,
+    each output in the type of its target. Other parts are left out.
     """
-    # Numbers of one kind go together whatever their widths; nothing is said of others.
+    # Numbers of one kind go together whatever their widths; other mixtures are not decoded.
     if len({v.dtype.kind for v in (*workspace.symbols, *(dim.var for dim in (*dims, *targets)))}) > 1:
         return
     encoder = workspace.boxed(dims).encoder
@@ -162,10 +157,10 @@ def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: 
     for where, piece in pieces_of(isl.PwMultiAff.from_map(link)):
         try:
             outputs = tuple(widen(decoder.affine(piece.get_aff(k)), dim.var.dtype) for k, dim in enumerate(targets))
-            said = function_between(encoder, _name(link, isl.dim_type.in_), outputs, _name(link, isl.dim_type.out))
+            stated = function_between(encoder, _name(link, isl.dim_type.in_), outputs, _name(link, isl.dim_type.out))
             region = Region(encoder, _in_types(encoder, workspace.symbols, unnamed(where)))
             part = link.intersect_domain(where)
-            if said.intersect_domain(where).is_equal(part) and all(region.fits(output) for output in outputs):
+            if stated.intersect_domain(where).is_equal(part) and all(region.fits(output) for output in outputs):
                 yield Piece(where, part, outputs)
         except (NotQuasiAffine, ValueError):
             # The numbers are too large for an expression.
@@ -173,7 +168,7 @@ def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: 
 
 
 def _in_types(encoder: Encoder, symbols: Sequence[Var], points: Points) -> Points:
-    """The points for values that symbols of their types have: sets of instances do not say that."""
+    """The points where symbols have values of their types."""
     for symbol in symbols:
         value = encoder.function(symbol)
         low, high = encoder.constant(symbol.dtype.min_int), encoder.constant(symbol.dtype.max_int)

@@ -1,4 +1,4 @@
-"""Index arithmetic to isl functions and sets, built in structured form. Part of the trust base.
+"""Index arithmetic as isl functions and sets. Part of the trusted computing base.
 
 Everything quasi-affine is exact: `+ - *` by constants, floor and truncated division and remainder by constants of
 either sign, min, max, abs, choices, comparisons and logic, shifts by constants, and bitwise operations: with a constant
@@ -20,6 +20,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.isl.operations import bounds_of
 from layoutproof.verify.isl.space import NamedSpace, integer, isl, value
+from layoutproof.verify.program.questions import NotEncodable
 
 MAX_BITS = 24
 MAX_CASES = 16
@@ -30,13 +31,8 @@ MAX_QUOTIENTS = 4
 """So many values of a quotient by something that is no constant are looked for, from 0 up and from -1 down."""
 
 
-class NotQuasiAffine(Exception):
-    """An expression that integer sets cannot state; `expr` is the smallest such part."""
-
-    def __init__(self, expr: Expr, reason: str) -> None:
-        super().__init__(reason)
-        self.expr = expr
-        self.reason = reason
+class NotQuasiAffine(NotEncodable):
+    """An expression that integer sets cannot state."""
 
 
 def try_constant(expr: Expr) -> int | None:
@@ -65,9 +61,8 @@ _SETS: dict[CompareOp, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
 class Encoder:
     """Expressions over the names of one space.
 
-    `values` gives names that stand for functions of the space (let-bound variables, loads that are affine); `domain` is
-    where the operands of bitwise operations and quotients are looked up for their bounds. `ranges` are those of names,
-    where they are of numbers. Functions are asked for on the domain, and in the ranges, only.
+    `values` gives names that stand for functions of the space (let-bound variables, affine loads). Bounds of bitwise
+    operands and quotients are those on `domain` and in the numeric `ranges` of names; functions hold only there.
     """
 
     def __init__(
@@ -84,7 +79,7 @@ class Encoder:
         self._done: dict[Expr, isl.PwAff] = {}
 
     def function(self, expr: Expr) -> isl.PwAff:
-        """An integer expression as a function on the space. Raises NotQuasiAffine, naming the part, for anything else."""
+        """An integer expression as a function on the space. Raises NotQuasiAffine, naming the part."""
         known = self._done.get(expr)
         if known is None:
             encode = _FUNCTIONS.get(type(expr))
@@ -107,14 +102,13 @@ class Encoder:
         return isl.PwAff.from_aff(self.space.constant(number))
 
     def bounds(self, function: isl.PwAff) -> tuple[int, int] | None:
-        """The least and the largest value on the domain, for every parameter; None where there is none."""
+        """The least and the largest value on the domain, for every parameter, if there are both."""
         inside = function if self.domain is None else function.intersect_domain(self.domain)
         if inside.domain().is_empty():
             return (0, 0)
         return bounds_of(inside)
 
-    # -- arithmetic
-    # -------------------------------------------------------------------------------------------------------
+    # Arithmetic
 
     def scale(self, function: isl.PwAff, factor: int) -> isl.PwAff:
         """`factor * function`."""
@@ -143,9 +137,7 @@ class Encoder:
         return then.intersect_domain(where).union_add(otherwise.intersect_domain(elsewhere))
 
     def by_cases(self, factor: Expr, other: isl.PwAff, most: int = MAX_CASES) -> isl.PwAff | None:
-        """`factor * other` where the factor has at most `most` values in the ranges (the product is defined there
-        only); None elsewhere.
-        """
+        """`factor * other` if the factor has at most `most` values in the ranges; defined there only."""
         known = {v: Interval(*self.ranges[v.name]) for v in free_variables(factor) if v.name in self.ranges}
         found = interval_of(factor, known) if known else None
         if found is None or not found.high - found.low < most:
@@ -157,9 +149,7 @@ class Encoder:
         return result
 
     def by_pieces(self, factor: isl.PwAff, other: isl.PwAff) -> isl.PwAff | None:
-        """`factor * other` where the factor is a number on each of few pieces, as a quotient with few values is; None
-        elsewhere.
-        """
+        """`factor * other` if the factor is a number on each of few pieces, as a quotient with few values is."""
         if factor.n_piece() > MAX_CASES:
             return None
         result: isl.PwAff | None = None
@@ -172,8 +162,8 @@ class Encoder:
         return result
 
     def quotient_by_cases(self, function: isl.PwAff, divisor: isl.PwAff) -> list[tuple[int, isl.Set]] | None:
-        """`function // divisor` where that has few values on the domain, and the divisor is at least 1 there: each with
-        its part of the domain. None elsewhere.
+        """`function // divisor` by its values, each with its part of the domain, if they are few and the divisor
+        positive.
         """
         if self.domain is None or not self.domain.is_subset(divisor.pos_set()):
             return None
@@ -193,8 +183,7 @@ class Encoder:
                 return found
         return None
 
-    # -- bits
-    # -------------------------------------------------------------------------------------------------------------
+    # Bits
 
     def mask(self, function: isl.PwAff, mask: int) -> isl.PwAff:
         """`function & mask`, one term for each run of ones; right for negative numbers too."""
@@ -219,7 +208,7 @@ class Encoder:
         return [self.floor_remainder(self.floor_divide(function, 1 << k), 2) for k in range(count)]
 
     def bitwise(self, expr: Binary, a: isl.PwAff, b: isl.PwAff) -> isl.PwAff:
-        """`&`, `|` or `^` of two bounded operands, bit by bit. Raises NotQuasiAffine where a bound is missing or wide."""
+        """`&`, `|` or `^` of two bounded operands, bit by bit. Raises NotQuasiAffine for a missing or wide bound."""
         both: list[tuple[int, int]] = []
         for operand, function in ((expr.lhs, a), (expr.rhs, b)):
             found = self.bounds(function)
@@ -229,7 +218,6 @@ class Encoder:
                 )
             both.append(found)
         width = max(max(low.bit_length() if low >= 0 else (~low).bit_length(), high.bit_length()) for low, high in both)
-        width = max(width, max((~low).bit_length() if low < 0 else 0 for low, _ in both))
         if width > MAX_BITS:
             raise NotQuasiAffine(expr, f"`{expr.op}` of operands of {width} bits; at most {MAX_BITS} are taken apart")
         signed = any(low < 0 for low, _ in both)
@@ -267,7 +255,7 @@ def _floormod(enc: Encoder, expr: Binary) -> isl.PwAff:
 
 
 def _by_quotients(enc: Encoder, expr: Binary, of: Callable[[int, isl.PwAff, isl.PwAff], isl.PwAff]) -> isl.PwAff:
-    """A quotient or remainder by something that is no constant, where the quotient has few values."""
+    """A quotient or remainder by a divisor that is not constant, where the quotient has few values."""
     function, divisor = enc.function(expr.lhs), enc.function(expr.rhs)
     result: isl.PwAff | None = None
     for number, part in enc.quotient_by_cases(function, divisor) or ():

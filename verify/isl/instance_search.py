@@ -1,9 +1,7 @@
-"""Questions about instances, answered by integer sets: is there an instance where this holds, and which instances does
-nothing cover?
+"""Searches in iteration domains by integer sets: an instance where something holds, or one that nothing covers.
 
-A iteration domain becomes a set: its dims and unknowns are dimensions, the program's symbols are parameters. What
-cannot be encoded is left out, which only adds instances: an empty answer then still proves, a point found no longer
-refutes (`exact`). Part of the trust base.
+Dims and unknowns are dimensions, the program's symbols parameters. What cannot be encoded is left out, which only adds
+instances: an empty answer then still proves, a point no longer refutes (`exact`). Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from layoutproof.verify.isl.space import (
     new_context,
     value,
 )
-from layoutproof.verify.program.evidence import UNRECORDED, Covered, Gathered, NoInstance, Setting, Unsaid, Witness
+from layoutproof.verify.program.evidence import UNRECORDED, Covered, Gathered, NoInstance, Setting, Unstated, Witness
 from layoutproof.verify.program.instances import Dim, Guard, IterationDomain, Unknown, ranges_of
 from layoutproof.verify.program.questions import Cover, Search, above, below, no_answer, nothing
 
@@ -36,9 +34,7 @@ _SMALL = 12
 
 @dataclass(slots=True)
 class DomainSet:
-    """A iteration domain as a set, with the encoder of its expressions and what could not be encoded: of the iteration
-    domain (`missing`), of what is assumed (`loose`).
-    """
+    """An iteration domain as a set; `missing` and `loose` tell what of it, and of assumptions, was not encoded."""
 
     space: NamedSpace
     encoder: Encoder
@@ -51,10 +47,7 @@ _Key = tuple[tuple[Dim, ...], tuple[Guard, ...], tuple[Unknown, ...]]
 
 
 class Model:
-    """One program's symbols and what is assumed of them, with one context for all questions about it.
-
-    `ranges` bounds each symbol where there is a bound worth stating; `assumed` are conditions on symbols.
-    """
+    """One program's symbols, their useful `ranges`, and `assumed` conditions, in one context for all questions."""
 
     def __init__(
         self,
@@ -102,10 +95,7 @@ class Model:
             return no_answer(ENGINE, str(problem), *problem.because)
 
     def uncovered(self, domain: IterationDomain, covers: Iterable[Cover], *conditions: Expr) -> Search:
-        """An instance of `domain` (where every condition holds) that no cover reaches.
-
-        A cover that cannot be encoded reaches nothing.
-        """
+        """An instance of `domain` where every condition holds that no cover reaches (one not encoded reaches none)."""
         try:
             with self._budget():
                 found = self._domain(domain)
@@ -114,18 +104,16 @@ class Model:
                 tried: list[Cover] = []
                 for cover in covers:
                     if left.is_empty():
-                        return self._all_covered(domain, conditions, tried)
+                        break
                     tried.append(cover)
                     reached = self._reached(found.space.dims, cover)
                     if reached is None:
                         missing = missing if missing is not None else _NO_COVER
                         continue
                     left = coalesced(left.subtract(reached))
-                return (
-                    self._all_covered(domain, conditions, tried)
-                    if left.is_empty()
-                    else self._found(found, left, missing)
-                )
+                if left.is_empty():
+                    return self._all_covered(domain, conditions, tried)
+                return self._found(found, left, missing)
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem), *problem.because)
 
@@ -141,10 +129,9 @@ class Model:
         return nothing(ENGINE)
 
     def witnesses(self, domain: IterationDomain, covers: Sequence[Cover], *conditions: Expr) -> list[Witness]:
-        """Which cover reaches each instance of `domain` where the conditions hold, and at which values of its further
-        dims.
+        """Which cover reaches each instance of `domain` where the conditions hold, and at which further dims.
 
-        Raises Unsaid where isl gives up, or gives numbers that are too large to write down.
+        Raises Unstated where isl gives up, or gives numbers that are too large to write down.
         """
         try:
             with self._budget():
@@ -155,10 +142,9 @@ class Model:
                     found.space, left, [(number, *points) for number, points in reached if points is not None]
                 )
         except BudgetExceeded as problem:
-            raise Unsaid(str(problem)) from problem
+            raise Unstated(str(problem)) from problem
 
-    # -- sets
-    # -------------------------------------------------------------------------------------------------------------
+    # Sets
 
     @contextmanager
     def _budget(self) -> Iterator[None]:
@@ -166,13 +152,13 @@ class Model:
             with limited(self._operations, self._ctx):
                 yield
         except BudgetExceeded:
-            # What was being computed may be half changed: nothing of this context is used again.
+            # Objects of this context may be half changed: none is used again.
             self._ctx = new_context()
             self._domains = {}
             raise
 
     def _reached(self, wanted: Sequence[str], cover: Cover) -> isl.Set | None:
-        """The points over the `wanted` dims that a cover reaches; None where that cannot be said exactly."""
+        """The points over the `wanted` dims that a cover reaches; None if that is not exact."""
         covered = self._points_of(cover)
         if covered is None:
             return None
@@ -186,7 +172,7 @@ class Model:
         return points
 
     def _points_of(self, cover: Cover) -> tuple[tuple[str, ...], isl.Set] | None:
-        """A cover's instances, over all its dims and unknowns; None where that cannot be said exactly."""
+        """A cover's instances, over all its dims and unknowns; None if that is not exact."""
         found = self._domain(cover.domain)
         if found.missing is not None:
             return None
@@ -272,7 +258,7 @@ class Model:
         return Search(point, missing is None, None if missing is None else missing.reason, ENGINE)
 
     def _sample(self, space: NamedSpace, points: isl.Set) -> dict[str, int]:
-        """A point, with small symbols where there is one: what is to be read should be short."""
+        """A point, with small symbols where possible, for people."""
         chosen = points
         for position in range(len(space.params)):
             small = chosen.upper_bound_val(isl.dim_type.param, position, value(self._ctx, _SMALL))

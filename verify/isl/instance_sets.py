@@ -1,6 +1,5 @@
-"""Iteration domains as sets and relations between instances, in one isl context and one space of symbols for all that
-is asked of a rewrite's programs. Everything here is exact; what integer sets cannot state raises NotQuasiAffine. Part
-of the trust base.
+"""Iteration domains as sets and relations between instances, in one isl context and one space of symbols for all
+programs of a rewrite. Everything is exact; otherwise NotQuasiAffine is raised. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.visit import walk
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
-from layoutproof.verify.isl.operations import bounds_of, coalesced
+from layoutproof.verify.isl.operations import bounds_of, coalesced, maps_of, sets_of
 from layoutproof.verify.isl.space import (
     DEFAULT_OPERATIONS,
     Late,
@@ -36,7 +35,7 @@ _LARGE = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """A iteration domain as a set without a tuple name, exactly, with the encoder of expressions over its dims."""
+    """An exact iteration domain as a set without a tuple name, with the encoder of expressions over its dims."""
 
     space: NamedSpace
     encoder: Encoder
@@ -44,13 +43,12 @@ class Instances:
 
     def map_to(self, outputs: Sequence[Expr]) -> isl.Map:
         """Instance -> the values of expressions, without tuple names. Raises NotModelled."""
-        with said():
+        with _exactly_modelled():
             return map_from_affs(self.space, [self.encoder.function(e) for e in outputs], self.points)
 
 
 @contextmanager
-def said() -> Iterator[None]:
-    """What integer sets cannot say has no exact model: NotModelled names it."""
+def _exactly_modelled() -> Iterator[None]:
     try:
         yield
     except NotQuasiAffine as problem:
@@ -60,8 +58,8 @@ def said() -> Iterator[None]:
 class Workspace:
     """One isl context and one space of symbols for all programs of a rewrite.
 
-    `assumed` are conditions on symbols (what isl cannot say of them is left out, so that more values are allowed),
-    `ranges` bounds symbols. `operations` bounds each outermost `limited` block. What integer sets answer is `gathered`.
+    `assumed` are conditions on symbols (one that isl cannot express is left out, which allows more values), `ranges`
+    bounds symbols. `operations` bounds each outermost `limited` block. Answers of integer sets are `gathered`.
     """
 
     def __init__(
@@ -82,7 +80,7 @@ class Workspace:
 
     @contextmanager
     def limited(self) -> Iterator[isl.Context]:
-        """isl may spend the workspace's operations inside; a block inside another shares its budget.
+        """Bounds isl's work inside by the workspace's operations; a nested block shares its budget.
 
         Raises BudgetExceeded, and NotModelled where isl fails for another reason.
         """
@@ -111,7 +109,7 @@ class Workspace:
             if variable.name not in space:
                 continue
             function = encoder.function(Var(variable.name, variable.dtype))
-            # The bounds of the types themselves only burden the sets: leaving them out allows more.
+            # The bounds of types only make the sets larger; without them more values are allowed.
             if -_LARGE < interval.low:
                 points = points.intersect(function.ge_set(encoder.constant(int(interval.low))))
             if interval.high < _LARGE:
@@ -124,7 +122,7 @@ class Workspace:
         return coalesced(points)
 
     def instances(self, domain: IterationDomain) -> Instances:
-        """All instances of a iteration domain. Raises NotModelled for a bound or a guard that integer sets cannot say."""
+        """All instances of an iteration domain. Raises NotModelled for a bound or guard that is not quasi-affine."""
         return self.restricted(self.boxed(domain.dims), domain.guards)
 
     def boxed(self, dims: Sequence[Dim]) -> Instances:
@@ -132,7 +130,7 @@ class Workspace:
         space = self.space([dim.var.name for dim in dims])
         plain = Encoder(space)
         points = space.universe().intersect_params(self.context.params())
-        with said():
+        with _exactly_modelled():
             for dim in dims:
                 variable, start = plain.function(dim.var), plain.function(dim.start)
                 points = points.intersect(variable.ge_set(start)).intersect(
@@ -143,7 +141,7 @@ class Workspace:
     def restricted(self, instances: Instances, guards: Sequence[Guard]) -> Instances:
         """The instances where conditions hold."""
         points = instances.points
-        with said():
+        with _exactly_modelled():
             for guard in guards:
                 points = points.intersect(instances.encoder.set_of(guard.condition, guard.holds))
         if not guards:
@@ -156,12 +154,12 @@ Points: TypeAlias = "isl.Set"
 Link: TypeAlias = "isl.Map"
 Sources: TypeAlias = "isl.UnionSet"
 if not TYPE_CHECKING:
-    Relation = Late(lambda: isl.UnionMap)  # relations are made by the class's name, and that must not load it at once
+    Relation = Late(lambda: isl.UnionMap)  # a class that must not be loaded at import
 else:
     Relation: TypeAlias = isl.UnionMap
 
 
-# Products of numbers of pieces and of quotients: usual steps stay ten times below, what takes a second lies above.
+# Products of numbers of pieces and of quotients: usual steps are ten times below, those of a second above.
 _MANY, _QUOTIENTS = 40, 2_000
 
 
@@ -193,9 +191,7 @@ class Region:
         return Region(self.encoder, self.points.intersect(holds)), Region(self.encoder, self.points.intersect(fails))
 
     def constant(self, expr: Expr) -> int | None:
-        """The one value of an integer expression on the region, for every value of the symbols; None where it has
-        several.
-        """
+        """The one value of an integer expression on the region, for every value of the symbols, if it has one."""
         function = self.encoder.function(expr).intersect_domain(self.points)
         if function.domain().is_empty():
             return 0
@@ -222,9 +218,7 @@ class Region:
 
 
 def _check_size(first: Points, second: Points) -> None:
-    """Sets of many pieces with many quotients each take isl minutes, few operations as it counts them: these are not
-    begun.
-    """
+    """Refuse sets of many pieces with many quotients: they take isl minutes, but few operations by its count."""
     mine, theirs = first.n_basic_set(), second.n_basic_set()
     if mine * theirs >= _MANY and _quotients(first) * theirs + _quotients(second) * mine > _QUOTIENTS:
         raise NoAnswer("sets of instances fall into too many pieces with too many quotients")
@@ -261,11 +255,7 @@ def unnamed(points: Points) -> Points:
 def function_between(
     encoder: Encoder, name: str, outputs: Sequence[Expr], target: str, where: Expr | None = None
 ) -> isl.Map:
-    """The map from the points of the encoder's space, with the tuple name `name`, to the tuple of the outputs, named
-    `target`.
-
-    Raises NotQuasiAffine.
-    """
+    """The map from points of the encoder's space, `name`, to the outputs, `target`. Raises NotQuasiAffine."""
     result = map_from_affs(encoder.space, [encoder.function(output) for output in outputs])
     if where is not None:
         result = result.intersect_domain(encoder.set_of(where))
@@ -286,9 +276,8 @@ def part_of(points: Sources, name: str, like: Points) -> Points:
 
 def from_tuple(relation: Relation, name: str, called: str) -> Relation:
     """The part of a relation that leads from the tuple `name`, the tuple called otherwise."""
-    parts = relation.get_map_list()
     result = isl.UnionMap.empty(relation.get_space())
-    for each in (parts.get_at(k) for k in range(parts.n_map())):
+    for each in maps_of(relation):
         if each.get_tuple_name(isl.dim_type.in_) == name:
             result = result.union(isl.UnionMap.from_map(each.set_tuple_name(isl.dim_type.in_, called)))
     return result
@@ -319,19 +308,13 @@ def relations(maps: Sequence[isl.Map], points: Points) -> Relation:
 
 def tuples_of(points: Sources) -> Iterator[tuple[str, Points]]:
     """The sets of a union by tuple name, in alphabetical order so that everything after is the same in every run."""
-    parts = points.get_set_list()
-    sets = [parts.get_at(k) for k in range(parts.n_set())]
-    found = [(each.get_tuple_name() if each.has_tuple_name() else "", each) for each in sets]
+    found = [(each.get_tuple_name() if each.has_tuple_name() else "", each) for each in sets_of(points)]
     yield from sorted(found, key=lambda pair: pair[0])
 
 
 def links_of(relation: Relation, name: str) -> Iterator[tuple[str, Link]]:
-    """The parts of a relation that lead from the tuple `name`, by the name of the tuple that they lead to, in
-    alphabetical order.
-    """
-    parts = relation.get_map_list()
-    maps = [parts.get_at(k) for k in range(parts.n_map())]
-    here = [each for each in maps if each.get_tuple_name(isl.dim_type.in_) == name]
+    """The parts of a relation from the tuple `name`, by the name of their target, in alphabetical order."""
+    here = [each for each in maps_of(relation) if each.get_tuple_name(isl.dim_type.in_) == name]
     found = [
         (each.get_tuple_name(isl.dim_type.out) if each.has_tuple_name(isl.dim_type.out) else "", each) for each in here
     ]

@@ -1,11 +1,11 @@
-"""What integer sets answered, stated as claims that other solvers can confirm without quantifiers: which relation
-reaches a point, that two relations lead to one source, and that the last write found is the last one. Nothing rests
-on it.
+"""Answers of integer sets as claims that other solvers can confirm without quantifiers: which relation reaches a point,
+that two relations lead to one source, and that the last write found is the last. Nothing rests on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias
 
@@ -14,9 +14,9 @@ from layoutproof.ir.visit import substitute
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.instance_sets import Points, Relation
 from layoutproof.verify.isl.last_writer import LastWrite, Timestamp
-from layoutproof.verify.isl.operations import coalesced, function_of, least
+from layoutproof.verify.isl.operations import coalesced, function_of, least, maps_of
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, isl, limited
-from layoutproof.verify.program.evidence import Evidence, Gathered, NoInstance, Setting, Several, Unsaid, Witness
+from layoutproof.verify.program.evidence import Evidence, Gathered, NoInstance, Setting, Several, Unstated, Witness
 from layoutproof.verify.program.instances import IterationDomain
 
 # A cover: its number, the names of all its dimensions, its points.
@@ -24,10 +24,10 @@ Reaching: TypeAlias = "tuple[int, tuple[str, ...], isl.Set]"
 
 
 def choose_witnesses(space: NamedSpace, points: isl.Set, covers: Sequence[Reaching]) -> list[Witness]:
-    """For each cover in turn and what the ones before left of `points`: the least further coordinates, piece by piece.
+    """For each cover and the points that earlier ones left: the least further coordinates, piece by piece.
 
-    `space` names the coordinates of the points, which every cover has too. Raises Unsaid for numbers that are too large
-    to write down, and NoAnswer.
+    `space` names the coordinates of the points, which every cover has too. Raises Unstated for numbers that are too
+    large to write down, and NoAnswer.
     """
     decoder = Decoder(space)
     left = points
@@ -41,7 +41,7 @@ def choose_witnesses(space: NamedSpace, points: isl.Set, covers: Sequence[Reachi
             try:
                 found.append((number, {name: decoder.affine(piece.get_aff(k)) for k, name in enumerate(further)}))
             except ValueError as problem:
-                raise Unsaid(f"a number is too large: {problem}") from problem
+                raise Unstated(f"a number is too large: {problem}") from problem
         left = coalesced(left.subtract(relation.domain()))
     return found
 
@@ -64,14 +64,20 @@ Stamp = Sequence[Expr]
 
 
 def evidence_of(search: LastWrite) -> list[Evidence]:
-    """The claims behind a finished search. Raises Unsaid where they take too many cases, or numbers that are too large."""
+    """The claims behind a finished search. Raises Unstated for too many cases or numbers that are too large."""
+    with _stating(search.reader.space.ctx):
+        return list(_claims(search))
+
+
+@contextmanager
+def _stating(ctx: isl.Context) -> Iterator[None]:
     try:
-        with limited(_OPERATIONS, search.reader.space.ctx):
-            return list(_claims(search))
+        with limited(_OPERATIONS, ctx):
+            yield
     except BudgetExceeded as problem:
-        raise Unsaid(str(problem)) from problem
+        raise Unstated(str(problem)) from problem
     except ValueError as problem:
-        raise Unsaid(f"a number is too large: {problem}") from problem
+        raise Unstated(f"a number is too large: {problem}") from problem
 
 
 def _claims(search: LastWrite) -> Iterator[Evidence]:
@@ -90,7 +96,7 @@ def _claims(search: LastWrite) -> Iterator[Evidence]:
         for domain, source in _pieces(found, reader.space, here)
     ]
     if len(pieces) * max(1, len(writers)) > _MOST_PIECES * 4 or len(pieces) > _MOST_PIECES:
-        raise Unsaid(f"the sources take {len(pieces)} cases to tell")
+        raise Unstated(f"the sources take {len(pieces)} cases to tell")
     initial = Decoder(reader.space, here).condition(search.todo)
     told = logical_or(initial, *(domain for _, domain, _ in pieces))
     wrong: list[tuple[Expr, ...]] = [(reads, Not(told))]
@@ -113,7 +119,7 @@ def _none(either: Sequence[tuple[Expr, ...]]) -> NoInstance:
 
 
 class _Writer:
-    """One writer: `writes` says that its point writes the cell, over variables of its own."""
+    """One writer over variables of its own; `writes` is the condition that its point writes the cell."""
 
     def __init__(self, timestamp: Timestamp, access: isl.Map, number: int, cells: Sequence[Expr]) -> None:
         self.names = _variables(timestamp.space, f".{number}")
@@ -162,7 +168,7 @@ def _before(first: Stamp, second: Stamp) -> Expr:
     """That one time is before another, lexicographically."""
     cases: list[Expr] = []
     same: list[Expr] = []
-    depth = min(len(first), len(second))  # one may stand deeper than the other
+    depth = min(len(first), len(second))  # one may be nested deeper than the other
     for a, b in zip(first[:depth], second[:depth], strict=True):
         if a == b:
             continue
@@ -190,7 +196,7 @@ def note_contributions(
 def note_function(
     gathered: Gathered, what: str, link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points
 ) -> None:
-    """Gather that a relation leads from each of `points` to the values of `outputs`, which speak of `dims`."""
+    """Gather that a relation leads from each of `points` to the values of `outputs` over `dims`."""
     if gathered.is_recording and not points.is_empty():
         gathered.record(Several(what, partial(_evidence_of_function, link, dims, outputs, points)))
 
@@ -201,54 +207,39 @@ _Exceptions = Callable[[Relation, Relation, Relation, Points], list[tuple[Expr, 
 def _evidence_of(
     exceptions: _Exceptions, found: Relation, carry: Relation, wanted: Relation, points: Points
 ) -> list[Evidence]:
-    try:
-        with limited(_OPERATIONS, points.get_ctx()):
-            # Where both lead nowhere there is nothing to ask.
-            either = tuple(exceptions(found, carry, wanted, points))
-            return [NoInstance(Setting(), IterationDomain(), either, _ENGINE)] if either else []
-    except BudgetExceeded as problem:
-        raise Unsaid(str(problem)) from problem
-    except ValueError as problem:
-        raise Unsaid(f"a number is too large: {problem}") from problem
+    with _stating(points.get_ctx()):
+        # If both are empty there is no question.
+        either = exceptions(found, carry, wanted, points)
+        return [_none(either)] if either else []
 
 
 def _evidence_of_function(
     link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points
 ) -> list[Evidence]:
-    try:
-        with limited(_OPERATIONS, points.get_ctx()):
-            here, there = _names("p", len(dims)), _names("x", len(outputs))
-            inside, leads = _said(points, here), _said(link.wrap().flatten(), [*here, *there])
-            values = dict(zip(dims, here, strict=True))
-            same = logical_and(
-                *(equal(v, substitute(output, values)) for v, output in zip(there, outputs, strict=True))
-            )
-            nowhere = Not(_said(link.domain(), here))
-            return [NoInstance(Setting(), IterationDomain(), ((inside, nowhere), (inside, leads, Not(same))), _ENGINE)]
-    except BudgetExceeded as problem:
-        raise Unsaid(str(problem)) from problem
-    except ValueError as problem:
-        raise Unsaid(f"a number is too large: {problem}") from problem
+    with _stating(points.get_ctx()):
+        here, there = _names("p", len(dims)), _names("x", len(outputs))
+        inside, leads = _condition_on(points, here), _condition_on(link.wrap().flatten(), [*here, *there])
+        values = dict(zip(dims, here, strict=True))
+        same = logical_and(*(equal(v, substitute(output, values)) for v, output in zip(there, outputs, strict=True)))
+        return [_none([(inside, Not(_condition_on(link.domain(), here))), (inside, leads, Not(same))])]
 
 
 def _exceptions(found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[tuple[Expr, ...]]:
-    """What would have to hold somewhere if the claim were wrong: a point that leads nowhere, or two sources that are
-    not carried one to the other.
-    """
+    """The counterexamples of a claim: a point without a target, or two sources that do not correspond."""
     here = _names("p", points.dim(isl.dim_type.set))
-    inside = _said(points, here)
+    inside = _condition_on(points, here)
     mine, theirs = _from(found, points), _from(wanted, points)
     either: list[tuple[Expr, ...]] = []
     for each in (mine, theirs):
-        either.append((inside, Not(logical_or(FALSE, *(_said(relation.domain(), here) for relation in each)))))
+        either.append((inside, Not(logical_or(FALSE, *(_condition_on(relation.domain(), here) for relation in each)))))
     for first in mine:
         ours = _names("x", first.dim(isl.dim_type.out))
         for second in theirs:
             others = _names("z", second.dim(isl.dim_type.out))
             pairs = carry.extract_map(_between(first.range().get_space(), second.range().get_space()))
-            carried = _said(pairs.wrap().flatten(), [*ours, *others]) if not pairs.is_empty() else FALSE
+            carried = _condition_on(pairs.wrap().flatten(), [*ours, *others]) if not pairs.is_empty() else FALSE
             leads = [
-                _said(relation.wrap().flatten(), [*here, *names])
+                _condition_on(relation.wrap().flatten(), [*here, *names])
                 for relation, names in ((first, ours), (second, others))
             ]
             either.append((inside, *leads, Not(carried)))
@@ -256,30 +247,29 @@ def _exceptions(found: Relation, carry: Relation, wanted: Relation, points: Poin
 
 
 def _missing(found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[tuple[Expr, ...]]:
-    """The same for all that two relations lead to: something that is carried to nothing that is wanted, or that nothing
-    is carried to.
-    """
+    """The same for two images: something carried to nothing that is wanted, or wanted and not carried to."""
     here = _names("p", points.dim(isl.dim_type.set))
-    inside = _said(points, here)
+    inside = _condition_on(points, here)
     either: list[tuple[Expr, ...]] = []
     for relation, other, way in ((found, wanted, carry), (wanted, found, carry.reverse())):
         for first in _from(relation, points):
             ours = _names("x", first.dim(isl.dim_type.out))
-            leads = _said(first.wrap().flatten(), [*here, *ours])
+            leads = _condition_on(first.wrap().flatten(), [*here, *ours])
             ways = _from(way, first.range())
-            either.append((inside, leads, Not(logical_or(FALSE, *(_said(each.domain(), ours) for each in ways)))))
+            either.append(
+                (inside, leads, Not(logical_or(FALSE, *(_condition_on(each.domain(), ours) for each in ways))))
+            )
             for each in ways:
                 others = _names("z", each.dim(isl.dim_type.out))
                 there = other.extract_map(_between(points.get_space(), each.range().get_space()))
-                said = _said(there.wrap().flatten(), [*here, *others]) if not there.is_empty() else FALSE
-                either.append((inside, leads, _said(each.wrap().flatten(), [*ours, *others]), Not(said)))
+                stated = _condition_on(there.wrap().flatten(), [*here, *others]) if not there.is_empty() else FALSE
+                either.append((inside, leads, _condition_on(each.wrap().flatten(), [*ours, *others]), Not(stated)))
     return either
 
 
 def _from(relation: Relation, points: Points) -> list[isl.Map]:
-    maps: list[isl.Map] = []
-    relation.intersect_domain(isl.UnionSet.from_set(points)).foreach_map(maps.append)
-    return sorted((coalesced(each) for each in maps), key=str)
+    inside = relation.intersect_domain(isl.UnionSet.from_set(points))
+    return sorted((coalesced(each) for each in maps_of(inside)), key=str)
 
 
 def _between(first: isl.Space, second: isl.Space) -> isl.Space:
@@ -290,10 +280,10 @@ def _names(letter: str, count: int) -> list[Var]:
     return [Var(f"{letter}.{axis}") for axis in range(count)]
 
 
-def _said(points: isl.Set, variables: Sequence[Var]) -> Expr:
-    """A set as a condition over the variables, one for each dim. Raises Unsaid where it takes too many cases."""
+def _condition_on(points: isl.Set, variables: Sequence[Var]) -> Expr:
+    """A set as a condition over the variables, one for each dim. Raises Unstated where it takes too many cases."""
     if points.n_basic_set() > _MOST_PIECES:
-        raise Unsaid(f"the sources take {points.n_basic_set()} cases to tell")
+        raise Unstated(f"the sources take {points.n_basic_set()} cases to tell")
     params = [points.get_dim_name(isl.dim_type.param, k) or "" for k in range(points.dim(isl.dim_type.param))]
     names = [f"dim {axis}" for axis in range(len(variables))]
     space = NamedSpace(points.get_ctx(), names, params)

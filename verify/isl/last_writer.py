@@ -1,5 +1,5 @@
-"""Timestamps of accesses, and the last write of a cell before it is read: for every instance of the read, the one
-instance that wrote what it finds. Candidates are visited from the latest to the earliest. Part of the trust base.
+"""Timestamps of accesses, and the last writer of a cell before it is read, for every instance of the read. Candidates
+are visited from the latest to the earliest. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ Time = tuple[int | Dim, ...]
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """Instances that happen at one `time`, as points over the dims of `space`, of which the time speaks in their order.
-    No tuple has a name.
-    """
+    """Instances at one `time`, as points over the dims of `space`. No tuple has a name."""
 
     space: NamedSpace
     time: Time
@@ -31,10 +29,7 @@ class Timestamp:
 
 
 def suffixes(timestamps: Sequence[Timestamp], position: int) -> list[isl.Map]:
-    """Point -> time after `position`, up to which all agree, in one space: what does not tell them apart is left out.
-
-    Raises ValueError where two happen at once.
-    """
+    """Point -> time after `position` in one space, without what all have alike. Raises ValueError for equal times."""
     columns: list[list[int | str]] = [[] for _ in timestamps]
     _tell_apart(timestamps, list(range(len(timestamps))), position, columns)
     width = max(len(c) for c in columns)
@@ -82,9 +77,7 @@ def _schedule(space: NamedSpace, columns: Sequence[int | str]) -> isl.Map:
 
 @dataclass(slots=True)
 class LastWrite:
-    """One read and the writes to its memory. `read` leads from the points of `reader` to cells, `writes` from those of
-    each writer.
-    """
+    """One read and the writes of its memory: `read` maps points of `reader` to cells, `writes` those of each writer."""
 
     reader: Timestamp
     read: isl.Map
@@ -118,9 +111,7 @@ class LastWrite:
             self._within(position + 1, [k for k in group if heads[k] == number], shared, None)
 
     def _within(self, position: int, group: list[int], shared: tuple[str, ...], below: str | None) -> None:
-        """The last of some writers that agree with each other before `position`, in an earlier iteration of the loop
-        `below`.
-        """
+        """The last of some writers that agree before `position`, in an earlier iteration of the loop `below`."""
         while len(group) > 1 and below is None:
             heads = {k: self.writers[k].time[position] for k in group}
             numbers = sorted({h for h in heads.values() if isinstance(h, int)}, reverse=True)
@@ -166,7 +157,7 @@ class LastWrite:
         self.todo = coalesced(self.todo.subtract(candidates.domain()))
 
     def _candidates(self, number: int, shared: tuple[str, ...], below: str | None) -> isl.Map:
-        """Reader point -> the coordinates of a writer's points that come after those of the shared loops, which agree."""
+        """Reader point -> the coordinates of the writer's points after the shared loops, which agree."""
         relation = self._sharing(number, shared)
         if below is not None:
             reader, writer = self.reader.space.position(below)[1], self.writers[number].space.position(below)[1]
@@ -174,9 +165,7 @@ class LastWrite:
         return relation.intersect_domain(self.todo)
 
     def _sharing(self, number: int, shared: tuple[str, ...]) -> isl.Map:
-        """The writes of the cell that a read looks at, in the same iteration of some loops: the outermost ones of
-        reader and writer.
-        """
+        """The writes of the cell that is read, in the same iteration of the outermost loops of reader and writer."""
         known = self._related.get((number, shared))
         if known is None:
             if not shared:
@@ -186,7 +175,7 @@ class LastWrite:
                     raise NotModelled(f"the loops {shared} of a read are not the outermost ones of a write")
                 known = self._sharing(number, shared[:-1])
                 known = known.equate(isl.dim_type.in_, self.reader.space.position(shared[-1])[1], isl.dim_type.out, 0)
-                # The coordinate is the reader's: without it everything after is half as large.
+                # It equals the reader's coordinate: without it the sets are half as large.
                 known = known.project_out(isl.dim_type.out, 0, 1)
             self._related[number, shared] = known
         return known
@@ -201,9 +190,7 @@ def _with_coordinates(relation: isl.Map, positions: Sequence[int]) -> isl.Map:
 
 
 def preceding(later: Timestamp, earlier: Timestamp, relation: isl.Map) -> isl.Map:
-    """The pairs of a relation from points of `later` to points of `earlier` in which the second happens before the
-    first.
-    """
+    """The pairs of a relation from `later` to `earlier` in which the second happens before the first."""
     result = relation.subtract(relation)
     for shared, below in _ways(later.time, earlier.time):
         part = relation
@@ -220,11 +207,9 @@ def preceding(later: Timestamp, earlier: Timestamp, relation: isl.Map) -> isl.Ma
 
 
 def _ways(later: Sequence[int | Dim], earlier: Sequence[int | Dim]) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """The loops that agree, and the one in which the second is in an earlier iteration (None: it stands before in the
-    text).
-    """
+    """The loops that agree, and the one in which the second is in an earlier iteration (None: earlier in the text)."""
     shared: tuple[str, ...] = ()
-    depth = min(len(later), len(earlier))  # one may stand deeper than the other
+    depth = min(len(later), len(earlier))  # one may be nested deeper than the other
     for a, b in zip(later[:depth], earlier[:depth], strict=True):
         if isinstance(a, Dim):
             yield shared, a.var.name

@@ -1,6 +1,6 @@
 """isl operations made deterministic and checked: fewer pieces for the same set, the same in every run, and the
-lexicographically first or last point only where isl's answer is right. isl of version 2026.2 joins pieces in a way
-that depends on addresses in memory, and answers `lexmin` and `lexmax` wrongly now and then. Part of the trust base.
+lexicographically first or last point only where isl's answer is right. isl of version 2026.2 joins pieces in a way that
+depends on addresses in memory, and sometimes answers `lexmin` and `lexmax` wrongly. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -10,28 +10,38 @@ from typing import TypeVar
 
 from layoutproof.verify.isl.space import NoAnswer, integer, is_internal, isl, value
 
-# Of a piece with more existential variables, a comparison takes seconds: it stays as it is.
+# A comparison of a piece with more existential variables takes seconds.
 _MOST_HIDDEN = 12
 
 R = TypeVar("R", "isl.Map", "isl.Set", "isl.UnionMap", "isl.UnionSet")
 _Row = list[int]
 
 
+def maps_of(relation: isl.UnionMap) -> list[isl.Map]:
+    """The maps of a union."""
+    maps: list[isl.Map] = []
+    relation.foreach_map(maps.append)
+    return maps
+
+
+def sets_of(points: isl.UnionSet) -> list[isl.Set]:
+    """The sets of a union."""
+    sets: list[isl.Set] = []
+    points.foreach_set(sets.append)
+    return sets
+
+
 def coalesced(relation: R) -> R:
-    """The same relation or set in fewer pieces, where isl finds such."""
+    """The same relation or set in fewer pieces, where isl finds them."""
     match relation:
         case isl.UnionMap():
-            maps: list[isl.Map] = []
-            relation.foreach_map(maps.append)
             joined = isl.UnionMap.empty(relation.get_space())
-            for each in maps:
+            for each in maps_of(relation):
                 joined = joined.union(isl.UnionMap.from_map(coalesced(each)))
             return joined
         case isl.UnionSet():
-            sets: list[isl.Set] = []
-            relation.foreach_set(sets.append)
             gathered = isl.UnionSet.empty(relation.get_space())
-            for part in sets:
+            for part in sets_of(relation):
                 gathered = gathered.union(isl.UnionSet.from_set(coalesced(part)))
             return gathered
         case isl.Map():
@@ -41,7 +51,7 @@ def coalesced(relation: R) -> R:
 
 
 def _alike(points: isl.Set) -> isl.Set:
-    """The set with what its pieces say of remainders said in one form."""
+    """The set with remainders in the same form in all pieces."""
     pieces = points.get_basic_sets()
     if sum(piece.dim(isl.dim_type.div) > 1 for piece in pieces) < 2:
         return points
@@ -55,9 +65,7 @@ def _alike(points: isl.Set) -> isl.Set:
 
 
 def _in_remainders(piece: isl.BasicSet) -> isl.BasicSet | None:
-    """The piece with each variable that an equality defines over no other one said as a remainder; None where all are,
-    or where isl does not know what another one is.
-    """
+    """The piece with variables that equalities define as remainders; None where it has no other, or isl cannot tell."""
     columns = (isl.dim_type.cst, isl.dim_type.param, isl.dim_type.set, isl.dim_type.div)
     equalities = _rows(piece.equalities_matrix(*columns))
     hidden = piece.dim(isl.dim_type.div)
@@ -80,7 +88,7 @@ def _in_remainders(piece: isl.BasicSet) -> isl.BasicSet | None:
 
 
 def _only(factors: Sequence[int]) -> int | None:
-    """The position of the one factor that is not 0; None where there are none or several."""
+    """The position of the only factor that is not 0; None where there are none or several."""
     found = [position for position, factor in enumerate(factors) if factor]
     return found[0] if len(found) == 1 else None
 
@@ -94,9 +102,7 @@ def _is_plain(piece: isl.BasicSet, position: int) -> bool:
 
 
 class _Sums:
-    """Sums over a constant, the parameters, the dims and those existential variables of a piece that were added, in
-    this order.
-    """
+    """Sums over a constant, parameters, dims and the existential variables that were added, in this order."""
 
     def __init__(self, piece: isl.BasicSet) -> None:
         self._ctx = piece.get_ctx()
@@ -129,7 +135,7 @@ class _Sums:
         return total.mod_val(by).add_constant_val(less).zero_basic_set()
 
     def add_floor(self, piece: isl.BasicSet, position: int) -> bool:
-        """Add the variable at a position, rounded down from what isl says that it is; False where it does not say."""
+        """Add the variable at a position by isl's definition as a floor; False where isl has none."""
         try:
             inside = piece.get_div(position)
         except isl.Error:
@@ -195,7 +201,7 @@ def _attempt(relation: isl.Map, last: bool, form: str) -> isl.Map:
 
 
 def _own(relation: isl.Map) -> isl.Map:
-    """A relation that nobody else has: what isl searches or fails in, it may leave changed, wherever else that is used."""
+    """A relation of its own: isl may change one that it searches or fails in, wherever else that is used."""
     return relation.set_tuple_name(isl.dim_type.out, "own").reset_tuple_id(isl.dim_type.out)
 
 
@@ -225,7 +231,6 @@ def _lifted(relation: isl.Map, last: bool) -> isl.Map:
 
 
 def _coordinatewise(relation: isl.Map, last: bool) -> isl.Map:
-    """One coordinate after the other."""
     count = relation.dim(isl.dim_type.out)
     for axis in range(count):
         one = relation.project_out(isl.dim_type.out, axis + 1, count - axis - 1).project_out(isl.dim_type.out, 0, axis)
@@ -237,16 +242,14 @@ def _coordinatewise(relation: isl.Map, last: bool) -> isl.Map:
 
 
 def is_extreme(relation: isl.Map, found: isl.Map, last: bool) -> bool:
-    """Whether `found` has for each element of the domain a partner of its own, and no partner comes after it (before
-    it, for the first).
-    """
+    """Whether `found` gives each element of the domain one partner, and none comes after (before) it."""
     if not relation.domain().is_subset(found.domain()) or not found.is_subset(relation):
         return False
     order = (isl.Map.lex_lt if last else isl.Map.lex_gt)(found.get_space().range())
     return bool(relation.intersect(found.apply_range(order)).is_empty())
 
 
-# What rests on extremes
+# By extremes
 
 
 def function_of(relation: isl.Map) -> isl.PwMultiAff:
@@ -264,9 +267,7 @@ def extreme_of(values: isl.Set, largest: bool) -> isl.PwMultiAff:
 
 
 def bounds_of(function: isl.PwAff) -> tuple[int, int] | None:
-    """The least and the largest value of a function, for all parameters; None where there is none, or isl cannot say.
-    The function is defined somewhere.
-    """
+    """The least and the largest value of a nonempty function, for all parameters; None where isl has no bound."""
     try:
         low, high = function.min_val(), function.max_val()
     except isl.Error as problem:

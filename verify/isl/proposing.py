@@ -1,6 +1,5 @@
-"""What searches ask of sets and relations: sample points for runs, and for a witness or a layout the parts of a
-relation, what they determine, and how they read. Nothing rests on it: what comes of it is a claim, which the checker
-accepts or refuses.
+"""Sets and relations for searches: sample points for runs, and for a witness or a layout the parts of a relation, what
+they determine, and their expressions. Nothing rests on it: the checker decides on the proposals.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.isl.decode import Decoder, pieces_of
-from layoutproof.verify.isl.instance_sets import Link, Points, Relation, Sources
-from layoutproof.verify.isl.operations import coalesced, function_of
+from layoutproof.verify.isl.instance_sets import Link, Points, Relation
+from layoutproof.verify.isl.operations import coalesced, function_of, maps_of
 from layoutproof.verify.isl.space import NamedSpace, integer, isl, value
 
 _PIECES = 6
-_SMALL = (8, 40)  # what symbols are at most, where they can be
+_SMALL = (8, 40)  # upper bounds of symbols, where possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +26,7 @@ class Sampled:
 
 
 def some_points(points: Points, most: int) -> list[Sampled]:
-    """Different points of a set, at most so many: of its pieces, its first and last ones, and in the middle; symbols
-    small if they can.
-    """
+    """At most so many different points of a set: first, last, middle ones of its pieces; small symbols if possible."""
     for bound in _SMALL if points.dim(isl.dim_type.param) else ():
         small = points
         for k in range(points.dim(isl.dim_type.param)):
@@ -83,27 +80,22 @@ def _read(point: isl.Point) -> Sampled:
     return Sampled(tuple(coordinates), symbols)
 
 
-# So many pieces of a function are asked for the expression that it is.
+# The number of pieces that are tried for the expression of a whole function.
 _FIRST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of a function: where it holds, and the coordinates of its value, as expressions over the space that was
-    asked with.
-    """
+    """One piece of a function: where it holds, and the coordinates of its value over the space asked with."""
 
     where: Points
     outputs: tuple[Expr, ...]
 
 
 def by_pair(relation: Relation) -> dict[tuple[str, str], Link]:
-    """The parts of a relation that are not empty, by the names of the tuples that they lead from and to, in
-    alphabetical order.
-    """
-    parts = relation.get_map_list()
+    """The nonempty parts of a relation, by the names of their two tuples, in alphabetical order."""
     found: dict[tuple[str, str], Link] = {}
-    for each in (parts.get_at(k) for k in range(parts.n_map())):
+    for each in maps_of(relation):
         key = _name(each, isl.dim_type.in_), _name(each, isl.dim_type.out)
         found[key] = found[key].union(each) if key in found else each
     return {key: found[key] for key in sorted(found) if not found[key].is_empty()}
@@ -118,12 +110,6 @@ def in_relation(link: Link) -> Relation:
     return isl.UnionMap.from_map(link)
 
 
-def sets_of(points: Sources) -> Sequence[Points]:
-    """The sets of a union."""
-    parts = points.get_set_list()
-    return [parts.get_at(k) for k in range(parts.n_set())]
-
-
 def every_pair(domain: Points, target: Points) -> Link:
     """All pairs of a point of the one set and a point of the other."""
     return isl.Map.from_domain_and_range(domain, target)
@@ -135,9 +121,7 @@ def determines(link: Link, position: int) -> bool:
 
 
 def leaves_open(link: Link, position: int) -> bool:
-    """Whether a link says nothing of a coordinate of the points that it leads from: all values of it go with each
-    target.
-    """
+    """Whether a link leaves a source coordinate free: all values of it go with each target."""
     back = coordinate(link.reverse(), position)
     domain, values = back.domain(), back.range()
     return bool(every_pair(domain, values).is_subset(back)) and not bool(values.is_singleton())
@@ -161,8 +145,8 @@ def coordinate(link: Link, position: int) -> Link:
 
 
 def with_coordinate(seed: Link, position: int) -> tuple[Link, bool] | None:
-    """All pairs of points that have the target's coordinate `position` in common with what one expression gives on all
-    of `seed`, a function, and whether that is a constant; None where it takes several expressions.
+    """All pairs of points that agree in the target's coordinate `position` with the one expression that `seed`, a
+    function, has for it, and whether that is a constant; None where it takes several expressions.
     """
     for aff in (formula.get_aff(position) for formula in _formulas(seed)):
         pairs = _equal_to(aff, seed, position)
@@ -172,9 +156,7 @@ def with_coordinate(seed: Link, position: int) -> tuple[Link, bool] | None:
 
 
 def _formulas(link: Link) -> Iterator[isl.MultiAff]:
-    """What a function is on the first of its pieces, each as one expression. To ask for all of a function at once takes
-    isl long.
-    """
+    """The function on its first pieces, each as one expression. To ask for all of it at once takes isl long."""
     for piece in link.get_basic_maps()[:_FIRST]:
         found = pieces_of(isl.PwMultiAff.from_map(isl.Map.from_basic_map(piece).reset_tuple_id(isl.dim_type.out)))
         if len(found) == 1:
@@ -193,11 +175,9 @@ def _formula(link: Link) -> tuple[isl.MultiAff, Link] | None:
 def _pieces(link: Link) -> Sequence[tuple[Points, isl.MultiAff]]:
     """A single-valued link as a function, piece by piece."""
     whole = _formula(link)
-    return (
-        pieces_of(function_of(link.reset_tuple_id(isl.dim_type.out)))
-        if whole is None
-        else [(coalesced(link.domain()), whole[0])]
-    )
+    if whole is not None:
+        return [(coalesced(link.domain()), whole[0])]
+    return pieces_of(function_of(link.reset_tuple_id(isl.dim_type.out)))
 
 
 def _equal_to(aff: isl.Aff, seed: Link, position: int) -> Link:
@@ -207,17 +187,13 @@ def _equal_to(aff: isl.Aff, seed: Link, position: int) -> Link:
 
 
 def widened(link: Link, within: Link) -> Link | None:
-    """All pairs of `within` on which the one expression holds that a link is on some points; None where it takes
-    several.
-    """
+    """All pairs of `within` on which the one expression of a link on some points holds; None for several."""
     whole = _formula(link)
     return None if whole is None else coalesced(whole[1].intersect_domain(within.domain()).intersect(within))
 
 
 def functions_of(link: Link, space: NamedSpace, variables: Mapping[str, Expr]) -> list[Piece]:
-    """A single-valued link piece by piece; `space` names the coordinates that it leads from, `variables` what they read
-    as.
-    """
+    """A single-valued link piece by piece; `space` names source coordinates, `variables` are their expressions."""
     decoder = Decoder(space, dict(variables))
     size = link.dim(isl.dim_type.out)
     return [
@@ -226,7 +202,7 @@ def functions_of(link: Link, space: NamedSpace, variables: Mapping[str, Expr]) -
 
 
 def condition_on(where: Points, whole: Points, space: NamedSpace, variables: Mapping[str, Expr]) -> Expr | None:
-    """What tells the points of `where` from the others of `whole`; None where it is all of them."""
+    """The condition that tells the points of `where` from the others of `whole`; None where it is all of them."""
     if bool(whole.is_subset(where)):
         return None
     told = coalesced(where.gist(whole))
@@ -234,8 +210,8 @@ def condition_on(where: Points, whole: Points, space: NamedSpace, variables: Map
 
 
 def read_as_condition(link: Link, among: Link, names: Sequence[str], symbols: Sequence[str]) -> Expr:
-    """What tells the pairs of a link from the others of `among`, as a condition on the coordinates of both points,
-    which have these names, those of the point that it leads from first.
+    """A condition that tells the pairs of a link from the others of `among`, over the coordinates of source, then
+    target, which have these names.
     """
     told = coalesced(link.gist(among)).reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
     flat = told.wrap().flatten()
@@ -250,16 +226,15 @@ def identity_on(points: Points) -> Relation:
 
 def part_between(relation: Relation, first: str, second: str) -> Link | None:
     """The part of a relation from the tuple `first` to the tuple `second`; None where it has none."""
-    parts = relation.get_map_list()
     found: Link | None = None
-    for each in (parts.get_at(k) for k in range(parts.n_map())):
+    for each in maps_of(relation):
         if each.get_tuple_name(isl.dim_type.in_) == first and each.get_tuple_name(isl.dim_type.out) == second:
             found = each if found is None else found.union(each)
     return found if found is not None and not found.is_empty() else None
 
 
 def called(link: Link, first: str, second: str) -> Link:
-    """The link with its tuples called so."""
+    """The link with new tuple names."""
     return link.set_tuple_name(isl.dim_type.in_, first).set_tuple_name(isl.dim_type.out, second)
 
 
@@ -272,22 +247,19 @@ def at_point(link: Link, point: Sequence[int], symbols: Sequence[int] = ()) -> L
 
 
 def in_one_run(order: Relation, points: Callable[[str], Points]) -> Relation:
-    """A relation that holds, both ways round, between all that `order` relates, and says only what linear equations say
-    of it: what the instances of one run have in common, without their order. `points` gives all points of a tuple.
+    """The linear equations that hold, both ways round, between all points that `order` relates: what the instances of
+    one run have in common, without their order. `points` gives all points of a tuple.
     """
     result = isl.UnionMap.empty(order.get_space())
     for (first, second), each in by_pair(order.union(order.reverse())).items():
-        common = (
-            isl.Map.from_basic_map(each.affine_hull()).intersect_domain(points(first)).intersect_range(points(second))
-        )
+        hull = isl.Map.from_basic_map(each.affine_hull())
+        common = hull.intersect_domain(points(first)).intersect_range(points(second))
         result = result.union(isl.UnionMap.from_map(common))
     return result
 
 
 def span(link: Link) -> tuple[int, int] | None:
-    """The least and the greatest number that a link to single numbers leads to; None where symbols decide, or there is
-    none.
-    """
+    """The least and the greatest value of a link to single numbers; None if symbols decide, or it is empty."""
     values = link.range()
     if values.is_empty() or not values.is_bounded():
         return None

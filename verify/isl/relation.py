@@ -1,7 +1,7 @@
 """An index map as an isl relation: injectivity, collisions, inverse, image and extremes, each under a budget.
 
-Inputs, symbols and cells are known by name. Nothing here hangs: every method runs within the context's limit of
-operations and raises BudgetExceeded past it, NoAnswer where a check shows that isl's answer is wrong.
+Inputs, symbols and cells are known by name. Every method raises BudgetExceeded past the context's operations, and
+NoAnswer where a check shows that isl's answer is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from layoutproof.verify.isl.space import NamedSpace, NoAnswer, integer, isl, map
 
 @contextmanager
 def _numbers_that_fit() -> Iterator[None]:
-    """Where cells of 32 bits do not allow a coefficient, there is no expression to show: NotQuasiAffine says so."""
+    """NotQuasiAffine for coefficients that do not fit cells of 32 bits."""
     try:
         yield
     except ValueError as problem:
@@ -28,9 +28,7 @@ def _numbers_that_fit() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Relation:
-    """The map from points of the domain to cells, as a relation; `space` names inputs and symbols, `cells` names cells
-    and symbols.
-    """
+    """The map from points of the domain to cells; `space` names inputs and symbols, `cells` cells and symbols."""
 
     space: NamedSpace
     cells: NamedSpace
@@ -58,9 +56,7 @@ class Relation:
         return first, second, symbols
 
     def inverse(self) -> list[Expr] | None:
-        """The inputs over the cells where one piece of affine functions gives them; None where it takes several. The
-        relation is injective.
-        """
+        """The inputs over the cells of an injective relation, if one piece of affine functions gives them."""
         back = self.relation.reverse()
         pieces = pieces_of(function_of(back))
         if len(pieces) != 1:
@@ -99,9 +95,7 @@ class Relation:
         return integer(size) if size.is_int() else None
 
     def extreme(self, position: int, largest: bool) -> Expr | None:
-        """The least or largest value of one output over the domain, exact, over the symbols; None where it takes
-        several pieces.
-        """
+        """The exact least or largest value of one output over the symbols; None where it takes several pieces."""
         values = isl.Map.from_pw_aff(self.functions[position]).intersect_domain(self.domain).range()
         pieces = pieces_of(extreme_of(values, largest))
         if len(pieces) != 1:

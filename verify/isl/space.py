@@ -1,7 +1,7 @@
-"""Named isl dimensions, contexts and their budgets, over islpy, which is loaded when it is first used.
+"""Named isl dimensions, contexts and their budgets, over islpy, which is loaded at first use.
 
-This module alone knows which name stands at which position. A budget is a number of isl operations, not a time, so
-that an answer does not depend on the machine. Part of the trust base.
+Only this module maps names to positions. A budget is a number of isl operations, so that an answer does not depend on
+the machine. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Late", "isl"]
 
 
 class Late:
-    """Stands for an object that is had when an attribute of it is first asked for; each attribute is kept from then on."""
+    """A proxy for an object that is made when an attribute is first asked for; each attribute is then kept."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
         self._load = load
@@ -44,8 +44,7 @@ else:
 DEFAULT_OPERATIONS = 200_000
 _LONG = 1 << 62
 _EXCEEDED = "maximal number of operations exceeded"
-# Without operations left isl gives objects that hold nothing, which islpy then takes for another type than the one that
-# is asked for.
+# With no operations left isl returns empty objects, for which islpy reports another type.
 _NULL = re.compile(r"incompatible function arguments.*islpy\._isl", re.DOTALL)
 # The limit of a context that must not be used any more.
 _SPENT = 1
@@ -62,17 +61,14 @@ class BudgetExceeded(Exception):
 
 
 class NoAnswer(BudgetExceeded):
-    """isl failed inside, or answered what a check showed to be wrong; the answer is unknown, as where a budget is
-    spent.
-    """
+    """isl failed inside, or a check showed its answer to be wrong; unknown, as where a budget is spent."""
 
     def __init__(self, why: str) -> None:
         Exception.__init__(self, why)
         self.operations = 0
 
 
-# What isl says when it meets something of its own making that it did not expect, now and then because its budget ends
-# just there.
+# Messages of isl's internal failures, some of which are caused by the end of its budget.
 _INTERNAL = (
     'Assertion "',
     "<no message>",
@@ -83,15 +79,14 @@ _INTERNAL = (
 
 
 def is_internal(problem: isl.Error) -> bool:
-    """Whether isl stumbled over itself: another form of the same question may have an answer."""
+    """Whether isl failed inside: another form of the same question may have an answer."""
     return any(part in str(problem) for part in _INTERNAL)
 
 
 def new_context() -> isl.Context:
-    """A context with nothing in it."""
+    """A fresh context."""
     ctx = isl.Context()
-    # isl 2026.2 crashes now and then, or stumbles, where it joins pieces by giving up or changing their existential
-    # variables.
+    # isl 2026.2 sometimes crashes or fails when it joins pieces by dropping or changing existential variables.
     ctx.set_coalesce_preserve_locals(1)
     return ctx
 
@@ -100,9 +95,8 @@ def new_context() -> isl.Context:
 def limited(operations: int = DEFAULT_OPERATIONS, context: isl.Context | None = None) -> Iterator[isl.Context]:
     """A context (a fresh one unless given) in which isl may spend `operations` steps; the limit ends with the block.
 
-    Raises BudgetExceeded when they are spent, NoAnswer where isl fails inside. What isl was doing then may have left
-    objects of the context half changed, so that they would answer wrongly: the context is spent, and every later block
-    in it raises BudgetExceeded.
+    Raises BudgetExceeded when they are spent, NoAnswer where isl fails inside. Objects of the context may then be half
+    changed and answer wrongly: every later block in it raises BudgetExceeded.
     """
     ctx, operations = new_context() if context is None else context, scaled(operations)
     if ctx.get_max_operations() == _SPENT:
@@ -146,7 +140,7 @@ def integer(number: isl.Val) -> int:
 
 
 class NamedSpace:
-    """A set space: `dims` in order, and `params`. All positions are looked up here."""
+    """A set space: `dims` in order, and `params`, with their positions by name."""
 
     def __init__(self, ctx: isl.Context, dims: Sequence[str], params: Sequence[str] = ()) -> None:
         if len({*dims, *params}) != len(dims) + len(params):
@@ -208,10 +202,9 @@ class NamedSpace:
 
 
 def map_from_affs(space: NamedSpace, outputs: Sequence[isl.PwAff], domain: isl.Set | None = None) -> isl.Map:
-    """The relation from a point to the tuple of the functions' values, on `domain` (everywhere they are defined when
-    not given).
+    """The relation from a point to the functions' values, on `domain` (everywhere they are defined by default).
 
-    The range is unnamed; `NamedSpace.with_dims` gives it names when it is looked at as a set.
+    The range is unnamed; `NamedSpace.with_dims` gives it names when it is used as a set.
     """
     full = isl.Space.alloc(space.ctx, len(space.params), len(space.dims), len(outputs))
     for position, name in enumerate(space.params):

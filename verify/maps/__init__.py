@@ -1,1 +1,1 @@
-"""What is true of one index map: injective, surjective, its box, its padding, its inverse."""
+"""Index maps: injective, surjective, physical box, padding, inverse, equality."""

@@ -1,15 +1,15 @@
-"""Maps that are linear over bits: XOR swizzles, Gray codes, shuffled bits, all by Gaussian elimination over the field
-of two elements.
+"""Maps that are linear over bits (XOR swizzles, Gray codes, shuffled bits), by Gaussian elimination over GF(2).
 
 Where every input has a power of two of values and every output bit is an XOR of input bits (and perhaps 1), the map is
-injective exactly when its matrix has full rank; the kernel gives two indices with one image, and the rows that depend
-on others say which cells are padding.
+injective exactly when its matrix has full rank; the kernel gives two indices with one image, and dependent rows tell
+which cells are padding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Var, compare, const
@@ -51,8 +51,7 @@ def _trim(bits: Sequence[int]) -> Bits:
 
 
 def _pad(a: Bits, b: Bits) -> list[tuple[int, int]]:
-    size = max(len(a), len(b))
-    return [(a[k] if k < len(a) else 0, b[k] if k < len(b) else 0) for k in range(size)]
+    return list(zip_longest(a, b, fillvalue=0))
 
 
 def _disjoint(a: Bits, b: Bits) -> Bits:
@@ -85,19 +84,21 @@ def _or(reader: _Reader, a: Bits, b: Bits) -> Bits:
     return tuple(result)
 
 
-def _amount(bits: Bits, one: int) -> int:
+def _constant(bits: Bits, one: int) -> int:
     if any(bit not in (0, one) for bit in bits):
         raise NotLinear("an operation with a variable second operand")
-    value = sum(1 << k for k, bit in enumerate(bits) if bit)
+    return sum(1 << k for k, bit in enumerate(bits) if bit)
+
+
+def _amount(bits: Bits, one: int) -> int:
+    value = _constant(bits, one)
     if value > MAX_BITS:
         raise NotLinear("a shift too far")
     return value
 
 
-def _constant(bits: Bits, one: int) -> int:
-    if any(bit not in (0, one) for bit in bits):
-        raise NotLinear("an operation with a variable second operand")
-    value = sum(1 << k for k, bit in enumerate(bits) if bit)
+def _exponent(bits: Bits, one: int) -> int:
+    value = _constant(bits, one)
     if not power_of_two(value):
         raise NotLinear("a factor or divisor that is not a power of two")
     return value.bit_length() - 1
@@ -108,17 +109,17 @@ def _multiply(reader: _Reader, a: Bits, b: Bits) -> Bits:
         a, b = b, a
     if not a or not b:
         return ()
-    return (0,) * _constant(b, reader.one) + a
+    return (0,) * _exponent(b, reader.one) + a
 
 
 _BINARY: dict[BinaryOp, Callable[[_Reader, Bits, Bits], Bits]] = {
     BinaryOp.ADD: lambda r, a, b: _disjoint(a, b),
     BinaryOp.SUB: lambda r, a, b: _difference(a, b),
     BinaryOp.MUL: _multiply,
-    BinaryOp.FLOORDIV: lambda r, a, b: a[_constant(b, r.one) :],
-    BinaryOp.FLOORMOD: lambda r, a, b: _trim(a[: _constant(b, r.one)]),
-    BinaryOp.TRUNCDIV: lambda r, a, b: a[_constant(b, r.one) :],
-    BinaryOp.TRUNCMOD: lambda r, a, b: _trim(a[: _constant(b, r.one)]),
+    BinaryOp.FLOORDIV: lambda r, a, b: a[_exponent(b, r.one) :],
+    BinaryOp.FLOORMOD: lambda r, a, b: _trim(a[: _exponent(b, r.one)]),
+    BinaryOp.TRUNCDIV: lambda r, a, b: a[_exponent(b, r.one) :],
+    BinaryOp.TRUNCMOD: lambda r, a, b: _trim(a[: _exponent(b, r.one)]),
     BinaryOp.BITAND: _and,
     BinaryOp.BITOR: _or,
     BinaryOp.BITXOR: lambda r, a, b: _trim([x ^ y for x, y in _pad(a, b)]),
@@ -157,15 +158,12 @@ _READERS: dict[type[Expr], Callable[[_Reader, Any], Bits]] = {
 }
 
 
-# -- elimination
-# ------------------------------------------------------------------------------------------------------------------
+# Elimination
 
 
 @dataclass(slots=True)
 class _Row:
-    """An XOR of cell bits (`used`, a mask of positions) that equals an XOR of input bits (`inputs`, the constant
-    included).
-    """
+    """An XOR of cell bits (the mask `used`) that equals an XOR of input bits (`inputs`, the constant included)."""
 
     inputs: int
     used: int
@@ -175,11 +173,9 @@ class _Row:
 class Linear:
     """A map over bits. `columns` are the outputs' bits over input bits.
 
-    `places` lists the output bits as (axis position, bit), `widths` says how many bits each axis has.
-
-    `solved[b]` gives input bit b as (mask of places, constant); `relations` are the (mask of places, constant) that
-    hold on the image; `kernel` is a nonzero combination of input bits that changes nothing, 0 where the map is
-    injective.
+    `places` are the output bits as (axis position, bit), `widths` the bits of each axis. `solved[b]` gives input bit b
+    as (mask of places, constant); `relations` are the (mask of places, constant) that hold on the image; `kernel` is a
+    nonzero combination of input bits that changes nothing, 0 where the map is injective.
     """
 
     columns: tuple[Bits, ...]
@@ -215,9 +211,7 @@ def read_linear(outputs: Sequence[Expr], names: Sequence[str], extents: Sequence
 
 
 def largest_value(output: Expr, names: Sequence[str], extents: Sequence[int]) -> int | None:
-    """The largest value of a linear output: its bits, highest first, set to 1 wherever those above leave them free.
-    None as above.
-    """
+    """The largest value of a linear output: bits from the highest, each 1 if those above allow it. None as above."""
     if not all(power_of_two(e) for e in extents):
         return None
     linear = read_linear([output], names, extents)
@@ -274,14 +268,13 @@ def _reduce(rows: list[_Row], places: tuple[tuple[int, int], ...], columns: tupl
     )
 
 
-# -- back to expressions
-# ----------------------------------------------------------------------------------------------------------
+# Back to expressions
 
 
 def _exclusive_or(linear: Linear, wanted: Sequence[tuple[int, int]], cells: Sequence[Expr]) -> Expr:
     """The value whose bit k is the XOR of the places in `wanted[k][0]` and of the constant `wanted[k][1]`.
 
-    Places of one axis at one distance are taken together, as one shift and one mask.
+    Places of one axis at one distance are one shift and one mask.
     """
     masks: dict[tuple[int, int], int] = {}
     number = 0
@@ -318,9 +311,7 @@ def input_exprs(linear: Linear, extents: Sequence[int], cells: Sequence[Expr]) -
 
 
 def padding_exprs(linear: Linear, box: Sequence[int], cells: Sequence[Expr]) -> list[Expr]:
-    """Conditions, any of which makes a cell of the box padding: bits the axis never has, and relations that the image
-    satisfies.
-    """
+    """Conditions, any of which makes a cell padding: bits the axis never has, or a broken relation of the image."""
     result: list[Expr] = []
     for axis, (width, extent) in enumerate(zip(linear.widths, box, strict=True)):
         if extent > 1 << width:

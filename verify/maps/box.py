@@ -1,6 +1,4 @@
-"""The physical box of a map: digits, least extents, or a shape that was given; and the refusal of maps that leave the
-natural numbers.
-"""
+"""The physical box of a map: digits, least extents, or a given shape; and the refusal of maps that go below zero."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ Size = Poly | str  # an extent, or why there is no closed form of it
 
 
 def physical_box(problem: Problem, box: str, physical_shape: Shape | None) -> list[Size]:
-    """The extent of every physical axis. Raises LayoutproofError for images below zero, traps, and shapes that are too
-    small.
-    """
+    """The extent of every physical axis. Raises LayoutproofError for images below zero, traps, and small shapes."""
     if box not in ("digits", "tight"):
         raise error(codes.BOX_NAME, f"the box is {box!r}: 'digits' or 'tight' is expected")
     rank = problem.given.rank
@@ -96,11 +92,8 @@ def _lifted(problem: Problem, size: Expr) -> Poly:
 
 def _too_small(problem: Problem, axis: int, wanted: Poly, extent: Poly) -> LayoutproofError:
     shown, least = (_extent_text(problem, form) for form in (wanted, extent))
-    doubt = (
-        ""
-        if constant_of(add(wanted, extent, -1)) is not None
-        else " (for some values of the symbols, or that is not proved)"
-    )
+    is_number = constant_of(add(wanted, extent, -1)) is not None
+    doubt = "" if is_number else " (for some values of the symbols, or that is not proved)"
     return error(
         codes.PHYSICAL_SHAPE,
         f"axis {axis} of the physical shape is {shown}, which does not hold the image: its extent is {least}{doubt}",
@@ -159,8 +152,7 @@ def digit_of(problem: Problem, axis: int) -> Poly | None:
     return form if problem.ring.is_nonnegative(plus(form, -1)) else None
 
 
-# -- images below zero
-# --------------------------------------------------------------------------------------------------------------
+# Images below zero
 
 
 def check_not_negative(problem: Problem, axis: int) -> None:
@@ -187,7 +179,8 @@ def _below_zero(
 ) -> LayoutproofError:
     shown = _index_text(problem, point, symbols)
     text = expr_text(problem.given.outputs[axis], "plain")
-    message = f"axis {axis} of the index map, `{text}`, is {value} at the logical index {shown}: a physical index is at least 0"
+    found = f"axis {axis} of the index map, `{text}`, is {value} at the logical index {shown}"
+    message = f"{found}: a physical index is at least 0"
     return error(codes.BELOW_ZERO, message, help="add an offset that keeps it at or above 0, or wrap it with `%`")
 
 
@@ -210,9 +203,7 @@ def _refute_nonnegative(problem: Problem, axis: int, candidates: Iterable[Instan
 
 
 def _first_in(problem: Problem, instance: Instance, condition: Expr, inputs: Sequence[int]) -> dict[int, int] | None:
-    """The first point of an instance at which a condition on some inputs holds; None also where the numbers are too
-    large to try.
-    """
+    """The first point of an instance where a condition on some inputs holds; None also if numbers are too large."""
     try:
         point = first_where(
             condition, [problem.index_map.inputs[k].name for k in inputs], [instance.extents[k] for k in inputs]
@@ -290,14 +281,11 @@ def _extent_by_isl(problem: Problem, axis: int) -> Size:
     return f"the extent of axis {axis} takes more than one formula"
 
 
-# -- traps
-# --------------------------------------------------------------------------------------------------------------------------
+# Traps
 
 
 def check_traps(problem: Problem, axis: int) -> None:
-    """Raise LayoutproofError where an output divides by zero, naming the logical index; also where that is not
-    excluded.
-    """
+    """Raise LayoutproofError if an output divides by zero, with the logical index, or if that is not excluded."""
     output = problem.index_map.outputs[axis]
     condition = trap_condition(output)
     if condition == FALSE:

@@ -1,5 +1,5 @@
-"""Questions about index maps as people put them, maps, shapes and conditions as texts or functions: `check_map` answers
-everything at once, `prove_injective` gives one verdict.
+"""The public questions about index maps, with maps, shapes and conditions as texts or functions: `check_map` answers
+all at once, `prove_injective` gives one verdict.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ ShapeLike = str | Sequence[int | str | Expr]
 
 
 def read_shape(shape: ShapeLike) -> tuple[Expr, ...]:
-    """The extents as expressions; concrete ones as constants. Raises LayoutproofError for anything that is not an
-    extent.
-    """
+    """The extents as expressions, concrete ones as constants. Raises LayoutproofError."""
     if isinstance(shape, str):
         return parse_shape(shape)
     if (

@@ -1,11 +1,10 @@
-"""One component of an index map through the engines, in order: structure, bits, enumeration, a window of small indices,
-isl, z3. Every engine either decides exactly or passes on, and what decided is named in the answer. Part of the trust
-base.
+"""One component of an index map through the engines, in order: symbolic, bits, enumeration, a window of small indices,
+isl, z3. Each decides exactly or passes on; the answer names the one that decided. Part of the trusted computing base.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -14,28 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir.dtype import INT64
-from layoutproof.ir.expr import Binary, Expr, IntImm, Var, compare, const, equal, logical_and, logical_or
-from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, compare, const, logical_or
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.visit import substitute, walk
 from layoutproof.verify.algebra.enumeration import MAX_CELLS, MAX_POINTS, Table, TooLarge, duplicate, over_box, tabulate
 from layoutproof.verify.algebra.lift import NumberTooWide, Renderer, number
 from layoutproof.verify.algebra.polynomials import AtomKind, constant, constant_of, plus, scale
-from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.relation import Relation, make_relation
-from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.maps.bits import input_exprs, kernel_points, padding_exprs, read_linear
-from layoutproof.verify.maps.box import size_exprs
+from layoutproof.verify.maps.component_by_isl import by_isl
 from layoutproof.verify.maps.inverse import Inversion, condition_expr, try_invert
 from layoutproof.verify.maps.map_report import Answer, Collision
-from layoutproof.verify.maps.problem import Part, Problem, written_size
+from layoutproof.verify.maps.problem import Part, written_size
 from layoutproof.verify.maps.proposals import try_invert_through_carrier
 from layoutproof.verify.maps.symbolic_shapes import at_instance, instances, prove_injective_by_z3
-from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
-from layoutproof.verify.program.questions import Because
+from layoutproof.verify.maps.table_values import values_of
+from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of
 from layoutproof.verify.verdict.verdict import Status
 
-OPERATIONS = 200_000
 RLIMIT = 4_000_000
 WINDOW = 1 << 12
 
@@ -57,7 +51,7 @@ def by_bits(part: Part) -> Answer | None:
 
 
 def collision_in_window(part: Part) -> Collision | None:
-    """Two indices with one image among the first few values of every input, or in a small instance of a symbolic shape."""
+    """Two indices with one image in a small window of the inputs, or in a small instance of a symbolic shape."""
     if part.problem.concrete:
         return _collision(part, part.outputs, part.extents, {})
     for instance in instances(part.problem, 200):
@@ -82,128 +76,17 @@ def _collision(part: Part, outputs: list[Expr], extents: tuple[int, ...], symbol
         return None
     if twice is None:
         return None
-    first, second = (
-        dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice
-    )
+    return _collision_at(part, table, twice, symbols)
+
+
+def _collision_at(part: Part, table: Table, twice: tuple[int, int], symbols: Mapping[str, int]) -> Collision:
+    count = len(part.inputs)
+    first, second = (dict(zip(part.inputs, table.point(position)[:count], strict=True)) for position in twice)
     return Collision(first, second, symbols)
 
 
-# -- isl
-# --------------------------------------------------------------------------------------------------------------------------
-
-
-def _relation(part: Part, ctx: Any) -> Relation:
-    problem = part.problem
-    names = [*part.names, *part.unit_names]
-    extents = [*(problem.shape[k] for k in part.inputs), *(const(1) for _ in part.unit_names)]
-    outputs = {f"p{axis}": problem.index_map.outputs[axis] for axis in part.axes}
-    return make_relation(ctx, names, extents, problem.symbols, problem.inhabited, outputs)
-
-
-def by_isl(part: Part) -> Answer:
-    """Integer sets, each question within its own budget; unknown where the component is not quasi-affine or the budget
-    is spent.
-    """
-    try:
-        with limited(OPERATIONS) as ctx:
-            injective = _relation(part, ctx).is_injective()
-    except (NotQuasiAffine, BudgetExceeded) as reason:
-        because = frozenset(reason.because if isinstance(reason, BudgetExceeded) else ())
-        return Answer(Status.UNKNOWN, "isl", reason=str(reason), because=because, padding_reason=str(reason))
-    answer = Answer(
-        Status.PROVED if injective else Status.REFUTED, "isl", image=part.domain_size() if injective else None
-    )
-    if not injective:
-        collision = _isl_collision(part)
-        if collision is None:
-            reason_text = "not injective, but the search for two indices with one image spent its budget"
-            return Answer(
-                Status.UNKNOWN,
-                "isl",
-                reason=reason_text,
-                because=frozenset((Because.BUDGET,)),
-                padding_reason=reason_text,
-            )
-        answer = replace(answer, collision=collision, image=_isl_count(part))
-    return _with_padding(part, _with_inverse(part, answer) if injective else answer)
-
-
-def _isl_collision(part: Part) -> Collision | None:
-    try:
-        with limited(OPERATIONS) as ctx:
-            found = _relation(part, ctx).collision()
-    except BudgetExceeded:
-        return None
-    if found is None:
-        return None
-    first, second, symbols = found
-    positions = {v.name: k for k, v in enumerate(part.problem.index_map.inputs)}
-    return Collision({positions[n]: i for n, i in first.items()}, {positions[n]: i for n, i in second.items()}, symbols)
-
-
-def _isl_count(part: Part) -> dict[tuple[int, ...], int] | None:
-    try:
-        with limited(OPERATIONS) as ctx:
-            count = _relation(part, ctx).count()
-    except BudgetExceeded:
-        return None
-    return None if count is None else constant(count)
-
-
-def _with_inverse(part: Part, answer: Answer) -> Answer:
-    try:
-        with limited(OPERATIONS) as ctx:
-            found = _relation(part, ctx).inverse()
-    except (NotQuasiAffine, BudgetExceeded) as reason:
-        return replace(answer, inverse_reason=f"no expression was found: {reason}")
-    if found is None:
-        return replace(answer, inverse_reason="no single expression inverts it")
-    return replace(answer, inverse=_retyped(part, dict(zip(part.inputs, found[: len(part.inputs)], strict=True))))
-
-
-def _retyped(part: Part, inverse: dict[int, Expr]) -> dict[int, Expr]:
-    """The expressions over cells of the report's own width."""
-    cells = tuple(Var(f"p{axis}") for axis in part.axes)
-    order = list(inverse)
-    moved = IndexMap(cells, tuple(inverse[k] for k in order)).map_indices([Var(c.name, part.cell_type) for c in cells])
-    return dict(zip(order, moved, strict=True))
-
-
-def _with_padding(part: Part, answer: Answer) -> Answer:
-    size = answer.image
-    if size is not None and size == part.box_size():
-        return replace(answer, padding=())
-    if any(a not in part.sizes for a in part.axes):
-        return replace(answer, padding_reason="the box is not known")
-    sizes = size_exprs(part.problem, [part.sizes[a] for a in part.axes])
-    try:
-        with limited(OPERATIONS) as ctx:
-            found = _relation(part, ctx).padding(sizes)
-    except (NotQuasiAffine, BudgetExceeded) as reason:
-        return replace(answer, padding_reason=f"no predicate was found: {reason}")
-    return replace(answer, padding=(found,))
-
-
-def is_unreached_by_isl(problem: Problem, cell: Sequence[int]) -> bool:
-    """Whether isl shows that no logical index is mapped to a cell; false also where it cannot."""
-    names = [v.name for v in problem.index_map.inputs]
-    same = logical_and(*(equal(o, number(c, o.dtype)) for o, c in zip(problem.index_map.outputs, cell, strict=True)))
-    try:
-        with limited(OPERATIONS) as ctx:
-            return (
-                make_relation(ctx, names, problem.shape, problem.symbols, problem.inhabited, {}).point_where(same)
-                is None
-            )
-    except (NotQuasiAffine, BudgetExceeded):
-        return False
-
-
-# -- z3
-# ---------------------------------------------------------------------------------------------------------------------------
-
-
 def by_z3(part: Part) -> Answer:
-    """Injectivity by non-linear integer arithmetic; neither inverse nor predicate come with it."""
+    """Injectivity by non-linear integer arithmetic, without an inverse or a predicate."""
     proved, reason, because = prove_injective_by_z3(part.problem, part.axes, part.inputs, RLIMIT)
     missing = "proved by z3, which gives no expression"
     if proved:
@@ -226,7 +109,7 @@ SMALL_BOX = 1 << 12
 
 
 def analyse(part: Part) -> Answer:
-    """Decide the component, as far as any engine does."""
+    """The component's answer by the first engine that decides."""
     if not part.axes:
         return _unused_input(part)
     found = by_identity(part) or by_structure(part)
@@ -236,7 +119,7 @@ def analyse(part: Part) -> Answer:
         return _concrete(part)
     if not part.inputs:
         return by_constant(part)
-    return _symbolic(part)
+    return _by_solvers(part, "")
 
 
 def _unused_input(part: Part) -> Answer:
@@ -249,9 +132,8 @@ def _unused_input(part: Part) -> Answer:
     extent = part.problem.extent_polys[k]
     if extent is not None and part.problem.ring.is_nonnegative(plus(scale(extent, -1), 1)):
         return Answer(Status.PROVED, "structure", inverse={k: const(0)}, padding=(), image=constant(1))
-    return Answer(
-        Status.UNKNOWN, "structure", reason="an input is not used, and no instance in which it has two values was found"
-    )
+    reason = "an input is not used, and no instance in which it has two values was found"
+    return Answer(Status.UNKNOWN, "structure", reason=reason)
 
 
 def _concrete(part: Part) -> Answer:
@@ -267,10 +149,6 @@ def _concrete(part: Part) -> Answer:
         except TooLarge as problem:
             reason = str(problem)
     return _by_solvers(part, reason)
-
-
-def _symbolic(part: Part) -> Answer:
-    return _by_solvers(part, "")
 
 
 def _by_solvers(part: Part, reason: str) -> Answer:
@@ -298,12 +176,11 @@ def _by_solvers(part: Part, reason: str) -> Answer:
     )
 
 
-# -- structure
-# --------------------------------------------------------------------------------------------------------------------
+# The symbolic engine
 
 
 def by_identity(part: Part) -> Answer | None:
-    """The commonest component of all: one axis that is one input, in a box of exactly its extent."""
+    """One axis that is one input, in a box of exactly its extent: the most common component."""
     if len(part.axes) != 1 or len(part.inputs) != 1:
         return None
     (axis,), (k,) = part.axes, part.inputs
@@ -315,7 +192,7 @@ def by_identity(part: Part) -> Answer | None:
 
 
 def by_constant(part: Part) -> Answer:
-    """Axes that no input moves: one cell is reached, and every other one is padding."""
+    """Axes without inputs: one cell is reached, and every other one is padding."""
     problem = part.problem
     zero = {
         v: number(0, v.dtype) for v, atom in zip(problem.index_map.inputs, problem.atoms, strict=True) if atom is None
@@ -368,7 +245,7 @@ def invert(part: Part) -> Inversion | None:
 
 
 def by_structure(part: Part) -> Answer | None:
-    """Elimination, checked by rewriting."""
+    """The symbolic engine: elimination, checked by rewriting."""
     inversion = invert(part)
     if inversion is None and len(part.inputs) > 1:
         inversion = try_invert_through_carrier(part)
@@ -376,7 +253,7 @@ def by_structure(part: Part) -> Answer | None:
         return None
     problem = part.problem
     size = part.domain_size()
-    # As many logical indices as cells, and injective: nothing is left over, whatever the conditions look like.
+    # As many logical indices as cells, and injective: there is no padding.
     full = size is not None and size == part.box_size()
     try:
         renderer = make_renderer(part)
@@ -385,7 +262,7 @@ def by_structure(part: Part) -> Answer | None:
         padding = () if full else tuple(condition_expr(renderer, violation) for violation in inversion.violations())
     except NumberTooWide:
         if part.cell_type == INT64:
-            return None  # another engine may say it with smaller numbers
+            return None  # another engine may have smaller numbers
         raise
     engine = "mixed-radix" if _has_products(part) else "structure"
     padding = _read_from_table(part, padding)
@@ -398,7 +275,7 @@ def by_structure(part: Part) -> Answer | None:
 
 
 def _read_from_table(part: Part, padding: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Long conditions on a small box as a shorter one that is true on the same cells, where there is one."""
+    """A shorter condition that is true on the same cells of a small box, if there is one."""
     if not part.problem.concrete or any(axis not in part.sizes for axis in part.axes):
         return padding
     size = sum(map(written_size, padding))
@@ -413,7 +290,7 @@ def _read_from_table(part: Part, padding: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def _has_products(part: Part) -> bool:
-    """Whether products or quotients of symbols occur: then the mixed-radix lemma was used, not linear arithmetic alone."""
+    """Whether products or quotients of symbols occur, so that the mixed-radix lemma was used."""
     ring = part.problem.ring
     forms = [form for a in part.axes if (form := part.problem.outputs[a]) is not None]
     below = [ring.atoms[number] for number in ring.atoms_below(forms)]
@@ -430,8 +307,7 @@ def make_renderer(part: Part) -> Renderer:
     return Renderer(part.problem.ring, names, part.cell_type)
 
 
-# -- enumeration
-# ------------------------------------------------------------------------------------------------------------------
+# Enumeration
 
 
 def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
@@ -443,10 +319,7 @@ def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
     padding, reason, hole, count = _image_of(part, offsets)
     answer = Answer(Status.PROVED, engine, padding=padding, padding_reason=reason, image=constant(count), hole=hole)
     if twice is not None:
-        first, second = (
-            dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice
-        )
-        return replace(answer, status=Status.REFUTED, collision=Collision(first, second))
+        return replace(answer, status=Status.REFUTED, collision=_collision_at(part, table, twice, {}))
     try:
         inverse = _table_inverse(part, table, offsets)
     except TooManyPieces as reason_found:
@@ -457,7 +330,7 @@ def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
 def _image_of(
     part: Part, offsets: NDArray[np.int64]
 ) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
-    """The padding predicate, why there is none, a cell nothing reaches, and the number of cells that are reached."""
+    """The padding predicate, or why there is none; a cell that is not reached; the number of cells that are."""
     box = part.box
     if prod(box) > MAX_CELLS:
         return _image_in_large_box(part, offsets)
@@ -477,7 +350,7 @@ def _image_of(
 def _image_in_large_box(
     part: Part, offsets: NDArray[Any]
 ) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
-    """As `_image_of`, from the cells that are reached alone: they are fewer than the box has."""
+    """As `_image_of`, by sorting the cells that are reached."""
     ordered = np.sort(offsets)
     reached = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
     later = np.flatnonzero(reached != np.arange(len(reached)))

@@ -1,9 +1,8 @@
-"""Inverts a set of index equations `output(x) = p` by elimination: proposes, never proves.
+"""Inverts index equations `output(x) = p` by elimination: a proposal, which its user checks.
 
 Unknowns are the inputs and the divisions that occur in the outputs. Linear elimination undoes splits, skews and
 permutations; a sum whose small part fits below the factor of its large part comes apart by `//` and `%` (fusions, mixed
 radix); an equation modulo a number gives a congruence, and congruences combine (rotations, multiplications, residues).
-Whoever uses a proposal checks it.
 """
 
 from __future__ import annotations
@@ -47,9 +46,7 @@ class Congruence:
 
 @dataclass(slots=True)
 class Solver:
-    """One elimination. `known` maps unknown atoms (names, divisions) to forms over cells, some still over other
-    unknowns.
-    """
+    """One elimination. `known` maps unknown atoms (names, divisions) to forms over cells and other unknowns."""
 
     ring: Ring
     equations: list[Equation]
@@ -57,7 +54,7 @@ class Solver:
     congruences: dict[int, Congruence] = field(default_factory=dict)
 
     def solve(self, unknowns: list[int]) -> dict[int, Poly] | None:
-        """A form over cells for every unknown name; None where elimination does not get there."""
+        """A form over cells for every unknown name, if elimination finds them."""
         for _ in range(MAX_ROUNDS):
             self._substitute_known()
             if all(atom in self.known for atom in unknowns):
@@ -97,8 +94,7 @@ class Solver:
             result[atom] = value
         return result
 
-    # -- one equation
-    # -----------------------------------------------------------------------------------------------------
+    # One equation
 
     def _use(self, equation: Equation) -> bool:
         if self._single(equation):
@@ -133,7 +129,7 @@ class Solver:
             return self._learn(unknown[0], value)
         open_parts = [part for part in atom.parts if self.ring.support(part)]
         if len(open_parts) != 1:
-            # Worth knowing as a whole only where another equation has the same XOR; otherwise it waits for its parts.
+            # The whole is useful only where another equation has the same XOR; otherwise its parts come first.
             shared = any(unknown in other.left for other in self.equations if other is not equation)
             return shared and self._learn(unknown[0], value)
         closed = [part for part in atom.parts if not self.ring.support(part)]
@@ -163,7 +159,7 @@ class Solver:
         return False
 
     def _unfuse_symbolic(self, equation: Equation) -> bool:
-        """The same where the large factor has symbols: `i*m + j` with `0 <= j < m`, `i*(m + 1) + j` with `0 <= j <= m`."""
+        """The same with symbols in the large factor: `i*m + j` for `0 <= j < m`, `i*(m + 1) + j` for `0 <= j <= m`."""
         ring = self.ring
         factors = self._factors(equation.left)
         for unit in sorted(factors.values(), key=lambda f: (max(map(len, f)), len(f))):
@@ -190,7 +186,7 @@ class Solver:
         return False
 
     def _factors(self, left: Poly) -> dict[Monomial, Poly]:
-        """The form by its unknowns: what each product of unknowns is multiplied by."""
+        """The form as the factor of each product of unknowns."""
         result: dict[Monomial, Poly] = {}
         for monomial, c in left.items():
             unknown = tuple(a for a in monomial if self.ring.atoms[a].support)
@@ -219,14 +215,13 @@ class Solver:
         return False
 
     def _combine(self, atom: int, new: Congruence) -> bool:
-        """Add what is known of `atom` modulo something; true when the atom became known, or known modulo more."""
+        """Add a congruence of `atom`; true when the atom became known."""
         old = self.congruences.get(atom)
         if old is not None:
             if old.modulus % new.modulus == 0:
                 return False
             shared = gcd(old.modulus, new.modulus)
-            # Only coprime parts are combined: the shared factor is dropped from the modulus where that leaves coprime
-            # ones.
+            # Only coprime moduli are combined: the shared factor is dropped where that leaves coprime ones.
             reduced = new.modulus // shared
             if gcd(reduced, old.modulus) != 1:
                 if new.modulus % old.modulus:
@@ -241,10 +236,9 @@ class Solver:
         if low is not None and high is not None and high - low < new.modulus:
             shifted = plus(_reduce(new.value, new.modulus), -low)
             return self._learn(atom, plus(self.ring.remainder(shifted, constant(new.modulus)), low))
-        return old is not None and False
+        return False
 
-    # -- several equations
-    # --------------------------------------------------------------------------------------------------
+    # Several equations
 
     def _pivot(self) -> bool:
         """Express one unknown by the others of its equation and forget the equation."""
@@ -275,8 +269,7 @@ def _reduce(poly: Poly, modulus: int) -> Poly:
     return {m: c % modulus for m, c in poly.items() if c % modulus}
 
 
-# -- digits
-# -------------------------------------------------------------------------------------------------------------------
+# Digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,9 +290,7 @@ class Digits:
 
 
 def split_points(ring: Ring, polys: list[Poly], atom: int) -> list[Poly]:
-    """Where divisions and XORs in the forms cut the name `atom` into digits: a chain, each point dividing the next,
-    smallest first.
-    """
+    """Where divisions and XORs cut the name `atom` into digits: ascending points, each dividing the next."""
     numbers: set[int] = set()
     symbolic: list[Poly] = []
     for number in ring.atoms_below(polys):
@@ -344,10 +335,7 @@ def _xor_points(ring: Ring, parts: tuple[Poly, ...], atom: int) -> set[int]:
 def digitise(
     ring: Ring, polys: list[Poly], atoms: list[int], extents: dict[int, Poly]
 ) -> tuple[list[Poly], list[Digits]] | None:
-    """The forms with names written in digits, as often as that opens new cuts; None where nothing is cut.
-
-    `extents` is updated with the extents of the digits.
-    """
+    """The forms over digits, cut again while that opens new cuts; None if nothing is cut. Adds to `extents`."""
     found: list[Digits] = []
     pending = list(atoms)
     for _ in range(3):
@@ -383,12 +371,7 @@ def _digits(ring: Ring, atom: int, points: list[Poly], extents: dict[int, Poly])
                 extent = plus(ring.floor(plus(extents[atom], -1), point), 1)
         except GiveUp:
             return None
-        number = constant_of(extent)
-        greatest = None if number is not None else plus(extent, -1)
-        form = ring.name(
-            f"{name}.{position}", 0, None if number is None else number - 1, greatest=greatest, unknown=unknown
-        )
-        ((digit,),) = form
+        ((digit,),) = ring.below(f"{name}.{position}", extent, unknown=unknown)
         atoms.append(digit)
         extents[digit] = extent
     return Digits(atom, tuple(bounds), tuple(atoms))

@@ -1,8 +1,7 @@
-"""The physical shape: digit axes have the extent they are written with, every other axis the least one that holds the
-image.
+"""The physical shape: digit axes have their written extent, every other axis the least one that holds the image.
 
 The least and the largest value of an output are exact: from a corner of the box where the output is monotone in every
-input, from digits that reach their ends together, by trying every point of the inputs the axis uses, or from isl.
+input, from digits that reach their ends together, by enumeration of the axis's inputs, or from isl.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Directions = dict[int, int]  # +1 rising, -1 falling, 0 both, for each input ato
 
 
 def directions(ring: Ring, poly: Poly, sign: int = 1, found: Directions | None = None) -> Directions:
-    """How the form moves with each unknown; 0 where it is not seen to be monotone."""
+    """The direction in which the form moves with each unknown; 0 where it is not known to be monotone."""
     result: Directions = {} if found is None else found
     for monomial, c in poly.items():
         unknown = [a for a in monomial if ring.atoms[a].support]
@@ -64,9 +63,7 @@ def _one_direction(ring: Ring, number: int, sign: int, result: Directions) -> No
 def corner_value(
     ring: Ring, poly: Poly, ends: Mapping[int, Poly], largest: bool
 ) -> tuple[Poly, dict[int, Poly]] | None:
-    """The exact extreme of a form that is monotone in every unknown, and where it is reached; `ends` has each unknown's
-    last value.
-    """
+    """The exact extreme of a form monotone in every unknown, and where; `ends` has each unknown's last value."""
     corner: dict[int, Poly] = {}
     for atom, direction in directions(ring, poly).items():
         if direction == 0 or atom not in ends:
@@ -79,11 +76,9 @@ def corner_value(
 
 
 def digit_extreme(problem: Problem, poly: Poly, largest: bool) -> Poly | None:
-    """The exact extreme of a form over digits: at their ends all at once, or at the ends of the inputs they are digits
-    of.
+    """The exact extreme of a form over digits: at all their ends, or at the ends of the inputs they are digits of.
 
-    The second holds where every digit weighs at least as much as all lower ones together, so that the form moves with
-    the input.
+    The second needs each digit to weigh at least as much as all lower ones, so that the form moves with the input.
     """
     ring = problem.ring
     sizes = {
@@ -112,7 +107,7 @@ def _at_digit_ends(
         return None
     value, corner = found
     values: dict[int, Poly] = {**settled, **corner}
-    for d in reversed(digits):  # digits of digits come after what they are digits of
+    for d in reversed(digits):  # digits of digits come later
         values[d.atom] = ring.substitute(d.total, {a: values.get(a, {}) for a in d.atoms})
         if not ring.is_nonnegative(add(plus(sizes[d.atom], -1), values[d.atom], -1)):
             return None
@@ -120,10 +115,9 @@ def _at_digit_ends(
 
 
 def _without_xors(ring: Ring, form: Poly, largest: bool) -> tuple[Poly, dict[int, Poly]]:
-    """The form with XORs of two digits of their own replaced by their extreme, and the digits' values that reach it.
+    """The form with XORs of two own digits replaced by their extreme, and the digits' values that reach it.
 
-    Two digits that go through whole powers of two reach the larger one's last value, with the other at 0, and 0 with
-    both at 0.
+    Two digits of powers of two reach the larger one's last value, with the other at 0, and 0 with both at 0.
     """
     result = dict(form)
     settled: dict[int, Poly] = {}
@@ -196,12 +190,11 @@ def _is_linear(ring: Ring, monomial: Monomial) -> bool:
 
 
 def _weight(form: Poly, atom: int) -> Poly:
-    """What the name is multiplied by, in a form that is linear in it."""
+    """The factor of a name, in a form that is linear in it."""
     return {tuple_without(m, atom): c for m, c in form.items() if atom in m}
 
 
 def _digits_of(ring: Ring, digits: Digits, value: Poly) -> dict[int, Poly]:
-    """The digits of a value."""
     quotients = [ring.floor(value, factor) for factor in digits.factors]
     found: dict[int, Poly] = {}
     for k, atom in enumerate(digits.atoms):
@@ -220,7 +213,7 @@ def input_ends(problem: Problem) -> dict[int, Poly]:
 
 
 def symbolic_extreme(problem: Problem, axis: int, largest: bool) -> Poly | None:
-    """The exact least or largest value of an output by monotone corners or digits; None where neither shows it."""
+    """The exact least or largest value of an output by monotone corners or digits, if they show it."""
     poly = problem.outputs[axis]
     if poly is None:
         return None

@@ -1,7 +1,6 @@
-"""The first engine for an index map: it inverts by elimination and checks the inverse by rewriting; and conditions on
-cells as short text. A proposal of `elimination` counts only when `g(f(x))` rewrites to `x`, which proves that the map
-is injective. The cells without a preimage are then those where `g(p)` leaves the domain or `f(g(p))` is not `p`. Part
-of the trust base.
+"""The symbolic engine for index maps: it inverts by elimination and checks the inverse by rewriting. A proposal of
+`elimination` counts only when `g(f(x))` rewrites to `x`, which proves injectivity. Padding is then where `g(p)` leaves
+the domain or `f(g(p))` is not `p`. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -35,9 +34,7 @@ class Condition:
     sense: Sense
 
     def reduced(self) -> Condition:
-        """The same condition with common factors divided out; of the two signs of `!=`, the one whose latest term is
-        positive.
-        """
+        """The condition without common factors; of the two signs of `!=`, the one whose latest term is positive."""
         names = [c for m, c in self.poly.items() if m != ONE]
         offset = self.poly.get(ONE, 0)
         if not names:
@@ -121,9 +118,7 @@ def _span(terms: list[_Term]) -> tuple[int, int]:
 
 
 def _peel(terms: list[_Term], threshold: int, at_least: bool) -> Expr:
-    """`sum(terms) >= threshold` (or `<`), the leading terms fixed one by one where only one value of them can satisfy
-    it.
-    """
+    """`sum(terms) >= threshold` (or `<`), with leading terms fixed that have only one possible value."""
     facts: list[Expr] = []
     terms = sorted(terms, key=lambda t: -abs(t.factor))
     while len(terms) > 1:
@@ -157,9 +152,7 @@ def _op(at_least: bool) -> CompareOp:
 
 
 def _rest_is_idle(first: _Term, threshold: int, low: int, high: int) -> bool:
-    """Whether `first + rest >= threshold` depends on `first` alone: no multiple of its factor has the threshold within
-    reach.
-    """
+    """Whether `first + rest >= threshold` depends on `first` alone: no multiple of its factor is as near as `rest`."""
     size = abs(first.factor)
     return (threshold - low + size - 1) // size == (threshold - high + size - 1) // size
 
@@ -193,18 +186,29 @@ class Inversion:
     totals: Mapping[int, Poly]
 
     def violations(self) -> tuple[Condition, ...]:
-        """A cell has no preimage exactly where one of these holds."""
-        return _violations(self)
+        """A cell has no preimage exactly where a digit or an input is out of range, or the map does not lead back.
+
+        If every lower digit is in range, the top one is where the whole is below its extent: only the whole is asked.
+        """
+        ring, totals, extents = self.ring, self.totals, self.extents
+        tops = {d.atoms[-1] for d in self.digits}
+        found: list[Condition] = []
+        for atom in self.unknowns:
+            found.append(Condition(totals[atom], Sense.NEGATIVE))
+            if atom not in tops:
+                found.append(Condition(add(totals[atom], extents[atom], -1), Sense.NONNEGATIVE))
+        found.extend(Condition(add(totals[d.atom], extents[d.atom], -1), Sense.NONNEGATIVE) for d in self.digits)
+        values = {atom: totals[atom] for atom in self.unknowns}
+        done: dict[int, Poly] = {}
+        for output, cell in zip(self.outputs, self.cells, strict=True):
+            found.append(Condition(add(ring.substitute(output, values, done), cell, -1), Sense.NONZERO))
+        return _through_digits(ring, _without_repeats(ring, found), self.cells)
 
 
 def try_invert(
     ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], inputs: Sequence[int], extents: Mapping[int, Poly]
 ) -> Inversion | None:
-    """The checked inverse of `outputs[k] = cells[k]` on the box of the inputs; None where this engine does not find
-    one.
-
-    With a result the map is proved injective on the box.
-    """
+    """The checked inverse of `outputs[k] = cells[k]` on the box, if elimination finds it: then it is injective."""
     try:
         found = _attempt(ring, outputs, cells, inputs, extents, [])
         if found is not None:
@@ -253,27 +257,6 @@ def _leads_back(ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], valu
     back = {m[0]: output for output, cell in zip(outputs, cells, strict=True) for m in cell}
     done: dict[int, Poly] = {}
     return all(ring.substitute(value, back, done) == {(atom,): 1} for atom, value in values.items())
-
-
-def _violations(inversion: Inversion) -> tuple[Condition, ...]:
-    """Where a digit or an input is out of its range, or an output does not lead back to the cell.
-
-    Once every lower digit is in range, the top digit is below its extent where the whole is, so only the whole is
-    asked.
-    """
-    ring, totals, extents = inversion.ring, inversion.totals, inversion.extents
-    tops = {d.atoms[-1] for d in inversion.digits}
-    found: list[Condition] = []
-    for atom in inversion.unknowns:
-        found.append(Condition(totals[atom], Sense.NEGATIVE))
-        if atom not in tops:
-            found.append(Condition(add(totals[atom], extents[atom], -1), Sense.NONNEGATIVE))
-    found.extend(Condition(add(totals[d.atom], extents[d.atom], -1), Sense.NONNEGATIVE) for d in inversion.digits)
-    values = {atom: totals[atom] for atom in inversion.unknowns}
-    done: dict[int, Poly] = {}
-    for output, cell in zip(inversion.outputs, inversion.cells, strict=True):
-        found.append(Condition(add(ring.substitute(output, values, done), cell, -1), Sense.NONZERO))
-    return _through_digits(ring, _without_repeats(ring, found), inversion.cells)
 
 
 def _through_digits(ring: Ring, conditions: tuple[Condition, ...], cells: Sequence[Poly]) -> tuple[Condition, ...]:

@@ -1,5 +1,5 @@
-"""What is true of an index map on a shape: injective, onto its physical box, the box, the padding, the inverse; and
-whether two maps are the same function. Part of the trusted computing base.
+"""Facts about an index map on a shape: injective, bijective onto its physical box, padding, inverse; and whether two
+maps are equal. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.enumeration import MAX_POINTS, TooLarge, first_where, tabulate
 from layoutproof.verify.algebra.lift import NumberTooWide, Renderer, number
-from layoutproof.verify.algebra.polynomials import Poly, constant_of, plus
+from layoutproof.verify.algebra.polynomials import Poly, constant_of
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.maps.box import Size, check_traps, physical_box, shown_sizes, size_exprs
-from layoutproof.verify.maps.component import analyse, is_unreached_by_isl
+from layoutproof.verify.maps.component import analyse
+from layoutproof.verify.maps.component_by_isl import is_unreached_by_isl
 from layoutproof.verify.maps.map_report import Answer, Collision, MapReport, Padding, combine, find_hole, product
 from layoutproof.verify.maps.problem import Part, Problem, Shape, check_rank, coerce_shape, components, make_problem
 from layoutproof.verify.maps.symbolic_shapes import (
@@ -79,7 +80,7 @@ def prove_injective(
         return verdict
     problem = make_problem(index_map, shape, where)
     given = problem.index_map
-    # What was asked on the way concerns parts of the map; the claim itself can be said as one question.
+    # The evidence on the way is about parts of the map; the whole claim is one question.
     return replace(
         verdict, evidence=(OneToOne(given.inputs, problem.shape, given.outputs, problem.where, verdict.engine),)
     )
@@ -92,14 +93,8 @@ def make_parts(problem: Problem, sizes: Sequence[Size]) -> list[Part]:
     for axis, size in enumerate(sizes):
         if isinstance(size, str):
             cells[axis] = problem.ring.name(f"p{axis}", 0, None)
-            continue
-        number = constant_of(size)
-        if number == 1:
-            cells[axis] = {}
-        elif number is not None:
-            cells[axis] = problem.ring.name(f"p{axis}", 0, number - 1)
         else:
-            cells[axis] = problem.ring.name(f"p{axis}", 0, None, greatest=plus(size, -1))
+            cells[axis] = {} if constant_of(size) == 1 else problem.ring.below(f"p{axis}", size)
     box = {axis: size for axis, size in enumerate(sizes) if not isinstance(size, str)}
     return [Part(problem, c.axes, c.inputs, box, cells, cell_type) for c in components(problem)]
 
@@ -120,21 +115,12 @@ def _vacuous(problem: Problem, sizes: Sequence[Size], start: float) -> MapReport
     flattened = _flattened(problem, sizes)
     padding = Padding(None, None, None, reason)
     return MapReport(
-        problem.given,
-        problem.shape,
-        verdict,
-        verdict,
-        physical,
-        problem.given.separators,
-        flattened,
-        None,
-        padding,
-        reason,
-    )
+        problem.given, problem.shape, verdict, verdict, physical,
+        problem.given.separators, flattened, None, padding, reason,
+    )  # fmt: skip
 
 
-# -- putting the components together
-# ------------------------------------------------------------------------------------------------
+# Putting the components together
 
 
 def _report(
@@ -148,8 +134,9 @@ def _report(
     bijective = _bijective(problem, physical, injective, padding, lambda: _a_hole(problem, parts, answers, inverse))
     flattened = _flattened(problem, sizes)
     seconds = perf_counter() - start
+    injective, bijective = replace(injective, seconds=seconds), replace(bijective, seconds=seconds)
     return MapReport(
-        problem.given, problem.shape, replace(injective, seconds=seconds), replace(bijective, seconds=seconds), physical,
+        problem.given, problem.shape, injective, bijective, physical,
         problem.given.separators, flattened, inverse, padding, reason,
     )  # fmt: skip
 
@@ -261,8 +248,8 @@ def _a_hole(
 def unreached(problem: Problem, hole: Sequence[int], inverse: IndexMap | None) -> bool:
     """Whether the reference evaluator agrees that no logical index has this image.
 
-    By the inverse, which on the image leads back: the index it gives is outside the domain, or goes elsewhere. Without
-    one, by trying every index where there are few, and by isl where there are many.
+    By the inverse: the index that it gives is outside the domain, or has another image. Without one, by every index
+    where there are few, else by isl.
     """
     extents = problem.numbers(range(len(problem.extents)))
     if inverse is not None:
@@ -302,10 +289,9 @@ EQUAL_RLIMIT = 4_000_000
 
 
 def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Expr | None = None) -> Verdict:
-    """Whether two maps take every logical index of a shape to the same cell. Separators are not compared.
+    """Whether two maps take every logical index of a shape to the same cell, separators aside.
 
-    Refuted with `{"index", "first", "second"}`, and the symbols' values. Raises LayoutproofError for maps of different
-    ranks and bad input.
+    Refuted with `{"index", "first", "second"}`, and the symbols' values. Raises LayoutproofError for bad input.
     """
     start = perf_counter()
     extents = coerce_shape(shape)

@@ -1,5 +1,5 @@
-"""Answers about an index map: what an engine found out about one component, the padding of the whole map put together
-from them, and what `check_map` reports. Part of the trust base.
+"""Results about an index map: an engine's answer for one component, the padding of the whole map, and the report of
+`check_map`. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Collision:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`padding` is a list of conditions, any of which makes a cell padding; None where it is not known, with
+    """What an engine found about a component. `padding` has conditions that make a cell padding; None: unknown, by
     `padding_reason`.
 
     `inverse` has an expression over cells for every input of the component. `image` is the number of cells reached;
-    None when not known. `hole` is a cell of the component's axes that nothing reaches, by axis, where one is known
-    without searching.
+    None when not known. `hole` is a cell of the component's axes that is not reached, by axis, if one is known without
+    a search.
     """
 
     status: Status
@@ -60,9 +60,9 @@ class Answer:
 class Padding:
     """The physical cells without a logical index.
 
-    `predicate` is over `p0, p1, ...` and the shape's names, true exactly on padding where no extent is 0 (with one that
-    is, nothing is stored, and it may divide by 0); None where it is not known. `cells` is their number; `fraction`
-    their share of the box, where both are numbers. `reason` says why something is None.
+    `predicate` is over `p0, p1, ...` and the shape's names, true exactly on padding where no extent is 0 (where one is,
+    nothing is stored, and it may divide by 0); None where it is not known. `cells` is their number, `fraction` their
+    share of the box, if numbers. `reason` says why something is None.
     """
 
     predicate: Expr | None
@@ -82,12 +82,11 @@ class Padding:
 
 @dataclass(frozen=True, slots=True)
 class MapReport:
-    """All that is found about an index map on a shape. Extents are expressions; constants where the shape is concrete.
+    """The facts about an index map on a shape. Extents are expressions, constants where the shape is concrete.
 
-    An extent that is not found in closed form (a symbolic one that takes a case distinction) is None.
-
-    `inverse` is a map over `p0, p1, ...`, right on the image and free of traps everywhere in the box; None where the
-    map is not injective (or where that is unknown), and, with `inverse_reason`, where no expression for it was found.
+    An extent is None without a closed form (a symbolic one that takes a case distinction). `inverse` is a map over `p0,
+    p1, ...`, right on the image and free of traps in the whole box; None where the map is not known to be injective,
+    and, with `inverse_reason`, where no expression was found.
     """
 
     index_map: IndexMap
@@ -135,7 +134,7 @@ def product(factors: Sequence[Poly]) -> Poly:
 
 
 def combine(sizes: Sequence[Poly | str], answers: Sequence[Answer], renderer: Renderer) -> Padding:
-    """A cell is padding where any component says so; the cells that are reached are a product over the components."""
+    """The padding of the map: a cell is padding where any component says so; reached cells are a product."""
     missing = next((a for a in answers if a.padding is None), None)
     reason = None if missing is None else missing.padding_reason
     predicate = None if missing is not None else _joined([term for a in answers for term in a.padding or ()])
@@ -164,14 +163,11 @@ def _joined(terms: Sequence[Expr]) -> Expr:
     return logical_or(*kept)
 
 
-# -- a cell that nothing reaches
-# ----------------------------------------------------------------------------------------------------
+# Cells that are not reached
 
 
 def find_hole(parts: Sequence[Part], answers: Sequence[Answer]) -> list[int] | None:
-    """A cell of the whole box, concrete, for which some component's padding condition holds; None where the search does
-    not meet one.
-    """
+    """A concrete cell of the whole box for which some component's padding condition holds, if the search meets one."""
     rank = len(parts[0].problem.index_map.outputs) if parts else 0
     for part, answer in zip(parts, answers, strict=True):
         found = dict(answer.hole) if answer.hole is not None else None
@@ -200,7 +196,7 @@ def _spread(part: Part, condition: Expr) -> dict[int, int] | None:
     steps = np.arange(_WINDOW, dtype=np.int64)
     env: dict[str, Any] = {}
     for position, (axis, size) in enumerate(zip(part.axes, part.box, strict=True)):
-        # Multiples of an odd number near the golden section of 2**31, another for each axis, fall evenly.
+        # Multiples of odd numbers near the golden section of 2**31 are spread evenly.
         env[f"p{axis}"] = (steps * (1_327_217_885 + 2_654_435 * position) % (1 << 31)) * size >> 31
     bounds = {f"p{axis}": size for axis, size in zip(part.axes, part.box, strict=True)}
     if max(part.box) >= 1 << 31 or not fits_arrays(condition, bounds):

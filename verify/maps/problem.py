@@ -1,6 +1,6 @@
-"""One question about an index map, made ready for the engines: names, extents, assumptions on symbols, and the
-components, each with its part of the physical box. Outputs and inputs that share no variable are handled apart: their
-proofs, predicates and images combine by product. Part of the trust base.
+"""One question about an index map, prepared for the engines: names, extents, assumptions on symbols, and the
+components, each with its part of the physical box. Outputs and inputs that share no variable are independent: their
+proofs, predicates and images combine by product. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, free_variables, fresh
 from layoutproof.verify.algebra.lift import Lifter, number
-from layoutproof.verify.algebra.polynomials import ONE, GiveUp, Poly, constant, constant_of, multiply
+from layoutproof.verify.algebra.polynomials import GiveUp, Poly, constant, constant_of, multiply
 from layoutproof.verify.algebra.ring import Ring
 from layoutproof.verify.algebra.symbols import raise_lower_bounds, symbol_forms
 
@@ -45,9 +45,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The question as read: the map as given and with its own names, the shape, the symbols, and which inputs each
-    output uses.
-    """
+    """The question as read: the map, as given and with its own names, the shape, symbols, and each output's inputs."""
 
     given: IndexMap
     index_map: IndexMap
@@ -62,9 +60,8 @@ class Reading:
 class Problem:
     """A map on a box, with its normal forms in `ring`.
 
-    `atoms` and `extent_polys` are the inputs and their extents, `outputs` the outputs; an input of extent 1 has no
-    atom, an output without a normal form is None, with the reason in `why_not`. `input_forms` has the forms of all
-    names that the map may use.
+    `atoms` and `extent_polys` are the inputs and their extents; an input of extent 1 has no atom. An output without a
+    normal form is None, with the reason in `why_not`. `input_forms` has the forms of all names that the map may use.
     """
 
     reading: Reading
@@ -119,18 +116,17 @@ class Problem:
         return tuple(e for e in found if isinstance(e, int))
 
     def assumptions(self) -> str | None:
-        """What is assumed of the symbols, the side condition included; None for a concrete question."""
+        """The assumptions on symbols with the side condition; None for a concrete question."""
         if not self.symbols:
             return None
         stated = "" if self.where == TRUE else f" with {expr_text(self.where, 'plain')}"
         names = ", ".join(self.symbols)
-        return f"for all {names} of at least 0{stated}; where an extent is 0 there is no logical index and nothing to place"
+        empty = "where an extent is 0 there is no logical index and nothing to place"
+        return f"for all {names} of at least 0{stated}; {empty}"
 
     @property
     def inhabited(self) -> Expr:
-        """The side condition, and that no extent that is one symbol is 0: where one is, there is no logical index to
-        speak of.
-        """
+        """The side condition, and that no extent that is one symbol is 0, where there would be no logical index."""
         facts = [extent >= 1 for extent in dict.fromkeys(self.shape) if isinstance(extent, Var)]
         return logical_and(*([] if self.where == TRUE and facts else [self.where]), *facts)
 
@@ -140,8 +136,7 @@ class Problem:
         return box if self.where == TRUE else f"{box} where {expr_text(self.where, 'plain')}"
 
 
-# -- checking the question
-# ------------------------------------------------------------------------------------------------------
+# Checking the question
 
 
 def coerce_shape(shape: Shape) -> tuple[Expr, ...]:
@@ -182,8 +177,8 @@ def make_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Pr
     check_rank(given, len(extents))
     for position, (extent, v) in enumerate(zip(extents, given.inputs, strict=True)):
         if isinstance(extent, int) and extent > v.dtype.max_int:
-            message = f"extent {position} of the shape is {extent}: the index {v.name} of type {v.dtype} reaches {v.dtype.max_int}"
-            raise error(codes.TOO_WIDE, message)
+            index = f"the index {v.name} of type {v.dtype} reaches {v.dtype.max_int}"
+            raise error(codes.TOO_WIDE, f"extent {position} of the shape is {extent}: {index}")
     used = [_variables(axis, output) for axis, output in enumerate(given.outputs)]
     own = {v.name for v in given.inputs}
     for v in [*free_variables(condition), *(v for found in used for v in found.values() if v.name not in own)]:
@@ -248,9 +243,7 @@ def written_size(expr: Expr) -> int:
 
 
 def _variables(axis: int, expr: Expr) -> dict[str, Var]:
-    """The variables of an output, by name. Raises LayoutproofError for one nested too deeply, or too large, to be
-    worked on.
-    """
+    """The variables of an output, by name. Raises LayoutproofError for one that is too deep or too large."""
     found: dict[str, Var] = {}
     level: list[Expr] = [expr]
     for depth in range(MAX_DEPTH):
@@ -263,11 +256,11 @@ def _variables(axis: int, expr: Expr) -> dict[str, Var]:
             elif not isinstance(node, IntImm):
                 below += (child for child in children(node) if isinstance(child, Expr))
         if not below:
-            # A function that uses its own results again and again may return few nodes that are very many written out.
+            # With shared subexpressions few nodes may be very many operands when written out.
             if depth >= SHALLOW and written_size(expr) > MAX_OPERANDS:
                 raise error(TOO_DEEP, f"axis {axis} of the index map has more than {MAX_OPERANDS} operands written out")
             return found
-        # A shared subexpression is looked at once a level, so that no level outgrows the expression.
+        # A shared subexpression counts once per level, so that no level outgrows the expression.
         level = list({id(node): node for node in below}.values()) if len(below) > 64 else below
     raise error(TOO_DEEP, f"axis {axis} of the index map is nested deeper than {MAX_DEPTH} levels")
 
@@ -290,18 +283,11 @@ def _with_forms(reading: Reading) -> Problem:
     atoms: list[int | None] = []
     values = dict(forms)
     for v, poly in zip(reading.index_map.inputs, polys, strict=True):
-        number = None if poly is None else constant_of(poly)
-        if number == 1:
+        if poly is not None and constant_of(poly) == 1:
             values[v.name] = {}
             atoms.append(None)
             continue
-        greatest = None
-        if number is None and poly is not None:
-            greatest = dict(poly)
-            greatest[ONE] = greatest.get(ONE, 0) - 1
-            if not greatest[ONE]:
-                del greatest[ONE]
-        form = ring.name(v.name, 0, None if number is None else number - 1, greatest=greatest, unknown=True)
+        form = ring.name(v.name, 0, None, unknown=True) if poly is None else ring.below(v.name, poly, unknown=True)
         ((atom,),) = form
         atoms.append(atom)
         values[v.name] = form
@@ -322,15 +308,13 @@ def _lift_outputs(problem: Problem, values: Mapping[str, Poly]) -> tuple[Poly | 
     return tuple(outputs)
 
 
-# -- components
-# -----------------------------------------------------------------------------------------------------------------
+# Components
 
 
 def components(problem: Problem) -> list[Component]:
-    """Connected parts, in the order of their first axis; inputs that no axis uses are parts of their own without axes.
+    """Connected parts, in the order of their first axis; unused inputs are parts without axes.
 
-    Inputs of extent 1 are constants and connect nothing; they belong to no component. Neither do constant axes to
-    another axis.
+    Inputs of extent 1 are constants: they connect nothing and belong to no component, nor do constant axes connect.
     """
     group: dict[int, int] = {}
     axes_of: dict[int, list[int]] = {}
@@ -358,11 +342,7 @@ def components(problem: Problem) -> list[Component]:
 
 @dataclass(slots=True)
 class Part:
-    """A component with its box.
-
-    `sizes` has the extents of the axes that have a closed form; `cells[axis]` is the form of `p<axis>`, 0 where the
-    axis has one cell.
-    """
+    """A component with its box: `sizes` of the axes with a closed form, `cells[axis]` the form of `p<axis>`, or 0."""
 
     problem: Problem
     axes: tuple[int, ...]

@@ -1,5 +1,5 @@
-"""Proposals that others check before they are used: an inverse through a fused index (`e // 7` and `e % 7` of `e =
-i*400 + j`), and a set of cells of two axes as a band between straight lines.
+"""Proposals that are checked before use: an inverse through a fused index (`e // 7` and `e % 7` of `e = i*400 + j`),
+and a set of cells of two axes as a band between straight lines.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ _NAME = "e"
 
 
 def try_invert_through_carrier(part: Part) -> Inversion | None:
-    """The checked inverse of a component whose outputs are functions of one fused index; None where there is no such
-    index.
-    """
+    """The checked inverse of a component whose outputs are functions of one fused index, if there is one."""
     for carrier in _candidates(part):
         try:
             found = _through(part, carrier)
@@ -40,7 +38,7 @@ def try_invert_through_carrier(part: Part) -> Inversion | None:
 
 
 def _candidates(part: Part) -> Iterator[Expr]:
-    """What is divided, wrapped or masked in the outputs, and has more than one input in it; each once."""
+    """The divided, wrapped or masked parts of the outputs that have more than one input; each once."""
     seen: set[Expr] = set()
     inputs = {part.problem.index_map.inputs[k] for k in part.inputs}
     for output in part.outputs:
@@ -129,9 +127,7 @@ class _Line:
 
 
 def band(mask: Mask, cells: Sequence[Expr]) -> Expr | None:
-    """A condition that is true exactly on the mask of two axes, where the mask or its complement lies between lines;
-    else None.
-    """
+    """A condition that is true exactly on the mask, if it or its complement lies between two lines."""
     for axis, rows in enumerate((mask, mask.T)):
         x, y = cells[axis], cells[1 - axis]
         inside = _between(rows)
@@ -157,9 +153,7 @@ def _is_single(lower: Sequence[_Line], upper: Sequence[_Line]) -> bool:
 
 
 def _between(rows: Mask) -> tuple[list[_Line], list[_Line]] | None:
-    """Lines with the rows' true cells exactly at or above the first ones and below the second ones; None where none are
-    found.
-    """
+    """Lines such that the rows' true cells are those from the first to before the second, if they are found."""
     edges = np.diff(rows.astype(np.int8), axis=1, prepend=0, append=0)
     if ((edges == 1).sum(axis=1) > 1).any():
         return None
@@ -174,9 +168,7 @@ def _between(rows: Mask) -> tuple[list[_Line], list[_Line]] | None:
 
 
 def _lines(x: Ints, y: Ints) -> list[list[_Line]]:
-    """Lines that these points may lie on: one through all of them, or one through the first and one through the last
-    two.
-    """
+    """Lines that these points may lie on: through all of them, or through the first and through the last two."""
     if not len(x):
         return [[]]
     if len(x) == 1:

@@ -1,6 +1,4 @@
-"""Symbolic shapes: which values the symbols may have, small instances of a question, and z3 for products and quotients
-of symbols.
-"""
+"""Symbolic shapes: small instances of a question, and z3 for products and quotients of symbols."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ class Instance:
 
 
 def constants_of(problem: Problem) -> list[int]:
-    """The numbers that occur in the question: extents just below, at and above them are telling."""
+    """The numbers in the question: extents just below, at and above them are good tests."""
     return _constants(problem, _LARGEST)
 
 
@@ -59,9 +57,7 @@ def _choices(values: tuple[int, ...], count: int) -> tuple[tuple[int, ...], ...]
 
 
 def instances(problem: Problem, limit: int = MAX_INSTANCES, points: int | None = _LARGEST) -> Iterator[Instance]:
-    """Small instances, smallest values first, always the same ones: at most `limit`, of at most `points` logical
-    indices, none empty.
-    """
+    """Small nonempty instances, smallest values first, deterministic: at most `limit`, of at most `points` indices."""
     if not problem.symbols:
         yield Instance({}, problem.numbers(range(len(problem.extents))))
         return
@@ -79,9 +75,7 @@ def instances(problem: Problem, limit: int = MAX_INSTANCES, points: int | None =
 
 
 def lopsided_instances(problem: Problem, points: int) -> Iterator[Instance]:
-    """Instances with one symbol larger than all others, always the same ones: a few hundred at most, of at most
-    `points` indices.
-    """
+    """Instances with one symbol larger than the others, deterministic: some hundreds, of at most `points` indices."""
     telling = [n + d for n in _constants(problem, None)[-8:] for d in (-1, 0, 1)]
     for large in dict.fromkeys([*_LARGE, *telling]):
         for name in problem.symbols:
@@ -117,8 +111,7 @@ def concrete_map(problem: Problem, instance: Instance) -> IndexMap:
     return IndexMap(given.inputs, tuple(at_instance(problem, o, instance) for o in given.outputs), given.separators)
 
 
-# -- z3
-# ---------------------------------------------------------------------------------------------------------------------------
+# Z3
 
 
 @dataclass(slots=True)
@@ -142,12 +135,11 @@ class Statement:
         for v, extent in zip(problem.index_map.inputs, problem.shape, strict=True):
             term = values[v.name] = self.query.integer(f"{v.name}{tag}")
             self.query.add(term >= 0, term < self.symbols.integer(extent))
-        encoder = IntEncoder(self.query, values, width=self.symbols.width)
-        return encoder
+        return IntEncoder(self.query, values, width=self.symbols.width)
 
 
 def make_statement(problem: Problem, width: int | None = None) -> Statement:
-    """A fresh query with what is assumed of the symbols. Raises NotInteger."""
+    """A fresh query with the assumptions on symbols. Raises NotInteger."""
     query = Query()
     statement = Statement(problem, query, IntEncoder(query, width=width))
     statement.assume_symbols()
@@ -163,9 +155,7 @@ class Point:
 
 
 def divisors_are_nonzero(problem: Problem, axis: int, rlimit: int) -> bool | Point:
-    """Whether z3 proves that no divisor of an output is zero on the domain; a point of the domain where it says that
-    one is.
-    """
+    """Whether z3 proves that no divisor of an output is zero on the domain; else a point where one is, if found."""
     try:
         statement = make_statement(problem)
         point = statement.point("")
@@ -178,9 +168,7 @@ def divisors_are_nonzero(problem: Problem, axis: int, rlimit: int) -> bool | Poi
 
 
 def is_nonnegative_by_z3(problem: Problem, axis: int, rlimit: int) -> bool | Point:
-    """Whether z3 proves that an output stays at or above 0 on the domain; a point of the domain where it says that it
-    does not.
-    """
+    """Whether z3 proves that an output is never negative on the domain; else a point where it is, if found."""
     try:
         statement = make_statement(problem)
         output = statement.point("").integer(problem.index_map.outputs[axis])
@@ -190,15 +178,13 @@ def is_nonnegative_by_z3(problem: Problem, axis: int, rlimit: int) -> bool | Poi
 
 
 def _nowhere(statement: Statement, goal: Any, rlimit: int) -> bool | Point:
-    """Whether the goal, about the statement's only point, holds nowhere; else a point of z3's model, if it is one of
-    the domain.
-    """
+    """Whether the goal, about the statement's only point, holds nowhere; else z3's point, if it is in the domain."""
     problem = statement.problem
     statement.query.add(goal)
     outcome = statement.query.solve(rlimit=rlimit)
     if outcome.answer is not Answer.SAT:
         return outcome.answer is Answer.UNSAT
-    # What a model leaves out may have any value.
+    # A name without a value in the model may have any value.
     instance = instance_at(problem, {name: outcome.model.get(name, 0) for name in problem.symbols})
     if instance is None:
         return False
@@ -220,9 +206,7 @@ def outputs_are_equal_by_z3(problem: Problem, different: Expr, rlimit: int) -> b
 def prove_injective_by_z3(
     problem: Problem, axes: tuple[int, ...], inputs: tuple[int, ...], rlimit: int
 ) -> tuple[bool, str, frozenset[Because]]:
-    """Whether z3 proves that two points with equal outputs are equal; otherwise the reason why not, and what code asks
-    of it.
-    """
+    """Whether z3 proves that points with equal outputs are equal; otherwise why not, and that reason for code."""
     try:
         statement = make_statement(problem)
         first, second = statement.point("_1"), statement.point("_2")
@@ -236,17 +220,12 @@ def prove_injective_by_z3(
     outcome = statement.query.solve(rlimit=rlimit)
     if outcome.answer is Answer.UNSAT:
         return True, "", frozenset()
-    reason_text = (
-        outcome.reason if outcome.reason is not None else "z3 found a model, which was not turned into a counterexample"
-    )
-    return False, reason_text, outcome.because
+    unused = "z3 found a model, which was not turned into a counterexample"
+    return False, outcome.reason if outcome.reason is not None else unused, outcome.because
 
 
 def condition_is_satisfiable(problem: Problem, rlimit: int) -> bool | None:
-    """Whether symbols exist that satisfy the side condition with every extent at least 1; None where that is not known.
-
-    Without symbols it is the condition's own value.
-    """
+    """Whether symbols satisfy the side condition with every extent at least 1; None where that is not known."""
     if not problem.symbols:
         try:
             return bool(evaluate(problem.where, {}))

@@ -1,9 +1,7 @@
-"""Expressions as index arithmetic over loops, symbols and unknowns: what an access's index or a guard says once data is
-taken out of it.
+"""Expressions as index arithmetic over loops, symbols and unknowns; data-dependent values are unknowns of their type.
 
-Every value that data decides is an unknown of its type; two loads of a cell that never changes are the same unknown.
-Arithmetic on data wraps, so that a guard with such arithmetic is not the integer condition that it looks like, and is
-dropped. Part of the trust base.
+Two loads of a cell that never changes are the same unknown. Arithmetic on data may wrap, so a guard with such
+arithmetic is dropped. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -33,12 +31,12 @@ Env = dict[Var, Expr]
 
 
 class Inexpressible(Exception):
-    """A value that no index arithmetic can say."""
+    """An expression that is no index arithmetic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What one look at a function tells: its symbols, every name, and which memory never changes while it runs."""
+    """A function's symbols, all its names, and which memory changes while it runs."""
 
     symbols: tuple[Var, ...]
     names: frozenset[str]
@@ -47,10 +45,7 @@ class Survey:
 
 
 def survey_of(function: PrimFunc) -> Survey:
-    """One walk over a function, each shared part of it visited once.
-
-    Symbols are scalar parameters, names in parameters' shapes, and what nothing in the body binds.
-    """
+    """One walk over a function: symbols are scalar parameters, names in shapes, and what the body does not bind."""
     symbols: dict[Var, None] = {p: None for p in function.params if p.dtype.is_integer}
     for buffer in function.buffers:
         for extent in (*buffer.shape, *buffer.strides, buffer.elem_offset):
@@ -68,7 +63,7 @@ def survey_of(function: PrimFunc) -> Survey:
                 used.setdefault(node)
             case For(var=var) | Let(var=var):
                 bound.add(var)
-                # A pointer with a name of its own hides what is written through it.
+                # Stores through another pointer name are not seen.
                 hidden = hidden or var.dtype == HANDLE
             case Block(iter_vars=iter_vars):
                 bound |= {iter_var.var for iter_var in iter_vars}
@@ -87,7 +82,7 @@ def survey_of(function: PrimFunc) -> Survey:
 
 
 class Abstraction:
-    """The unknowns of one function, and how its expressions are said with them."""
+    """The unknowns of one function, and its expressions over them."""
 
     def __init__(self, survey: Survey) -> None:
         self._survey = survey
@@ -96,7 +91,7 @@ class Abstraction:
         self._names = set(survey.names)
 
     def fresh(self, name: str) -> str:
-        """A name like `name` that nothing else has."""
+        """A new name like `name`."""
         return take_fresh(name, self._names)
 
     def unknown(self, source: Expr, domain: IterationDomain, name: str) -> tuple[Var, IterationDomain]:
@@ -134,9 +129,9 @@ class Abstraction:
                     pass
             return map_children(node, visit)
 
-        said = visit(expr)
-        assert isinstance(said, Expr)
-        return said, current
+        result = visit(expr)
+        assert isinstance(result, Expr)
+        return result, current
 
     def _data(self, node: Expr, domain: IterationDomain, env: Env) -> tuple[Var, IterationDomain]:
         """The unknown for a value that data decides: the same one for two loads of a cell that never changes."""
@@ -146,38 +141,36 @@ class Abstraction:
             return self.unknown(node, domain, _name_of(node))
         indices, current = [], domain
         for index in node.indices:
-            said, current = self.abstract(index, current, env)
-            indices.append(said)
+            result, current = self.abstract(index, current, env)
+            indices.append(result)
         key = BufferLoad(node.buffer, tuple(indices))
         known = self._known.get(key)
         if known is None:
             var, current = self.unknown(key, current, _name_of(node))
             self._known[key] = Unknown(var, key)
             return var, current
-        return known.var, current if known in current.unknowns else replace(
-            current, unknowns=(*current.unknowns, known)
-        )
+        if known not in current.unknowns:
+            current = replace(current, unknowns=(*current.unknowns, known))
+        return known.var, current
 
     def _is_stable(self, buffer: Buffer) -> bool:
         """Whether two loads of a cell agree, because nothing writes the memory."""
         return not self._survey.all_change and buffer.data not in self._survey.changing
 
     def under(self, condition: Expr, holds: bool, domain: IterationDomain, env: Env) -> IterationDomain:
-        """The iteration domain with a condition's conjuncts added; what cannot be said, or would be said wrongly, is
-        dropped.
-        """
+        """The domain with a condition's conjuncts added; those that have no exact expression are in `dropped`."""
         guards, dropped, current = list(domain.guards), list(domain.dropped), domain
         self._groups += 1
         for guard in conjuncts(condition, holds):
             try:
-                said, current = self.abstract(guard.condition, current, env)
+                result, current = self.abstract(guard.condition, current, env)
             except Inexpressible:
                 dropped.append(guard.condition)
                 continue
-            if _may_wrap(said, current):
+            if _may_wrap(result, current):
                 dropped.append(guard.condition)
-            elif said != IntImm(int(guard.holds), said.dtype):
-                guards.append(Guard(said, guard.holds, self._groups))
+            elif result != IntImm(int(guard.holds), result.dtype):
+                guards.append(Guard(result, guard.holds, self._groups))
         return replace(current, guards=tuple(guards), dropped=tuple(dropped), time=domain.time)
 
     def lane(self, expr: Expr) -> Dim:
@@ -197,9 +190,7 @@ def _name_of(node: Expr) -> str:
 
 
 def in_lane(expr: Expr, lane: Var) -> Expr:
-    """One lane of a vector of integers. Raises Inexpressible where lanes come from anything but ramps, broadcasts and
-    arithmetic.
-    """
+    """One lane of a vector of integers. Raises Inexpressible for lanes not made of ramps, broadcasts and arithmetic."""
     match expr:
         case Ramp(base=base, stride=stride):
             return base + lane * stride if base.dtype == lane.dtype else base + Cast(base.dtype, lane) * stride
@@ -221,8 +212,7 @@ def in_lane(expr: Expr, lane: Var) -> Expr:
 
 
 def _may_wrap(expr: Expr, domain: IterationDomain) -> bool:
-    """Whether a condition on data has arithmetic that could leave its type, so that it is not the integer condition
-    that it looks like.
+    """Whether a condition on data has arithmetic that could leave its type, so that it is no condition on integers.
 
     Beside data, arithmetic on loops wraps too: only a condition without data is index arithmetic.
     """

@@ -1,6 +1,4 @@
-"""Reads a function into its instances: walks the statements once, keeping what surrounds each access. Part of the trust
-base.
-"""
+"""Reads a function as a program model: one walk over its statements. Part of the trusted computing base."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import at_least, below
 
 _LARGEST_LET = 24
-# What one step of a schedule makes is what the next step starts from.
+# The result of one step of a schedule is the start of the next one.
 _READ: Kept[Program] = Kept(4)
 
 
@@ -110,7 +108,7 @@ class _Collector:
         self.assumed: list[Expr] = []
         survey = survey_of(function)
         self.symbols = survey.symbols
-        self._said = Abstraction(survey)
+        self._abstraction = Abstraction(survey)
         self._roots: dict[Var, Var] = {}
         self._spot = Spot(function.body)
         self._symbols = {symbol.name for symbol in survey.symbols}
@@ -141,9 +139,9 @@ class _Collector:
 
     def _if(self, stmt: IfThenElse, domain: IterationDomain, env: Env) -> None:
         self._evaluate(stmt.condition, domain.at(0), env, stmt)
-        self.statement(stmt.then, self._said.under(stmt.condition, True, domain, env).at(1), env)
+        self.statement(stmt.then, self._abstraction.under(stmt.condition, True, domain, env).at(1), env)
         if stmt.otherwise is not None:
-            self.statement(stmt.otherwise, self._said.under(stmt.condition, False, domain, env).at(2), env)
+            self.statement(stmt.otherwise, self._abstraction.under(stmt.condition, False, domain, env).at(2), env)
 
     def _let(self, stmt: Let, domain: IterationDomain, env: Env) -> None:
         dtype = stmt.var.dtype
@@ -155,17 +153,15 @@ class _Collector:
             value, inner = self._index(stmt.value, domain.at(0), env, stmt)
             inner = replace(inner, time=domain.time)
             if is_larger(value, _LARGEST_LET):
-                # Replaced everywhere it could grow without end from let to let: a loop of one iteration says the same.
+                # Substitution could grow exponentially from let to let: a loop of one iteration is equivalent.
                 self._loop_of_one(stmt, value, inner, env)
                 return
         elif dtype.is_integer and dtype.lanes == 1:
-            # Arithmetic on data wraps, so it is not the integer expression that it looks like: the variable is what
-            # data makes it.
+            # Arithmetic on data wraps, so it is no integer expression: the variable is an unknown.
             self._evaluate(stmt.value, domain.at(0), env, stmt)
-            value, inner = self._said.unknown(stmt.var, domain, stmt.var.name)
+            value, inner = self._abstraction.unknown(stmt.var, domain, stmt.var.name)
         else:
-            # Nothing speaks about a float or a truth value: a condition on it is dropped because it cannot be
-            # expressed.
+            # Floats and truth values are not modelled: a condition on one is dropped.
             self._evaluate(stmt.value, domain.at(0), env, stmt)
             value, inner = stmt.var, domain
         self.statement(stmt.body, inner.at(1), {**env, stmt.var: value})
@@ -176,12 +172,12 @@ class _Collector:
         self.statement(stmt.body, domain.at(1).inside(dim), {**env, stmt.var: var})
 
     def _loop_variable(self, var: Var, domain: IterationDomain) -> Var:
-        """Names are bound once on any path; where they are not, the inner one must not be taken for the outer."""
+        """Names are bound once on any path; where they are not, inner and outer ones must stay distinct."""
         taken = self._symbols | {dim.var.name for dim in domain.dims}
-        return Var(self._said.fresh(var.name), var.dtype) if var.name in taken else var
+        return Var(self._abstraction.fresh(var.name), var.dtype) if var.name in taken else var
 
     def _pointer(self, stmt: Let) -> None:
-        """A name for memory that has one already."""
+        """Another name for memory."""
         pointer = stmt.value
         while isinstance(pointer, PointerCast):
             pointer = pointer.pointer
@@ -205,11 +201,9 @@ class _Collector:
 
     @staticmethod
     def _allocating(buffers: tuple[Buffer, ...], domain: IterationDomain) -> IterationDomain:
-        return (
-            replace(domain, allocations={**domain.allocations, **{b.data: len(domain.dims) for b in buffers}})
-            if buffers
-            else domain
-        )
+        if not buffers:
+            return domain
+        return replace(domain, allocations={**domain.allocations, **{b.data: len(domain.dims) for b in buffers}})
 
     def _declare(self, stmt: DeclBuffer, domain: IterationDomain, env: Env) -> None:
         self.views.append((stmt.buffer, stmt))
@@ -234,12 +228,11 @@ class _Collector:
         if always and not any(isinstance(node, BufferLoad) for node in walk(condition)):
             self.assumed += [g.as_expr for g in conjuncts(condition)]
         before = len(self.accesses)
-        # No code is made of an assumption.
+        # An assumption is not compiled.
         eager, self._eager = self._eager, False
         self._evaluate(condition, domain, env, stmt)
         self._eager = eager
-        looked = [replace(a, kind=AccessKind.ASSUME) for a in self.accesses[before:]]
-        self.accesses[before:] = looked
+        self.accesses[before:] = [replace(a, kind=AccessKind.ASSUME) for a in self.accesses[before:]]
 
     def _block(self, stmt: Block, domain: IterationDomain, env: Env) -> None:
         inner_env, current = dict(env), domain
@@ -258,7 +251,7 @@ class _Collector:
         for buffer in stmt.alloc_buffers:
             self._new_buffer(buffer, current, inner_env, stmt)
         current = self._allocating(stmt.alloc_buffers, current)
-        guarded = self._said.under(stmt.where, True, current, inner_env)
+        guarded = self._abstraction.under(stmt.where, True, current, inner_env)
         for iter_var in stmt.iter_vars:
             self.bindings.append(
                 Binding(iter_var, self._domain(iter_var, guarded, inner_env), guarded, stmt, self._spot)
@@ -270,7 +263,7 @@ class _Collector:
         start, extent = iter_var.domain.start, iter_var.domain.extent
         end = extent if start == IntImm(0, start.dtype) else start + extent
         value = env[iter_var.var]
-        low, high = (self._said.abstract(e, domain, env)[0] for e in (start, end))
+        low, high = (self._abstraction.abstract(e, domain, env)[0] for e in (start, end))
         if isinstance(value, Var) and isinstance(low, IntImm) and isinstance(high, IntImm) and low.value == 0:
             loop = next((dim for dim in domain.dims if dim.var == value), None)
             if loop is not None and loop.start == low and loop.extent == high:
@@ -282,54 +275,52 @@ class _Collector:
     def _index(
         self, expr: Expr, domain: IterationDomain, env: Env, node: Node, extent: Expr | None = None
     ) -> tuple[Expr, IterationDomain]:
-        """A scalar integer as an expression over dims, unknowns and symbols; its loads are recorded, and it as index
-        arithmetic.
-        """
+        """A scalar integer over dims, unknowns and symbols. Records its loads, and itself as index arithmetic."""
         if isinstance(expr, IntImm):
             return expr, domain
         self._evaluate(expr, domain, env, node, traps=False)
         try:
-            said, current = self._said.abstract(expr, domain, env)
+            result, current = self._abstraction.abstract(expr, domain, env)
         except Inexpressible:
-            return self._said.unknown(expr, domain, "value")
-        if not isinstance(said, Var | IntImm):
-            self.arithmetic.append(Arithmetic(said, current, node, self._spot, extent=extent))
-        return said, current
+            return self._abstraction.unknown(expr, domain, "value")
+        if not isinstance(result, Var | IntImm):
+            self.arithmetic.append(Arithmetic(result, current, node, self._spot, extent=extent))
+        return result, current
 
     def _evaluate(self, expr: Expr, domain: IterationDomain, env: Env, node: Node, *, traps: bool = True) -> None:
-        """Records what evaluating `expr` does at `domain`: its loads, each under the conditions that guard it, and what
-        may trap.
+        """Records the loads of `expr`, each under its guards, and the operations that may trap.
 
         Without `traps` the arithmetic itself is recorded by the caller, as index arithmetic.
         """
         match expr:
             case IntImm() | Var():
-                return
+                pass
             case BufferLoad():
                 self._access(AccessKind.READ, expr.buffer, expr.indices, domain, env, expr)
-                return
             case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
                 self._evaluate(condition, domain, env, node, traps=traps)
-                self._evaluate(then, self._said.under(condition, True, domain, env), env, node, traps=traps)
-                self._evaluate(otherwise, self._said.under(condition, False, domain, env), env, node, traps=traps)
-                return
+                self._evaluate(then, self._abstraction.under(condition, True, domain, env), env, node, traps=traps)
+                self._evaluate(
+                    otherwise, self._abstraction.under(condition, False, domain, env), env, node, traps=traps
+                )
             case Logical(op=op, lhs=lhs, rhs=rhs):
                 self._evaluate(lhs, domain, env, node, traps=traps)
-                inside = domain if self._eager else self._said.under(lhs, op is LogicalOp.AND, domain, env)
+                inside = domain if self._eager else self._abstraction.under(lhs, op is LogicalOp.AND, domain, env)
                 self._evaluate(rhs, inside, env, node, traps=traps)
-                return
             case Compare(lhs=lhs, rhs=rhs) if (
                 traps and is_index_like(lhs) and is_index_like(rhs) and lhs.dtype.lanes == 1
             ):
                 for side in (lhs, rhs):
                     self._record(side, domain, env, node)
-                return
             case OpaqueCall(function=function):
                 self.obstacles.append(
                     Obstacle(f"the call of {function}, which nobody here looks into,", expr, self._spot)
                 )
+                self._operation(expr, domain, env, node, traps)
             case _:
-                pass
+                self._operation(expr, domain, env, node, traps)
+
+    def _operation(self, expr: Expr, domain: IterationDomain, env: Env, node: Node, traps: bool) -> None:
         if traps and can_trap(expr):
             self._record(expr, domain, env, node, is_index=False)
         for child in children(expr):
@@ -337,55 +328,55 @@ class _Collector:
                 self._evaluate(child, domain, env, node, traps=traps)
 
     def _record(self, expr: Expr, domain: IterationDomain, env: Env, node: Node, *, is_index: bool = True) -> None:
-        """Arithmetic that is evaluated here. What cannot be said is recorded as it stands."""
+        """Arithmetic that is evaluated here; an inexpressible one is recorded as it is."""
         if isinstance(expr, Var | IntImm):
             return
         try:
             if isinstance(expr, Cast) and not is_index:
-                said, current = self._converted(expr, domain, env)
+                result, current = self._converted(expr, domain, env)
             elif expr.dtype.lanes > 1:
-                lane = self._said.lane(expr)
-                said, current = self._said.abstract(in_lane(expr, lane.var), domain.inside(lane), env)
+                lane = self._abstraction.lane(expr)
+                result, current = self._abstraction.abstract(in_lane(expr, lane.var), domain.inside(lane), env)
             else:
-                said, current = self._said.abstract(expr, domain, env)
+                result, current = self._abstraction.abstract(expr, domain, env)
         except Inexpressible:
-            said, current = expr, replace(domain, exact=False)
-        self.arithmetic.append(Arithmetic(said, current, node, self._spot, is_index))
+            result, current = expr, replace(domain, exact=False)
+        self.arithmetic.append(Arithmetic(result, current, node, self._spot, is_index))
 
     def _converted(self, expr: Cast, domain: IterationDomain, env: Env) -> tuple[Expr, IterationDomain]:
-        """A float made an integer; of the float, only that it was made from index arithmetic is looked into."""
+        """A cast from float to integer; only of a float made from index arithmetic the value is known."""
         match expr.value:
             case Cast(dtype=dtype, value=inner) if inner.dtype.is_integer and inner.dtype.lanes == 1:
-                said, current = self._said.abstract(inner, domain, env)
-                return Cast(expr.dtype, Cast(dtype, said)), current
+                result, current = self._abstraction.abstract(inner, domain, env)
+                return Cast(expr.dtype, Cast(dtype, result)), current
             case _:
                 return expr, domain
 
     def _access(
         self, kind: AccessKind, buffer: Buffer, indices: tuple[Expr, ...], domain: IterationDomain, env: Env, node: Node
     ) -> None:
-        said, current = [], domain
+        result, current = [], domain
         for index, size in zip(indices, buffer.shape, strict=True):
             if index.dtype.lanes == 1:
                 value, current = self._index(index, current, env, node, size)
             else:
                 value, current = self._vector_index(index, current, env, node, size)
-            said.append(value)
+            result.append(value)
         data = self._roots.get(buffer.data, buffer.data)
-        self.accesses.append(Access(kind, buffer, data, tuple(said), current, node, self._spot))
+        self.accesses.append(Access(kind, buffer, data, tuple(result), current, node, self._spot))
 
     def _vector_index(
         self, index: Expr, domain: IterationDomain, env: Env, node: Node, extent: Expr
     ) -> tuple[Expr, IterationDomain]:
         self._evaluate(index, domain, env, node, traps=False)
-        lane = self._said.lane(index)
+        lane = self._abstraction.lane(index)
         inner = domain.inside(lane)
         try:
-            said, current = self._said.abstract(in_lane(index, lane.var), inner, env)
+            result, current = self._abstraction.abstract(in_lane(index, lane.var), inner, env)
         except Inexpressible:
-            return self._said.unknown(index, inner, "value")
-        self.arithmetic.append(Arithmetic(said, current, node, self._spot, extent=extent))
-        return said, current
+            return self._abstraction.unknown(index, inner, "value")
+        self.arithmetic.append(Arithmetic(result, current, node, self._spot, extent=extent))
+        return result, current
 
 
 _STATEMENTS: dict[type[Stmt], Callable[[_Collector, Any, IterationDomain, Env], None]] = {

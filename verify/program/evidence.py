@@ -1,9 +1,7 @@
-"""What the answers of engines were, kept while something is proved so that other solvers can be asked again.
+"""Answers of engines, recorded while something is proved so that certificates can have other solvers confirm them.
 
-Who asks for evidence hands `Gathered` to what is asked; elsewhere nothing is kept, so that proving costs what it costs.
-An engine's answer "there is none" becomes a piece of evidence; the next verdict that is reached from the same facts
-takes those that were gathered for it. A question that several obligations rest on stands with the first of them. No
-text is made here: `verify.smt.claims` does that for whoever writes a certificate.
+A caller who wants evidence passes `Gathered`; otherwise nothing is recorded. An answer "there is none" becomes a piece
+of evidence for the next verdict; one that several verdicts use is with the first. `verify.smt.smtlib` makes the texts.
 """
 
 from __future__ import annotations
@@ -17,14 +15,13 @@ from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import Cover
 
 Bounds = Mapping[str, tuple[int | None, int | None]]
-# Which cover (by number), and the values of its further dims at an instance that it reaches, as expressions over that
-# instance.
+# A cover by number, and the values of its further dims as expressions over an instance that it reaches.
 Witness = tuple[int, Mapping[str, Expr]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """What an engine took for granted of the symbols: conditions, and bounds by name."""
+    """The assumptions of an engine on symbols: conditions, and bounds by name."""
 
     assumed: tuple[Expr, ...] = ()
     bounds: tuple[tuple[str, int | None, int | None], ...] = ()
@@ -47,9 +44,9 @@ class NoInstance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Covered:
-    """Every instance of `domain` where the conditions hold is reached by a cover; `witnesses` says by which, and how.
+    """Some cover reaches each instance of `domain` where the conditions hold; `witnesses` has which, and how.
 
-    `witnesses` is asked late, since the answer takes work; it raises Unsaid where there is none.
+    `witnesses` is called late, since it takes work; it raises Unstated where there is no answer.
     """
 
     setting: Setting
@@ -62,9 +59,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneToOne:
-    """No two points of the box `inputs < extents`, both from 0, have the same `outputs`, where `where` holds of the
-    symbols.
-    """
+    """No two points of the box `0 <= inputs < extents` have the same `outputs`, where the symbols satisfy `where`."""
 
     inputs: tuple[Var, ...]
     extents: tuple[Expr, ...]
@@ -93,7 +88,7 @@ class Unwritten:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Several:
-    """An answer that becomes several claims, which take work to put together: `make` is asked late, and raises Unsaid."""
+    """An answer that becomes several claims: `make`, which takes work, is called late, and raises Unstated."""
 
     what: str
     make: Callable[[], Sequence[Evidence]]
@@ -102,8 +97,8 @@ class Several:
 Evidence: TypeAlias = "NoInstance | Covered | OneToOne | Digits | Several | Unwritten"
 
 
-class Unsaid(Exception):
-    """No expression was found for what is to be written down; `reason` says why."""
+class Unstated(Exception):
+    """Evidence for which no expression was found."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -111,7 +106,7 @@ class Unsaid(Exception):
 
 
 class Gathered:
-    """The evidence of what is being proved that no verdict has taken yet."""
+    """The evidence since the last verdict."""
 
     is_recording = True
 
@@ -123,7 +118,7 @@ class Gathered:
         self._pieces.append(piece)
 
     def taken(self) -> tuple[Evidence, ...]:
-        """What was gathered since the last verdict; it is not given twice."""
+        """The evidence since the last verdict; each piece is given once."""
         found = tuple(self._pieces)
         self._pieces.clear()
         return found
@@ -137,4 +132,4 @@ class _Unrecorded(Gathered):
 
 
 UNRECORDED: Gathered = _Unrecorded()
-"""Keeps nothing: for what nobody asks evidence of."""
+"""Records nothing, where no evidence is asked for."""

@@ -1,6 +1,6 @@
-"""What a program does, as instances: every load and store with the loops, guards and timestamp of its iteration domain,
-and the ranges of what may be used there. Block variables and lets that are index arithmetic are replaced by what they
-stand for; what depends on data becomes an unknown of its type. Part of the trust base.
+"""The program model: every load and store with the loops, guards and timestamp of its iteration domain. Block variables
+and lets that are index arithmetic are replaced by their values; data is an unknown of its type. Part of the trusted
+computing base.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ class AccessKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """One coordinate of an instance: a loop, or the lane of a vector statement (`lane`). Bounds speak of dims further
-    out, unknowns and symbols.
-    """
+    """One coordinate of an instance: a loop, or a vector `lane`. Bounds are over outer dims, unknowns and symbols."""
 
     var: Var
     start: Expr
@@ -64,9 +62,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A conjunct under which an instance happens: `condition` has the truth value `holds`. Conjuncts of one condition
-    have one `group`.
-    """
+    """A conjunct: `condition` has the truth value `holds`. Conjuncts of one condition have one `group`."""
 
     condition: Expr
     holds: bool = True
@@ -80,12 +76,11 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class IterationDomain:
-    """Where something happens: the coordinates around it, what must hold, and when.
+    """The iteration domain of an access: the coordinates around it, its guards, and its timestamp.
 
     `time` compares lexicographically with that of any other iteration domain: a number where the text gives the order,
-    a dim where a loop does. `dropped` holds the conjuncts that could not be expressed; `allocations` the number of dims
-    around each temporary's allocation. `exact` is False where the instances are more than really happen for another
-    reason than a dropped conjunct.
+    a dim where a loop does. `dropped` has the conjuncts that could not be expressed, `allocations` the number of dims
+    around each temporary's allocation. `exact` is False if it over-approximates for another reason than `dropped`.
     """
 
     dims: tuple[Dim, ...] = ()
@@ -97,7 +92,7 @@ class IterationDomain:
     exact: bool = True
 
     def at(self, *timestamps: int | Dim) -> IterationDomain:
-        """The same iteration domain at a later or nested moment."""
+        """The same iteration domain at a later or nested timestamp."""
         return replace(self, time=(*self.time, *timestamps))
 
     def depends_on_data(self, *exprs: Expr) -> bool:
@@ -106,8 +101,8 @@ class IterationDomain:
             return True
         if not self.unknowns:
             return False
-        said = [*exprs, *(g.condition for g in self.guards), *(e for d in self.dims for e in (d.start, d.extent))]
-        used = {variable for expr in said for variable in free_variables(expr)}
+        parts = [*exprs, *(g.condition for g in self.guards), *(e for d in self.dims for e in (d.start, d.extent))]
+        used = {variable for expr in parts for variable in free_variables(expr)}
         return any(unknown.var in used for unknown in self.unknowns)
 
     def inside(self, dim: Dim) -> IterationDomain:
@@ -119,8 +114,8 @@ class IterationDomain:
 class Access:
     """One load or store in the text, in all its instances.
 
-    `data` is the memory, whatever name it goes by. `indices` have no lanes and speak of dims, unknowns and symbols
-    only. `node` is the load or store itself.
+    `data` is the memory, also under another pointer name. `indices` are scalars over dims, unknowns and symbols. `node`
+    is the load or store.
     """
 
     kind: AccessKind
@@ -138,7 +133,7 @@ class Access:
 
     @property
     def text(self) -> str:
-        """The access as the source has it, block variables and all."""
+        """The access in the source's terms, with block variables."""
         assert isinstance(self.node, BufferLoad | BufferStore)
         return f"{self.buffer.name}[{', '.join(expr_text(i, Style.PLAIN) for i in self.node.indices)}]"
 
@@ -150,11 +145,9 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """An integer expression that is evaluated at a iteration domain: index arithmetic, which must fit its type, or
-    arithmetic on data that may trap.
+    """An integer expression that is evaluated: index arithmetic, which must fit its type, or data that may trap.
 
-    `expr` has loop variables for block variables and unknowns for data. `extent` is that of the axis that an index
-    counts along.
+    `expr` has loop variables for block variables and unknowns for data. `extent` is that of the axis of an index.
     """
 
     expr: Expr
@@ -170,9 +163,7 @@ class Arithmetic:
         return self.spot.place_of(self.node)
 
     def parts(self, *, eager: bool = False) -> Iterator[tuple[Expr, IterationDomain]]:
-        """Every subexpression with the iteration domain in which it is evaluated: the untaken side of a lazy operator
-        is not. With `eager`, `and` and `or` are none.
-        """
+        """Each subexpression with its domain: a lazy operator guards its branches (`and` and `or` not with `eager`)."""
         stack = [(self.expr, self.domain)]
         while stack:
             expr, domain = stack.pop()
@@ -208,7 +199,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A block variable where its block runs: `within` says that its value is in the variable's range."""
+    """A block variable in its block: `within` is the condition that its value is in the variable's range."""
 
     iter_var: IterVar
     within: Expr
@@ -219,7 +210,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Something in the program that nothing here can speak about: what, and where."""
+    """Something in the program that is not modelled, and where."""
 
     what: str
     node: Node
@@ -230,9 +221,9 @@ class Obstacle:
 class Program:
     """All accesses of a function in the order of the text, and what is known of its symbols.
 
-    `symbols` are scalar parameters and the variables of shapes; `assumed` are conditions on symbols alone: those given
-    by the caller of the prover and those that the program assumes. `shapes` are the extents of parameters' buffers,
-    which are at least 0. `eager` is the arithmetic of code that evaluates both sides of `and` and `or`.
+    `symbols` are scalar parameters and the variables of shapes; `assumed` are conditions on symbols alone, from the
+    caller of the prover and from the program. `eager` is the arithmetic of code that evaluates both sides of `and` and
+    `or`.
     """
 
     function: PrimFunc
@@ -262,9 +253,7 @@ class Program:
         return iter(self._touching.get(data, ()))
 
     def allocation(self, data: Var) -> Buffer | None:
-        """The buffer with which the memory came into being: a parameter's or an allocation's; None when neither is
-        there.
-        """
+        """The buffer of a parameter or an allocation to which the memory belongs, if there is one."""
         return self._owners.get(data)
 
 
@@ -288,9 +277,7 @@ _CLOSED = frozenset((BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR
 
 
 def can_trap(expr: Node) -> bool:
-    """Whether the operation itself (operands aside) may have no result: integer division, a shift, a float made an
-    integer.
-    """
+    """Whether the operation itself may have no result: integer division, a shift, a cast from float to integer."""
     match expr:
         case Binary(op=op):
             return expr.dtype.is_integer and (op in DIVISIONS or op in _SHIFTS)
@@ -301,7 +288,7 @@ def can_trap(expr: Node) -> bool:
 
 
 def keeps_range(expr: Expr) -> bool:
-    """Whether the operation cannot leave its type when its operands fit theirs, so that wrapping makes no difference."""
+    """Whether the operation cannot leave its type when its operands fit theirs, so that it never wraps."""
     match expr:
         case Binary(op=op, rhs=rhs):
             small = isinstance(rhs, IntImm) and rhs.value > 0
@@ -323,9 +310,7 @@ def is_larger(expr: Expr, most: int) -> bool:
 
 
 def is_index_like(expr: Expr) -> bool:
-    """Whether a number is index arithmetic: integers over variables and constants, nothing loaded, made from floats or
-    called.
-    """
+    """Whether a number is an integer over variables and constants, without loads, calls or floats."""
     return expr.dtype.is_integer and not any(
         isinstance(node, BufferLoad | Undef | OpaqueCall) or (isinstance(node, Expr) and node.dtype.is_float)
         for node in walk(expr)
@@ -333,7 +318,7 @@ def is_index_like(expr: Expr) -> bool:
 
 
 def domain_ranges(domain: IterationDomain, symbols: Ranges) -> dict[Var, Interval]:
-    """Symbols as given, loops by their bounds (guards are not looked at), unknowns by their type."""
+    """The intervals of symbols (as given), loops (by their bounds, without guards) and unknowns (by their type)."""
     ranges = dict(symbols)
     for unknown in domain.unknowns:
         ranges[unknown.var] = of_type(unknown.var.dtype)

@@ -1,6 +1,4 @@
-"""Where something in a program stands, in words for a claim: its line, or its block or statement where there is no text
-to point into.
-"""
+"""The place of something in a program, for claims: its line, or its block or statement if there is no source text."""
 
 from __future__ import annotations
 
@@ -34,16 +32,14 @@ class Spot:
     block: str | None = None
 
     def place_of(self, node: Node) -> Place:
-        """`line 7` where the node, or else the statement around it, was read from text; otherwise `in block conv` or
-        the statement.
-        """
+        """`line 7` where the node, or the statement around it, has a span; else `in block conv` or the statement."""
         span = node.span if node.span is not None else self.statement.span
         if span is not None:
             return Place(f"line {span.line}", span.line)
-        return Place(f"in block {self.block}" if self.block is not None else _said(self.statement))
+        return Place(f"in block {self.block}" if self.block is not None else _statement_text(self.statement))
 
 
-def _said(statement: Stmt) -> str:
+def _statement_text(statement: Stmt) -> str:
     match statement:
         case BufferStore(buffer=buffer, indices=indices):
             return f"in the store to {_short(f'{buffer.name}[{_texts(indices)}]')}"

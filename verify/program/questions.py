@@ -1,5 +1,5 @@
-"""The terms in which engines are asked and answer: comparisons over the integers, instances that reach others, what a
-search for an instance found, and a question as text for a solver. Part of the trust base.
+"""Questions to engines and their answers: comparisons over the integers, covers, results of searches, and SMT-LIB
+queries. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -12,6 +12,15 @@ from layoutproof.ir.dtype import INT64
 from layoutproof.ir.expr import Cast, Expr, IntImm, compare, const
 from layoutproof.ir.operators import CompareOp
 from layoutproof.verify.program.instances import IterationDomain
+
+
+class NotEncodable(Exception):
+    """An expression that an engine cannot state; `expr` is the smallest such part."""
+
+    def __init__(self, expr: Expr, reason: str) -> None:
+        super().__init__(reason)
+        self.expr = expr
+        self.reason = reason
 
 
 def compare_integers(op: CompareOp, a: Expr, b: Expr | int) -> Expr:
@@ -60,8 +69,7 @@ SAT, UNSAT = "sat", "unsat"
 class SmtQuery:
     """A self-contained SMT-LIB 2 script up to its one `(check-sat)`, and the answer that the claim needs.
 
-    `logic` is the script's logic (`QF_NIA`, `QF_BVFP`, ...); `engine` names what decided the claim first (`z3`, `isl`,
-    `intervals`, `enumeration`, ...): whoever asks again may choose another.
+    `engine` decided the claim first (`z3`, `isl`, `intervals`, `enumeration`, ...); another may be asked again.
     """
 
     text: str
@@ -71,20 +79,19 @@ class SmtQuery:
 
 
 class Because(StrEnum):
-    """What code asks of the reason of a verdict."""
+    """The parts of a verdict's reason that code needs."""
 
-    NOTHING_SEEN = "nothing-seen"  # nothing is stored that callers see
+    NOTHING_SEEN = "nothing-seen"  # nothing observable is stored
     CONTRADICTION = "contradiction"  # the assumptions cannot all hold
     OVERLAP = "overlap"  # parameters may overlap
-    BUDGET = "budget"  # an engine was not allowed to do more
-    CLOCK = "clock"  # the clock, or a solver's death, had a part in it: it may come out otherwise next time
+    BUDGET = "budget"  # an engine's budget was spent
+    CLOCK = "clock"  # a time limit, or a solver's death: not deterministic
     INVARIANT = "invariant"  # the proof uses an inductive invariant
 
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """Instances over the dims of another iteration domain, which come first, and further ones; all `conditions` hold,
-    and no cover of `without` reaches them.
+    """Instances over the dims of another domain, then further dims; `conditions` hold, no cover of `without` does.
 
     It reaches an instance of that iteration domain when some values of the further dims satisfy everything.
     """
@@ -96,11 +103,10 @@ class Cover:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search found: nothing (`point` and `reason` None: there is certainly none), a point, or why there is no
-    answer.
+    """The result of a search: none exists (`point` and `reason` are None), a point, or the reason why it is unknown.
 
-    `exact` says that the point satisfies everything that was asked; without it something could not be said to the
-    engine, named in `reason`. `because` is what code asks of the reason.
+    `exact` says that the point satisfies everything that was asked; otherwise `reason` names a part that could not be
+    encoded. `because` is the reason for code.
     """
 
     point: Mapping[str, int] | None
@@ -111,15 +117,15 @@ class Search:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is certain that there is none."""
+        """Whether it is certain that none exists."""
         return self.point is None and self.reason is None
 
 
 def nothing(engine: str) -> Search:
-    """The certainty that there is none."""
+    """The result that none exists."""
     return Search(None, engine=engine)
 
 
 def no_answer(engine: str, reason: str, *because: Because) -> Search:
-    """No answer, and why."""
+    """An unknown result, and why."""
     return Search(None, False, reason, engine, frozenset(because))

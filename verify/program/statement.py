@@ -1,9 +1,9 @@
-"""A program as statements with exact instances: for each store when it happens, which cell it writes, and its value
-over the values that it reads.
+"""A program as statements with exact instances: for each store its iteration domain, the cell, and the value over
+reads.
 
-Where `accesses.py` may add instances, nothing is added here: a program that cannot be said exactly is refused with
-NotModelled. What depends on data moves into values: a store under a condition on data writes in any case, now and then
-what was there; a scatter writes every cell of its buffer so. Part of the trust base.
+Where `accesses.py` may add instances, this model is exact: a program without one is refused with NotModelled. What
+depends on data is part of values: a store under a condition on data always writes, sometimes the old content; a scatter
+writes every cell of its buffer so. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from layoutproof.verify.program.questions import Because
 
 
 class NotModelled(Exception):
-    """A program, or a part of it, that has no exact model: why, and the node that is the cause where there is one."""
+    """A program, or a part of it, without an exact model: why, and the node that is the cause, if there is one."""
 
     def __init__(self, reason: str, node: Node | None = None, *because: Because) -> None:
         super().__init__(reason)
@@ -29,9 +29,7 @@ class NotModelled(Exception):
 
 
 class ReadRole(StrEnum):
-    """What a value is read for. CURRENT: the cell's old content, which a conditional store or a scatter may leave
-    there; it need not be readable.
-    """
+    """What a value is read for. CURRENT: the old content that a conditional store or a scatter may leave there."""
 
     VALUE = "value"
     CONDITION = "condition"
@@ -43,11 +41,11 @@ class ReadRole(StrEnum):
 class Read:
     """One load of a statement; `var` stands for what it loads in the statement's value.
 
-    `access.iteration domain` has the statement's dims (then, with `anywhere`, one for each coordinate that data
-    decides), the statement's guards and those of lazy operators around the load, and the moment of the load, which may
-    lie before the statement's: that of a let or of a branch. `access.indices` speak of dims, symbols and variables of
-    the statement's other reads; `coordinates`, the cell among all cells of the memory, of dims and symbols only. A load
-    that happens only for some data counts as happening, inside its buffer.
+    `access.domain` has the statement's dims (then, with `anywhere`, one for each coordinate that data decides), its
+    guards, those of lazy operators around the load, and the load's own timestamp (a let or a branch may be earlier).
+    `access.indices` are over dims, symbols and variables of the statement's other reads; `coordinates`, the cell among
+    all cells of the memory, over dims and symbols only. A load that happens only for some data counts as happening,
+    inside its buffer.
     """
 
     var: Var
@@ -86,9 +84,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class AssumedFact:
-    """An assumption about what memory holds, or (without `reads`) about loops: at every instance of `domain`,
-    `condition` over dims, symbols and what is read there.
-    """
+    """At every instance of `domain`, `condition` holds, over dims, symbols and `reads` (without reads: of loops)."""
 
     domain: IterationDomain
     condition: Expr

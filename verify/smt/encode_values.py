@@ -1,11 +1,9 @@
-"""Values as programs store them, as SMT-LIB 2 text: integers of a fixed width that wrap as bit-vectors, floats as IEEE
-floats.
+"""Values of programs as SMT-LIB 2 text: integers as wrapping bit-vectors, floats as IEEE floats.
 
 The meaning is that of `ir/semantics.py`: one rounding per operation, to nearest even; `max(a, b)` is `a > b ? a : b`.
 Every operation that may have no result adds a condition to `traps`; the untaken side of a lazy operator traps only
-where it is taken. Functions of the math library are uninterpreted: equal arguments give equal results, and nothing else
-is known. Variables are bit-vectors, floats too, so that every solver gives their values bit for bit. As text, every
-solver is asked the very same. Part of the trust base.
+where it is taken. Functions of the math library are uninterpreted: equal arguments give equal results. Variables are
+bit-vectors, floats too, so that every solver gives their values bit for bit. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -21,18 +19,14 @@ from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenEls
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import float_format, max_finite
+from layoutproof.verify.program.questions import NotEncodable
 
 RNE = "RNE"
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class NotValue(Exception):
-    """An expression that is no scalar value arithmetic; `expr` is the part."""
-
-    def __init__(self, expr: Expr, reason: str) -> None:
-        super().__init__(reason)
-        self.expr = expr
-        self.reason = reason
+class NotValue(NotEncodable):
+    """An expression that is no scalar value arithmetic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +38,11 @@ class ComputedFloat:
 
 
 class ValueEncoder:
-    """Expressions in one query. `traps` collects the conditions under which an operation has no result, `computed` the
-    float operations (a choice is none), `read` where each variable is evaluated (None: always). Terms are texts; a
-    compound one is named by a definition, once. `sign_zero`, where it is set, may replace the term of a float operation
-    (`nsz` is made of that).
+    """Expressions in one query. Terms are texts; a compound one is named by a definition, once.
+
+    `traps` collects the conditions under which an operation has no result, `computed` the float operations (without
+    choices), `read` where each variable is evaluated (None: always). `sign_zero`, if set, may replace the term of a
+    float operation, for `nsz`.
     """
 
     def __init__(self) -> None:
@@ -219,8 +214,7 @@ def _limit(enc: ValueEncoder, expr: Limit) -> str:
     return enc.real(-largest if expr.kind is LimitKind.MIN else largest, expr.dtype)
 
 
-# -- integers
-# -----------------------------------------------------------------------------------------------------------------
+# Integers
 
 
 def _less(a: str, b: str, dtype: DType) -> str:
@@ -303,8 +297,7 @@ def _binary(enc: ValueEncoder, expr: Binary) -> str:
     return table[expr.op](a, b)
 
 
-# -- comparisons and choices
-# --------------------------------------------------------------------------------------------------
+# Comparisons and choices
 
 
 def _compare(enc: ValueEncoder, expr: Compare) -> str:
@@ -334,8 +327,7 @@ def _lazy(enc: ValueEncoder, expr: IfThenElseExpr) -> str:
     return choice(condition, enc.under(condition, expr.then), enc.under(f"(not {condition})", expr.otherwise))
 
 
-# -- conversions and functions
-# ------------------------------------------------------------------------------------------------
+# Conversions and functions
 
 
 def _cast(enc: ValueEncoder, expr: Cast) -> str:
@@ -415,12 +407,10 @@ def _call(enc: ValueEncoder, expr: Call) -> str:
     arguments, dtype = [enc.value(a) for a in expr.arguments], expr.dtype
     if dtype.is_integer:
         (value,) = arguments
+        if dtype.kind is not Kind.INT:
+            return value
         # The magnitude of the least number of a signed type wraps around to itself.
-        return (
-            choice(f"(bvslt {value} {enc.integer(0, dtype)})", f"(bvneg {value})", value)
-            if dtype.kind is Kind.INT
-            else value
-        )
+        return choice(f"(bvslt {value} {enc.integer(0, dtype)})", f"(bvneg {value})", value)
     known = _FUNCTIONS.get(expr.function)
     if known is not None:
         return known(dtype, *arguments)

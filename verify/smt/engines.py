@@ -1,5 +1,5 @@
-"""Solvers asked a second time: a query's text to z3, cvc5 or bitwuzla, an answer back, in the worker process `python -m
-layoutproof.verify.smt.engines`, which reads and writes one line of JSON for each. A solver may hang or crash there.
+"""Queries as text to z3, cvc5 or bitwuzla, in the worker process `python -m layoutproof.verify.smt.engines`, which
+reads and writes one line of JSON for each. A solver may hang or crash there.
 """
 
 from __future__ import annotations
@@ -16,44 +16,42 @@ from layoutproof.verify.smt.solver import SEED, Answer, z3_module
 Z3, CVC5, BITWUZLA = "z3", "cvc5", "bitwuzla"
 ENGINES = (Z3, CVC5, BITWUZLA)
 _PACKAGES = {Z3: "z3-solver", CVC5: "cvc5", BITWUZLA: "bitwuzla"}
-# Every part of a logic's name that bitwuzla knows, quantifier-free.
+# The quantifier-free logics of bitwuzla.
 _BITWUZLA_LOGIC = re.compile(r"QF_(A|ABV|ABVFP|AUFBV|AUFBVFP|BV|BVFP|FP|UF|UFBV|UFBVFP|UFFP|AUFFP|AFP)")
-# Formats of floats in a text: bfloat16 is told by its exponent, half by both.
+# Float formats in a text: the exponent and significand of bfloat16 and of half.
 _BFLOAT = re.compile(r"\(_ (?:to_fp|to_fp_unsigned|FloatingPoint|NaN|\+oo|-oo|\+zero|-zero) 8 8\)")
 _HALF = re.compile(r"\(_ (?:to_fp|to_fp_unsigned|FloatingPoint|NaN|\+oo|-oo|\+zero|-zero) 5 11\)|\bFloat16\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an engine said; `reason` why it is `unknown`."""
+    """An engine's answer; `reason` why it is `unknown`."""
 
     answer: Answer
     reason: str | None = None
 
 
 def installed() -> dict[str, str]:
-    """The engines that are there, with their versions."""
+    """The installed engines, with their versions."""
     return {engine: metadata.version(package) for engine, package in _PACKAGES.items() if find_spec(engine) is not None}
 
 
 def formats_of(text: str) -> frozenset[str]:
-    """The 16-bit float types that a query speaks of, which not every engine takes: `float16`, `bfloat16`."""
+    """The 16-bit float types in a query, which not every engine has: `float16`, `bfloat16`."""
     return frozenset(
         name for name, form in (("bfloat16", _BFLOAT), ("float16", _HALF)) if form.search(text) is not None
     )
 
 
 def takes(engine: str, logic: str, text: str) -> bool:
-    """Whether a query is one that an engine is asked: bitwuzla has no integers and no bfloat16."""
+    """Whether an engine can be asked a query: bitwuzla has no integers and no bfloat16."""
     if engine != BITWUZLA:
         return True
     return _BITWUZLA_LOGIC.fullmatch(logic) is not None and "bfloat16" not in formats_of(text)
 
 
 def ask(engine: str, text: str, logic: str, seconds: float) -> Reply:
-    """Put a query to an engine, which is told to give up after so many seconds. May hang or crash; see
-    `verify.certificate.solvers`.
-    """
+    """Ask an engine, with a time limit of its own. May hang or crash; see `verify.certificate.solvers`."""
     return _ASK[engine](text, logic, seconds)
 
 
@@ -80,7 +78,7 @@ def _ask_cvc5(text: str, logic: str, seconds: float) -> Reply:
     parser = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "query")
     symbols = parser.getSymbolManager()
-    said = ""
+    answer = ""
     while True:
         command = parser.nextCommand()
         if command.isNull():
@@ -89,8 +87,8 @@ def _ask_cvc5(text: str, logic: str, seconds: float) -> Reply:
         if output.startswith("(error"):
             return Reply(Answer.UNKNOWN, output)
         if output in ("sat", "unsat", "unknown"):
-            said = output
-    return _reply(said, "it gave up")
+            answer = output
+    return _reply(answer, "it gave up")
 
 
 def _ask_bitwuzla(text: str, logic: str, seconds: float) -> Reply:
@@ -103,8 +101,8 @@ def _ask_bitwuzla(text: str, logic: str, seconds: float) -> Reply:
     return _reply(str(result.name).lower(), "it gave up")
 
 
-def _reply(said: str, reason: str) -> Reply:
-    match said:
+def _reply(answer: str, reason: str) -> Reply:
+    match answer:
         case "sat":
             return Reply(Answer.SAT)
         case "unsat":

@@ -1,6 +1,6 @@
-"""Index arithmetic to z3 integers, products and quotients of variables included, and the search for an instance that
-integer sets cannot state. z3's own `div` leaves a remainder that is never negative; ours rounds down, so a divisor
-that may be negative is turned around. Part of the trust base.
+"""Index arithmetic as z3 integers, with products and quotients of variables, and the search for an instance that
+integer sets cannot state. z3's `div` has a remainder that is never negative; ours rounds down, so a divisor that may be
+negative is negated. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -12,17 +12,12 @@ from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Int
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 from layoutproof.verify.program.instances import IterationDomain
-from layoutproof.verify.program.questions import Search, no_answer, nothing
+from layoutproof.verify.program.questions import NotEncodable, Search, no_answer, nothing
 from layoutproof.verify.smt.solver import Answer, Query
 
 
-class NotInteger(Exception):
-    """An expression that is not index arithmetic; `expr` is the part."""
-
-    def __init__(self, expr: Expr, reason: str) -> None:
-        super().__init__(reason)
-        self.expr = expr
-        self.reason = reason
+class NotInteger(NotEncodable):
+    """An expression that is no integer index arithmetic."""
 
 
 class IntEncoder:
@@ -196,29 +191,14 @@ def search_instances(
     """
     query = Query()
     encoder = IntEncoder(query)
-    missing: str | None = None
     for variable, (low, high) in ranges.items():
-        _bound(query, encoder, variable, low, high)
-    for unknown in domain.unknowns:
-        _bound(query, encoder, unknown.var, unknown.var.dtype.min_int, unknown.var.dtype.max_int)
-    for dim in domain.dims:
-        variable_term = encoder.variable(dim.var.name)
-        try:
-            start = encoder.integer(dim.start)
-            query.add(variable_term >= start)
-            query.add(variable_term < start + encoder.integer(dim.extent))
-        except NotInteger as problem:
-            missing = problem.reason
-    for condition in (*assumed, *(g.as_expr for g in domain.guards)):
-        try:
-            query.add(encoder.condition(condition))
-        except NotInteger as problem:
-            missing = problem.reason
+        add_bounds(query, encoder.variable(variable.name), low, high)
+    missing = _add_domain(query, encoder, domain, assumed)
     for condition in conditions:
         try:
             query.add(encoder.condition(condition))
         except NotInteger as problem:
-            # Without what was asked, any instance would do: that answers nothing.
+            # Without a condition that was asked, an instance would be no answer.
             return no_answer(ENGINE, problem.reason)
     outcome = query.solve(rlimit=rlimit)
     if outcome.answer is Answer.UNSAT:
@@ -226,13 +206,34 @@ def search_instances(
     if outcome.answer is Answer.UNKNOWN:
         return no_answer(ENGINE, outcome.reason or "z3 does not know", *outcome.because)
     names = {v.name for v in ranges} | {u.var.name for u in domain.unknowns} | {d.var.name for d in domain.dims}
-    # What the model leaves open may have any value.
+    # A name without a value in the model may have any value.
     return Search({name: outcome.model.get(name, 0) for name in sorted(names)}, missing is None, missing, ENGINE)
 
 
-def _bound(query: Query, encoder: IntEncoder, variable: Var, low: int | None, high: int | None) -> None:
-    term = encoder.variable(variable.name)
+def _add_domain(query: Query, encoder: IntEncoder, domain: IterationDomain, assumed: Sequence[Expr]) -> str | None:
+    """Assert a domain and assumptions; the reason for a part of them that was left out."""
+    missing: str | None = None
+    for unknown in domain.unknowns:
+        add_bounds(query, encoder.variable(unknown.var.name), unknown.var.dtype.min_int, unknown.var.dtype.max_int)
+    for dim in domain.dims:
+        variable = encoder.variable(dim.var.name)
+        try:
+            start = encoder.integer(dim.start)
+            query.add(variable >= start)
+            query.add(variable < start + encoder.integer(dim.extent))
+        except NotInteger as problem:
+            missing = problem.reason
+    for condition in (*assumed, *(g.as_expr for g in domain.guards)):
+        try:
+            query.add(encoder.condition(condition))
+        except NotInteger as problem:
+            missing = problem.reason
+    return missing
+
+
+def add_bounds(query: Query, term: Any, low: int | None, high: int | None) -> None:
+    """Assert the bounds of an integer term that there are."""
     if low is not None:
-        query.add(term >= low)
+        query.add(term >= query.number(low))
     if high is not None:
-        query.add(term <= high)
+        query.add(term <= query.number(high))

@@ -1,6 +1,4 @@
-"""The cheapest assignment of truth values that satisfies clauses, by z3's optimiser: plain numbers in, plain numbers
-out.
-"""
+"""The cheapest assignment of truth values that satisfies clauses, by z3's optimiser, with numbers as interface."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ from layoutproof.verify.smt.solver import z3_module
 
 @dataclass(frozen=True, slots=True)
 class Cheapest:
-    """The variables that are true, where an assignment was found, and a cost below which there is none: its own where
-    it is cheapest.
-    """
+    """The variables that are true, if an assignment was found, and a lower bound of the cost, its own if optimal."""
 
     true: frozenset[int] | None
     least: int
@@ -25,13 +21,11 @@ class Cheapest:
 def cheapest_assignment(
     exactly_one: Sequence[Sequence[int]], clauses: Sequence[Sequence[int]], costs: Mapping[int, int], *, rlimit: int
 ) -> Cheapest | None:
-    """Truth values of variables 1, 2, ... such that of each group exactly one is true and each clause holds, of least
-    total cost.
+    """Truth values of variables 1, 2, ... of least cost: one true in each group, and each clause holds.
 
     A clause is a list of variables, negative where they are to be false. `costs` are those of variables that are true;
-    none is below 0. The same question gives the same answer. None where there is no such assignment; where the cheapest
-    is not found within `rlimit` of z3's units, the best one that is known, and how little any may cost. Ctrl-C ends it
-    as it ends Python.
+    none is below 0. The result is deterministic. None where there is no such assignment; if `rlimit` is spent, the best
+    known one, and a lower bound. Ctrl-C ends it as it ends Python.
     """
     z3 = z3_module()
     context = z3.Context()
@@ -68,16 +62,14 @@ def cheapest_assignment(
 
 
 def _checked(optimiser: Any, context: Any) -> Any:
-    """The optimiser's answer. Asked in a thread, so that Ctrl-C, or any other signal that raises, reaches Python at
-    once and stops z3.
-    """
-    optimiser.set("ctrl_c", False)  # else z3 takes the signal for itself, and answers as if its work had been used up
+    """The optimiser's answer, asked in a thread so that a signal that raises reaches Python at once and stops z3."""
+    optimiser.set("ctrl_c", False)  # else z3 handles the signal itself, and answers as if its budget were spent
     with ThreadPoolExecutor(max_workers=1) as pool:
         asked = pool.submit(optimiser.check)
         try:
             return asked.result()
         except BaseException:
-            # z3 forgets an interrupt that comes before it has begun.
+            # z3 ignores an interrupt before its search has begun.
             while not asked.done():
                 context.interrupt()
                 wait([asked], timeout=0.05)
@@ -85,7 +77,7 @@ def _checked(optimiser: Any, context: Any) -> Any:
 
 
 def _model(z3: Any, optimiser: Any, names: Mapping[int, Any]) -> frozenset[int] | None:
-    """The variables that are true in what the optimiser found; None where it found nothing."""
+    """The variables that are true in the optimiser's model, if it has one."""
     try:
         model = optimiser.model()
     except z3.Z3Exception:

@@ -1,9 +1,8 @@
-"""What engines answered, said again as SMT-LIB 2 texts whose `unsat` is the claim: quantifier-free integer arithmetic.
+"""Answers of engines as SMT-LIB 2 texts whose `unsat` is the claim, in quantifier-free integer arithmetic.
 
 A claim is "there is none", so a text states one: an instance that is out of bounds, an instance that no earlier write
-reaches, two points with one image. What the encoder has no words for is left out where it is a hypothesis, which only
-makes the claim stronger, and reported (`Unwritten`) where it is what was asked. Part of what certificates rest on, not
-of what verdicts rest on.
+reaches, two points with one image. A hypothesis that cannot be encoded is left out, which only makes the claim
+stronger; a question that cannot be is reported (`Unwritten`). Certificates rest on this, verdicts do not.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from layoutproof.ir.expr import Binary, Expr, Var
-from layoutproof.ir.interval import Interval, interval_of, of_type
+from layoutproof.ir.interval import Interval, Ranges, interval_of, of_type
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.program.evidence import (
@@ -24,22 +23,22 @@ from layoutproof.verify.program.evidence import (
     OneToOne,
     Setting,
     Several,
-    Unsaid,
+    Unstated,
     Unwritten,
 )
 from layoutproof.verify.program.instances import Dim, IterationDomain, domain_ranges
 from layoutproof.verify.program.questions import Cover, SmtQuery
-from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger
+from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger, add_bounds
 from layoutproof.verify.smt.solver import Query
 
 _BITWISE = frozenset((BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
-# More bits than this make texts that no solver finishes; such claims are listed instead.
+# No solver finishes texts with more bits; such claims are listed instead.
 _MOST_BITS = 12
 _MOST_COVERS = 200
 
 
 def queries_of(evidence: Iterable[Evidence]) -> tuple[tuple[SmtQuery, ...], tuple[Unwritten, ...]]:
-    """The texts for what was gathered for one obligation, each once, and what no text was found for.
+    """The texts for one obligation's evidence, each once, and what no text was found for.
 
     Questions about one iteration domain become one text: none of what they look for is there.
     """
@@ -50,7 +49,7 @@ def queries_of(evidence: Iterable[Evidence]) -> tuple[tuple[SmtQuery, ...], tupl
         try:
             for query in _texts(piece):
                 texts.setdefault(query.text, query)
-        except (NotInteger, Unsaid) as problem:
+        except (NotInteger, Unstated) as problem:
             what = (
                 f"{type(piece).__name__} by {piece.engine}"
                 if isinstance(piece, NoInstance | Covered | OneToOne)
@@ -64,9 +63,7 @@ def queries_of(evidence: Iterable[Evidence]) -> tuple[tuple[SmtQuery, ...], tupl
 
 
 class Writer(IntEncoder):
-    """The encoder that searches use, with names that every solver reads, and quotients by what is no number as the
-    numbers that they are: cvc5 decides those, but not its own `div`.
-    """
+    """The encoder of searches, with portable names, and symbolic quotients by equations: cvc5 decides those better."""
 
     def __init__(self, query: Query, values: Mapping[str, Any] | None = None, width: int | None = None) -> None:
         super().__init__(query, values, width)
@@ -94,9 +91,10 @@ class Writer(IntEncoder):
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What a name cannot be: words of the language, and of the theory of integers.
+# Reserved words of the language, and symbols of the theory of integers.
 _RESERVED = frozenset(
-    "abs as assert check declare define div exists exit false forall iff implies ite let match mod par push pop true xor".split()
+    "abs as assert check declare define div exists exit false forall iff implies "
+    "ite let match mod par push pop true xor".split()
 )
 
 
@@ -104,11 +102,9 @@ def legal(name: str) -> str:
     """A name as a symbol of SMT-LIB, no two names the same."""
     if name in _RESERVED:
         return f"{name}!"
-    return (
-        name
-        if _PLAIN.fullmatch(name) is not None
-        else "".join(c if _PLAIN.fullmatch(f"_{c}") else f".{ord(c):x}." for c in name)
-    )
+    if _PLAIN.fullmatch(name) is not None:
+        return name
+    return "".join(c if _PLAIN.fullmatch(f"_{c}") else f".{ord(c):x}." for c in name)
 
 
 def _put_together(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
@@ -118,7 +114,7 @@ def _put_together(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
             continue
         try:
             yield from _put_together(piece.make())
-        except Unsaid as problem:
+        except Unstated as problem:
             yield Unwritten(piece.what, problem.reason)
 
 
@@ -128,7 +124,7 @@ def _merged(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
         if isinstance(piece, NoInstance):
             domain = piece.domain
             if not domain.dims and not piece.setting.bounds:
-                # A claim of its own, told by its conditions alone.
+                # A claim of its own: only its conditions identify it.
                 yield piece
                 continue
             key = (domain.dims, domain.guards, domain.unknowns, piece.setting.assumed, piece.setting.bounds)
@@ -160,16 +156,14 @@ def _texts(piece: Evidence) -> Iterator[SmtQuery]:
 
 
 def no_instance(claim: NoInstance) -> SmtQuery:
-    """`unsat` when no instance of the iteration domain satisfies one of the alternatives. Raises NotInteger where none
-    can be said.
-    """
+    """`unsat` when no instance satisfies one of the alternatives. Raises NotInteger where none can be encoded."""
     query = Query()
-    said = [
+    exprs = [
         *claim.setting.assumed,
         *(g.condition for g in claim.domain.guards),
         *(c for conditions in claim.either for c in conditions),
     ]
-    encoder = Writer(query, width=_width(claim.domain, claim.setting, said))
+    encoder = Writer(query, width=_width(claim.domain, claim.setting, exprs))
     _add_domain(query, encoder, claim.setting, claim.domain)
     alternatives = [_conjunction(encoder, conditions) for conditions in claim.either]
     query.add(query.z3.Or(*alternatives) if len(alternatives) > 1 else alternatives[0])
@@ -177,24 +171,24 @@ def no_instance(claim: NoInstance) -> SmtQuery:
 
 
 def _conjunction(encoder: IntEncoder, conditions: Sequence[Expr]) -> Any:
-    """All conditions that can be said; with what cannot, there would be fewer instances."""
-    said, problem = [], None
+    """The conditions that can be encoded; the others would only leave fewer instances."""
+    terms, problem = [], None
     for condition in conditions:
         try:
-            said.append(encoder.condition(condition))
+            terms.append(encoder.condition(condition))
         except NotInteger as found:
             problem = found
-    if problem is not None and not said:
+    if problem is not None and not terms:
         raise problem
     z3 = encoder.z3
-    return z3.And(*said) if len(said) > 1 else said[0] if said else z3.BoolVal(True, encoder.query.ctx)
+    return z3.And(*terms) if len(terms) > 1 else terms[0] if terms else z3.BoolVal(True, encoder.query.ctx)
 
 
 def _add_domain(query: Query, encoder: IntEncoder, setting: Setting, domain: IterationDomain) -> None:
     for name, low, high in setting.bounds:
-        _bound(query, encoder.variable(name), low, high)
+        add_bounds(query, encoder.variable(name), low, high)
     for unknown in domain.unknowns:
-        _bound(query, encoder.variable(unknown.var.name), unknown.var.dtype.min_int, unknown.var.dtype.max_int)
+        add_bounds(query, encoder.variable(unknown.var.name), unknown.var.dtype.min_int, unknown.var.dtype.max_int)
     for condition in (
         *_inside(encoder, domain.dims),
         *_sayable(encoder, setting.assumed),
@@ -226,41 +220,35 @@ def _sayable(encoder: IntEncoder, conditions: Iterable[Expr]) -> Iterator[Any]:
             continue
 
 
-def _bound(query: Query, term: Any, low: int | None, high: int | None) -> None:
-    if low is not None:
-        query.add(term >= query.number(low))
-    if high is not None:
-        query.add(term <= query.number(high))
-
-
 def _width(domain: IterationDomain, setting: Setting, exprs: Iterable[Expr]) -> int | None:
     """The bits that operands of `& | ^` fit in, as intervals know; None where there are none or too many."""
-    operands = [
-        e
-        for expr in exprs
-        for node in walk(expr)
-        if isinstance(node, Binary) and node.op in _BITWISE
-        for e in (node.lhs, node.rhs)
-    ]
-    if not operands:
-        return None
+    operands = _bitwise_operands(exprs)
     bounds = {name: (low, high) for name, low, high in setting.bounds}
     symbols: dict[Var, Interval] = {}
     for variable in {v for expr in operands for v in free_variables(expr)}:
         low, high = bounds.get(variable.name, (None, None))
         whole = of_type(variable.dtype)
         symbols[variable] = Interval(whole.low if low is None else low, whole.high if high is None else high)
-    ranges = domain_ranges(domain, symbols)
+    return _bits_of(operands, domain_ranges(domain, symbols))
+
+
+def _bitwise_operands(exprs: Iterable[Expr]) -> list[Expr]:
+    nodes = (node for expr in exprs for node in walk(expr) if isinstance(node, Binary) and node.op in _BITWISE)
+    return [operand for node in nodes for operand in (node.lhs, node.rhs)]
+
+
+def _bits_of(operands: Sequence[Expr], ranges: Ranges) -> int | None:
+    """The bits that operands fit in; None where there are none or too many."""
     found = [interval_of(expr, ranges) for expr in operands]
-    bits = max(max(i.high, -i.low - 1).bit_length() for i in found)
-    return bits if bits <= _MOST_BITS else None
+    bits = max((max(i.high, -i.low - 1).bit_length() for i in found), default=0)
+    return bits if found and bits <= _MOST_BITS else None
 
 
 def all_covered(claim: Covered) -> SmtQuery:
-    """`unsat` when at every instance some cover's conditions hold at its witness. Raises Unsaid or NotInteger."""
+    """`unsat` when at every instance some cover's conditions hold at its witness. Raises Unstated or NotInteger."""
     witnesses = claim.witnesses()
     if len(witnesses) > _MOST_COVERS:
-        raise Unsaid(f"the covers take {len(witnesses)} cases to tell")
+        raise Unstated(f"the covers take {len(witnesses)} cases to tell")
     query = Query()
     guards = [g for cover in claim.covers for g in (*_guards(cover.domain), *cover.conditions)]
     width = _width(claim.domain, claim.setting, [*_guards(claim.domain), *claim.conditions, *guards])
@@ -295,7 +283,7 @@ def _reaches(
     names = _names(domain)
     for position, inner in enumerate(cover.without):
         if inner.without:
-            raise Unsaid("what is covered is told by three alternating quantifiers")
+            raise Unstated("what is covered is told by three alternating quantifiers")
         further = [name for name in _names(inner.domain) if name not in names]
         fresh = {name: query.integer(f"{legal(name)}.{mark}.{position}") for name in further}
         holds.append(z3.Not(_reaches(query, inner, {**values, **fresh}, names, width, f"{mark}.{position}")))
@@ -315,7 +303,7 @@ def one_to_one(claim: OneToOne) -> SmtQuery:
     z3 = query.z3
     domain = IterationDomain()
     ranges = {v: _index_range(extent) for v, extent in zip(claim.inputs, claim.extents, strict=True)}
-    width = _box_width(ranges, claim.outputs)
+    width = _bits_of(_bitwise_operands(claim.outputs), ranges)
     marks = ("", "'")
     sides = [
         Writer(query, {v.name: query.integer(legal(v.name + mark)) for v in claim.inputs}, width) for mark in marks
@@ -340,19 +328,6 @@ def _index_range(extent: Expr) -> Interval:
     return Interval(0, max(0, most - 1))
 
 
-def _box_width(ranges: Mapping[Any, Interval], outputs: Sequence[Expr]) -> int | None:
-    operands = [
-        e
-        for out in outputs
-        for node in walk(out)
-        if isinstance(node, Binary) and node.op in _BITWISE
-        for e in (node.lhs, node.rhs)
-    ]
-    found = [interval_of(expr, ranges) for expr in operands]
-    bits = max((max(i.high, -i.low - 1).bit_length() for i in found), default=0)
-    return bits if found and bits <= _MOST_BITS else None
-
-
 def mixed_radix_step() -> SmtQuery:
     """The lemma of mixed radices: a number below P and a digit below r make a number below P*r."""
     query = Query()
@@ -364,9 +339,7 @@ def mixed_radix_step() -> SmtQuery:
 
 
 def digits_are_the_number(claim: Digits) -> Iterator[SmtQuery]:
-    """That the digits make the index, and the radices the extent: identities, whatever the variables are. Raises
-    NotInteger.
-    """
+    """That the digits make the index, and the radices the extent, as identities. Raises NotInteger."""
     for whole, parts in ((claim.index, _number(claim)), (claim.extent, None)):
         query = Query()
         encoder = Writer(query)
@@ -396,8 +369,7 @@ def written(query: Query, engine: str) -> SmtQuery:
 
 
 def _is_nonlinear(query: Query) -> bool:
-    # The library itself is asked, by pointers that the assertions keep alive: objects for all terms take a quarter of a
-    # certificate's time.
+    # By the C interface: Python objects for all terms would take a quarter of a certificate's time.
     z3, ctx = query.z3, query.ctx.ref()
     seen: set[int] = set()
     stack = [term.as_ast() for term in query.assertions]

@@ -1,6 +1,5 @@
-"""One question to a solver, with a budget in the solver's own units: in this process (z3, a fresh context and a fixed
-seed each time), or in a process of its own that is killed when it hangs and started again when it dies. Part of the
-trust base.
+"""One query to a solver with a deterministic budget: in this process (z3, a fresh context and a fixed seed each time),
+or in a worker process that is killed when it hangs and started again when it dies. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LATER_SECONDS = 0.01
 
 
 def outside_finalisers(handler: Handler) -> Handler:
-    """`handler`, which is called a moment later where the signal comes while an object is being freed."""
+    """`handler`, delayed if the signal comes in a finaliser."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         if _is_freeing(frame):
@@ -53,9 +52,7 @@ def _is_freeing(frame: FrameType | None) -> bool:
 
 
 def keep_interrupts() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt as Python has it, but never where it would be forgotten. A handler of someone
-    else's stays.
-    """
+    """Let Ctrl-C raise KeyboardInterrupt, but not in a finaliser, where it would be lost. A custom handler stays."""
     if (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -68,7 +65,7 @@ SEED = 0
 
 
 class Answer(StrEnum):
-    """What the solver said."""
+    """A solver's answer."""
 
     SAT = "sat"
     UNSAT = "unsat"
@@ -77,11 +74,9 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An answer; `model` gives integer, bit-vector (unsigned) and boolean constants their values when it is `sat`.
+    """An answer; a `sat` one has values for integer, bit-vector (unsigned) and boolean constants in `model`.
 
-    `reason` says why it is `unknown`, `because` what code asks of that.
-
-    `smtlib` is the query as SMT-LIB 2 text, so that other solvers can be asked.
+    `reason` says why it is `unknown`, `because` the same for code. `smtlib` is the query, for other solvers.
     """
 
     answer: Answer
@@ -122,25 +117,22 @@ class Query:
 
     @property
     def assertions(self) -> tuple[Any, ...]:
-        """What was asserted so far."""
+        """The assertions so far."""
         return tuple(self._assertions)
 
     def text(self, logic: str) -> str:
-        """The query as SMT-LIB 2 in a logic, up to its `(check-sat)`; nothing is asked."""
+        """The query as SMT-LIB 2 in a logic, up to its `(check-sat)`."""
         solver = self.z3.Solver(ctx=self.ctx)
         solver.add(*self._assertions)
-        lines = solver.to_smt2().splitlines()
-        return (
-            "\n".join((f"(set-logic {logic})", *(line for line in lines if not line.startswith((";", "(set-info")))))
-            + "\n"
-        )
+        lines = (line for line in solver.to_smt2().splitlines() if not line.startswith((";", "(set-info")))
+        return "\n".join((f"(set-logic {logic})", *lines, ""))
 
     def add_text(self, text: str) -> None:
         """Assert what an SMT-LIB 2 script asserts, its declarations included; other commands of it are ignored."""
         self._assertions.extend(self.z3.parse_smt2_string(text, ctx=self.ctx))
 
     def solve(self, *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None, seed: int = SEED) -> Outcome:
-        """Ask once, with at most `rlimit` units of work, which the seed sends on another way."""
+        """Ask once, with at most `rlimit` units of work; another seed searches in another order."""
         z3, rlimit = self.z3, scaled(rlimit)
         solver = z3.SolverFor(logic, ctx=self.ctx) if logic is not None else z3.Solver(ctx=self.ctx)
         solver.set("random_seed", seed)
@@ -173,29 +165,20 @@ def _values(z3: Any, model: Any) -> dict[str, int]:
     return found
 
 
-def prove_unsatisfiable(
-    build: Callable[[Query], Sequence[Any]], *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None
-) -> Outcome:
-    """Build the assertions in a fresh query and ask whether they can all hold."""
-    query = Query()
-    query.add(*build(query))
-    return query.solve(rlimit=rlimit, logic=logic)
-
-
 _PROGRAM = Path(__file__).with_name("worker_process.py")
 COMMAND: tuple[str, ...] = (sys.executable, "-P", str(_PROGRAM))
-# From the request on; a worker that has yet to start is given this much more.
+# Extra time for a worker that has to be started.
 START_SECONDS = 20.0
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerAnswer:
-    """What a worker said. `model` gives bit-vector and Boolean constants as unsigned integers.
+    """The answer of a worker. `model` gives bit-vector and Boolean constants as unsigned integers.
 
-    `wall` is true where the clock, a crash or nonsense ended it: such an answer does not repeat; `hung` where it was
-    the clock. `missing`: the solver is not installed. `stopped`: it was not allowed to do more. `spent` is the work
-    done, in the engine's own units; after a crash all that was allowed.
+    `wall`: the clock, a crash or a malformed reply ended it, so it is not deterministic; `hung`: it was the clock.
+    `missing`: the solver is not installed. `stopped`: its budget was spent. `spent` is the work done, in the engine's
+    own units; after a crash the whole budget.
     """
 
     answer: Answer
@@ -209,10 +192,9 @@ class WorkerAnswer:
 
 
 class Worker:
-    """A client of one worker process. `command` starts it; it is started when first asked, and again after it died.
+    """A client of one worker process, which `command` starts when it is first asked, and again after it died.
 
-    `cut_short` counts the questions that the clock, a crash or nonsense ended: what was concluded meanwhile may come
-    out otherwise another time.
+    `cut_short` counts the answers with `wall`: what was concluded meanwhile is not deterministic.
     """
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
@@ -224,9 +206,7 @@ class Worker:
         self._lock = Lock()
 
     def ask(self, engine: str, text: str, logic: str, *, units: int, seconds: float) -> WorkerAnswer:
-        """One query, self-contained, put to one engine, which may do so many units of its own work; `seconds` of
-        wall-clock time are a safety net.
-        """
+        """Put a self-contained query to an engine with a budget of its own units; `seconds` are a safety net."""
         with self._lock:
             process, fresh = self._started()
             self._number += 1
@@ -241,13 +221,13 @@ class Worker:
                     Answer.UNKNOWN, reason=f"wall: {engine} {failure}", wall=True, hung=failure.hung, spent=units
                 )
             finally:
-                # Whatever stopped the exchange, an interrupt too: the process is no longer in step with us.
+                # After any exception, interrupts included, the process is out of step.
                 if answer is None:
                     self._kill()
             return answer
 
     def close(self) -> None:
-        """End the process, if it is ours."""
+        """End the process, if this one started it."""
         with self._lock:
             self._kill()
 
@@ -328,9 +308,7 @@ def _receive(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def _read(reply: bytes, number: int, units: int) -> WorkerAnswer:
-    """The answer in a line; one that does not say what it spent is taken to have spent all. Raises _Failed for anything
-    else.
-    """
+    """The answer in a line; without `spent`, the whole budget counts as spent. Raises _Failed for anything else."""
     try:
         found = json.loads(reply)
     except ValueError as error:
@@ -349,8 +327,8 @@ def _read(reply: bytes, number: int, units: int) -> WorkerAnswer:
         raise _Failed("answered nonsense")
     if found["answer"] == "missing":
         return WorkerAnswer(Answer.UNKNOWN, reason=str(reason), missing=True)
-    said = None if reason is None else str(reason)
-    return WorkerAnswer(Answer(found["answer"]), model, said, stopped=found.get("stopped") is True, spent=spent)
+    reason = None if reason is None else str(reason)
+    return WorkerAnswer(Answer(found["answer"]), model, reason, stopped=found.get("stopped") is True, spent=spent)
 
 
 _shared = Worker()

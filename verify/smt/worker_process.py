@@ -1,13 +1,13 @@
-"""What runs inside a solver's worker process: SMT-LIB 2 text in, answers out, one JSON object a line.
+"""A solver's worker process: SMT-LIB 2 text in, answers out, one JSON object a line.
 
-It stands alone (no import of this package), so that it starts fast, and loads a solver when that one is first asked
-for. It may hang or crash as its solvers do; whoever started it kills it then.
+It imports nothing of this package, so that it starts fast, and loads a solver when it is first asked for. It may hang
+or crash as its solvers do; the process that started it kills it then.
 
-Asked: `{"id": n, "engine": "z3"|"bitwuzla", "text": script, "logic": logic, "units": limit}`. Answered: `{"id": n,
+Request: `{"id": n, "engine": "z3"|"bitwuzla", "text": script, "logic": logic, "units": limit}`. Answer: `{"id": n,
 "answer": "sat"|"unsat"|"unknown", "model": {name: bits}, "reason": text|null, "spent": units}`, with `"stopped": true`
-where it was not allowed to do more, or with `"answer": "missing"` where the engine is not installed. Bits of a model
-are unsigned integers; truth values 0 and 1. Units are the engine's own and do not depend on the clock: z3's `rlimit`,
-and of bitwuzla how often it asks whether it is to stop.
+where the budget was spent, or `"answer": "missing"` where the engine is not installed. Bits of a model are unsigned
+integers; truth values 0 and 1. Units are the engine's own and do not depend on the clock: z3's `rlimit`, and for
+bitwuzla how often it asks whether to stop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 SEED = 0
-# A query that needs more than this is not answered; the process is not to bring the machine down.
+# The process must not exhaust the machine's memory.
 MEMORY_BYTES = 8 << 30
 _WITHOUT_FUNCTIONS = ("simplify", "propagate-values", "fpa2bv", "ackermannize_bv", "simplify", "qfbv")
 _BITS = re.compile(r"#b([01]+)|#x([0-9a-fA-F]+)")
@@ -35,8 +35,7 @@ def _z3(request: dict[str, Any]) -> dict[str, Any]:
     context = z3.Context()
     logic = request["logic"]
     if logic == "QF_UFBVFP":
-        # z3's general solver counts little of the work that floats beside functions make it do: seconds go by within a
-        # small budget.
+        # z3's general solver undercounts the work for floats with functions: seconds pass within a small budget.
         solver = z3.Then(*(z3.Tactic(name, ctx=context) for name in _WITHOUT_FUNCTIONS), ctx=context).solver()
     else:
         solver = z3.SolverFor(logic, ctx=context) if logic in ("QF_BV", "QF_BVFP", "QF_NRA") else z3.Solver(ctx=context)
@@ -88,7 +87,7 @@ def _bitwuzla(request: dict[str, Any]) -> dict[str, Any]:
         polls += 1
         return bool(polls > limit)
 
-    # Its search asks at fixed places: the count repeats, a time limit would not.
+    # Its search polls at fixed places: the count is deterministic, a time limit is not.
     solver.configure_terminator(is_over)
     result = solver.check_sat()
     if result == bitwuzla.Result.UNSAT:
@@ -120,7 +119,7 @@ _ENGINES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"z3": _z3, "b
 
 def main() -> None:
     """Answer until standard input ends."""
-    # Solvers may print; what is printed must not be taken for an answer.
+    # A solver's own output must not be taken for an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     if sys.platform == "linux":

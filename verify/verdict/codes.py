@@ -1,6 +1,4 @@
-"""The codes of what is refuted or stays unproved of an index map or a rewrite, and of what is wrong with certificates
-and counterexamples, with what each means.
-"""
+"""The codes of claims about maps and rewrites, of certificates and of counterexamples, with their meanings."""
 
 from __future__ import annotations
 
@@ -31,9 +29,16 @@ CERTIFICATE_WRITE = "LP243"
 COUNTEREXAMPLE = "LP250"
 
 MEANINGS: Mapping[str, str] = {
-    IMAGE_UNKNOWN: "It is not decided whether the map has a negative index, or divides by zero, at some index of the shape.",
-    CELLS: "Two elements are stored in one cell, or one outside of its buffer: the map of a buffer is not injective into it.",
-    INTERFACE: "A parameter changes for callers without a declaration: its order, type or shape, or that it is read only.",
+    IMAGE_UNKNOWN: (
+        "It is not decided whether the map has a negative index, or divides by zero, at some index of the shape."
+    ),
+    CELLS: (
+        "Two elements are stored in one cell, or one outside of its buffer: the map of a buffer is not injective "
+        "into it."
+    ),
+    INTERFACE: (
+        "A parameter changes for callers without a declaration: its order, type or shape, or that it is read only."
+    ),
     RECORDS: "The layout record of a parameter is not consistent with the program.",
     ASSUMED: "The rewrite has a precondition that the program before does not have.",
     WITNESS: "The witness does not map every store of the new program to a store of the old one, or to none.",
@@ -47,11 +52,20 @@ MEANINGS: Mapping[str, str] = {
     OTHER_END: "An output differs from that of the program before the step.",
     PADDING_POSTCONDITION: "Padding does not satisfy its contract when the program ends.",
     UNPROVED: "A claim about the step is refuted; the report has the claim and the counterexample.",
-    UNDECIDED: "A claim was neither proved nor refuted: a budget was spent, or it cannot be expressed. The reason says which.",
-    VACUOUS: "The preconditions cannot all hold, every run has a fault, or nothing observable is stored, so a proof would be worthless.",
+    UNDECIDED: (
+        "A claim was neither proved nor refuted: a budget was spent, or it cannot be expressed. The reason says which."
+    ),
+    VACUOUS: (
+        "The preconditions cannot all hold, every run has a fault, or nothing observable is stored, so a proof "
+        "would be worthless."
+    ),
     CERTIFICATE_FORM: "The file is not a certificate, or has a format that this version does not read.",
     CERTIFICATE_CHANGED: "The file was changed: its hashes, which cover every byte, do not match.",
-    CERTIFICATE_DIFFERS: "The checker, run on the programs in the file, has other obligations or other questions than the file.",
+    CERTIFICATE_DIFFERS: (
+        "The checker, run on the programs in the file, has other obligations or other questions than the file."
+    ),
     CERTIFICATE_WRITE: "A certificate could not be written.",
-    COUNTEREXAMPLE: "A counterexample has numbers for the symbols and an array for each parameter, floats as hexadecimal text.",
+    COUNTEREXAMPLE: (
+        "A counterexample has numbers for the symbols and an array for each parameter, floats as hexadecimal text."
+    ),
 }

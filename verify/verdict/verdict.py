@@ -1,6 +1,5 @@
-"""Claims and verdicts as objects: the kind of a claim, and exactly one of proved, refuted, unknown, vacuous; a boolean
-is never used for one. And the clauses of the checker by name: each closes a hole through which a wrong program would
-be accepted, and has a program in `proofs/refuted`.
+"""Claims and verdicts as objects: a verdict is proved, refuted, unknown or vacuous, never a boolean. And the clauses of
+the checker by name: each excludes a kind of wrong program, and has one in `proofs/refuted`.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ class Clause(StrEnum):
     INPUTS_KEPT = "inputs-kept"  # a parameter that the old program never writes is never written
     RECORDS = "records"  # layout records go on where they were, and a changed interface is recorded
     FAULTS = "faults"  # bounds, index arithmetic, traps, readability, forbidden padding
-    CONTENTS = (
-        "contents"  # what data decides is in bounds only where the old program certainly uses the same element so
-    )
+    CONTENTS = "contents"  # a data-dependent index is in bounds only where the old program certainly uses it so
     RACES = "races"  # iterations of parallel and vector loops do not meet
     OPAQUE = "opaque"  # opaque calls run as often, with the same arguments, in the same order
     ORDER = "order"  # every read has the source that its counterpart has
@@ -40,9 +37,7 @@ class Clause(StrEnum):
     INLINED_SOURCES = "inlined-sources"  # what stands for a load has the sources that it had when it was stored
     INLINED_PARTS = "inlined-parts"  # what stands for a load is, on each part, what that load finds there
     INLINED_UNDEFINED = "inlined-undefined"  # an undefined value that was stored once does not stand for several loads
-    INLINED_LICENCES = (
-        "inlined-licences"  # what an operation may choose it chooses once, for all loads of what was stored
-    )
+    INLINED_LICENCES = "inlined-licences"  # a free choice of an operation is made once, for all loads of its result
     VALUES = "values"  # matched instances compute the same value
     LICENCE_SCOPE = "licence-scope"  # licences restrict only values that the old program computes
     ZERO_SIGN = "zero-sign"  # what is equal but for the sign of a zero is not read by what tells the two apart
@@ -52,11 +47,11 @@ class Clause(StrEnum):
     ASSUMPTIONS = "assumptions"  # a new assumption follows from old ones, or speaks of a parameter's padding only
     PADDING_POSTCONDITION = "padding-postcondition"  # padding whose contract is a value holds it at the end
     OBSERVABLE = "observable"  # every observable cell ends with the value that it had
-    VACUITY = "vacuity"  # some input satisfies all assumptions, and on it the old program runs and stores something observable
+    VACUITY = "vacuity"  # some input satisfies all assumptions; on it the old program stores something observable
 
 
 class ClaimKind(StrEnum):
-    """The kinds of claims; each has the code under which people look up, select and ignore what is refuted of it."""
+    """The kinds of claims; each has the code of a refuted one."""
 
     code: str
 
@@ -76,10 +71,8 @@ class ClaimKind(StrEnum):
     WITHIN_DOMAIN = "within-domain", codes.OUTSIDE
     DEFINED_READ = "defined-read", codes.UNDEFINED_READ
     OFF_PADDING = "off-padding", codes.PADDING_TOUCHED
-    SIZES_FIT = (
-        "sizes-fit",
-        codes.OVERFLOW,
-    )  # of all index arithmetic at once; what is asked of calls for it is in the reason
+    # Of all index arithmetic at once; the reason has the precondition on calls.
+    SIZES_FIT = "sizes-fit", codes.OVERFLOW
     FITS = "fits", codes.OVERFLOW
     HAS_RESULT = "has-result", codes.NO_RESULT
     NO_RACE = "no-race", codes.RACE
@@ -92,9 +85,7 @@ class ClaimKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of some kind, in words for people: those of `head`, its place in the program in brackets, where it has
-    one, and `tail`. `buffers` are the buffers and memories that it is about, as far as anybody asks.
-    """
+    """A claim for people: `head`, its place in brackets, if any, and `tail`; `buffers` are those that it is about."""
 
     kind: ClaimKind
     head: str
@@ -114,7 +105,7 @@ class Claim:
 
     @property
     def steady(self) -> str:
-        """The sentence without a line number, so that it stays the same where other lines of the file are edited."""
+        """The sentence without a line number, so that edits elsewhere in the file do not change it."""
         return self.apart if self.place is not None and self.place.line is not None else self.text
 
     def __str__(self) -> str:
@@ -125,9 +116,7 @@ Related = tuple[tuple[int, str], ...]
 
 
 class Status(StrEnum):
-    """What is known about a claim. `refuted` has a counterexample that was replayed; `unknown` a reason; `vacuous`
-    nothing to hold for.
-    """
+    """What is known about a claim: `refuted` has a replayed counterexample, `unknown` and `vacuous` a reason."""
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -144,12 +133,11 @@ GOOD: frozenset[Status] = frozenset({Status.PROVED})
 class Verdict:
     """The answer to one claim.
 
-    `engine` says what decided it (`structure`, `isl`, `f2`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness`
-    lists the float licences it needs; `counterexample` is plain data (numbers, lists, dictionaries) as JSON has it;
-    `seconds` is wall-clock time. `rests_on` names the laws, axioms and invariants that were used; `queries` are what
-    solvers were asked for it, `evidence` what other engines answered (only where somebody records): certificates hold
-    both, so that other solvers can be asked again; reports do not. `because` is what code asks of the reason, `related`
-    the further lines of the program that it names, each with what stands there.
+    `engine` decided it (`structure`, `isl`, `f2`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness` has the
+    fast-math assumptions it needs; `counterexample` is plain data as in JSON; `seconds` is wall-clock time. `rests_on`
+    names the laws, axioms and invariants that were used. `queries` (to solvers) and `evidence` (of other engines, if
+    recorded) are for certificates, so that other solvers can be asked again. `because` is the reason for code,
+    `related` the further lines of the program that it names, each with what stands there.
     """
 
     status: Status
@@ -178,15 +166,13 @@ class Verdict:
 
     @property
     def code(self) -> str:
-        """The code of what is not proved: by the claim's kind where it is refuted, of their own for what is unknown or
-        vacuous.
-        """
+        """The code of what is not proved: of the claim's kind where it is refuted, else of unknown or vacuous."""
         if self.status is Status.UNKNOWN:
             return codes.UNDECIDED
         return codes.VACUOUS if self.status is Status.VACUOUS else self.claim.kind.code
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as JSON has it."""
+        """The verdict as JSON."""
         return {
             "status": self.status.value,
             "claim": self.claim.text,
@@ -198,9 +184,7 @@ class Verdict:
         }
 
     def to_entry(self) -> dict[str, Any]:
-        """The verdict as it is kept and sent to other processes: as JSON has it, with what code asks of it, and what it
-        rests on.
-        """
+        """The verdict as it is kept and sent to other processes: `to_dict` with what code asks of it."""
         claim, place = self.claim, self.claim.place
         parts = [claim.head, None if place is None else [place.words, place.line], claim.tail]
         about = {"kind": claim.kind.value, "parts": parts, "buffers": list(claim.buffers)}

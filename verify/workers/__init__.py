@@ -1,3 +1,1 @@
-"""Work in processes of their own: what hangs, crashes or grows there costs one item its result, and nothing else
-anything.
-"""
+"""Work in worker processes: an item that hangs, crashes or takes too much memory loses only its own result."""

@@ -1,13 +1,11 @@
-"""What runs as a worker: a keeper, and below it the process that works.
+"""The process of a worker: a keeper, and below it the process that works.
 
-The keeper is small and only waits. It ends the working process, and every process that this one started, when an item
-has taken its time, when their memory is more than they may have, when the run tells it to, or when the run is gone,
-however it ended: a closed pipe is enough. It is there so that limits hold while the run itself is busy, and so that
-nothing stays behind when a worker crashes or the run is killed.
+The keeper is small and only waits. It ends the working process with its process tree when an item exceeds its time or
+memory, when the run tells it to, or when the run is gone, however it ended: a closed pipe is enough. So limits hold
+while the run itself is busy, and nothing stays behind when a worker crashes or the run is killed.
 
-Memory is what the processes hold together, looked at every few hundredths of a second. A limit of address space would
-be the wrong one: numerical libraries and allocators reserve far more than they touch, and a solver is a process of its
-own with its own count.
+Memory is the resident memory of the tree, looked at every few hundredths of a second. A limit of address space would be
+wrong: numerical libraries and allocators reserve far more than they touch, and a solver is a process of its own.
 """
 
 from __future__ import annotations
@@ -38,9 +36,7 @@ _LOOK_SECONDS = 0.03
 
 
 def main(channel: int, control: int, seconds: float | None, memory: int | None) -> NoReturn:
-    """Keep a worker. `channel` and `control` are this process's ends of two sockets to the run: items and outcomes go
-    over the first, how it ended over the second, whose end is the run's.
-    """
+    """Keep a worker. `channel` and `control` are this process's ends of sockets: items and outcomes; the ending."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     adopt_orphans()
@@ -59,12 +55,12 @@ def main(channel: int, control: int, seconds: float | None, memory: int | None) 
     try:
         os.write(control, json.dumps(ending).encode())
     except OSError:
-        sys.exit(0)  # the run is gone: nobody asks how this ended
+        sys.exit(0)  # the run is gone
     sys.exit(0)
 
 
 def _keep(worker: int, control: int, seen: int, seconds: float | None, memory: int | None) -> dict[str, Any]:
-    """Wait for the worker's end, or bring it about, and that of all below; what there is to say of it."""
+    """Wait for the worker's end, or cause it, and end its process tree; the result is how it ended."""
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -88,10 +84,8 @@ def _wait(worker: int, ends: tuple[int, int, int], seconds: float | None, memory
     deadline: float | None = None
     while True:
         ready, _, _ = select.select(watched, [], [], _patience(deadline, memory))
-        if woken in ready:
-            numbers = os.read(woken, 4096)
-            if signal.SIGTERM in numbers:
-                return "told"
+        if woken in ready and signal.SIGTERM in os.read(woken, 4096):
+            return "told"
         process, status = os.waitpid(worker, os.WNOHANG)
         if process == worker:
             return status
@@ -119,15 +113,15 @@ def _patience(deadline: float | None, memory: int | None) -> float | None:
 def _serve(channel: int, notes: int) -> None:
     """Work on items one after the other until there are no more.
 
-    The first message is the work, a function. Then each is a number and an item. The answer is the number, the result,
-    or else what was raised, and the bytes of memory that this process holds.
+    The first message is the work, a function; then each is a number and an item. The answer is the number, the result
+    or the exception, and the bytes of memory that this process holds.
     """
-    # What the work prints must not get into the report on standard output.
+    # The work's output must not get into the report on standard output.
     os.dup2(2, 1)
     with socket.socket(fileno=channel) as stream, stream.makefile("rwb") as pipe:
         work = _read(pipe)
         if work is None:
-            return  # the run hung up before it said anything
+            return  # the run hung up
         _write(pipe, "ready")
         while (request := _read(pipe)) is not None:
             number, item = request
@@ -143,7 +137,7 @@ def _serve(channel: int, notes: int) -> None:
 
 
 def _read(pipe: BufferedRWPair) -> Any:
-    """The next message; None where there is none any more."""
+    """The next message; None at the end."""
     try:
         head = pipe.read(LENGTH.size)
         if len(head) < LENGTH.size:
@@ -165,5 +159,5 @@ def _write(pipe: BufferedRWPair, message: object) -> None:
 
 
 def _leave() -> NoReturn:
-    """End without a word: the run hung up, and the keeper is about to end this process anyway."""
+    """End silently: the run hung up, and the keeper is about to end this process."""
     os._exit(0)

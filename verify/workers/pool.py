@@ -1,8 +1,7 @@
-"""Work on many items in worker processes: results in the order of the items, a bounded number of them on the way at any
-time.
+"""Work on many items in worker processes: results in order, a bounded number of items in progress.
 
-Neighbours go to the same worker, a few at a time: what is alike stands together, and a worker remembers what it did
-last. A worker that has nothing left takes from the others, so that a slow item holds up nothing but itself.
+Neighbouring items go to the same worker, a few at a time: similar items are next to each other, and a worker's caches
+help. An idle worker takes from the others, so that a slow item delays nothing else.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ R = TypeVar("R")
 
 CHUNK = 8
 WINDOW_PER_WORKER = 128
-# One is being worked on, one waits in the pipe.
+# One in progress, one waiting in the pipe.
 _IN_FLIGHT = 2
 
 
 def run_in_workers(
     items: Iterable[T], work: Callable[[T], R], died: Callable[[T, Ending], R], limits: Limits, *, quiet: bool = False
 ) -> Generator[R, None, None]:
-    """`work` on each item, in the order of the items, which are taken as they are needed; `died` gives the result of an
-    item that took more than it may, or whose worker ended twice. Without limits, one worker needs no process.
+    """`work` on each item, in the order of the items, which are taken as needed. `died` gives the result of an item
+    that exceeded a limit, or whose worker ended twice. Without limits, one worker needs no process.
 
-    `work`, items and results are pickled; `quiet`: workers say nothing on standard error. When the iterator is closed,
-    or ended by an exception, all processes that it started are gone. Raises NoWorker where no worker can be started,
-    what `work` raises, and what `items` raises.
+    `work`, items and results are pickled; `quiet`: workers print nothing on standard error. When the iterator is
+    closed, or an exception ends it, all its processes are gone. Raises NoWorker where no worker can be started, and
+    what `work` and `items` raise.
     """
     if not limits.need_a_process:
         return (work(item) for item in items)
@@ -49,7 +48,7 @@ def all_in_workers(
     *,
     quiet: bool = False,
 ) -> list[R]:
-    """As `run_in_workers`, all results at once; `told` hears of each. One item needs one worker only."""
+    """As `run_in_workers`, all results at once; `told` is called with each."""
     found: list[R] = []
     fitting = replace(limits, workers=max(1, min(limits.workers, len(items))))
     with closing(run_in_workers(items, work, died, fitting, quiet=quiet)) as results:
@@ -109,9 +108,7 @@ class _Pool(Generic[T, R]):
             self._close()
 
     def _hand_out(self) -> None:
-        """Give every worker what it can take, each one thing before any gets a second; start one where there is
-        something for it.
-        """
+        """Give each worker what it can take, one thing each before a second; start one if there is work for it."""
         for depth in range(_IN_FLIGHT):
             for seat in self._seats:
                 if len(seat.given) == depth and not seat.retiring and not (seat.given and seat.given[0].alone):
@@ -128,9 +125,7 @@ class _Pool(Generic[T, R]):
         self._watch(seat.worker)
 
     def _next_for(self, seat: _Seat[T, R]) -> _Job[T] | None:
-        """What a worker is to do next: something that ended another worker, where this one is new; its own; new items;
-        another's.
-        """
+        """A worker's next item: one that ended another worker, if this one is new; its own; a new one; another's."""
         if self._again and seat.worker is None:
             return self._again.popleft()
         if not seat.waiting:
@@ -160,7 +155,7 @@ class _Pool(Generic[T, R]):
             self._selector.modify(worker, events, key.data)
 
     def _listen(self) -> None:
-        """Wait until a worker says something or can be told more."""
+        """Wait until a worker has sent something or can take more."""
         for key, events in self._selector.select():
             seat: _Seat[T, R] = key.data
             assert seat.worker is not None
@@ -184,9 +179,7 @@ class _Pool(Generic[T, R]):
             self._dismiss(seat, worker)
 
     def _bury(self, seat: _Seat[T, R], worker: Worker[T, R]) -> None:
-        """A worker has ended: its item, the first that it was given and did not answer, is tried once more or told of;
-        the rest waits.
-        """
+        """A worker has ended: its first unanswered item is tried once more or reported; the rest waits."""
         self._leave(seat, worker)
         fresh = worker.served == 0
         ending = worker.wait_for_end()
@@ -201,7 +194,7 @@ class _Pool(Generic[T, R]):
         seat.waiting.extendleft(reversed(given))
 
     def _dismiss(self, seat: _Seat[T, R], worker: Worker[T, R]) -> None:
-        """Let a worker end that has done enough."""
+        """Let a spent worker end."""
         self._leave(seat, worker)
         worker.no_more_items()
         self._leaving.append(worker)
@@ -213,7 +206,7 @@ class _Pool(Generic[T, R]):
         seat.worker, seat.retiring = None, False
 
     def _part(self) -> None:
-        """All is done: every worker ends by itself."""
+        """Let every worker end, and wait for them."""
         for seat in self._seats:
             if seat.worker is not None:
                 seat.worker.no_more_items()

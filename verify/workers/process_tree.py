@@ -1,8 +1,7 @@
-"""The processes below one process: who they are, what memory they hold, and how all of them are ended.
+"""The processes below one process: their numbers, their memory, and how all of them are ended.
 
-Code that is checked may start processes, and a solver is one, in a session of its own: a signal to a process group
-misses it. So a process that looks after others becomes, where the system has that (Linux), the parent of every orphan
-below it, and ends them one by one.
+A solver may be in a session of its own, where a signal to a process group misses it. So a keeper becomes, on Linux, the
+parent of every orphan below it, and ends them one by one.
 """
 
 from __future__ import annotations
@@ -27,9 +26,7 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have this process killed when its parent, whose number is given, ends, where the system can; it may have ended
-    already.
-    """
+    """Have this process killed when its parent, whose number is given, ends (or has ended), if the system can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -44,9 +41,7 @@ def descendants(root: int) -> dict[int, int]:
 
 
 def end_all_below() -> None:
-    """Kill every process below this one, and those that they start meanwhile, and collect them all; return when there
-    are none.
-    """
+    """Kill every process below this one, and those that they start meanwhile, and wait until there are none."""
     while True:
         for process in descendants(os.getpid()):
             try:
@@ -62,7 +57,7 @@ def end_all_below() -> None:
 
 
 def resident_bytes(process: int | str = "self") -> int:
-    """The memory that a process holds; 0 for one that is gone, and where the system does not say."""
+    """The memory that a process holds; 0 for one that is gone, or on a system that does not report it."""
     try:
         return int((_PROC / str(process) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):

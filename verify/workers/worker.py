@@ -1,4 +1,4 @@
-"""The run's side of a worker process: starting one, giving it items, reading what it says, and learning how it ended."""
+"""The run's side of a worker process: starting it, sending items, reading results, and learning how it ended."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _CHUNK = 1 << 18
-# A worker makes room for a new one after so many items, or when it has grown by so many bytes, or by a quarter of what
-# it may have.
+# A worker is replaced after so many items, or when it has grown by so many bytes, or by a quarter of its limit.
 RENEW_ITEMS = 5_000
 RENEW_GROWTH = 160 << 20
 # A worker that was asked to end has its exit handlers to run, and its solver to end.
@@ -28,8 +27,8 @@ GRACE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many worker processes there are, and what each item may take: `seconds`, and the bytes of `memory` of its
-    worker with all processes that it started; both end the worker at once. None: no such limit.
+    """How many workers, and what an item may take: `seconds`, and bytes of `memory` of its worker's process tree. Both
+    end the worker at once. None: no limit.
     """
 
     workers: int = 1
@@ -44,9 +43,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a worker process ended. `why` is `time` or `memory` for a limit, `exit` or `signal` with its number in
-    `status` for a death of its own, `told` where it was asked to end, `fleet` where the machines of a fleet died with
-    it.
+    """How a worker process ended. `why`: `time` or `memory` for a limit, `exit` or `signal` with its number in
+    `status`, `told` if it was asked to, `fleet` if the machines of a fleet died with it.
     """
 
     why: str
@@ -71,7 +69,7 @@ class NoWorker(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[R]):
-    """What became of one item, and the bytes of memory that the process held after it."""
+    """The result of one item, and the bytes of memory that the process held after it."""
 
     number: int
     result: R
@@ -113,7 +111,7 @@ class Worker(Generic[T, R]):
         self._post(work)
 
     def fileno(self) -> int:
-        """The socket that items go out by and outcomes come in by, for a selector."""
+        """The socket of items and outcomes, for a selector."""
         return self._channel.fileno()
 
     @property
@@ -123,26 +121,26 @@ class Worker(Generic[T, R]):
 
     @property
     def is_spent(self) -> bool:
-        """Whether it is to make room for a new one: it took many items, or holds much more memory than after its first."""
+        """Whether to replace it: it took many items, or holds much more memory than after its first."""
         return self.served >= RENEW_ITEMS or self._growth > self._most
 
     def give(self, number: int, item: T) -> None:
-        """Send an item, whose result comes back under this number."""
+        """Send an item; its result has the same number."""
         self._post((number, item))
 
     def flush(self) -> None:
-        """Send what there is to send, as far as it goes now."""
+        """Send as much as the socket takes now."""
         try:
             while self._unsent:
                 del self._unsent[: self._channel.send(self._unsent)]
         except BlockingIOError:
             return
         except OSError:
-            # The process is gone; what it said last is still to be read, and the end of that says so.
+            # The process is gone; its last messages and the end of the stream are still to be read.
             self._unsent.clear()
 
     def replies(self) -> tuple[list[Reply[R]], bool]:
-        """What came in since, and whether more can come: False when the process has ended. Raises what the work raised."""
+        """What came in since, and whether more can come: not if the process has ended. Raises what the work raised."""
         alive = self._receive()
         found: list[Reply[R]] = []
         while len(self._received) >= LENGTH.size:
@@ -164,14 +162,14 @@ class Worker(Generic[T, R]):
         return found, alive
 
     def no_more_items(self) -> None:
-        """Let the process end by itself when it has done what it has."""
+        """Let the process end when it has finished its items."""
         try:
             self._channel.shutdown(socket.SHUT_WR)
         except OSError:
             return  # it has ended already
 
     def wait_for_end(self) -> Ending:
-        """How a process ended that has ended or is about to; after some seconds it is ended from here.
+        """How a process ended that has ended or is about to; after some seconds it is killed.
 
         Raises NoWorker for one that ended before it could take an item.
         """
@@ -186,28 +184,26 @@ class Worker(Generic[T, R]):
             data = json.loads(told)
             ending = Ending(data["why"], data["status"])
         else:
-            # The keeper itself was killed: nobody is left to say more than its own status.
+            # The keeper itself was killed: only its own status is known.
             ending = Ending("signal", -code) if code < 0 else Ending("exit", code)
         if not self._ready and ending.why != "told":
             raise NoWorker(f"a worker process {ending} before it could take an item")
         return ending
 
     def tell_to_end(self) -> None:
-        """Have it ended with all that it started, by whoever else may be waiting for it: to that one it looks like a
-        death.
-        """
+        """Have it ended with its process tree; to another thread that waits for it, it looks like a death."""
         try:
             self._control.shutdown(socket.SHUT_WR)
         except OSError:
             return  # it has ended already
 
     def hang_up(self) -> None:
-        """Have it ended with all that it started. The keeper does that when the socket closes, whoever closes it."""
+        """Have it ended with its process tree: the keeper does that when the socket closes."""
         self._control.close()
         self._channel.close()
 
     def close(self) -> None:
-        """Have it ended, and wait until nothing of it is left."""
+        """Have it ended, and wait for that."""
         self.hang_up()
         self._process.wait()
 

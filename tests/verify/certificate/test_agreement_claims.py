@@ -1,4 +1,4 @@
-"""That sources are carried to sources is said to other solvers: right pairings are confirmed, wrong ones contradicted."""
+"""That sources correspond is asked of other solvers: right pairings are confirmed, wrong ones contradicted."""
 
 from __future__ import annotations
 

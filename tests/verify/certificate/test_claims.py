@@ -23,7 +23,7 @@ from layoutproof.verify.program.evidence import (
     NoInstance,
     OneToOne,
     Setting,
-    Unsaid,
+    Unstated,
     Unwritten,
 )
 from layoutproof.verify.program.instances import Dim, Guard, IterationDomain
@@ -110,7 +110,8 @@ def test_covers() -> None:
     evidence = covered(*halves)
     assert answers(only(evidence)) == NOTHING
     partial = Covered(
-        evidence.setting, evidence.domain, (), evidence.covers, lambda: [w for w in evidence.witnesses() if w[0] == 0], "isl"
+        evidence.setting, evidence.domain, (), evidence.covers,
+        lambda: [w for w in evidence.witnesses() if w[0] == 0], "isl",
     )  # fmt: skip
     assert answers(only(partial)) == SOMETHING
 
@@ -137,7 +138,7 @@ def test_what_cannot_be_said_is_named() -> None:
     """Evidence without a text is listed with the reason, never dropped."""
 
     def no_witness() -> list[tuple[int, dict[str, Expr]]]:
-        raise Unsaid("it is too hard")
+        raise Unstated("it is too hard")
 
     call = Binary(BinaryOp.BITXOR, n, m)
     for piece, reason in (

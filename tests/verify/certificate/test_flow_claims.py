@@ -1,4 +1,4 @@
-"""Where values were written, as questions for other solvers: right answers have no counterexample, wrong ones have one."""
+"""Where values were written, as questions for other solvers: only wrong answers have a counterexample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from tests.verify.programs import facts
 
 from layoutproof.verify.flow.statement_reader import read_statements
-from layoutproof.verify.isl.dataflow import Dataflow, Workspace
+from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.instance_sets import Workspace
 from layoutproof.verify.isl.isl_evidence import evidence_of
 from layoutproof.verify.isl.last_writer import LastWrite
 from layoutproof.verify.program.evidence import Evidence, Gathered, Several

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.verify.certificate.samples import certificate
 
+from layoutproof.verify.certificate import solvers
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
 from layoutproof.verify.certificate.reading import Kind, find_files, read_file
 from layoutproof.verify.certificate.recheck import Agreement, Asked, Report, recheck
@@ -39,7 +40,9 @@ def answered(z3: str, cvc5: str, seconds: float, task: Task) -> Reply:
 
 def said(path: Path, z3: str, cvc5: str) -> Report:
     """What rechecking finds where the two solvers answer so."""
-    return recheck([path], ENGINES, seconds=1.0, ask_one=partial(answered, z3, cvc5))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solvers, "ask_engine", partial(answered, z3, cvc5))
+        return recheck([path], ENGINES, seconds=1.0)
 
 
 def test_two_solvers_confirm(tmp_path: Path) -> None:
@@ -105,7 +108,7 @@ def test_a_lemma_without_a_question(tmp_path: Path) -> None:
 
 
 def test_agreement_of_three() -> None:
-    """The order of goodness: two or more agree, one knows, none knows, all say otherwise, they contradict each other."""
+    """From best to worst: two or more agree, one knows, none knows, all say otherwise, they contradict each other."""
     right, wrong, open_one = (Reply(a) for a in (Answer.UNSAT, Answer.SAT, Answer.UNKNOWN))
     cases = {
         (right, right, right): Agreement.CONFIRMED,
@@ -170,7 +173,7 @@ def test_expectations(tmp_path: Path, expect: str, value: str, status: Status) -
 
 
 def test_files_in_folders(tmp_path: Path) -> None:
-    """Folders are searched by ending and header; other programs and other JSON are passed over, named files never are."""
+    """Folders are searched by ending and header, other programs and JSON are passed over; named files never are."""
     folder = tmp_path / "a" / "b"
     folder.mkdir(parents=True)
     (folder / "case.py").write_text(REWRITE.format(expect="proved", value="A[i]").lstrip())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from layoutproof.verify.certificate import solvers
 from layoutproof.verify.certificate.solvers import Task, ask_engines
 from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply
@@ -66,13 +67,20 @@ def misbehaves(seconds: float, task: Task) -> Reply:
     return Reply(UNSAT)
 
 
+def asked_of_doubles(tasks: list[Task], jobs: int, seconds: float) -> list[Reply]:
+    """What the double says, in workers as solvers are asked."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solvers, "ask_engine", misbehaves)
+        return ask_engines(tasks, jobs, seconds)
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"), [("hangs", "wall: no answer in 2.5 s"), ("dies", "SIGSEGV"), ("leaves", "exit status 3")]
 )
 def test_a_solver_that_misbehaves(bad: str, reason: str) -> None:
     """Its question is unknown with the reason; the questions before and after it are answered; nothing takes long."""
     start = time.monotonic()
-    replies = ask_engines([Task(FALSE, "good"), Task(FALSE, bad), Task(FALSE, "good")], 1, 0.5, ask_one=misbehaves)
+    replies = asked_of_doubles([Task(FALSE, "good"), Task(FALSE, bad), Task(FALSE, "good")], 1, 0.5)
     assert [reply.answer for reply in replies] == [UNSAT, UNKNOWN, UNSAT]
     assert reason in (replies[1].reason or "")
     assert time.monotonic() - start < 30
@@ -80,7 +88,7 @@ def test_a_solver_that_misbehaves(bad: str, reason: str) -> None:
 
 def test_what_a_solver_prints() -> None:
     """What a solver prints is not taken for an answer."""
-    assert ask_engines([Task(FALSE, "talks"), Task(FALSE, "good")], 1, 0.5, ask_one=misbehaves) == [
+    assert asked_of_doubles([Task(FALSE, "talks"), Task(FALSE, "good")], 1, 0.5) == [
         Reply(UNSAT),
         Reply(UNSAT),
     ]
@@ -90,7 +98,7 @@ def test_no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """When the questions are answered, the processes are gone, those that were killed included."""
     pids = tmp_path / "pids"
     monkeypatch.setenv("PIDS", str(pids))
-    ask_engines([Task(FALSE, "good"), Task(FALSE, "hangs"), Task(FALSE, "good")], 2, 0.3, ask_one=misbehaves)
+    asked_of_doubles([Task(FALSE, "good"), Task(FALSE, "hangs"), Task(FALSE, "good")], 2, 0.3)
     for pid in {int(line) for line in pids.read_text().split()}:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

@@ -186,9 +186,9 @@ def _extra_obligation(document: Document) -> None:
 
 
 CHANGES: tuple[Change, ...] = (
-    _without_first, _without_last, _swapped, _reworded, _stricter, _refuted, _without_step, _other_program, _other_witness,
-    _fewer_questions, _no_question, _easy_question, _expects_otherwise, _assumes_more, _allows_more, _other_form, _later_version,
-    _text_for_list, _number_for_text, _steps_missing, _extra_obligation,
+    _without_first, _without_last, _swapped, _reworded, _stricter, _refuted, _without_step, _other_program,
+    _other_witness, _fewer_questions, _no_question, _easy_question, _expects_otherwise, _assumes_more, _allows_more,
+    _other_form, _later_version, _text_for_list, _number_for_text, _steps_missing, _extra_obligation,
 )  # fmt: skip
 
 
@@ -279,13 +279,14 @@ def test_a_dataflow_in_other_pieces(tmp_path: Path) -> None:
 
 
 def test_killed_while_saving(tmp_path: Path) -> None:
-    """A process that is killed while it saves leaves the certificate that was there, or the new one, and never a part."""
+    """A process that is killed while it saves leaves the old certificate or the new one, and never a part."""
     path = tmp_path / "c.lpcert.json"
     certificate().save(path)
     before = path.read_bytes()
     script = (
         "from pathlib import Path\nfrom layoutproof.verify.certificate.sealed_files import write_whole\n"
-        f"data = Path({str(path)!r}).read_bytes() * 50\nprint('ready', flush=True)\nwhile True: write_whole(Path({str(path)!r}), data)\n"
+        f"data = Path({str(path)!r}).read_bytes() * 50\nprint('ready', flush=True)\n"
+        f"while True: write_whole(Path({str(path)!r}), data)\n"
     )
     for wait in (0.0, 0.01, 0.03):
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)

@@ -21,7 +21,7 @@ _GRAINS = ((4, 3), (3, 4), (2, 3), (3, 2), (5, 2), (5, 3), (3, 5), (2, 2), (4, 4
 
 @dataclass(frozen=True)
 class Small:
-    """`rows` (constant, inputs, the output, the existential variable) are at least 0; `points` are inputs and output."""
+    """`rows` (constant, inputs, output, existential variable) are at least 0; `points` are inputs and output."""
 
     inputs: int
     rows: Rows

@@ -14,13 +14,15 @@ from layoutproof.verify.isl.space import new_context
 # What is left to be explained of a guarded matmul whose loops were fused and split again: isl alone joins these pieces
 # in three ways.
 WHOLE = (
-    "{ [a, b, c, d, e, f] : 0 <= a <= 2 and 0 <= b <= 4 and 0 <= c <= 99 - 35a - 7b and c <= 6 and 0 <= d <= 62 and 0 <= e <= 6"
-    " and 0 <= f <= 3499 - 56d - 8e and f <= 7 }"
+    "{ [a, b, c, d, e, f] : 0 <= a <= 2 and 0 <= b <= 4 and 0 <= c <= 99 - 35a - 7b and c <= 6"
+    " and 0 <= d <= 62 and 0 <= e <= 6 and 0 <= f <= 3499 - 56d - 8e and f <= 7 }"
 )
 EXPLAINED = (
-    "{ [a, b, c, d, e, 7 - e] : (1 + e) mod 2 = 0 and 0 <= a <= 2 and 0 <= b <= 4 and 0 <= c <= 99 - 35a - 7b and c <= 6 and 0 <= d <= 62"
-    " and 0 < e <= 498 - 8d and e <= 5 and 8*floor((-6 + 8d - 5e)/40) <= 89 - e and 40*floor((-6 + 8d - 5e)/40) <= -39 + 8d - 5e;"
-    " [a, b, c, d, 0, 0] : d mod 5 = 0 and 0 <= a <= 2 and 0 <= b <= 4 and 0 <= c <= 99 - 35a - 7b and c <= 6 and 0 <= d <= 60 }"
+    "{ [a, b, c, d, e, 7 - e] : (1 + e) mod 2 = 0 and 0 <= a <= 2 and 0 <= b <= 4 and 0 <= c <= 99 - 35a - 7b"
+    " and c <= 6 and 0 <= d <= 62 and 0 < e <= 498 - 8d and e <= 5 and 8*floor((-6 + 8d - 5e)/40) <= 89 - e"
+    " and 40*floor((-6 + 8d - 5e)/40) <= -39 + 8d - 5e;"
+    " [a, b, c, d, 0, 0] : d mod 5 = 0 and 0 <= a <= 2 and 0 <= b <= 4 and 0 <= c <= 99 - 35a - 7b and c <= 6"
+    " and 0 <= d <= 60 }"
 )
 
 

@@ -27,7 +27,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Attributes
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.statement_reader import read_statements
-from layoutproof.verify.isl.dataflow import Dataflow, Workspace
+from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.instance_sets import Workspace
 from layoutproof.verify.isl.last_writer import Timestamp, suffixes
 from layoutproof.verify.isl.operations import greatest, is_extreme, least
 from layoutproof.verify.isl.space import BudgetExceeded
@@ -88,12 +89,14 @@ def test_a_reduction_of_any_length() -> None:
     start, update = model.statements.statements
     got = model.flow.sources(update, update.reads[0])
     expected = isl.UnionMap(
-        "[n] -> { n1[i, 0] -> n0[i, 0] : 0 <= i <= 15 and n > 0; n1[i, k] -> n1[i, k - 1] : 0 <= i <= 15 and 0 < k < n }",
+        "[n] -> { n1[i, 0] -> n0[i, 0] : 0 <= i <= 15 and n > 0;"
+        " n1[i, k] -> n1[i, k - 1] : 0 <= i <= 15 and 0 < k < n }",
         context=model.flow.workspace.ctx,
     )
     assert got.is_equal(expected)
     ends = isl.UnionMap(
-        "[n] -> { nout_B_data[i] -> n1[i, n - 1] : 0 <= i <= 15 and n > 0; nout_B_data[i] -> nin_B_data[i] : 0 <= i <= 15 and n = 0 }",
+        "[n] -> { nout_B_data[i] -> n1[i, n - 1] : 0 <= i <= 15 and n > 0;"
+        " nout_B_data[i] -> nin_B_data[i] : 0 <= i <= 15 and n = 0 }",
         context=model.flow.workspace.ctx,
     )
     assert model.flow.final(model.data("B")).is_equal(ends)
@@ -128,7 +131,10 @@ def test_contributions_of_a_reduction() -> None:
     model = modelled(program(SUM))
     owner, parts = model.flow.reduced_final(model.data("B"), frozenset((1,)))
     ctx = model.flow.workspace.ctx
-    owners = "[n] -> { nout_B_data[i] -> n0[i, 0] : 0 <= i <= 15 and n > 0; nout_B_data[i] -> nin_B_data[i] : 0 <= i <= 15 and n = 0 }"
+    owners = (
+        "[n] -> { nout_B_data[i] -> n0[i, 0] : 0 <= i <= 15 and n > 0;"
+        " nout_B_data[i] -> nin_B_data[i] : 0 <= i <= 15 and n = 0 }"
+    )
     assert owner.is_equal(isl.UnionMap(owners, context=ctx))
     assert parts.is_equal(
         isl.UnionMap("[n] -> { nout_B_data[i] -> n1[i, k] : 0 <= i <= 15 and 0 <= k < n }", context=ctx)
@@ -149,7 +155,8 @@ def test_stores_can_be_deleted() -> None:
     left = model.flow.without({1: odd})
     assert left.domain(update).is_equal(model.flow.domain(update).subtract(odd.set_tuple_name("n1")))
     expected = isl.UnionMap(
-        "[n] -> { n1[i, 0] -> n0[i, 0] : 0 <= i <= 15 and n > 0; n1[i, k] -> n1[i, k - 2] : 0 <= i <= 15 and 0 < k < n and k mod 2 = 0 }",
+        "[n] -> { n1[i, 0] -> n0[i, 0] : 0 <= i <= 15 and n > 0;"
+        " n1[i, k] -> n1[i, k - 2] : 0 <= i <= 15 and 0 < k < n and k mod 2 = 0 }",
         context=ctx,
     )
     assert left.sources(update, update.reads[0]).is_equal(expected)
@@ -172,7 +179,8 @@ def test_writers_a_stride_apart_hide_nothing_else() -> None:
     """))  # fmt: skip
     ends = pairs(model.flow.final(model.data("B")), fixed(model.flow, {}))
     assert {(cell[0], source) for (_, cell), source in ends} == {
-        (0, ("n1", (0,))), (1, ("nin_B_data", (1,))), (2, ("n1", (1,))), (3, ("n0", ())), (4, ("n1", (2,))), (5, ("nin_B_data", (5,))),
+        (0, ("n1", (0,))), (1, ("nin_B_data", (1,))), (2, ("n1", (1,))), (3, ("n0", ())),
+        (4, ("n1", (2,))), (5, ("nin_B_data", (5,))),
     }  # fmt: skip
 
 
@@ -221,7 +229,7 @@ def test_two_writes_at_one_time_are_an_error() -> None:
 
 
 def test_extremes_are_checked() -> None:
-    """The last partner is the last one: a wrong answer is noticed, a right one recognised, the relation left as it was."""
+    """The last partner is the last one: a wrong answer is noticed, a right one recognised, the relation unchanged."""
     relation = isl.Map(
         "{ [i] -> [j] : 0 <= i <= 2 and 0 <= j <= 5 and (i - j) mod 3 = 0 and 3*floor(j/3) <= 2*floor(j/2) }"
     )

@@ -32,10 +32,14 @@ def number(rng: Random, depth: int) -> Expr:
     a = number(rng, depth - 1)
     c = const(rng.choice([-5, -3, -2, 2, 3, 4, 7, 8]))
     forms: list[Callable[[], Expr]] = [
-        lambda: a + number(rng, depth - 1), lambda: a - number(rng, depth - 1), lambda: a * c, lambda: a // c, lambda: a % c,
-        lambda: binary(BinaryOp.TRUNCDIV, a, c), lambda: binary(BinaryOp.TRUNCMOD, a, c), lambda: a & c, lambda: a | c, lambda: a ^ c,
-        lambda: binary(BinaryOp.MIN, a, number(rng, depth - 1)), lambda: binary(BinaryOp.MAX, a, number(rng, depth - 1)),
-        lambda: Select(condition(rng, depth - 1), a, number(rng, depth - 1)), lambda: Call("abs", (a,)), lambda: a >> 2, lambda: a << 1,
+        lambda: a + number(rng, depth - 1), lambda: a - number(rng, depth - 1),
+        lambda: a * c, lambda: a // c, lambda: a % c,
+        lambda: binary(BinaryOp.TRUNCDIV, a, c), lambda: binary(BinaryOp.TRUNCMOD, a, c),
+        lambda: a & c, lambda: a | c, lambda: a ^ c,
+        lambda: binary(BinaryOp.MIN, a, number(rng, depth - 1)),
+        lambda: binary(BinaryOp.MAX, a, number(rng, depth - 1)),
+        lambda: Select(condition(rng, depth - 1), a, number(rng, depth - 1)), lambda: Call("abs", (a,)),
+        lambda: a >> 2, lambda: a << 1,
     ]  # fmt: skip
     if depth == 1:
         forms += [lambda: a & number(rng, 0), lambda: a | number(rng, 0), lambda: a ^ number(rng, 0)]
@@ -190,7 +194,8 @@ def test_products_and_quotients_are_told_apart_by_cases(seed: int) -> None:
     a, b = (rng.choice([X, Y, X + 2, Y - X, N - X, X * 3 + 1]) for _ in range(2))
     d = rng.choice([N, N + 1, N + 2 - least, (N + 3) // 2, N - 3])
     forms: list[Callable[[], Expr]] = [
-        lambda: X * d + a, lambda: a * X, lambda: (X * d + Y) // d, lambda: (X * d + Y) % d, lambda: a // d + b, lambda: b % d,
+        lambda: X * d + a, lambda: a * X, lambda: (X * d + Y) // d, lambda: (X * d + Y) % d,
+        lambda: a // d + b, lambda: b % d,
         lambda: (Y // d) * N + a, lambda: (a // d) * (X + N),
     ]  # fmt: skip
     expr = rng.choice(forms)()

@@ -16,7 +16,6 @@ from layoutproof.verify.isl.proposing import (
     in_relation,
     leaves_open,
     read_as_condition,
-    sets_of,
     widened,
     with_coordinate,
     with_places,
@@ -60,11 +59,6 @@ def test_in_relation() -> None:
     """A link as a relation is that link."""
     each = link("{ a[i] -> x[2i] : 0 <= i < 4 }")
     assert by_pair(in_relation(each))["a", "x"].is_equal(each)
-
-
-def test_sets_of() -> None:
-    """The sets of a union."""
-    assert len(sets_of(isl.UnionSet.read_from_str(CONTEXT, "{ a[i] : i = 1; b[i, j] : i = j }"))) == 2
 
 
 def test_determines() -> None:

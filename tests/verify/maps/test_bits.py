@@ -1,4 +1,4 @@
-"""Maps over bits: the matrix decides injectivity and gives inverse, collision and padding, all as brute force has them."""
+"""Maps over bits: the matrix decides injectivity and gives inverse, collision and padding, as brute force does."""
 
 from __future__ import annotations
 

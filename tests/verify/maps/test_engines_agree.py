@@ -19,7 +19,8 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.maps.box import physical_box
 from layoutproof.verify.maps.check_map import check_map
-from layoutproof.verify.maps.component import by_bits, by_enumeration, by_isl, by_structure, by_z3
+from layoutproof.verify.maps.component import by_bits, by_enumeration, by_structure, by_z3
+from layoutproof.verify.maps.component_by_isl import by_isl
 from layoutproof.verify.maps.map_facts import make_parts
 from layoutproof.verify.maps.map_report import Answer
 from layoutproof.verify.maps.problem import Part, make_problem

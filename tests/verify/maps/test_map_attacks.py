@@ -223,7 +223,7 @@ SIDES = [("1 == 2", "vacuous"), ("4 % 3 == 2", "vacuous"), ("False", "vacuous"),
 
 @pytest.mark.parametrize(("where", "status"), SIDES)
 def test_a_side_condition_without_symbols(where: str, status: str) -> None:
-    """A side condition that is false holds of nothing, whether or not the shape has names: nothing but vacuous follows."""
+    """A side condition that is false makes every claim vacuous, with and without names in the shape."""
     assert check_map("lambda i: [i]", (4,), where).injective.status.value == status
     assert check_map("lambda i: [i//2]", (4,), where).injective.status.value == (
         "vacuous" if status == "vacuous" else "refuted"

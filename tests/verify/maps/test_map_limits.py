@@ -29,8 +29,7 @@ def refusal(index_map: Any, shape: Any, where: Any = None, **options: Any) -> tu
     return caught.value.diagnostics[0].code, str(caught.value)
 
 
-# -- numbers past 64 bits
-# -----------------------------------------------------------------------------------------------------------
+# Numbers past 64 bits
 
 
 FUNCTIONS = {
@@ -95,7 +94,7 @@ def test_many_points_of_large_values_are_given_up() -> None:
 
 
 def test_a_box_past_64_bits_is_enumerated() -> None:
-    """30 powers of two on one axis, and 63 of them: predicate, hole and count are exact in boxes that no array holds."""
+    """30 and 63 powers of two on one axis: predicate, hole and count are exact in boxes that no array holds."""
     for extent in (30, 63):
         report = check_map("lambda i: [1 << i]", [extent]).to_dict()
         assert report["injective"]["status"] == "proved" and report["bijective"]["counterexample"] == {"unreached": [0]}
@@ -106,8 +105,7 @@ def test_a_box_past_64_bits_is_enumerated() -> None:
                 assert eval(predicate, {}, {"p0": cell}) == (bin(cell).count("1") != 1)
 
 
-# -- refusals name a witness
-# --------------------------------------------------------------------------------------------------------
+# Refusals name a witness
 
 
 @pytest.mark.parametrize(
@@ -166,8 +164,7 @@ def images(text: str, index: tuple[int, ...], known: dict[str, int]) -> list[int
     return result
 
 
-# -- reasons
-# ------------------------------------------------------------------------------------------------------------------------
+# Reasons
 
 
 def test_a_proof_for_all_symbols_says_what_was_assumed() -> None:
@@ -186,7 +183,7 @@ def test_what_is_not_known_says_why() -> None:
 
 
 def test_predicates_have_no_idle_comparisons() -> None:
-    """The bits of a Gray code are 0 or 1: no condition says so again; chains of `or` are printed without parentheses."""
+    """The bits of a Gray code are 0 or 1, without conditions for that; chains of `or` have no parentheses."""
     predicate = check_map("lambda i: [i ^ (i >> 1)]", [36]).to_dict()["padding"]["predicate"]
     assert "< 0" not in predicate and ">= 2" not in predicate
     window = check_map("lambda i, j: [max(i, j), min(i, j), select(i < j, 0, 1)]", [4, 8]).to_dict()["padding"][
@@ -195,8 +192,7 @@ def test_predicates_have_no_idle_comparisons() -> None:
     assert window == "p2 == 1 and (p0 < p1 or p0 >= 4) or p2 == 0 and p1 >= p0"
 
 
-# -- large irregular maps
-# -----------------------------------------------------------------------------------------------------------
+# Large irregular maps
 
 
 @one_in(2)
@@ -229,8 +225,7 @@ def test_large_irregular_maps_are_answered_soon(text: str, shape: list[int]) -> 
     assert report.inverse is not None or report.inverse_reason
 
 
-# -- arguments of a wrong type
-# ------------------------------------------------------------------------------------------------------
+# Arguments of a wrong type
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_case_stands_up_to_brute_force(case: dict[str, Any]) -> None:
 
 
 def values_of(names: list[str]) -> list[dict[str, int]]:
-    """Every extent from 1 to 20 for up to two names; for four names a spread of them, since 160,000 boxes are too many."""
+    """Every extent from 1 to 20 for up to two names; some for four names, since 160,000 boxes are too many."""
     extents = range(1, 21) if len(names) <= 2 else (1, 2, 3, 4, 5, 8, 17, 20)
     found = [dict(zip(names, chosen, strict=True)) for chosen in product(extents, repeat=len(names))]
     # With four names: all small ones, and each name through 1 to 20 with the others fixed.

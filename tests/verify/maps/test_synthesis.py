@@ -14,7 +14,8 @@ from tests.shares import one_in
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
+from layoutproof.verify.maps.table_values import values_of
+from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of
 
 
 def cells_of(box: tuple[int, ...]) -> list[Expr]:
@@ -32,7 +33,8 @@ def test_predicate_is_true_exactly_on_the_mask(seed: int) -> None:
     weights = rng.integers(0, 4, size=len(box))
     total = np.tensordot(weights, index, axes=1)
     kinds = [
-        rng.random(box) < 0.3, total % 3 == 0, total > rng.integers(0, 8), np.ones(box, dtype=bool), np.zeros(box, dtype=bool),
+        rng.random(box) < 0.3, total % 3 == 0, total > rng.integers(0, 8),
+        np.ones(box, dtype=bool), np.zeros(box, dtype=bool),
         index[0] % 2 == 0, (index[0] == 1) | (index[-1] >= 2),
     ]  # fmt: skip
     mask = np.asarray(kinds[seed % len(kinds)])
@@ -65,7 +67,7 @@ def test_usual_masks_are_short(mask: np.ndarray, text: str) -> None:
 @one_in(4)
 @pytest.mark.parametrize("seed", range(200))
 def test_bands_and_evenly_spaced_runs_are_exact(seed: int) -> None:
-    """Random sets between lines, a few cells off them, and rows of runs at equal distances: true exactly on the mask."""
+    """Random sets between lines, a few cells off them, and rows of evenly spaced runs: true exactly on the mask."""
     rng = np.random.default_rng(5000 + seed)
     box: tuple[int, ...] = (int(rng.integers(2, 14)), int(rng.integers(2, 14)))
     x, y = np.indices(box)
@@ -96,7 +98,7 @@ def test_everything_but_a_few_cells(taken: list[int]) -> None:
 
 @pytest.mark.parametrize("width", [3, 64, 65, 200])
 def test_equal_slices_are_found_at_every_width(width: int) -> None:
-    """Slices of more cells than a word has bits are compared whole: rows that differ in one cell only are told apart."""
+    """Slices of more cells than a word has bits are compared whole: rows that differ in one cell are told apart."""
     rows = np.zeros((6, width), dtype=bool)
     rows[[0, 3], 0], rows[[1, 4], width - 1], rows[5, width // 2] = True, True, True
     predicate = predicate_of(rows, cells_of(rows.shape))

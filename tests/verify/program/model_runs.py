@@ -1,4 +1,4 @@
-"""The exact model of a program run on arrays: what each cell holds at the end, by following sources back to the inputs."""
+"""The exact model of a program run on arrays: what each cell holds at the end, by following sources to inputs."""
 
 from __future__ import annotations
 

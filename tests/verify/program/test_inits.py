@@ -1,4 +1,4 @@
-"""Inits of reductions in loops of their own: what moves them rightly is proved, and what does not is refuted by a run."""
+"""Inits of reductions in loops of their own: moved rightly they are proved, moved wrongly refuted by a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def statuses(old: str, new: str, theta: tuple[str, ...], head: str = FIXED) -> s
     """How the claims of a rewrite of one body into another are decided."""
     symbols = "    m = T.int32()\n" if head == SYMBOLIC else ""
     functions = [
-        f'@T.prim_func\ndef {name}({head}):\n{symbols}    T.func_attr({{"tirx.noalias": True}})\n{indent(body, "    ")}\n'
+        f"@T.prim_func\ndef {name}({head}):\n{symbols}"
+        f'    T.func_attr({{"tirx.noalias": True}})\n{indent(body, "    ")}\n'
         for name, body in (("before", old), ("after", new))
     ]
     text = "".join(f"# theta: {line}\n" for line in theta) + "\n\n".join(functions)
@@ -66,7 +67,8 @@ RIGHT = {
     ),
     "a cell that is rotated": (
         block(init="B[(vi + 1) % 6] = 0", update="B[(vi + 1) % 6] = B[(vi + 1) % 6] + A[vi, vk]"),
-        "for i in range(6):\n    B[(i + 1) % 6] = 0\nfor i, k in T.grid(6, 4):\n    B[(i + 1) % 6] = B[(i + 1) % 6] + A[i, k]",
+        "for i in range(6):\n    B[(i + 1) % 6] = 0\n"
+        "for i, k in T.grid(6, 4):\n    B[(i + 1) % 6] = B[(i + 1) % 6] + A[i, k]",
         (ROWS, SAME),
         FIXED,
     ),
@@ -108,7 +110,8 @@ WRONG = {
     ),
     "a neighbour that meddles": (
         block(beside="B[i] = B[i] + 7"),
-        "for i in range(6):\n    B[i] = 0\n    for k in range(4):\n        B[i] = B[i] + 7\n        B[i] = B[i] + A[i, k]",
+        "for i in range(6):\n    B[i] = 0\n"
+        "    for k in range(4):\n        B[i] = B[i] + 7\n        B[i] = B[i] + A[i, k]",
         ("0 -> 1: lambda i: [i, 0]", "1 -> 0: lambda i, k: [i, k]", "2 -> 2: lambda i, k: [i, k]"),
         FIXED,
     ),

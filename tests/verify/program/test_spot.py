@@ -1,4 +1,4 @@
-"""Where a claim says that something stands: a line, or what is there instead in a program that was not read from text."""
+"""The place of a claim: a line, or the statement in a program that was not read from text."""
 
 from __future__ import annotations
 

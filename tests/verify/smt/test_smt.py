@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from random import Random
 
 import pytest
@@ -18,7 +19,14 @@ from layoutproof.verify.maps.check_map import read_question
 from layoutproof.verify.maps.problem import make_problem
 from layoutproof.verify.maps.symbolic_shapes import prove_injective_by_z3
 from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger
-from layoutproof.verify.smt.solver import Answer, Query, prove_unsatisfiable
+from layoutproof.verify.smt.solver import DEFAULT_RLIMIT, Answer, Outcome, Query
+
+
+def asked(build: Callable[[Query], Sequence[object]], rlimit: int = DEFAULT_RLIMIT) -> Outcome:
+    """Whether the assertions of a fresh query can all hold."""
+    query = Query()
+    query.add(*build(query))
+    return query.solve(rlimit=rlimit)
 
 
 def test_three_answers() -> None:
@@ -28,15 +36,15 @@ def test_three_answers() -> None:
         x, y = query.integer("x"), query.integer("y")
         return [x * y == 35, x > 1, y > x]
 
-    outcome = prove_unsatisfiable(factors)
+    outcome = asked(factors)
     assert outcome.answer is Answer.SAT and (outcome.model["x"], outcome.model["y"]) == (5, 7)
-    assert prove_unsatisfiable(lambda q: [q.integer("x") * 2 == 7]).answer is Answer.UNSAT
+    assert asked(lambda q: [q.integer("x") * 2 == 7]).answer is Answer.UNSAT
 
     def cubes(query: Query) -> list[object]:
         x, y, z = (query.integer(name) for name in "xyz")
         return [x * x * x + y * y * y + z * z * z == 114, x > 1]
 
-    outcomes = [prove_unsatisfiable(cubes, rlimit=100_000) for _ in range(2)]
+    outcomes = [asked(cubes, rlimit=100_000) for _ in range(2)]
     assert [o.answer for o in outcomes] == [Answer.UNKNOWN] * 2
     assert outcomes[0].reason == outcomes[1].reason and "100000" in str(outcomes[0].reason)
 

@@ -18,7 +18,8 @@ from layoutproof.verify.workers.process_tree import descendants, resident_bytes
 # A process that starts another one, says its number, and waits for its input to end.
 PARENT = """
 import subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", "import sys; held = b'x' * (50 << 20); print(flush=True); sys.stdin.read()"],
+work = "import sys; held = b'x' * (50 << 20); print(flush=True); sys.stdin.read()"
+child = subprocess.Popen([sys.executable, "-c", work],
                          stdout=subprocess.PIPE, start_new_session=True)
 child.stdout.readline()
 print(child.pid, flush=True)
@@ -45,7 +46,8 @@ def test_descendants_are_found() -> None:
 
 def test_descendants_as_ps_lists_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no /proc, the listing of `ps` says the same."""
-    listing = "    1     0  9000\n   10     1   100\n   11    10   200\n   12    11   300\n   13     1   400\n   14    10     0\n"
+    rows = ((1, 0, 9000), (10, 1, 100), (11, 10, 200), (12, 11, 300), (13, 1, 400), (14, 10, 0))
+    listing = "".join(f"{number:5} {parent:5} {memory:5}\n" for number, parent, memory in rows)
     monkeypatch.setattr(process_tree, "_PROC", Path("/no/such/folder"))
     monkeypatch.setattr(subprocess, "run", lambda command, **how: subprocess.CompletedProcess(command, 0, listing, ""))
     assert descendants(10) == {11: 200 << 10, 14: 0, 12: 300 << 10}
