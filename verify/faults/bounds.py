@@ -159,7 +159,7 @@ class Place:
 
 
 def places_of(facts: Facts, data: Var, structure: tuple[Expr, ...] | None = None) -> list[Place]:
-    """Every access of a memory with its cell. `structure` is a shape that the memory is known to have, if there is one."""
+    """Every access of a memory with its cell. `structure` is a shape that the memory is known to have, if any."""
     accesses = list(facts.program.touching(data))
     views = {_view(a.buffer) for a in accesses}
     if len(views) == 1 and not accesses[0].buffer.strides and (len(accesses[0].indices) != 1 or structure is None):

@@ -144,7 +144,7 @@ class Facts:
         return replace(found, exact=True, reason=None) if holds else found
 
     def _z3(self, found: Search, domain: IterationDomain, conditions: tuple[Expr, ...]) -> Search:
-        """A point of a small instance; else z3's answer; where it has none, what was found before, if that is a point."""
+        """A point of a small instance; else z3's answer; where it has none, the point that was found before, if any."""
         small = self._small(domain, conditions)
         if small is not None:
             return small

@@ -318,7 +318,7 @@ def _outside(facts: Facts, binding: Binding, found: Search, claim: Claim, watch:
 
 
 def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
-    """One verdict for each thing in the program that nobody looks into: what it does is not known to be without fault."""
+    """One verdict for each opaque part of the program, which is not known to be without fault."""
     watch = facts.watch()
     return tuple(
         unknown(_no_fault(obstacle), "structure", f"{obstacle.what} is not looked into", watch)

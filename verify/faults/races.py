@@ -215,7 +215,10 @@ def _collision(
         return left_open(claim, found, watch)
     places = [each.access.place for each in (first, second)]
     names = [f"{each.access.kind.value} {each.access.text}" for each in (first, second)]
-    text = f"{names[0]} ({places[0]}) at {values_text(here)} and {names[1]} ({places[1]}) at {values_text(there)} touch one cell"
+    text = (
+        f"{names[0]} ({places[0]}) at {values_text(here)} and "
+        f"{names[1]} ({places[1]}) at {values_text(there)} touch one cell"
+    )
     if first.access.data_dependent or second.access.data_dependent:
         return unknown(claim, found.engine, f"{text}, depending on data", watch)
     counterexample = {

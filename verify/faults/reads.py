@@ -217,7 +217,7 @@ def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
 
 
 def _covers(place: Place, writes: Iterable[Place]) -> Iterator[Cover]:
-    """The earlier writes of the cell that is read, those of the same iteration first: they are cheap and mostly enough."""
+    """The earlier writes of the cell that is read, those of the same iteration first, which are mostly enough."""
     cases = [list(pairs_before(place, write)) for write in writes]
     for depth in range(max((len(c) for c in cases), default=0)):
         for case in cases:

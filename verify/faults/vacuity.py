@@ -232,7 +232,7 @@ def _is_broken(facts: Facts, domain: IterationDomain, stated: _Stated) -> bool:
 
 
 def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, Expr]) -> Iterator[_Stated]:
-    """The assumptions that are made at every iteration of the loops around them. Those under a condition are left out."""
+    """The assumptions that are made at every iteration of the loops around them; none that is under a condition."""
     match stmt:
         case Evaluate(value=Assume(condition=condition)):
             place = Spot(stmt).place_of(condition)

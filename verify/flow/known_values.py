@@ -312,7 +312,7 @@ class Invariants:
         return candidates(self.program_model.statements.dtypes[data], tuple(initial))
 
     def prove(self, statement: Statement, read: Read, region: Region, wanted: Property) -> ValueAnswer:
-        """Whether what a read of `cells` finds on a region has a property, because all that is ever stored there has."""
+        """Whether the value that a read of `cells` finds on a region has a property, as every value stored there has."""
         if self._may_be_initial(statement, read, region):
             return ValueAnswer(Status.UNKNOWN, reason=f"{read.access.buffer.name} may be read before it is written")
         return self._known(read.data, wanted)

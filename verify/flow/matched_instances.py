@@ -49,7 +49,7 @@ class _Bound:
 
 @dataclass(slots=True)
 class Matcher:
-    """Compares statements with their counterparts. `loose` says that values may differ in the sign of a zero already."""
+    """Compares statements with their counterparts. With `loose`, values may differ in the sign of a zero already."""
 
     rewrite_model: RewriteModel
     agreement: Agreement

@@ -80,7 +80,8 @@ def _counterpart(
     mine, theirs = _lane_said(new, len(inputs) - len(new_loops)), _lane_said(old, len(outputs) - len(old_loops))
     if len(inputs) != len(new_loops) + len(mine) or len(outputs) != len(old_loops) + len(theirs):
         raise NotModelled(
-            f"the witness takes {len(inputs)} loops to {len(outputs)}, the stores stand in {len(new_loops)} and {len(old_loops)}",
+            f"the witness takes {len(inputs)} loops to {len(outputs)}, "
+            f"the stores stand in {len(new_loops)} and {len(old_loops)}",
             None,
         )
     values: dict[Var, Expr] = {variable: dim.var for variable, dim in zip(inputs[len(new_loops) :], mine, strict=True)}

@@ -42,7 +42,7 @@ _ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Extra instances that were found to be no-ops, with the answer that says so and the invariants that it rests on."""
+    """Unmatched instances that are no-ops, with the answer that proves it and the invariants that it uses."""
 
     region: Region
     answer: ValueAnswer

@@ -36,7 +36,7 @@ _ROUNDS = 16
 
 @dataclass(frozen=True, slots=True)
 class Regrouped:
-    """A reduction whose updates the new program does in another order: the chains' statement numbers in both programs."""
+    """A reduction that the new program does in another order: the statement numbers of its updates in both programs."""
 
     data: Var
     old_chain: frozenset[int]

@@ -165,7 +165,7 @@ class Values:
         return Condition(depth, tuple(guards), tuple(data))
 
     def _is_index_condition(self, expr: Expr) -> bool:
-        """Whether integer sets can be expected to say it; a condition for which they cannot goes into values instead."""
+        """Whether integer sets can be expected to express it; other conditions become part of values."""
         match expr:
             case IntImm():
                 return True

@@ -266,7 +266,7 @@ class StoredValues:
         return any(origin == name for sources in own for origin, _ in tuples_of(sources))
 
     def _replaced(self, statement: Statement, read: Read, source: Statement, piece: Piece) -> Form:
-        """The statement with what `source` stores, at the instances to which the piece leads, in the place of the load."""
+        """The statement with the value that `source` stores, at the piece's instances, in the place of the load."""
         at = {dim.var: output for dim, output in zip(source.dims, piece.outputs, strict=True)}
         what = f"of {source.access.text} in the place of {read.access.text}"
         dims = [dim.var for dim in statement.dims]

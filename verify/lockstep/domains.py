@@ -121,7 +121,7 @@ def is_exact(expr: Expr, domain: IterationDomain, facts: Facts, data: frozenset[
 
 
 def is_exact_condition(expr: Expr, domain: IterationDomain, facts: Facts, data: frozenset[Var]) -> bool:
-    """The same for a condition: comparisons without data are index arithmetic, which fits its types wherever it stands."""
+    """The same for a condition: comparisons without data are index arithmetic, which fits its types everywhere."""
     for node in walk(expr):
         if isinstance(node, Compare) and data & set(free_variables(node)):
             if not (is_exact(node.lhs, domain, facts, data) and is_exact(node.rhs, domain, facts, data)):

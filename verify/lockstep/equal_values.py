@@ -39,7 +39,7 @@ class Prover(Protocol):
     """Proves that two scalar expressions have the same value for all values of their variables."""
 
     def prove_same(self, new: Expr, old: Expr, *, allowed: Licences | None = None) -> Answer:
-        """Whether `new` has the value of `old`, and traps only where it does, under no more than the licences allowed."""
+        """Whether `new` has the value of `old`, and traps only where it does, under the licences allowed."""
 
 
 @dataclass(slots=True)

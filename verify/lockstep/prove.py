@@ -113,7 +113,8 @@ class PaddingPostconditions:
             )
         if not is_contract(step.contract, value, cell, symbols):
             raise Mismatch(
-                f"the padding of {name} is owed {step.contract}, and gets {expr_text(value, Style.PLAIN)} ({leaf.item.place})"
+                f"the padding of {name} is owed {step.contract}, "
+                f"and gets {expr_text(value, Style.PLAIN)} ({leaf.item.place})"
             )
         guards = [g.as_expr for g in leaf.domain.guards]
         for load in loads_of(value):

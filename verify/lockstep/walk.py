@@ -236,7 +236,8 @@ class Walk:
         match old.node, new.node:
             case (For(var=a), For(var=b)):
                 return Mismatch(
-                    f"loops {a.name} ({old.place}) and {b.name} ({new.place}) are not known to run over the same numbers"
+                    f"loops {a.name} ({old.place}) and {b.name} ({new.place}) "
+                    "are not known to run over the same numbers"
                 )
             case (IfThenElse(condition=a), IfThenElse(condition=b)):
                 texts = [expr_text(c, Style.PLAIN) for c in (a, b)]
@@ -381,7 +382,8 @@ class Walk:
         if not self._stores_the_same(point, value, new.say(b.value)) and not self.asking.is_empty(domain):
             texts = [expr_text(v, Style.PLAIN) for v in (b.value, a.value)]
             raise Mismatch(
-                f"the value `{texts[0]}` stored to {where_to} ({new.place}) is not known to be `{texts[1]}` ({old.place})"
+                f"the value `{texts[0]}` stored to {where_to} ({new.place}) "
+                f"is not known to be `{texts[1]}` ({old.place})"
             )
         tail = " writes what it wrote before, in the cell that its cell became"
         self.said.setdefault(Claim(ClaimKind.SAME_VALUE, f"the store to {expr_text_of(b)}", new.place, tail))

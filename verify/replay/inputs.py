@@ -247,7 +247,7 @@ def _everywhere(places: Sequence[Place], palette: Palette) -> Iterator[dict[str,
 
 
 def _singles(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:
-    """One special value at one place of one parameter: the last, the first, at the end of the first row, in the middle."""
+    """One special value at one place of one parameter: last, first, end of the first row, middle."""
     for value, corner, place in product(range(16), range(4), places):
         values = specials(place.dtype, palette.ordinary_only, palette.whole)
         size = int(np.prod(place.array_shape, dtype=np.int64))

@@ -167,7 +167,7 @@ def _prefix(access: Access, dim: Dim) -> tuple[int | Dim, ...] | None:
 
 
 def _meetings(facts: Facts, place: Place, others: Sequence[Place], conditions: tuple[Expr, ...]) -> Iterator[_Meeting]:
-    """Where another iteration of a loop around `place` touches its texel by one of `others`, its own text among them."""
+    """Where another iteration of a loop around `place` touches its texel by one of `others`, itself among them."""
     for position, dim in enumerate(place.access.domain.dims):
         if dim.kind not in _CONCURRENT:
             continue
@@ -208,7 +208,8 @@ def _clobbered(facts: Facts, texture: Texture, meeting: _Meeting, claim: Claim, 
     if len(lanes) == texture.channels:
         return unknown(claim, found.engine, "the point that was found does not replay", watch)
     text = (
-        f"at {_loops(first, here)} it writes channels {lanes} of texel {list(texel)}, which {second.text} ({second.place}) writes too, "
+        f"at {_loops(first, here)} it writes channels {lanes} of texel {list(texel)}, "
+        f"which {second.text} ({second.place}) writes too, "
         f"at {_loops(second, there)}: one of the two is lost"
     )
     if first.data_dependent or second.data_dependent:
@@ -223,7 +224,8 @@ def _raced(facts: Facts, texture: Texture, meeting: _Meeting, claim: Claim, watc
         return left_open(claim, found, watch)
     here, there, texel = told
     text = (
-        f"write {first.text} ({first.place}) at {_loops(first, here)} and read {second.text} ({second.place}) at {_loops(second, there)} "
+        f"write {first.text} ({first.place}) at {_loops(first, here)} "
+        f"and read {second.text} ({second.place}) at {_loops(second, there)} "
         f"touch texel {list(texel)}"
     )
     if first.data_dependent or second.data_dependent:

@@ -94,7 +94,7 @@ _RESTRICTING = frozenset({Licence.NNAN, Licence.NINF})
 
 
 def search_licences(question: Question, allowed: Licences, budget: ValueBudget) -> ValueAnswer:
-    """The answer to a question: proved under the least licences found, refuted under all that are allowed, or unknown."""
+    """Proved under the least licences found, refuted under all that are allowed, or unknown."""
     return search_with(Solving(budget), question, allowed)
 
 
@@ -295,7 +295,7 @@ class Search:
 
     @property
     def _calls_library(self) -> bool:
-        """Whether a function that has no exact meaning is called anywhere: what it computes at a point proves nothing."""
+        """Whether a function without an exact meaning is called anywhere: its value at a point proves nothing."""
         asked = self.question
         known = [*(g.property for g in asked.given), *([asked.goal] if asked.goal is not None else [])]
         parts = (asked.new, asked.old, *asked.conditions, *map(operand_of, known))

@@ -79,7 +79,7 @@ class Simplified:
 
 
 def simplified(question: Question, licences: Licences) -> Simplified | None:
-    """Both sides rewritten by laws under the hypotheses; None where the new side might trap in a part that a law drops."""
+    """Both sides rewritten by laws under the hypotheses; None if the new side might trap in a part that a law drops."""
     if not _traps_as_before(question):
         return None
     knowledge = Knowledge(question, licences)

@@ -39,7 +39,7 @@ def round_array(values: Floats, dtype: DType) -> Floats:
 
 
 def round_to_format(values: Floats, precision: int, emin: int, emax: int) -> Floats:
-    """Rounded to `precision` significant bits, with subnormals below `2**emin` and infinities from `2**(emax + 1)` on."""
+    """Rounded to `precision` significant bits, with subnormals below `2**emin`, infinities from `2**(emax + 1)` on."""
     finite = np.isfinite(values)
     with np.errstate(all="ignore"):
         mantissa, exponent = np.frexp(np.where(finite, values, 0.0))

@@ -1,4 +1,4 @@
-"""Whole programs: every operator is proved at every stage, its shrunk mutants are refuted, and the interpreter agrees."""
+"""Whole programs: operators are proved at every stage, shrunk mutants are refuted, and the interpreter agrees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets count work, not time: what a check is told depends on its own questions, in their order, and on nothing else."""
+"""Budgets count work, not time: the answers of a check depend on its own questions, in their order, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solvers run in a process that may hang, die or talk nonsense; the caller gets `unknown` in bounded time and goes on."""
+"""Solvers run in a process that may hang, die or talk nonsense; the caller gets `unknown` in bounded time."""
 
 from __future__ import annotations
 
