@@ -39,16 +39,12 @@ _SHOWN = 6
 
 
 def call_assumptions(function: PrimFunc, where: Expr | None = None) -> tuple[Expr, ...]:
-    """The expressions of symbols alone that `prove_index_fits` assumes to fit their types: to be evaluated, over the
-    integers, at every call.
-    """
+    """The expressions of symbols alone that `prove_index_fits` assumes to fit; each call has to check them."""
     return _Sizes(Facts.of(function, where)).assumed
 
 
 def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
-    """One verdict when all fits, with what it assumes of the symbols as its reason; else one for each expression that
-    does not, or may not.
-    """
+    """One verdict when all fits, its reason the assumptions on symbols; else one for each expression that may not."""
     watch = facts.watch()
     sizes = _Sizes(facts)
     failures: dict[tuple[Expr, Place], Verdict] = {}
@@ -145,9 +141,7 @@ class _Sizes:
             self.facts.gathered.record(NoInstance(self.facts.setting, domain, either, "mixed-radix"))
 
     def _below_extent(self, arithmetic: Arithmetic) -> set[Expr]:
-        """The summands and factors of an index that is in bounds which are no larger than it, all being at least 0 and
-        factors at least 1.
-        """
+        """The summands and factors of an index in bounds that do not exceed it: all are >= 0, factors >= 1."""
         root, domain, extent = arithmetic.expr, arithmetic.domain, arithmetic.extent
         if extent is None or extent.dtype.max_int > root.dtype.max_int:
             return set()
@@ -195,9 +189,7 @@ def _dominated(facts: Facts, root: Expr, domain: IterationDomain) -> Iterator[Ex
 
 
 def _is_at_least(facts: Facts, expr: Expr, domain: IterationDomain, low: int) -> bool:
-    """Whether `expr` is certainly at least `low`, which is 0 or 1: sums and products of such things are, the rest is
-    asked.
-    """
+    """Whether `expr` is certainly at least `low` (0 or 1): sums and products of such, the rest is asked."""
     if facts.interval(expr, domain).low >= low:
         return True
     if isinstance(expr, Cast) and expr.value.dtype.is_integer:

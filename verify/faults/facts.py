@@ -156,9 +156,7 @@ class Facts:
         return found if found.point is not None else second
 
     def _small(self, domain: IterationDomain, conditions: Sequence[Expr]) -> Search | None:
-        """A point found with the symbols at a few small values, where products of symbols are plain numbers; None when
-        there is none.
-        """
+        """A point with the symbols at a few small values, where their products are numbers; or None."""
         symbols = self.program.symbols
         for sizes in _SMALL_SIZES if symbols else ():
             numbers = {v: sizes[k % len(sizes)] for k, v in enumerate(symbols)}
@@ -186,9 +184,7 @@ class Facts:
     # Replay
 
     def happens(self, domain: IterationDomain, point: Mapping[str, int]) -> bool:
-        """Whether the instance at `point` exists: loops, guards and assumptions evaluated one by one. Unknowns are
-        given values by `point`.
-        """
+        """Whether the instance at `point`, which also gives unknowns values, exists: all conditions are evaluated."""
         try:
             return all(self._checks(domain, point))
         except (Trap, KeyError, TypeError):
@@ -217,9 +213,7 @@ def _symbol_ranges(program: Program) -> dict[Var, Interval]:
 
 
 def sizes_of(function: PrimFunc) -> frozenset[str]:
-    """The symbols that are an extent of what callers pass: of a parameter, or of the logical shape that its layout
-    record states.
-    """
+    """The symbols that are an extent of a parameter, or of the logical shape in its layout record."""
     parameters = {buffer.data.name for buffer in function.buffers}
     stated = (
         extent for name, kept in layout_records(function).items() if name in parameters for extent in kept.logical_shape

@@ -134,9 +134,7 @@ class Content:
 
 
 def contents_of(rewrite: Rewrite, old: Facts) -> tuple[Content, ...]:
-    """What every run of the old program that does not fault tells of parameters that neither program writes, and that
-    keep their cells.
-    """
+    """What fault-free runs of the old program tell of parameters that neither program writes or re-lays."""
     moved = {cells.old_data for cells in rewrite.witness.cells}
     kept = {_place(after) for after in rewrite.new.buffers}
     same = [before for before in rewrite.old.buffers if _place(before) in kept and before.data.name not in moved]
@@ -205,9 +203,7 @@ def _certainly_happens(domain: IterationDomain) -> bool:
 
 
 def told(facts: Facts, contents: Sequence[Content]) -> Facts:
-    """The facts of the new program with what is known of values from data said in every iteration domain where such a
-    value is used.
-    """
+    """The facts of the new program, with contents stated in every iteration domain that uses them."""
     if not contents:
         return facts
     program = facts.program

@@ -183,9 +183,7 @@ def _pairs(written: dict[Var, list[Place]]) -> Iterator[tuple[Place, Place]]:
 
 
 def _apart(first: Place, second: Place, var: Var) -> bool:
-    """Whether both cells have the loop's variable itself as one coordinate, so that cells of different iterations
-    differ.
-    """
+    """Whether one coordinate of both cells is the loop's variable, so that different iterations are disjoint."""
     return any(a == b == var for a, b in zip(first.coordinates, second.coordinates, strict=True))
 
 

@@ -48,9 +48,7 @@ def padding_covers(
 
 
 def find_forbidden(facts: Facts, domain: IterationDomain, cell: Sequence[Expr], record: LayoutRecord) -> Search:
-    """An instance of the iteration domain whose `cell`, an index of the record's last box, is padding without a
-    contract.
-    """
+    """An instance whose `cell`, an index of the record's last box, is padding without a contract."""
     engine = "structure"
     for number, inside, conditions, cover in _steps(facts, domain, cell, record, Cell.PAD_FORBIDDEN):
         found = facts.model.uncovered(inside, [cover], *conditions)
@@ -292,9 +290,7 @@ def _prove_off_padding(facts: Facts, access: Access, record: LayoutRecord, claim
 
 
 def _is_forbidden(facts: Facts, cell: Sequence[Expr], record: LayoutRecord, point: Mapping[str, int]) -> bool:
-    """Whether the cell at `point` is forbidden padding, by laying out every cell; boxes too large for that are not
-    refuted.
-    """
+    """Whether the cell at `point` is forbidden padding, by laying out all cells; False for large boxes."""
     symbols = {v.name: point[v.name] for v in facts.program.symbols}
     size = 1
     for extent in record_shape(record, facts.program.symbols):

@@ -212,9 +212,7 @@ def _loop(depth: int, dtype: DType) -> Var:
 
 
 def _is_broken(facts: Facts, domain: IterationDomain, stated: _Stated) -> bool:
-    """Whether an assumption about loops of known extents alone fails at some iteration, so that it does whenever the
-    loops run.
-    """
+    """Whether an assumption about loops of constant extents alone fails at some iteration."""
     known = {dim.var for dim in domain.dims}
     said = [stated.condition, *(e for dim in domain.dims for e in (dim.start, dim.extent))]
     if any(
@@ -257,9 +255,7 @@ def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, E
 
 
 def _data_of(facts: Facts, group: Sequence[_Stated]) -> Hint | None:
-    """Values for loads, by buffer, under which all conditions of one place hold; None where there are none, which is
-    proved.
-    """
+    """Values for loads, by buffer, that satisfy all conditions of one place; None if proved impossible."""
     loads: dict[BufferLoad, Var] = {}
     conditions: list[Expr] = []
     given: list[Given] = []

@@ -61,9 +61,7 @@ class Matcher:
     _once: Matcher | None = None
 
     def matches(self, claim: Counterpart, points: Points) -> Iterator[Match]:
-        """The answers for one counterpart, region by region; what is not proved is asked again with values in the place
-        of loads.
-        """
+        """The answers for one counterpart by region; if not proved, asked again with values in place of loads."""
         for match in self._matches(claim, self.rewrite_model.of_points(claim.new, points)):
             if match.answer.status is Status.PROVED or claim.new.number in self.reductions:
                 yield match
@@ -118,9 +116,7 @@ class Matcher:
                 )
 
     def _choosing_once(self) -> Matcher:
-        """The same without licences to choose: what was computed once, and loaded in several places, was chosen once
-        for all of them.
-        """
+        """The matcher without licences to choose: one computed value, loaded in several places, is one choice."""
         if self._once is None:
             self._once = replace(self, values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}))
         return self._once
@@ -287,9 +283,7 @@ class Matcher:
         return self.values.prove_same(new, old, given=(*bound.given, *more), computed=computed, loose=loose)
 
     def _passed_on(self, claim: Counterpart, region: Region, theirs: Mapping[Var, Var]) -> frozenset[Var]:
-        """The loads of the counterpart that may find, on a region, an infinity or a NaN that the old program did not
-        compute.
-        """
+        """The counterpart's loads that may find an infinity or NaN that the old program did not compute."""
         numbers = passing_on(self.rewrite_model.old)
         memories = {statement.data for statement in self.rewrite_model.old.statements if statement.number in numbers}
         name, step, found = f"{NEW}{claim.new.number}", self.rewrite_model.step(claim), set[Var]()
@@ -308,9 +302,7 @@ class Matcher:
     def _with_old_facts(
         self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], plain: ValueAnswer
     ) -> ValueAnswer:
-        """The answer with what the old program says of its own loads: the worst of the parts on which that is one
-        thing.
-        """
+        """The answer with the old program's facts of its own loads: the worst over the parts with one fact each."""
         used = {*free_variables(old), *free_variables(new)}
         reads = [read for read in claim.old.reads if theirs[read.var] in used and not read.anywhere]
         if not reads:
@@ -352,9 +344,7 @@ class Matcher:
 
 
 def _looked_at(statement: Statement, names: Mapping[Var, Var]) -> frozenset[Var]:
-    """The names of what a statement of the old program looks at wherever they stand in its value: not of what it leaves
-    in place.
-    """
+    """The names of what an old statement looks at in its value: not of what it leaves in place."""
     kept = {names[read.var] for read in statement.reads if read.role is ReadRole.CURRENT}
     return frozenset(names[read.var] for read in statement.reads if read.sure or names[read.var] not in kept)
 
@@ -396,9 +386,7 @@ def _grouped(reads: Sequence[Read], names: Mapping[Var, Var]) -> dict[Var, list[
 
 
 def contribution(value: Expr, op: BinaryOp, acc: Var) -> Expr | None:
-    """`e` of an update `acc (+) e` or `e (+) acc` (`acc - e` only); None for anything else, and where `e` depends on
-    the accumulator.
-    """
+    """`e` of an update `acc (+) e` or `e (+) acc` (`acc - e` only), if independent of `acc`; else None."""
     match value:
         case Binary(op=found, lhs=lhs, rhs=rhs) if found is op:
             for operand, e in ((lhs, rhs),) if op is BinaryOp.SUB else ((lhs, rhs), (rhs, lhs)):

@@ -180,9 +180,7 @@ def _looked_at(program_model: ProgramModel, statement: Statement, read: Read, po
 
 
 def _cells_that_matter(program_model: ProgramModel, flow: Dataflow, found: Sequence[NoOps]) -> Sources:
-    """The cells in which a matched instance or an observable end finds what an extra instance wrote, or one that such a
-    value was made from by extra instances.
-    """
+    """The cells where a matched instance or an observable end may depend on what an unmatched one wrote."""
     universe = program_model.rewrite_model.encoder(()).space.universe()
     unmatched = no_points(universe)
     for record in found:
@@ -290,9 +288,7 @@ class _Question:
 
 
 def _apart(question: _Question, asking: _Asking) -> list[_Question]:
-    """The question on the parts where each load finds values of the old program everywhere, or nowhere; nothing where
-    that is one part.
-    """
+    """The parts of a question where each load finds old values everywhere or nowhere; empty if it is one part."""
     regions = [question.region]
     for read in (question.current, *question.reads):
         computed = asking.computed.where(question.statement, read, question.region)

@@ -60,9 +60,7 @@ def compare_final_states(
     values: ValueProver,
     postcondition_facts: Knowledge,
 ) -> Iterator[FinalState]:
-    """One answer a parameter that either program writes, and one for padding that it owes, from facts (with their flow)
-    that tell one zero from the other.
-    """
+    """One answer per written parameter, and one for its padding postcondition, from exact (not loose) facts."""
     for buffer in _written_parameters(rewrite_model):
         entry = rewrite_model.entry(buffer.data.name)
         yield _observable(rewrite_model, agreement, new_facts, old_facts, values, buffer.data, entry)
@@ -70,9 +68,7 @@ def compare_final_states(
 
 
 def observable_ends(program_model: ProgramModel) -> Iterator[tuple[Var, Sources]]:
-    """For each parameter that either program writes, its memory in one program and the Fin cells that are observable,
-    or became of such.
-    """
+    """For each written parameter, its memory in one program and the final cells that are observable."""
     rewrite_model = program_model.rewrite_model
     for buffer in _written_parameters(rewrite_model):
         old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(buffer.data.name))
@@ -83,9 +79,7 @@ def observable_ends(program_model: ProgramModel) -> Iterator[tuple[Var, Sources]
 
 
 def ends_that_matter(program_model: ProgramModel) -> Sources:
-    """The cells (`in`) of parameters that either program writes: those that observable cells became, and all that is
-    not padding without a value.
-    """
+    """The initial cells of written parameters that became observable ones, or are not undefined padding."""
     rewrite_model = program_model.rewrite_model
     function = rewrite_model.rewrite.old if program_model.is_old else rewrite_model.rewrite.new
     seen = no_points(rewrite_model.encoder(()).space.universe())
@@ -169,9 +163,7 @@ def _unobservable(function: PrimFunc, data: str, encoder: Encoder, box: Points) 
 
 
 def padding_of(record: LayoutRecord, number: int, encoder: Encoder) -> Points:
-    """The cells of a record's last box that came to be padding in step `number`. `encoder` is over the cells of that
-    box.
-    """
+    """The cells of a record's last box, over which `encoder` is, that became padding in step `number`."""
     record.check_names(encoder.space.params)
     boxes = [_box(shape, encoder) for shape in (record.logical_shape, *(step.shape for step in record.steps))]
     maps = [step.index_map for step in record.steps]
@@ -325,9 +317,7 @@ def _readable(assumption: AssumedFact) -> Expr:
 
 
 def _holds_anyway(rewrite_model: RewriteModel, assumption: AssumedFact) -> bool:
-    """Whether an assumption about loops holds for all values of the symbols for which the old program's assumptions
-    about loops do.
-    """
+    """Whether an assumption about loops holds for all symbols that satisfy the old program's."""
     broken = _broken(rewrite_model, assumption)
     for other in rewrite_model.old.assumptions:
         if not other.reads:

@@ -39,9 +39,7 @@ _BY_CONSTANT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on the way to a statement: conjuncts over indices, and those that depend on data. `depth` dims are
-    around it.
-    """
+    """A condition around a statement: conjuncts over indices, and those on data. `depth` dims are around it."""
 
     depth: int
     guards: tuple[Guard, ...]

@@ -71,9 +71,7 @@ def with_unknown(domain: IterationDomain, var: Var, source: Expr) -> IterationDo
 
 
 def where(domain: IterationDomain, condition: Expr, holds: bool = True) -> IterationDomain:
-    """The iteration domain with what a condition over the shared names says there; what no index arithmetic says is
-    left out.
-    """
+    """The iteration domain with a condition over the shared names, as far as it is index arithmetic."""
     told = {u.var for u in domain.unknowns}
 
     def is_said(expr: Expr) -> bool:

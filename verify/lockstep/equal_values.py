@@ -69,9 +69,7 @@ class ProgramPoint:
         return self.agree(before, after, self.domain, index=index)
 
     def has_same_bits(self, old: Expr, new: Expr) -> bool:
-        """Whether two expressions are the same operations on the same operands, in their order, so that also the bits
-        of a NaN agree.
-        """
+        """Whether two expressions are the same operations on the same operands in order: NaN bits agree too."""
         return self._is_alike(self.take_old(old), self.take_new(new, self.domain))
 
     def _is_alike(self, old: Expr, new: Expr) -> bool:
@@ -113,9 +111,7 @@ class ProgramPoint:
         return Var(f"{load.buffer.name}@{next(self.memories.fresh)}", load.dtype)
 
     def take_new(self, expr: Expr, domain: IterationDomain) -> Expr:
-        """An expression of the new program with the old one's variables for loads of the same cells, and others for
-        other loads.
-        """
+        """An expression of the new program with the old one's variables for loads of the same cells."""
         if not _loads(expr):
             return expr
         match expr:
@@ -167,9 +163,7 @@ class ProgramPoint:
         return self.memories.is_one_cell(first[0], second[0], inside)
 
     def with_data(self, domain: IterationDomain, *exprs: Expr) -> IterationDomain:
-        """The iteration domain with the loaded integers that stand in the expressions, as numbers of which only the
-        type is known.
-        """
+        """The iteration domain with the loaded integers in the expressions as dims of their types' ranges."""
         told = {u.var for u in domain.unknowns}
         used = dict.fromkeys(
             v for e in exprs for v in free_variables(e) if "@" in v.name and v.dtype.is_integer and v.dtype.lanes == 1
@@ -271,9 +265,7 @@ class ProgramPoint:
                 return expr
 
     def decided(self, condition: Expr, domain: IterationDomain) -> bool | None:
-        """The truth value of a condition without loads that is index arithmetic; None where it has none for the whole
-        iteration domain.
-        """
+        """The truth value of index arithmetic without loads; None if it is not constant on the iteration domain."""
         if isinstance(condition, IntImm):
             return bool(condition.value)
         if _data(condition) or not is_speakable(condition):
@@ -304,9 +296,7 @@ class ProgramPoint:
                 return map_children(expr, lambda n: self.settled(n, domain) if isinstance(n, Expr) else n)
 
     def _by_prover(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
-        """Values of fixed width and floats, bit for bit; an undefined value of the old program is taken to be zero
-        there.
-        """
+        """Equal values of fixed width, bit for bit; an undefined old value is taken to be zero."""
         if old.dtype.lanes != 1 or self.questions >= _MOST_QUESTIONS:
             return False
         mine, theirs = self.settled(old, domain), self.settled(new, domain)

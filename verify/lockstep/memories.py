@@ -100,9 +100,7 @@ class Side:
 
     @staticmethod
     def of(facts: Facts, *, apart: bool) -> Side:
-        """Raises Mismatch for what the walk does not understand: matched regions, thread axes, pointers from nowhere,
-        memory with two births.
-        """
+        """Raises Mismatch for matched regions, thread axes, pointers of unknown origin, memory made twice."""
         func = facts.program.function
         _check_understood(func)
         numbers: dict[int, frozenset[int]] = {}
@@ -248,9 +246,7 @@ class Memories:
 
     @staticmethod
     def of(rewrite: Rewrite, old: Side, new: Side, asking: Asking) -> Memories:
-        """Raises Mismatch where a cell map speaks of memory that is not there, and where something keeps cells from
-        moving.
-        """
+        """Raises Mismatch where a cell map names unknown memory, or where something keeps cells from moving."""
         names: dict[Var, Var] = {}
         relaid: dict[Var, Relaid] = {}
         for cells in rewrite.witness.cells:

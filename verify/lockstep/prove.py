@@ -180,9 +180,7 @@ class Lockstep:
 
 
 def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> Lockstep:
-    """Walk both programs of a rewrite. `values` is asked where structure and index arithmetic do not tell that two
-    values are the same.
-    """
+    """Walk both programs of a rewrite. `values` decides where structure and index arithmetic do not."""
     watch = old.watch()
     if (
         rewrite.old.body == rewrite.new.body
@@ -258,9 +256,7 @@ def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutSte
 
 
 def _fits(old: LayoutRecord | None, new: LayoutRecord | None, relaid: Relaid) -> bool:
-    """Whether a record goes on where it was, or starts with the shape that the memory had, and ends with the one that
-    it has.
-    """
+    """Whether a record extends the old one, or starts with the old shape, and ends with the new one."""
     if new is None or new.shape != LayoutRecord(relaid.after.shape).shape:
         return False
     if old is None:

@@ -140,9 +140,7 @@ def is_element(
     padding: Sequence[Expr],
     data: Var,
 ) -> bool:
-    """Whether a load in a pad value is certainly not of a cell that is padding itself. `padding` are the conditions of
-    that over `cell`.
-    """
+    """Whether a load in a pad value is certainly of no padding cell; `padding` are conditions over `cell`."""
     if memories.new.root(load.buffer) != data or len(load.indices) != len(cell):
         return False
     there = dict(zip(cell, load.indices, strict=True))
@@ -174,9 +172,7 @@ def _identity(condition: Expr) -> tuple[BufferLoad | None, Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A store or an effect, in the iteration domain in which it happens. `alone`: nothing that depends on data decides
-    whether it does.
-    """
+    """A store or an effect in its iteration domain. `alone`: whether it happens does not depend on data."""
 
     item: Item
     domain: IterationDomain

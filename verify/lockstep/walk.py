@@ -171,9 +171,7 @@ class Walk:
         return before.assumes and after.assumes and self._is_same_assumption((old, old.node), (new, new.node), domain)
 
     def _is_same_assumption(self, old: tuple[Item, Stmt], new: tuple[Item, Stmt], domain: IterationDomain) -> bool:
-        """Whether two steps without stores assume the same; found out by trying, once for all loops around an
-        assumption.
-        """
+        """Whether two steps without stores assume the same: tried once for all loops around an assumption."""
         pair = old[1], new[1]
         if self._trying:
             self._tried.append(pair)
@@ -342,9 +340,7 @@ class Walk:
                     self.said.setdefault(Claim(ClaimKind.SAME_VALUE, "the call", new.place, " is made as it was"))
 
     def _assumes_the_same(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
-        """Whether one assumption follows from the other. `A[i] == v` is value identity there, so it is only compared
-        part by part.
-        """
+        """Whether one assumption follows from the other, part by part: `A[i] == v` is value identity there."""
         if isinstance(new, IntImm) and new.value:
             return True
         point = self._point(domain)

@@ -90,9 +90,7 @@ def _factors(rewrite: Rewrite) -> tuple[int, ...]:
 
 
 def specials(dtype: DType, ordinary_only: bool, whole: bool = False) -> tuple[Number, ...]:
-    """Values at which arithmetic of a type is peculiar; without NaN and infinities where `ordinary_only`, exact ones
-    only where `whole`.
-    """
+    """Values at which arithmetic of a type is special; `ordinary_only`: finite; `whole`: exact ones only."""
     if dtype.is_bool:
         return (0, 1)
     if not dtype.is_float:
@@ -121,9 +119,7 @@ def specials(dtype: DType, ordinary_only: bool, whole: bool = False) -> tuple[Nu
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Makes arrays. `whole`: small whole numbers only, so that little is rounded; `ordinary_only`: no NaN and no
-    infinity among floats.
-    """
+    """Makes arrays. `whole`: small whole numbers, so that little is rounded; `ordinary_only`: finite floats."""
 
     generator: np.random.Generator
     ordinary_only: bool
@@ -145,9 +141,7 @@ class Palette:
         return self.array(place, np.full(place.array_shape, float(value)))
 
     def ordinary(self, place: Place, sign: int = 0) -> Array:
-        """Plain numbers, hardly two alike: floats of a few bits, integers from 0 to 3. `sign`: all below (-1) or above
-        (1) zero.
-        """
+        """Floats of a few bits, integers from 0 to 3. `sign`: all below (-1) or above (1) zero."""
         shape, dtype = place.array_shape, place.dtype
         if dtype.is_bool:
             return self.array(place, self.generator.integers(0, 2, shape))
@@ -162,9 +156,7 @@ class Palette:
         return self.array(place, values * signs)
 
     def rough(self, place: Place) -> Array:
-        """Floats of full precision and many magnitudes, whose sums and products round; multiples of 12 where that is of
-        no use.
-        """
+        """Floats of full precision and many magnitudes, whose sums round; multiples of 12 if `whole`."""
         if not place.dtype.is_float:
             return self.ordinary(place)
         if self.whole:
@@ -298,9 +290,7 @@ class Unread:
     _made: int = 0
 
     def poisoned(self, sample: Sample, limit: int) -> Sample | None:
-        """The sample with another value in every float that the old program does not load; None where there is none, or
-        no use in it.
-        """
+        """The sample with another value in each float that the old program does not load; None if pointless."""
         if self._useless >= _ATTEMPTS or self._made >= _MOST or self.pair.strictness.reading is None:
             return None
         placement = self.pair.placement(sample.numbers)

@@ -242,9 +242,7 @@ def last_store(
 
 @dataclass(slots=True)
 class _Notes:
-    """What is noted, and where: `which` holds the number of the store (from 1) and its variables, the others one entry
-    a load.
-    """
+    """The notes: `which` holds the number of the store (from 1) and its variables, the others one entry a load."""
 
     target: Buffer
     element: int

@@ -47,9 +47,7 @@ class _Stopped(Exception):
 
 @dataclass(slots=True)
 class Pair:
-    """The two programs of a rewrite, with what is made of them once. `spent` counts iterations and cells of all runs so
-    far.
-    """
+    """The two programs of a rewrite, prepared once. `spent` counts iterations and cells of all runs so far."""
 
     rewrite: Rewrite
     strictness: Strictness
@@ -87,9 +85,7 @@ class Pair:
         return {p.name: placement.to_new(p, old[p.name], sample.other_padding) for p in placement.places}
 
     def settle(self, sample: Sample, limit: int) -> Sample:
-        """The sample, changed where the old program's assumptions ask for something else, and where the new one cannot
-        hold it.
-        """
+        """The sample, changed to satisfy the old program's assumptions and to fit the new one's arrays."""
         program, placement = self.repairs[0], self.placement(sample.numbers)
         if program is None and not any(p.shared for p in placement.places):
             return sample
@@ -152,9 +148,7 @@ class Pair:
         return None if difference is None else Failure(sample, difference=difference)
 
     def licensed(self, failure: Failure, placement: Placement, old: Mapping[str, Array], limit: int) -> Outcome:
-        """The failure, or another difference on the same sample, unless the licences leave this execution out or
-        explain it.
-        """
+        """The failure, or another on the same sample, unless the licences exclude or explain it."""
         sample, watched = failure.sample, self.strictness.program
         if watched is None:
             return failure
@@ -251,18 +245,14 @@ class Pair:
     def noted(
         self, func: PrimFunc, arguments: Mapping[str, object], notes: Sequence[str], limit: int
     ) -> dict[str, Array]:
-        """What buffers for notes hold after a run of a program that takes some, by name. Raises Fault,
-        LayoutproofError.
-        """
+        """The buffers for notes, by name, after a run of a program with notes. Raises Fault, LayoutproofError."""
         arrays = run(func, arguments, filling=Filling(), limit=limit).arrays
         return {name: arrays[name] for name in notes}
 
     def new_arguments(
         self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None = None
     ) -> list[tuple[Filling, dict[str, Array]]]:
-        """The new program's arrays for each of its fillings: padding that no record speaks of is filled like what is
-        undefined.
-        """
+        """The new program's arrays for each filling; padding without a record is filled like undefined values."""
         base = self.new_arrays(placement, sample, old)
         unknown = [p for p in placement.places if not p.recorded and p.new_padding().any()]
         fillings = self.fillings[1] if not unknown else all_fillings()
@@ -280,9 +270,7 @@ class Pair:
     def fix_padding(
         self, placement: Placement, sample: Sample, arrays: dict[str, Array], limit: int
     ) -> dict[str, Array] | None:
-        """The arrays with what the new program assumes of padding that a caller may fill as he likes; nothing else is
-        changed.
-        """
+        """The arrays with padding that callers may fill changed to satisfy the new program's assumptions."""
         program = self.repairs[1]
         if program is None or not any(p.then for p in placement.places):
             return None
@@ -391,9 +379,7 @@ def _defined(place: Place, result: Result) -> NDArray[np.bool_]:
 def _padding_difference(
     placement: Placement, place: Place, after: Sequence[Result], needed: int, only_firm: bool
 ) -> Difference | None:
-    """The first cell of added padding that does not hold what its contract says at the end: just that, whatever
-    licences are in force.
-    """
+    """The first cell of added padding that violates its contract at the end, under whatever licences."""
     expected = [list(placement.required(place, r.arrays[place.name])) for r in after]
     for number, (places, _, contract) in enumerate(expected[0] if expected else ()):
         wanted = [required[number][1] for required in expected]

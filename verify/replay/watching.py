@@ -83,9 +83,7 @@ def watched(func: PrimFunc, licences: Licences) -> PrimFunc:
 
 
 def exposed(func: PrimFunc, constant: int | float) -> PrimFunc:
-    """The new program, watched for rounding; `constant`, or what its type has instead, in place of undefined values.
-    Raises NotWatched.
-    """
+    """The new program, watched for rounding, `constant` in place of undefined values. Raises NotWatched."""
     attrs = func.attrs
     records = layout_records(func)
     if records:

@@ -53,9 +53,7 @@ PROFILES: Mapping[str, DeviceLimits] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SizeCondition:
-    """What a call must be asked: `expr`, over the symbols and over the integers, is true. `about` says of what, in
-    words.
-    """
+    """A precondition of calls: `expr`, over symbols and integers, is true. `about` is its subject in words."""
 
     expr: Expr
     about: str
@@ -91,9 +89,7 @@ def check_texel_facts(facts: Facts, limits: DeviceLimits) -> tuple[Verdict, ...]
 
 
 def size_conditions(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None = None) -> tuple[SizeCondition, ...]:
-    """What `check_texels` leaves to be asked of every call: the sizes of textures that symbols may take past the
-    limits.
-    """
+    """The preconditions of `check_texels`: sizes of textures that symbols may take past the limits."""
     facts = Facts.of(func, where)
     textures, _ = find_textures(facts)
     return tuple(condition for texture in textures for condition in _conditions(facts, texture, limits))
@@ -117,9 +113,7 @@ def _conditions(facts: Facts, texture: Texture, limits: DeviceLimits) -> Iterato
 
 
 def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict:
-    """Within the limits for all symbols, or for some, which is asked of every call; refuted where no call can keep to
-    them.
-    """
+    """Within the limits for all symbols, or some (a precondition); refuted where none keeps to them."""
     watch = facts.watch()
     deep = f", and {limits.layers} layers" if len(texture.sizes) > 2 else ""
     claim = Claim(ClaimKind.OTHER, f"texture {texture.name} is at most {limits.width} by {limits.height} texels{deep}")
@@ -191,9 +185,7 @@ def _is_undefined(value: Node, names: frozenset[Var]) -> bool:
 
 
 def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdict:
-    """That nothing undefined is stored: a texel has no channel that is left alone, and nobody says what would be put
-    there.
-    """
+    """No undefined value is stored: a texel has no channel that is left alone."""
     watch = facts.watch()
     claim = Claim(ClaimKind.OTHER, f"write {access.text} stores a value", access.place)
     assert isinstance(access.node, BufferStore)

@@ -146,9 +146,7 @@ class SignedZeroVariants:
                 return False
 
     def _is_lost(self, op: BinaryOp, a: Expr, b: Expr) -> bool:
-        """Whether an operation yields one value for both signs of a zero that goes in on one side, by what the other
-        side is.
-        """
+        """Whether both signs of a zero operand give one result, by what is known of the other operand."""
         if op is BinaryOp.MUL and a == b:
             return self.changes_zero_signs_only(a)
         return any(
@@ -161,9 +159,7 @@ class SignedZeroVariants:
 
 
 def _losing(op: BinaryOp, a: Expr, b: Expr) -> tuple[tuple[Expr, Expr, int], ...]:
-    """For an operation of `a` and `b`: which operand's zero sign is lost, beside which other, where that is of none of
-    these kinds.
-    """
+    """Which operand's zero sign is lost, beside which other operand if that is of none of these kinds."""
     not_positive, not_negative = NEG | NEG_INF | NEG_ZERO | POS_ZERO, POS | POS_INF | NEG_ZERO | POS_ZERO
     match op:
         case BinaryOp.ADD:
@@ -227,9 +223,7 @@ def _facts(var: Var, known: Known) -> Iterator[Given]:
 
 
 class _Parts:
-    """The largest parts of the new side that the old one has, up to order and the signs of zeros, and a variable for
-    each.
-    """
+    """The largest parts that both sides have, up to order and the signs of zeros, and a variable for each."""
 
     def __init__(self, question: Question, variants: SignedZeroVariants) -> None:
         self._question = question

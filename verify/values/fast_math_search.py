@@ -342,9 +342,7 @@ class Search:
         return replace(proof, model=model, reason=reason, because=self.because)
 
     def _is_inhabited(self, licences: Licences) -> bool:
-        """Whether licences leave some execution to speak of. (Hypotheses that leave none speak of an instance that does
-        not exist.)
-        """
+        """Whether licences leave any execution in consideration. (Hypotheses may leave none.)"""
         if not licences & _RESTRICTING or (self._tried is not None and bool(self._tried.considered(licences).any())):
             return True
         self.reasons[licences] = f"nothing that the old program computes is left under {' '.join(names_of(licences))}"
@@ -400,9 +398,7 @@ def _first(claim: Claim, licences: Licences) -> int:
 
 
 def _failing(claim: Claim, licences: Licences) -> Mask:
-    """The points that refute the claim under a set of licences. Regrouping that might help, or real arithmetic, leaves
-    none.
-    """
+    """The points that refute the claim under a set of licences; none if regrouping or real arithmetic might help."""
     fails = claim.fails(licences)
     question = claim.question
     if Licence.REASSOC not in licences or question.goal is not None or not fails.any():

@@ -112,9 +112,7 @@ class Claim:
         return found
 
     def fails(self, licences: Licences) -> Mask:
-        """Where the hypotheses hold and the claim does not. `reassoc` is not looked at: the old expression is grouped
-        as written.
-        """
+        """Where the hypotheses hold and the claim does not; without `reassoc`, as the old expression is grouped."""
         considered = self.considered(licences)
         if self.question.goal is not None:
             return (
@@ -134,9 +132,7 @@ class Claim:
         return agree
 
     def model(self, point: int) -> dict[str, Number]:
-        """The values of the variables at a point, as Python has them; a twin is left out where it is its variable's
-        value.
-        """
+        """The values of the variables at a point; a variant only where it differs from its variable."""
         found: dict[str, Number] = {}
         for var in self.question.variables:
             found[var.name] = _number(self.values[var.name], point)
@@ -278,9 +274,7 @@ class Formula:
         return list(dict.fromkeys(found))
 
     def _unless(self, var: Var, bad: str) -> str:
-        """That something bad is not so where the old side evaluates a variable, or, where it does not mention it, at
-        all.
-        """
+        """Not `bad` where the old side evaluates a variable; nowhere if it does not mention it."""
         paths = self._read.get(var, (None,))
         sometimes = [path for path in dict.fromkeys(paths) if path is not None]
         return f"(not {bad})" if None in paths else f"(not {conjunction([disjunction(sometimes), bad])})"
@@ -301,9 +295,7 @@ class Formula:
         return disjunction([*new_traps, conjunction(differs)])
 
     def _with_signs(self, signs: tuple[bool | None, ...]) -> str:
-        """The old expression's value where its operations choose these signs for their zeros, in the order of
-        evaluation.
-        """
+        """The old expression where its operations, in evaluation order, choose these signs for their zeros."""
         chosen = iter(signs)
 
         def sign_zero(expr: Expr, term: str) -> str:

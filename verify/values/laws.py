@@ -253,9 +253,7 @@ class _Rewriter:
         return not law.apart or not _both_may_be_zero(*(self.knowledge.known(found[letter]) for letter in law.apart))
 
     def without_zeros(self, expr: Expr) -> Expr:
-        """At the root, where results are compared up to the sign of zero: zeros added or taken away, whatever their
-        sign.
-        """
+        """The root without zeros added or taken away: valid where results are compared up to the sign of zero."""
         match expr:
             case Binary(op=BinaryOp.ADD | BinaryOp.SUB as op, lhs=a, rhs=b) if expr.dtype.is_float:
                 for value, other in ((a, b), (b, a)) if op is BinaryOp.ADD else ((a, b),):

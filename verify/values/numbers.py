@@ -234,9 +234,7 @@ def _constant(points: Points, expr: Expr) -> Values:
 
 
 def _floor_parts(points: Points, a: Values, b: Values, dtype: DType) -> tuple[Values, Values, Values]:
-    """Truncated quotient, truncated remainder, and where the floored quotient is one less; 1 divides where there is a
-    trap.
-    """
+    """Truncated quotient and remainder, and where the floored quotient is one less; 1 divides at a trap."""
     bad = b == 0
     if dtype.kind is Kind.INT:
         bad = bad | ((b == -1) & (a == dtype.min_int))

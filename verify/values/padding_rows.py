@@ -205,9 +205,7 @@ def _other_extremes(dtype: DType) -> Iterator[Row]:
 
 
 def _argmax(dtype: DType) -> Iterator[Row]:
-    """Two accumulators, a value and its index: the index is kept where the padding's is larger than any and the first
-    wins.
-    """
+    """Two accumulators, a value and its index: the padding's index is larger than any and the first wins."""
     acc, index, pad_index = Var("acc", dtype), Var("index", INT32), Var("pad_index", INT32)
     after = Given(pad_index, AtLeast(IntImm(1000, INT32)))
     before = Given(index, AtMost(IntImm(999, INT32)))

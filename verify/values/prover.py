@@ -273,9 +273,7 @@ class ValueProver:
     def prove_invariant(
         self, known: Property, writes: Sequence[StoredValue], allowed: Licences | None = None
     ) -> ValueAnswer:
-        """As `prove_invariant` of `invariants`, with little patience: most properties that are tried do not hold, or
-        are not needed.
-        """
+        """As `prove_invariant`, within the budget `QUICK`: most properties that are tried do not hold."""
         usable = self.allowed if allowed is None else allowed
         return prove_invariant_with(
             lambda question, licences: self.answer(question, licences, QUICK), known, writes, usable

@@ -188,9 +188,7 @@ class Question:
         return tuple(found)
 
     def renamed(self) -> tuple[Question, tuple[Var, ...]]:
-        """The same question with variables named by their order, and the variables in that order: the cache's canonical
-        form.
-        """
+        """The question in canonical form, variables named by their order, and the variables in that order."""
         variables = self.variables
         names = {v: Var(f"v{k}", v.dtype) for k, v in enumerate(variables)}
         values: dict[Var, Expr] = dict(names)
@@ -322,9 +320,7 @@ class ValueAnswer:
 
 
 def together(answers: Sequence[ValueAnswer]) -> ValueAnswer:
-    """The answer to several questions at once, one at least: the first that is not proved, else that all are, under the
-    licences that any of them needs.
-    """
+    """The first answer that is not proved, else that all are, under the licences that any of them needs."""
     failed = next((a for a in answers if not a.is_proved), None)
     if failed is not None:
         return failed

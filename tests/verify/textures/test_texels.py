@@ -421,7 +421,10 @@ def test_what_nobody_looks_into() -> None:
 
 SYMBOLIC = """
     @T.prim_func
-    def main(A: T.Buffer(("n", "h", "w", 4 * c), "float32"), B: T.Buffer((n * h, c * w * 4), "float32", scope="global.texture")):
+    def main(
+        A: T.Buffer(("n", "h", "w", 4 * c), "float32"),
+        B: T.Buffer((n * h, c * w * 4), "float32", scope="global.texture"),
+    ):
         n, h, w, c = T.int32(), T.int32(), T.int32(), T.int32()
         T.func_attr({{"tirx.noalias": True}})
         for i in T.parallel(n):

@@ -1,4 +1,4 @@
-"""Budgets count work, not time: the answers of a check depend on its own questions, in their order, and nothing else."""
+"""Budgets count work, not time: the answers of a check depend on its own questions, in their order, only."""
 
 from __future__ import annotations
 
