@@ -5,7 +5,7 @@ of a store, touch one cell, one of them writing. A conditional store counts as a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
 from layoutproof.ir.evaluate import evaluate
@@ -153,11 +153,11 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
     for first, second in _pairs(written):
         if _apart(first, second, dim.var):
             continue
-        found, domain = _conflict(facts, first, second, depth)
-        if found.is_empty:
-            engine = found.engine
+        conflict = _conflict(facts, first, second, depth)
+        if conflict.found.is_empty:
+            engine = conflict.found.engine
             continue
-        verdict = _collision(facts, first, second, domain, found, claim, watch)
+        verdict = _collision(facts, conflict, claim, watch)
         if verdict.counterexample is not None:
             return verdict
         undecided = undecided if undecided is not None else verdict
@@ -187,19 +187,28 @@ def _apart(first: Place, second: Place, var: Var) -> bool:
     return any(a == b == var for a, b in zip(first.coordinates, second.coordinates, strict=True))
 
 
-def _conflict(facts: Facts, first: Place, second: Place, position: int) -> tuple[Search, IterationDomain]:
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """What a search for two instances that touch one cell found, and its iteration domain."""
+
+    first: Place
+    second: Place
+    domain: IterationDomain
+    found: Search
+
+
+def _conflict(facts: Facts, first: Place, second: Place, position: int) -> _Conflict:
     """Two instances that touch one cell, agree on the loops before `position` and differ in that one."""
     domain, values = joined(first, second, position)
     domain = replace(domain, guards=(*first.access.domain.guards, *domain.guards))
     mine, theirs = first.access.domain.dims[position].var, second.access.domain.dims[position].var
     # One access against itself: the two are interchangeable, so one order stands for both.
     apart = below(mine, values[theirs]) if first is second else differ(mine, values[theirs])
-    return facts.search(domain, *same_cell(first, second, values), apart), domain
+    return _Conflict(first, second, domain, facts.search(domain, *same_cell(first, second, values), apart))
 
 
-def _collision(
-    facts: Facts, first: Place, second: Place, domain: IterationDomain, found: Search, claim: Claim, watch: Stopwatch
-) -> Verdict:
+def _collision(facts: Facts, conflict: _Conflict, claim: Claim, watch: Stopwatch) -> Verdict:
+    first, second, domain, found = conflict.first, conflict.second, conflict.domain, conflict.found
     if found.point is None:
         return left_open(claim, found, watch)
     point = found.point
@@ -248,12 +257,10 @@ def _prove_lanes(facts: Facts, place: Place, position: int) -> Verdict:
         _is_ramp(c, place.access.domain.dims[position].var) for c in place.coordinates
     ):
         return proved(claim, STRUCTURE, watch)
-    found, domain = _conflict(facts, place, place, position)
-    return (
-        proved(claim, found.engine, watch)
-        if found.is_empty
-        else _collision(facts, place, place, domain, found, claim, watch)
-    )
+    conflict = _conflict(facts, place, place, position)
+    if conflict.found.is_empty:
+        return proved(claim, conflict.found.engine, watch)
+    return _collision(facts, conflict, claim, watch)
 
 
 def _is_ramp(coordinate: Expr, lane: Var) -> bool:

@@ -211,7 +211,7 @@ def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
     found = facts.model.uncovered(place.access.domain, chain(_covers(place, certain), arbitrary))
     if found.is_empty:
         return proved(claim, found.engine, watch)
-    return _unwritten(facts, place, writes, found, record, claim, watch)
+    return _unwritten(facts, place, writes, found, claim, watch)
 
 
 def _covers(place: Place, writes: Iterable[Place]) -> Iterator[Cover]:
@@ -224,13 +224,7 @@ def _covers(place: Place, writes: Iterable[Place]) -> Iterator[Cover]:
 
 
 def _unwritten(
-    facts: Facts,
-    place: Place,
-    writes: Sequence[Place],
-    found: Search,
-    record: LayoutRecord | None,
-    claim: Claim,
-    watch: Stopwatch,
+    facts: Facts, place: Place, writes: Sequence[Place], found: Search, claim: Claim, watch: Stopwatch
 ) -> Verdict:
     access = place.access
     if found.point is None:
@@ -244,7 +238,7 @@ def _unwritten(
     if facts.program.obstacles or access.data_dependent or doubtful is not None:
         why = f"the write at {doubtful.place} depends on data" if doubtful is not None else "that depends on data"
         return unknown(claim, found.engine, f"{text}; {why}", watch)
-    if not found.exact and record is not None:
+    if not found.exact and access.data.name in layout_records(facts.program.function):
         return left_open(claim, found, watch, f"{text}, or so it seems: ")
     if not all(_never(facts, pairs, found.point) for write in writes for pairs in pairs_before(place, write)):
         return unknown(claim, found.engine, f"{text}, or so it seems: an earlier write could not be excluded", watch)

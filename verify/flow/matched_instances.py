@@ -192,45 +192,45 @@ class Matcher:
     ) -> Iterator[_Bound]:
         """Binds what `variable` stands for, which each of `reads` loads where it happens."""
         rest = bound.region
-        whole = self.rewrite_model.of_points(claim.new, self.rewrite_model.matched_points(claim))
         for read in reads:
-            found: list[tuple[Read, Points]] = []
-            for old in self._candidates(claim, read):
-                if rest.is_empty:
-                    return
-                if read.anywhere and not self._same_index(
-                    claim, read, old, renamed, theirs, replace(bound, region=rest)
-                ):
-                    continue
-                found.append((old, self.agreement.of_reads(claim, read, old, whole)))
-                if rest.outside(found[-1][1]).is_empty:
-                    # What agrees everywhere is the load that is meant; others agree by accident on a part.
-                    found.insert(0, found.pop())
-                    break
-            for old, agreed in found:
+            if rest.is_empty:
+                return
+            for old, agreed in self._agreeing(claim, read, renamed, theirs, replace(bound, region=rest)):
                 inside = rest.within(agreed)
                 if not inside.is_empty:
                     yield replace(bound, region=inside, values={**bound.values, variable: theirs[old.var]})
                     rest = rest.outside(agreed)
-        if rest.is_empty:
-            return
-        for known in self.new_facts.of_read(claim.new, reads[0], rest):
+        if not rest.is_empty:
+            yield from self._bind_by_facts(claim, variable, reads[0], replace(bound, region=rest))
+
+    def _agreeing(
+        self, claim: Counterpart, read: Read, renamed: Mapping[Var, Var], theirs: Mapping[Var, Var], bound: _Bound
+    ) -> list[tuple[Read, Points]]:
+        """The loads of the counterpart that agree with a load, and where; first the one that agrees everywhere."""
+        whole = self.rewrite_model.of_points(claim.new, self.rewrite_model.matched_points(claim))
+        found: list[tuple[Read, Points]] = []
+        for old in self._candidates(claim, read):
+            if read.anywhere and not self._same_index(claim, read, old, renamed, theirs, bound):
+                continue
+            found.append((old, self.agreement.of_reads(claim, read, old, whole)))
+            if bound.region.outside(found[-1][1]).is_empty:
+                # What agrees everywhere is the load that is meant; others agree by accident on a part.
+                return [found[-1], *found[:-1]]
+        return found
+
+    def _bind_by_facts(self, claim: Counterpart, variable: Var, read: Read, bound: _Bound) -> Iterator[_Bound]:
+        """Binds `variable` to what is known of a load that has no counterpart on the region."""
+        for known in self.new_facts.of_read(claim.new, read, bound.region):
             if known.value is not None and self.loose and known.value.dtype.is_float:
                 # What stands there may be a zero of the other sign.
                 stated = Holds(equal(placeholder(known.value.dtype), known.value))
-                yield replace(
-                    bound,
-                    region=known.region,
-                    given=(*bound.given, Given(variable, stated)),
-                    unpaired=(*bound.unpaired, reads[0]),
-                )
+                given: tuple[Given, ...] = (Given(variable, stated),)
             elif known.value is not None:
                 yield replace(bound, region=known.region, values={**bound.values, variable: known.value})
+                continue
             else:
                 given = tuple(Given(variable, each) for each in known.properties)
-                yield replace(
-                    bound, region=known.region, given=(*bound.given, *given), unpaired=(*bound.unpaired, reads[0])
-                )
+            yield replace(bound, region=known.region, given=(*bound.given, *given), unpaired=(*bound.unpaired, read))
 
     def _same_index(
         self,

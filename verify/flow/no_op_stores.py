@@ -7,7 +7,7 @@ drops. Part of the trust base.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.expr import Expr, Var
@@ -34,7 +34,7 @@ from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.values.question import Given, ValueAnswer, together
+from layoutproof.verify.values.question import Given, Property, ValueAnswer, together
 from layoutproof.verify.verdict.verdict import Status
 
 _ROUNDS = 8
@@ -186,18 +186,7 @@ def _cells_that_matter(program_model: ProgramModel, flow: Dataflow, found: Seque
     for record in found:
         unmatched = unmatched.union(only(record.left.named(program_model.name(record.statement))))
     written = {record.statement.data for record in found}
-    read = unmatched.subtract(unmatched)
-    for statement in program_model.statements.statements:
-        kept = program_model.kept.get(statement.number, ())
-        for each in statement.reads if kept else ():
-            if each.data in written:
-                source = flow.sources(statement, each)
-                for points in kept:
-                    read = read.union(source.intersect_domain(only(points)).range())
-    for data, seen in observable_ends(program_model):
-        if data in written:
-            read = read.union(flow.final(data).intersect_domain(seen).range())
-    read = read.intersect(unmatched)
+    read = _read_by_matched(program_model, flow, written, no_points(universe)).intersect(unmatched)
     for _ in range(_ROUNDS):
         more = read
         for record in found:
@@ -211,6 +200,19 @@ def _cells_that_matter(program_model: ProgramModel, flow: Dataflow, found: Seque
         read = coalesced(more)
     accesses = relations([program_model.flow.access(record.statement) for record in found], universe)
     return coalesced(read.apply(accesses))
+
+
+def _read_by_matched(program_model: ProgramModel, flow: Dataflow, written: Container[Var], found: Sources) -> Sources:
+    """`found`, and the sources of matched instances and observable ends in the memories `written`."""
+    for statement in program_model.statements.statements:
+        for points in program_model.kept.get(statement.number, ()):
+            for each in statement.reads:
+                if each.data in written:
+                    found = found.union(flow.sources(statement, each).intersect_domain(only(points)).range())
+    for data, seen in observable_ends(program_model):
+        if data in written:
+            found = found.union(flow.final(data).intersect_domain(seen).range())
+    return found
 
 
 def without_no_ops(program_model: ProgramModel, found: Sequence[NoOps]) -> Dataflow:
@@ -292,41 +294,39 @@ def _apart(question: _Question, asking: _Asking) -> list[_Question]:
     regions = [question.region]
     for read in (question.current, *question.reads):
         computed = asking.computed.where(question.statement, read, question.region)
-        halves = (
-            program_model for region in regions for program_model in (region.within(computed), region.outside(computed))
-        )
-        regions = [program_model for program_model in halves if not program_model.is_empty]
+        parts = (part for region in regions for part in (region.within(computed), region.outside(computed)))
+        regions = [part for part in parts if not part.is_empty]
     return [replace(question, region=region) for region in regions] if len(regions) > 1 else []
 
 
 def _ask(question: _Question, asking: _Asking) -> Candidate:
     """Whether the value stored is the one that is there: without invariants first, then with those that hold."""
-    computed, invariants, values = asking.computed, asking.invariants, asking.values
+    invariants, current = asking.invariants, question.current
     constants: dict[Var, Expr] = {}
     given: list[Given] = []
-    all_reads = [question.current, *question.reads]
+    all_reads = [current, *question.reads]
     for read, known in zip(all_reads, question.known, strict=True):
         given += [Given(read.var, each) for each in known.properties]
         if known.value is not None:
             constants[read.var] = known.value
     leaves = Leaves(question.region, frozenset(read.var for read in question.statement.reads))
     term = substitute(leaves.abstract(question.term), constants)
-    target = constants.get(question.current.var, question.current.var)
+    target = constants.get(current.var, current.var)
     trusted = frozenset(
         read.var
         for read in all_reads
-        if read.var not in constants and computed.is_computed(question.statement, read, question.region)
+        if read.var not in constants and asking.computed.is_computed(question.statement, read, question.region)
     )
 
-    def ask(more: Sequence[Given]) -> ValueAnswer:
-        return values.prove_same(term, target, given=(*given, *more), computed=trusted, old_is_computed=False)
+    def ask(more: Iterable[Property]) -> ValueAnswer:
+        hypotheses = (*given, *(Given(current.var, each) for each in more))
+        return asking.values.prove_same(term, target, given=hypotheses, computed=trusted, old_is_computed=False)
 
-    best = ask(())
+    best, used = ask(()), dict[str, ValueAnswer]()
     if best.status is Status.PROVED and not best.licences:
         return Candidate(question.region, best, {})
-    current, used = question.current, dict[str, ValueAnswer]()
     for candidate in invariants.candidates(current.access.data):
-        answer = ask([Given(current.var, candidate)])
+        answer = ask((candidate,))
         if not _better(answer, best):
             continue
         proof = invariants.prove(question.statement, current, question.region, candidate)
@@ -334,17 +334,22 @@ def _ask(question: _Question, asking: _Asking) -> Candidate:
             best, used = together((answer, proof)), {f"{current.access.buffer.name} {candidate}": proof}
     if best.status is not Status.PROVED:
         holding = invariants.together(question.statement, current, question.region)
-        if len(holding) > 1 and ask([Given(current.var, each) for each in holding]).status is Status.PROVED:
-            needed = dict(holding)
-            # The ones that take licences are done without first.
-            for each in sorted(holding, key=lambda one: -len(holding[one].licences)):
-                rest = [one for one in needed if one != each]
-                if ask([Given(current.var, one) for one in rest]).status is Status.PROVED:
-                    del needed[each]
-            answer = ask([Given(current.var, each) for each in needed])
-            best = together((answer, *needed.values()))
+        if len(holding) > 1 and ask(holding).status is Status.PROVED:
+            needed = _needed(holding, ask)
+            best = together((ask(needed), *needed.values()))
             used = {f"{current.access.buffer.name} {each}": proof for each, proof in needed.items()}
     return Candidate(question.region, best, used)
+
+
+def _needed(
+    holding: Mapping[Property, ValueAnswer], ask: Callable[[Iterable[Property]], ValueAnswer]
+) -> dict[Property, ValueAnswer]:
+    """The invariants that a proof needs; those that take licences are left out first."""
+    needed = dict(holding)
+    for each in sorted(holding, key=lambda one: -len(holding[one].licences)):
+        if ask(one for one in needed if one != each).status is Status.PROVED:
+            del needed[each]
+    return needed
 
 
 def _better(answer: ValueAnswer, than: ValueAnswer) -> bool:

@@ -11,7 +11,6 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutStep, layout_records
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import stores_in, substitute
 from layoutproof.verify.flow.known_values import Fact, Knowledge, Known, is_closed, is_undefined
@@ -62,9 +61,8 @@ def compare_final_states(
 ) -> Iterator[FinalState]:
     """One answer per written parameter, and one for its padding postcondition, from exact (not loose) facts."""
     for buffer in _written_parameters(rewrite_model):
-        entry = rewrite_model.entry(buffer.data.name)
-        yield _observable(rewrite_model, agreement, new_facts, old_facts, values, buffer.data, entry)
-        yield from _postconditions(rewrite_model, postcondition_facts, values, buffer.data, entry)
+        yield _observable(rewrite_model, agreement, new_facts, old_facts, values, buffer.data)
+        yield from _postconditions(rewrite_model, postcondition_facts, values, buffer.data)
 
 
 def observable_ends(program_model: ProgramModel) -> Iterator[tuple[Var, Sources]]:
@@ -108,10 +106,9 @@ def _observable(
     old_facts: Knowledge,
     values: ValueProver,
     data: Var,
-    entry: CellMap,
 ) -> FinalState:
     claim = Claim(ClaimKind.SAME_END, f"{data.name}: every observable cell ends with the value that it had")
-    old_data, new_data, step = rewrite_model.ends_of(entry)
+    old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(data.name))
     name = f"{OLD}out_{data.name}"
     box = rewrite_model.cells_region(rewrite_model.before, old_data)
     region = box.outside(_unobservable(rewrite_model.rewrite.old, data.name, box.encoder, box.points))
@@ -122,12 +119,8 @@ def _observable(
         flows = step.apply_range(agreement.after.final(new_data)), rewrite_model.before.final(old_data)
         for known, other in _both(flows, (new_facts, old_facts), name, rest):
             if known.value is None or other is None or other.value is None:
-                return FinalState(
-                    data.name,
-                    claim,
-                    ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was"),
-                    known.region,
-                )
+                unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was")
+                return FinalState(data.name, claim, unknown, known.region)
             answer = values.prove_same(known.value, other.value)
             if answer.status is not Status.PROVED:
                 return FinalState(data.name, claim, answer, known.region)
@@ -191,10 +184,10 @@ def _box(shape: Sequence[Expr], encoder: Encoder) -> tuple[Encoder, Points]:
 
 
 def _postconditions(
-    rewrite_model: RewriteModel, facts: Knowledge, values: ValueProver, data: Var, entry: CellMap
+    rewrite_model: RewriteModel, facts: Knowledge, values: ValueProver, data: Var
 ) -> Iterator[FinalState]:
     """Padding that this rewrite introduced, with a value for its contract, holds it at the end."""
-    old_data, new_data, _ = rewrite_model.ends_of(entry)
+    old_data, new_data, _ = rewrite_model.ends_of(rewrite_model.entry(data.name))
     record = layout_records(rewrite_model.rewrite.new).get(new_data.name)
     before = layout_records(rewrite_model.rewrite.old).get(old_data.name)
     known_steps = len(before.steps) if before is not None else 0
@@ -213,25 +206,17 @@ def _postconditions(
         if region.is_empty:
             continue
         wanted = contract_value(rewrite_model.rewrite.new, new_data, record.steps[number].contract)
-        flow = _inside(facts.flow.final(new_data), region, name)
-        yield _holds(claim, data.name, facts, values, flow, name, region, wanted)
+        if wanted is None:
+            unknown = ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only")
+            yield FinalState(data.name, claim, unknown, region, is_new=True)
+        else:
+            stored = facts.of_flow(_inside(facts.flow.final(new_data), region, name), name, region)
+            yield _holds(data.name, claim, stored, values, wanted)
 
 
-def _holds(
-    claim: Claim,
-    name: str,
-    facts: Knowledge,
-    values: ValueProver,
-    flow: Relation,
-    tuple_name: str,
-    region: Region,
-    wanted: Expr | None,
-) -> FinalState:
-    if wanted is None:
-        unknown = ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only")
-        return FinalState(name, claim, unknown, region, is_new=True)
+def _holds(name: str, claim: Claim, stored: Sequence[Known], values: ValueProver, wanted: Expr) -> FinalState:
     answers: list[ValueAnswer] = []
-    for known in facts.of_flow(flow, tuple_name, region):
+    for known in stored:
         if known.value is None:
             unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not known")
             return FinalState(name, claim, unknown, known.region, is_new=True)

@@ -118,7 +118,7 @@ class PaddingPostconditions:
             )
         guards = [g.as_expr for g in leaf.domain.guards]
         for load in loads_of(value):
-            if not is_element(self.memories, self.asking, load, cell, leaf.domain, guards, data):
+            if not is_element(self.memories, load, cell, leaf.domain, guards, data):
                 raise Mismatch(
                     f"what the padding of {name} is filled with depends on other padding ({leaf.item.place})"
                 )

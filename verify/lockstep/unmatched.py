@@ -125,7 +125,7 @@ class Assumptions:
             return f"it may speak of elements of {name}, not of padding alone"
         spoken = [part for part in parts if is_speakable(part)]
         for inner in loads_of(value):
-            if not is_element(memories, self.asking, inner, cell, outside, [Not(part) for part in spoken], data):
+            if not is_element(memories, inner, cell, outside, [Not(part) for part in spoken], data):
                 return "what it says of one cell depends on others of the padding"
         self.made.add(data.name)
         return None
@@ -133,7 +133,6 @@ class Assumptions:
 
 def is_element(
     memories: Memories,
-    asking: Asking,
     load: BufferLoad,
     cell: Sequence[Var],
     outside: IterationDomain,
@@ -144,7 +143,7 @@ def is_element(
     if memories.new.root(load.buffer) != data or len(load.indices) != len(cell):
         return False
     there = dict(zip(cell, load.indices, strict=True))
-    return bool(padding) and asking.never(outside, substitute(logical_and(*padding), there))
+    return bool(padding) and memories.asking.never(outside, substitute(logical_and(*padding), there))
 
 
 def stored(memories: Memories) -> frozenset[Var]:
@@ -185,32 +184,34 @@ def leaves(item: Item, flattener: Flattener, domain: IterationDomain, alone: boo
     Raises Mismatch for calls that nobody looks into.
     """
     domain = facts_at(domain, item.known)
+    if isinstance(item.node, Fresh | BufferStore | Evaluate):
+        yield Leaf(item, domain, alone)
+        return
+    for body, inside, exact in _bodies(item, flattener, domain):
+        for part in flattener.items(body):
+            yield from leaves(part, flattener, inside, alone and exact)
+
+
+def _bodies(item: Item, flattener: Flattener, domain: IterationDomain) -> Iterator[tuple[Item, IterationDomain, bool]]:
+    """The bodies of a step with their domains, and whether these are exact: no data decides."""
     node = item.node
     match node:
-        case Fresh() | BufferStore() | Evaluate():
-            yield Leaf(item, domain, alone)
         case Seq():
-            for part in flattener.items(item):
-                yield from leaves(part, flattener, domain, alone)
+            yield item, domain, True
         case For():
             var, inside, exact = _entered(node, item, domain, flattener)
-            body = replace(item.inside(node.body), env=bind(item.env, node.var, var))
-            for part in flattener.items(body):
-                yield from leaves(part, flattener, inside, alone and exact)
+            yield replace(item.inside(node.body), env=bind(item.env, node.var, var)), inside, exact
         case IfThenElse(condition=condition, then=then, otherwise=otherwise):
             said = item.say(condition)
-            exact = alone and is_speakable(said)
-            for part in flattener.items(item.inside(then, (*item.known, *item.within))):
-                yield from leaves(part, flattener, where(domain, said), exact)
+            exact = is_speakable(said)
+            yield item.inside(then, (*item.known, *item.within)), where(domain, said), exact
             if otherwise is not None:
-                for part in flattener.items(item.inside(otherwise)):
-                    yield from leaves(part, flattener, where(domain, said, False), exact)
+                yield item.inside(otherwise), where(domain, said, False), exact
         case Let(var=var, body=body):
             shared = Var(shared_name(var.name, domain, flattener.side.facts), var.dtype)
             scalar = var.dtype.is_integer and var.dtype.lanes == 1
             inside = with_unknown(domain, shared, shared) if scalar else domain
-            for part in flattener.items(replace(item.inside(body), env=bind(item.env, var, shared))):
-                yield from leaves(part, flattener, inside, alone)
+            yield replace(item.inside(body), env=bind(item.env, var, shared)), inside, True
         case _:
             raise Mismatch(f"a statement that the walk does not know stands {item.place}")
 

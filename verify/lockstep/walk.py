@@ -76,6 +76,7 @@ class Walk:
     def sequence(self, olds: list[Item], news: list[Item], domain: IterationDomain, *, top: bool = False) -> None:
         """Match two sequences of steps. Raises Mismatch."""
         olds, news = list(olds), list(news)
+        steps = self.top if top else []
         born: set[Var] = set()
         while True:
             self._births(olds, news, born, domain)
@@ -86,8 +87,7 @@ class Walk:
                 olds[:1] = self._towards(old, new, news, domain)
                 continue
             if old is not None and new is not None and self._belong(old, new, domain):
-                if top:
-                    self.top.append((new, False))
+                steps.append((new, False))
                 more_old, more_new = self._step(old, new, facts_at(domain, old.known))
                 olds[:1], news[:1] = more_old, more_new
                 if more_old or more_new:
@@ -96,8 +96,7 @@ class Walk:
                 raise self._out_of_order(old, new)
             elif new is not None and not self._origins(new):
                 self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, domain)))
-                if top:
-                    self.top.append((new, True))
+                steps.append((new, True))
                 news.pop(0)
             elif old is not None and not self._is_awaited(old, news):
                 self.extras.check_dropped(old, self.before, domain)

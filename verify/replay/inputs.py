@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from math import isfinite, ldexp
 
 import numpy as np
@@ -220,9 +220,7 @@ def samples(
         for share in (0.05, 0.3):
             yield of({p.name: palette.mixed(p, share) for p in places}, bool(palette.generator.integers(0, 2)))
         for source in (everywhere, single, single, single):
-            arrays = next(source, None)
-            if arrays is not None:
-                yield of(arrays)
+            yield from (of(arrays) for arrays in islice(source, 1))
         yield of({p.name: palette.ordinary(p, int(palette.generator.integers(-1, 2))) for p in places}, True)
         yield of({p.name: palette.rough(p) for p in places})
         if not palette.whole:

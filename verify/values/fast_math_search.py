@@ -246,9 +246,9 @@ class Search:
     def _exactly(self, licences: Licences) -> ValueAnswer | None:
         """Enumeration, a solver, or exact reals."""
         if licences == ALL and self.question.goal is None:
-            real = equal_as_reals(self.question, self.solving)
-            if real is not None:
-                return ValueAnswer(Status.PROVED, licences, REALS, queries=(real.query,))
+            query = equal_as_reals(self.question, self.solving)
+            if query is not None:
+                return ValueAnswer(Status.PROVED, licences, REALS, queries=(query,))
         if Licence.REASSOC in licences:
             # Regrouping was tried by comparing; what holds without it was asked before.
             return None
