@@ -26,8 +26,8 @@ from layoutproof.verify.program.instances import DIVISIONS, AccessKind, Dim, Ite
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
 from layoutproof.verify.values.fast_math import IEEE
-from layoutproof.verify.values.prover import prove_same
-from layoutproof.verify.values.question import Given, Identical
+from layoutproof.verify.values.fast_math_search import search_licences
+from layoutproof.verify.values.question import Given, Identical, Question
 from layoutproof.verify.values.solving import QUICK
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
@@ -274,7 +274,8 @@ def _data_of(facts: Facts, group: Sequence[_Stated]) -> Hint | None:
     if not loads:
         return {}
     conditions += [guard for guard in facts.assumed if not any(True for _ in loads_in(guard))]
-    never = prove_same(const(False), const(True), conditions=conditions, given=given, allowed=IEEE, budget=QUICK)
+    question = Question(const(False), const(True), tuple(given), tuple(conditions))
+    never = search_licences(question, IEEE, QUICK)
     if never.is_proved:
         return None
     model = never.model if never.model is not None else {}
@@ -428,7 +429,7 @@ def _is_true_of(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) 
     plain = visit(condition)
     if not isinstance(plain, Expr) or free_variables(plain):
         return False
-    return prove_same(plain, const(True), allowed=IEEE, budget=QUICK).is_proved
+    return search_licences(Question(plain, const(True)), IEEE, QUICK).is_proved
 
 
 def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Verdict, ...]:

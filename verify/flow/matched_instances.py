@@ -21,7 +21,7 @@ from layoutproof.verify.isl.instance_sets import Points, Region, only, part_of, 
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import Licence
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.values.question import Given, Holds, Identical, ValueAnswer, placeholder, together
+from layoutproof.verify.values.question import Given, Holds, Identical, Question, ValueAnswer, placeholder, together
 from layoutproof.verify.verdict.verdict import Status
 
 
@@ -280,7 +280,7 @@ class Matcher:
     ) -> ValueAnswer:
         computed = _looked_at(claim.old, theirs) - self._passed_on(claim, bound.region, theirs)
         loose = frozenset(v for v in theirs.values() if v.dtype.is_float) if self.loose else frozenset()
-        return self.values.prove_same(new, old, given=(*bound.given, *more), computed=computed, loose=loose)
+        return self.values.answer(Question(new, old, (*bound.given, *more), computed=computed).loosened(loose))
 
     def _passed_on(self, claim: Counterpart, region: Region, theirs: Mapping[Var, Var]) -> frozenset[Var]:
         """The counterpart's loads that may find an infinity or NaN that the old program did not compute."""

@@ -34,7 +34,7 @@ from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.values.question import Given, Property, ValueAnswer, together
+from layoutproof.verify.values.question import Given, Property, Question, ValueAnswer, together
 from layoutproof.verify.verdict.verdict import Status
 
 _ROUNDS = 8
@@ -320,7 +320,7 @@ def _ask(question: _Question, asking: _Asking) -> Candidate:
 
     def ask(more: Iterable[Property]) -> ValueAnswer:
         hypotheses = (*given, *(Given(current.var, each) for each in more))
-        return asking.values.prove_same(term, target, given=hypotheses, computed=trusted, old_is_computed=False)
+        return asking.values.answer(Question(term, target, hypotheses, computed=trusted, old_is_computed=False))
 
     best, used = ask(()), dict[str, ValueAnswer]()
     if best.status is Status.PROVED and not best.licences:

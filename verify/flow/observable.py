@@ -34,7 +34,7 @@ from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import AssumedFact, NotModelled
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.values.question import Identical, ValueAnswer, together
+from layoutproof.verify.values.question import Identical, Question, ValueAnswer, together
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status
 
 
@@ -121,7 +121,7 @@ def _observable(
             if known.value is None or other is None or other.value is None:
                 unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was")
                 return FinalState(data.name, claim, unknown, known.region)
-            answer = values.prove_same(known.value, other.value)
+            answer = values.answer(Question(known.value, other.value))
             if answer.status is not Status.PROVED:
                 return FinalState(data.name, claim, answer, known.region)
             answers.append(answer)
@@ -221,7 +221,7 @@ def _holds(name: str, claim: Claim, stored: Sequence[Known], values: ValueProver
             unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not known")
             return FinalState(name, claim, unknown, known.region, is_new=True)
         # A contract is a promise to callers, who may rely on the sign of a zero: no licence is taken.
-        answer = values.prove_same(known.value, wanted, allowed=IEEE)
+        answer = values.answer(Question(known.value, wanted), IEEE)
         if answer.status is not Status.PROVED:
             return FinalState(name, claim, answer, known.region, is_new=True)
         answers.append(answer)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
@@ -21,25 +20,11 @@ from layoutproof.ir.visit import children, free_variables, map_children, walk
 from layoutproof.verify.lockstep.domains import has_calls, is_exact, is_exact_condition, is_speakable, where, zero
 from layoutproof.verify.lockstep.memories import Cells, Memories
 from layoutproof.verify.program.instances import IterationDomain, Unknown
-from layoutproof.verify.values.fast_math import IEEE, Licences
-from layoutproof.verify.verdict.verdict import Status
+from layoutproof.verify.values.fast_math import IEEE
+from layoutproof.verify.values.prover import ValueProver
+from layoutproof.verify.values.question import Question
 
 _MOST_QUESTIONS = 4
-
-
-class Answer(Protocol):
-    """What a prover says of a claim about values."""
-
-    @property
-    def status(self) -> Status:
-        """Whether it holds."""
-
-
-class Prover(Protocol):
-    """Proves that two scalar expressions have the same value for all values of their variables."""
-
-    def prove_same(self, new: Expr, old: Expr, *, allowed: Licences | None = None) -> Answer:
-        """Whether `new` has the value of `old`, and traps only where it does, under the licences allowed."""
 
 
 @dataclass(slots=True)
@@ -55,7 +40,7 @@ class ProgramPoint:
     """One moment of both programs, at which expressions are compared: no store lies between the loads of one moment."""
 
     memories: Memories
-    prover: Prover
+    prover: ValueProver
     domain: IterationDomain
     loaded: list[_Loaded] = field(default_factory=list)
     questions: int = 0
@@ -308,7 +293,7 @@ class ProgramPoint:
         if old == new:
             return True
         self.questions += 1
-        return self.prover.prove_same(new, old, allowed=IEEE).status is Status.PROVED
+        return self.prover.answer(Question(new, old), IEEE).is_proved
 
     def _arbitrary(self, node: Undef) -> Expr:
         return Var(f"undef@{next(self.memories.fresh)}", node.dtype)

@@ -17,7 +17,6 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.faults.facts import Facts, proved
 from layoutproof.verify.lockstep.domains import Asking, Mismatch
-from layoutproof.verify.lockstep.equal_values import Prover
 from layoutproof.verify.lockstep.items import Flattener, Item
 from layoutproof.verify.lockstep.memories import (
     ASKED,
@@ -48,6 +47,7 @@ from layoutproof.verify.lockstep.walk import Walk
 from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import Cover
+from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
@@ -179,7 +179,7 @@ class Lockstep:
     reason: str | None = None
 
 
-def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> Lockstep:
+def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Lockstep:
     """Walk both programs of a rewrite. `values` decides where structure and index arithmetic do not."""
     watch = old.watch()
     if (
@@ -201,7 +201,7 @@ def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> 
     return Lockstep(tuple(proved(claim, engine, watch) for claim in (SAME_ORDER, *said)))
 
 
-def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> tuple[list[Claim], list[str]]:
+def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> tuple[list[Claim], list[str]]:
     apart = _apart(rewrite)
     asking = Asking(old)
     before, after = Side.of(old, apart=apart), Side.of(new, apart=apart)

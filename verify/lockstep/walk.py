@@ -30,12 +30,13 @@ from layoutproof.verify.lockstep.domains import (
     where,
     with_unknown,
 )
-from layoutproof.verify.lockstep.equal_values import ProgramPoint, Prover
+from layoutproof.verify.lockstep.equal_values import ProgramPoint
 from layoutproof.verify.lockstep.items import Flattener, Fresh, Item, try_apart
 from layoutproof.verify.lockstep.memories import Cells, Memories
 from layoutproof.verify.lockstep.unmatched import UnmatchedSteps, cells_of, facts_at
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import below
+from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind
 
 _Opened = tuple[list[Item], list[Item]]
@@ -59,7 +60,7 @@ class Walk:
 
     memories: Memories
     asking: Asking
-    prover: Prover
+    prover: ValueProver
     before: Flattener
     after: Flattener
     origins: Mapping[int, int]

@@ -99,7 +99,10 @@ def search_licences(question: Question, allowed: Licences, budget: ValueBudget) 
 
 
 def search_with(solving: Solving, question: Question, allowed: Licences) -> ValueAnswer:
-    """`search_licences` with somebody's solvers; what they spent is counted there."""
+    """`search_licences` with given solvers, which count what they spend."""
+    if question.new.dtype != question.old.dtype:
+        reason = f"a value is a {question.new.dtype} after and a {question.old.dtype} before"
+        return ValueAnswer(Status.UNKNOWN, reason=reason)
     strange = next(
         (node for side in (question.new, question.old) for node in walk(side) if not isinstance(node, _SCALAR)), None
     )
