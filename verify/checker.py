@@ -194,7 +194,7 @@ def _prove_inside(old: Facts, cells: CellMap, before: Buffer, after: Buffer) -> 
 
 
 def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[IterationDomain, Sequence[Expr]]:
-    """Every cell of a box as a iteration domain, and where the map takes it."""
+    """Every cell of a box as an iteration domain, and where the map takes it."""
     variables = [Var(f"cell{axis}'", extent.dtype) for axis, extent in enumerate(shape)]
     dims = tuple(Dim(v, const(0, v.dtype), e, ForKind.SERIAL) for v, e in zip(variables, shape, strict=True))
     return IterationDomain(dims), index_map.map_indices(variables)

@@ -19,7 +19,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import find_outside
-from layoutproof.verify.faults.facts import Facts, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.facts import STRUCTURE, Facts, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.program.evidence import NoInstance
 from layoutproof.verify.program.instances import (
     DIVISIONS,
@@ -259,7 +259,7 @@ def _verdicts(
             key = (expr, arithmetic.place)
             verdict = _prove(facts, arithmetic, expr, domain)
             if eager and verdict.status is not Status.PROVED:
-                # What is compiled to C does not trap, and the old program may do the same: nobody is proved wrong.
+                # Compiled to C it does not trap, and the old program may do the same: not a refutation.
                 reason = f"{verdict.reason}; code that evaluates both sides of `and` and `or`, as TVM's does: {_NESTED}"
                 verdict = replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
             if key not in verdicts or verdict.status is not Status.PROVED:
@@ -332,8 +332,8 @@ def _find_trap(facts: Facts, expr: Expr, domain: IterationDomain, is_index: bool
             try:
                 semantics.float_to_int(value, dtype)
             except Trap as problem:
-                return no_answer("structure", str(problem))
-            return nothing("structure")
+                return no_answer(STRUCTURE, str(problem))
+            return nothing(STRUCTURE)
         case Cast(dtype=dtype, value=Cast(dtype=middle, value=inner)) if inner.dtype.is_integer and _never_wraps(
             facts, inner, domain
         ):
@@ -342,7 +342,7 @@ def _find_trap(facts: Facts, expr: Expr, domain: IterationDomain, is_index: bool
             ends = [semantics.int_to_float(x, middle) for x in (interval.low, interval.high)]
             if all(dtype.min_int <= x <= dtype.max_int for x in ends):
                 return nothing("intervals")
-    return no_answer("structure", "the value depends on data")
+    return no_answer(STRUCTURE, "the value depends on data")
 
 
 def _find_bad_division(facts: Facts, dividend: Expr, divisor: Expr, domain: IterationDomain, is_index: bool) -> Search:

@@ -16,13 +16,21 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.verify.algebra.radix import Polynomial, factors_of, split_digits, stride_radices
-from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.facts import (
+    STRUCTURE,
+    Facts,
+    Stopwatch,
+    left_open,
+    proved,
+    refuted,
+    unknown,
+    values_text,
+    visible,
+)
 from layoutproof.verify.program.evidence import Digits
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Search, at_least, below
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
-
-STRUCTURE = "structure"
 
 
 def prove_in_bounds(facts: Facts) -> tuple[Verdict, ...]:
@@ -47,7 +55,7 @@ def prove_access_in_bounds(facts: Facts, access: Access) -> Verdict:
     for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
         found = find_outside(facts, access.domain, index, extent)
         if found.is_empty:
-            engine = _stronger(engine, found.engine)
+            engine = max(engine, found.engine, key=_ORDER.index)
             continue
         verdict = _violation(facts, access, axis, found, claim, watch)
         if verdict.counterexample is not None:
@@ -56,12 +64,8 @@ def prove_access_in_bounds(facts: Facts, access: Access) -> Verdict:
     return undecided if undecided is not None else proved(claim, engine, watch)
 
 
+# Engines by increasing power.
 _ORDER = (STRUCTURE, "intervals", "isl", "mixed-radix", "z3")
-
-
-def _stronger(a: str, b: str) -> str:
-    """Of two engines, the one that says more about how hard it was."""
-    return max(a, b, key=_ORDER.index)
 
 
 def find_outside(facts: Facts, domain: IterationDomain, index: Expr, extent: Expr) -> Search:

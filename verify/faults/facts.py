@@ -29,6 +29,7 @@ from layoutproof.verify.program.questions import Because, Search, above, below, 
 from layoutproof.verify.smt.index_arithmetic import RLIMIT, search_instances
 from layoutproof.verify.verdict.verdict import Claim, Related, Status, Verdict
 
+STRUCTURE = "structure"
 INTERVALS = "intervals"
 # Sizes that symbols take in turn when a small instance is tried.
 _SMALL_SIZES = ((2, 3, 4), (3, 2), (1,), (4,))
@@ -90,7 +91,7 @@ class Facts:
         return Facts(self.program, self._operations, self._rlimit, more, self.gathered)
 
     def interval(self, expr: Expr, domain: IterationDomain) -> Interval:
-        """An interval around an expression at a iteration domain, guards not looked at."""
+        """An interval around an expression on an iteration domain, without its guards."""
         key = (domain.dims, domain.unknowns)
         ranges = self._domain_ranges.get(key)
         if ranges is None:
@@ -299,6 +300,6 @@ def visible(domain: IterationDomain, point: Mapping[str, int], program: Program)
 
 
 def obstacle_reason(program: Program) -> str | None:
-    """Why nothing can be said about accesses of this program, or None: the first thing in it that nobody looks into."""
+    """Why accesses of this program are not known, or None: the first opaque part of it."""
     first = next(iter(program.obstacles), None)
     return None if first is None else f"{first.what} may touch anything ({first.spot.place_of(first.node)})"

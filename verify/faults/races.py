@@ -15,7 +15,16 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import Place, places_of
-from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text
+from layoutproof.verify.faults.facts import (
+    STRUCTURE,
+    Facts,
+    Stopwatch,
+    left_open,
+    proved,
+    refuted,
+    unknown,
+    values_text,
+)
 from layoutproof.verify.program.instances import AccessKind, Dim, Guard, IterationDomain, Loop, Unknown
 from layoutproof.verify.program.questions import Because, Cover, Search, below, differ, same
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
@@ -32,7 +41,7 @@ def same_cell(first: Place, second: Place, values: Mapping[Var, Expr]) -> tuple[
 def joined(first: Place, second: Place, shared: int) -> tuple[IterationDomain, dict[Var, Expr]]:
     """The instances of both whose first `shared` loops agree, and what the second's variables are called there.
 
-    The first's guards are left out: they are for whoever asks about its instances to add.
+    The first's guards are left out: the caller adds them.
     """
     here, there = first.access.domain, second.access.domain
     values: dict[Var, Expr] = {}
@@ -91,7 +100,6 @@ def _common(later: tuple[int | Dim, ...], earlier: tuple[int | Dim, ...]) -> tup
     return False, loops
 
 
-STRUCTURE = "structure"
 _CONCURRENT = frozenset((ForKind.PARALLEL, ForKind.VECTORIZED))
 
 
@@ -265,8 +273,5 @@ def _prove_lanes(facts: Facts, place: Place, position: int) -> Verdict:
 
 def _is_ramp(coordinate: Expr, lane: Var) -> bool:
     terms = Polynomial.of(coordinate).terms
-    return terms.get((lane,), 0) != 0 and all(lane not in _variables(m) for m in terms if m != (lane,))
-
-
-def _variables(monomial: tuple[Expr, ...]) -> set[Var]:
-    return {v for atom in monomial for v in free_variables(atom)}
+    others = (atom for monomial in terms if monomial != (lane,) for atom in monomial)
+    return terms.get((lane,), 0) != 0 and all(lane not in free_variables(atom) for atom in others)

@@ -20,7 +20,17 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.faults.bounds import Place, in_box, places_of
-from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.facts import (
+    STRUCTURE,
+    Facts,
+    Stopwatch,
+    left_open,
+    proved,
+    refuted,
+    unknown,
+    values_text,
+    visible,
+)
 from layoutproof.verify.faults.races import pairs_before
 from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
@@ -49,11 +59,11 @@ def padding_covers(
 
 def find_forbidden(facts: Facts, domain: IterationDomain, cell: Sequence[Expr], record: LayoutRecord) -> Search:
     """An instance whose `cell`, an index of the record's last box, is padding without a contract."""
-    engine = "structure"
+    engine = STRUCTURE
     for number, inside, conditions, cover in _steps(facts, domain, cell, record, Cell.PAD_FORBIDDEN):
         found = facts.model.uncovered(inside, [cover], *conditions)
         if not found.is_empty and found.point is None and _is_onto(record, number):
-            found = nothing("structure")
+            found = nothing(STRUCTURE)
         if not found.is_empty:
             return found
         engine = found.engine
@@ -129,7 +139,6 @@ def _shape(shape: Sequence[Expr], symbols: Sequence[Var]) -> tuple[Expr, ...]:
     return tuple(retype(extent, types) for extent in shape)
 
 
-STRUCTURE = "structure"
 _MAX_CELLS = 1 << 22
 # An assumption that loads is no statement about nothing: what it looks at must be there.
 _LOOKS = (AccessKind.READ, AccessKind.ASSUME)
@@ -248,12 +257,9 @@ def _unwritten(
 
 def _never(facts: Facts, pairs: Cover, point: Mapping[str, int]) -> bool:
     """Whether no earlier write reaches the cell read at `point`: the other engine's word."""
-    fixed = [equal(v, const(point[v.name], v.dtype)) for v in _variables(facts, pairs) if v.name in point]
+    variables = (*facts.program.symbols, *(dim.var for dim in pairs.domain.dims))
+    fixed = [equal(v, const(point[v.name], v.dtype)) for v in variables if v.name in point]
     return search_instances(pairs.domain, (), {}, (*pairs.conditions, *fixed)).is_empty
-
-
-def _variables(facts: Facts, pairs: Cover) -> list[Var]:
-    return [*facts.program.symbols, *(dim.var for dim in pairs.domain.dims)]
 
 
 def _index_at(facts: Facts, access: Access, point: Mapping[str, int]) -> list[int] | None:

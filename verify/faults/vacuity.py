@@ -50,7 +50,7 @@ def why_impossible(facts: Facts, opaque: bool) -> tuple[Why | None, list[Hint]]:
     """Why no run stores anything observable without a fault, where that is proved; and values for arrays that may
     satisfy assumptions.
 
-    With `opaque`, calls that nobody looks into may store something too.
+    With `opaque`, opaque calls may store something too.
     """
     if facts.search(IterationDomain()).is_empty:
         return (f"the assumptions on the symbols cannot all hold: {_text(_core(facts))}", _CONTRADICTION), []
@@ -311,7 +311,7 @@ def prove_runs(function: PrimFunc, where: Expr | None = None) -> Verdict | None:
 
 
 def is_idle(function: PrimFunc, where: Expr | None = None) -> bool:
-    """Whether the program is known never to store to a parameter, and has no calls that nobody looks into."""
+    """Whether the program is known never to store to a parameter, and has no opaque calls."""
     facts = Facts.of(function, where)
     return not _is_opaque(facts) and all(facts.search(access.domain).is_empty for access in writes_of(facts))
 

@@ -144,8 +144,7 @@ class Knowledge:
         ):
             yield Known(region)
             return
-        # One load of which nothing is known is enough: what nobody writes is asked first, since its sources are at
-        # hand.
+        # One unknown load is enough: unwritten memory first, since its sources are at hand.
         parts: list[tuple[Region, dict[Var, Expr] | None]] = [(region, {})]
         for read in sorted(reads, key=lambda read: bool(self.statements.writers(read.data))):
             refined: list[tuple[Region, dict[Var, Expr] | None]] = []
@@ -200,11 +199,8 @@ class Knowledge:
         said = [self._stated(number, assumption, guard.as_expr) for guard in conjuncts(assumption.condition)]
         for fact in said:
             if fact is not None:
-                (
-                    self.undefined
-                    if isinstance(fact.property, Identical) and is_undefined(fact.property.value)
-                    else self.facts
-                ).append(fact)
+                arbitrary = isinstance(fact.property, Identical) and is_undefined(fact.property.value)
+                (self.undefined if arbitrary else self.facts).append(fact)
         if None not in said:
             self.whole.add(number)
 
@@ -324,13 +320,8 @@ class Invariants:
             each: answer for each in candidates if (answer := self._known(read.data, each)).status is Status.PROVED
         }
         helped = {each: self._kept(read.data, each, tuple(alone)) for each in candidates if alone and each not in alone}
-        return {
-            **alone,
-            **{
-                each: together((answer, *alone.values()))
-                for each, answer in helped.items()
-                if answer.status is Status.PROVED
-            },
+        return alone | {
+            each: together((answer, *alone.values())) for each, answer in helped.items() if answer.is_proved
         }
 
     def _known(self, data: Var, wanted: Property) -> ValueAnswer:

@@ -51,9 +51,8 @@ class Candidate:
 
 @dataclass(slots=True)
 class NoOps:
-    """What was found of one statement's extra instances (those without a counterpart): those that write cells at which
-    nobody looks (`dead`), those that are deleted, with the answers that say why, and the first answer that did not
-    suffice.
+    """One statement's unmatched instances: those whose cells are never read (`dead`), those that are deleted, with the
+    answers that prove it, and the first answer that `failed`.
     """
 
     statement: Statement
@@ -66,14 +65,14 @@ class NoOps:
 
     @property
     def left(self) -> Region:
-        """The extra instances that are not gone."""
+        """The unmatched instances that are neither dead nor deleted."""
         left = self.unmatched
         for gone in (self.dead, self.deleted):
             left = left if gone is None else left.outside(gone.points)
         return left
 
     def delete(self, candidates: Sequence[Candidate]) -> None:
-        """Take answers over into what is known."""
+        """Record no-ops as deleted."""
         for candidate in candidates:
             self.answers.append(candidate.answer)
             self.invariants.update(candidate.invariants)
@@ -84,11 +83,10 @@ class NoOps:
 def find_no_ops(
     program_model: ProgramModel, facts: Knowledge, regrouped: Sources | None, values: ValueProver
 ) -> list[NoOps]:
-    """The extra instances of each statement that has any, with those that are no-ops.
+    """The unmatched instances of each statement that has any, with those that are no-ops.
 
-    Round by round: what changes nothing is deleted, the cheapest (in licences) first; then more is known of what the
-    others find. Only instances are tried that write a cell in which something that matters would find an extra
-    instance's value.
+    Round by round: no-ops are deleted, the cheapest (in licences) first; then more is known of what the others find.
+    Only instances are tried that write a cell in which something that matters would find an unmatched one's value.
     """
     found = [
         NoOps(statement, unmatched)
@@ -155,7 +153,7 @@ def _find_dead(program_model: ProgramModel, found: Sequence[NoOps]) -> None:
 
 
 def _writing(program_model: ProgramModel, record: NoOps, cells: Sources) -> Region:
-    """The extra instances that write some of the cells."""
+    """The unmatched instances that write some of the cells."""
     access = Relation.from_map(program_model.flow.access(record.statement)).intersect_range(cells)
     return record.unmatched.within(
         part_of(access.domain(), program_model.name(record.statement), record.unmatched.points)
@@ -248,7 +246,7 @@ class _Asking:
 def _try(
     program_model: ProgramModel, record: NoOps, current: Read, cells: Sources, knowledge: Knowledge, asking: _Asking
 ) -> Iterator[Candidate]:
-    """The extra instances that certainly store the value that is there, piece by piece."""
+    """The unmatched instances that are proved to store the value that is there, piece by piece."""
     statement = record.statement
     access = program_model.flow.access(statement)
     matter = part_of(

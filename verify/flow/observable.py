@@ -144,7 +144,7 @@ def _inside(flow: Relation, region: Region, name: str) -> Relation:
 
 
 def _unobservable(function: PrimFunc, data: str, encoder: Encoder, box: Points) -> Points:
-    """Padding that is undefined or that nobody may touch."""
+    """Padding that is undefined or forbidden."""
     nothing = box.subtract(box)
     record = layout_records(function).get(data)
     if record is None:

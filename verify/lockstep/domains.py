@@ -133,7 +133,7 @@ def reads_nothing(expr: Node) -> bool:
 
 
 def has_calls(expr: Node) -> bool:
-    """Whether something that nobody looks into is called."""
+    """Whether there are opaque calls."""
     return any(isinstance(node, OpaqueCall) for node in walk(expr))
 
 

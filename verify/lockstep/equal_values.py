@@ -71,8 +71,7 @@ class ProgramPoint:
         parts = zip(children(old), children(new), strict=True)
         return all(self._is_alike(a, b) for a, b in parts if isinstance(a, Expr) and isinstance(b, Expr))
 
-    # -- loads
-    # ------------------------------------------------------------------------------------------------------------
+    # Loads
 
     def take_old(self, expr: Expr) -> Expr:
         """An expression of the old program with a variable for each load."""
@@ -160,8 +159,7 @@ class ProgramPoint:
         """The iteration domain where a condition is known; one on data says nothing there."""
         return domain if _data(condition) else where(domain, condition, holds)
 
-    # -- agreement
-    # --------------------------------------------------------------------------------------------------------
+    # Agreement
 
     def agree(self, old: Expr, new: Expr, domain: IterationDomain, *, index: bool = False) -> bool:
         """Whether expressions without loads have one value at every instance of the iteration domain."""

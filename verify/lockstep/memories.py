@@ -318,8 +318,7 @@ class Memories:
         """The old memory for a new one; None for one that only the new program has."""
         return self._back.get(data)
 
-    # -- cells
-    # ------------------------------------------------------------------------------------------------------------
+    # Cells
 
     def is_same_cell(self, old: Cells, new: Cells, domain: IterationDomain, *, plainly: bool = False) -> bool:
         """Whether the new access touches the cells that those of the old one became, lane by lane, at every instance.

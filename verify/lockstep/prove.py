@@ -61,7 +61,7 @@ class PaddingPostconditions:
     grown: Mapping[str, tuple[LayoutStep, ...]]
 
     def check(self, top: Sequence[tuple[Item, bool]]) -> list[Claim]:
-        """What is owed and paid. `top` are the new program's steps at its top, each with whether it was added."""
+        """The postconditions and what is stored. `top` are the new program's top steps, with whether each was added."""
         said: list[Claim] = []
         written = stored(self.memories)
         for old, relaid in self.memories.relaid.items():

@@ -181,7 +181,7 @@ class Leaf:
 def leaves(item: Item, flattener: Flattener, domain: IterationDomain, alone: bool = True) -> Iterator[Leaf]:
     """Everything that a step does, in order.
 
-    Raises Mismatch for calls that nobody looks into.
+    Raises Mismatch for opaque calls.
     """
     domain = facts_at(domain, item.known)
     if isinstance(item.node, Fresh | BufferStore | Evaluate):
@@ -245,8 +245,7 @@ class UnmatchedSteps:
     asking: Asking
     assumptions: Assumptions
 
-    # -- what the old program had
-    # ----------------------------------------------------------------------------------------
+    # What the old program had
 
     def check_dropped(self, item: Item, flattener: Flattener, domain: IterationDomain) -> None:
         """Raises Mismatch unless nothing is missed without this step of the old program."""
@@ -287,8 +286,7 @@ class UnmatchedSteps:
         pairs = zip(value.indices, cells.indices, strict=True)
         return all(a == b or (scalar and self.asking.equal(leaf.domain, a, b)) for a, b in pairs)
 
-    # -- what the new program adds
-    # ---------------------------------------------------------------------------------------
+    # What the new program adds
 
     def check_added(self, item: Item, flattener: Flattener, domain: IterationDomain) -> list[Claim]:
         """What an added step is. Raises Mismatch unless it does no harm."""

@@ -71,8 +71,7 @@ class Walk:
     _tried: list[tuple[Stmt, Stmt]] = field(default_factory=list)
     _same: dict[tuple[int, int], tuple[Stmt, Stmt]] = field(default_factory=dict)
 
-    # -- sequences
-    # --------------------------------------------------------------------------------------------------------
+    # Sequences
 
     def sequence(self, olds: list[Item], news: list[Item], domain: IterationDomain, *, top: bool = False) -> None:
         """Match two sequences of steps. Raises Mismatch."""
@@ -128,7 +127,7 @@ class Walk:
             news.pop(0)
 
     def _towards(self, old: Item | None, new: Item, news: list[Item], domain: IterationDomain) -> list[Item]:
-        """What an old step comes to, where the new program goes on with memory that the old one has not got yet."""
+        """The steps inside an old one, where the new program goes on with memory that the old one does not have yet."""
         opened = self._opened(old, self.before, facts_at(domain, old.known)) if old is not None else None
         if opened is not None:
             return opened
@@ -190,8 +189,7 @@ class Walk:
         self._same.update({(id(a), id(b)): (a, b) for a, b in self._tried})
         return True
 
-    # -- steps
-    # ------------------------------------------------------------------------------------------------------------
+    # Steps
 
     def _step(self, old: Item, new: Item, domain: IterationDomain) -> _Opened:
         """Match two steps; where one only stands around others, those, to go on with in its place."""
@@ -216,7 +214,7 @@ class Walk:
                 return self._open(old, new, domain)
 
     def _open(self, old: Item, new: Item, domain: IterationDomain) -> _Opened:
-        """One of the two steps replaced by what it comes to: a branch that is decided, a loop of one iteration."""
+        """One of the two steps replaced by its body: a branch that is decided, a loop of one iteration."""
         mine = self._opened(old, self.before, domain)
         if mine is not None:
             return mine, [new]
@@ -272,8 +270,7 @@ class Walk:
     def _calls(self, old: Stmt, new: Stmt) -> bool:
         return self.before.side.touched(old).calls or self.after.side.touched(new).calls
 
-    # -- one kind of step each
-    # --------------------------------------------------------------------------------------------
+    # One kind of step each
 
     def _point(self, domain: IterationDomain) -> ProgramPoint:
         return ProgramPoint(self.memories, self.prover, domain)

@@ -291,7 +291,7 @@ class Chooser:
         return Chosen(_first_ones(elements, place.observed), padding)
 
     def suspected(self, place: Place, old: str, new: str) -> tuple[Positions, Positions]:
-        """The cells of this parameter that somebody suspects, in the old array and in the new one."""
+        """The suspect cells of this parameter, in the old array and in the new one."""
         found: list[list[int]] = []
         for is_new, name, shape in ((False, old, place.old_shape), (True, new, place.new_shape)):
             mine = [

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp import Fault, FaultKind, Filling, Result, all_fillings, run, same_values
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.interp.memory import DEFINED
@@ -77,11 +76,11 @@ class Pair:
         return self._placements[key]
 
     def old_arrays(self, placement: Placement, sample: Sample) -> dict[str, Array]:
-        """The old program's arrays for a sample; nobody may change them."""
+        """The old program's arrays for a sample, read-only."""
         return {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
 
     def new_arrays(self, placement: Placement, sample: Sample, old: Mapping[str, Array]) -> dict[str, Array]:
-        """The new program's arrays for the old one's; nobody may change them."""
+        """The new program's arrays for the old one's, read-only."""
         return {p.name: placement.to_new(p, old[p.name], sample.other_padding) for p in placement.places}
 
     def settle(self, sample: Sample, limit: int) -> Sample:
@@ -178,11 +177,9 @@ class Pair:
         if failure.fault is not None:
             return Verdictless("the fault may come from rounding")
         difference = self.compare(placement, before, after, min(2, len(variants)), only_firm=True)
-        return (
-            Verdictless("the difference may come from rounding")
-            if difference is None
-            else Failure(sample, difference=difference)
-        )
+        if difference is None:
+            return Verdictless("the difference may come from rounding")
+        return Failure(sample, difference=difference)
 
     def read(self, sample: Sample, old: Mapping[str, Array], limit: int) -> dict[str, Array] | None:
         """By float parameter, 1 where the old program loads the element; None where that is not known."""
@@ -296,13 +293,12 @@ class Pair:
     ) -> Outcome:
         """A fault that only the new program has, or why it does not count."""
         if fault.kind is FaultKind.UNDEF:
-            return Verdictless(
-                str(fault)
-            )  # that an undefined value decides something is no event of the program's meaning
-        if fault.kind is FaultKind.ASSUMPTION and self.reads_padding_first(
-            placement, sample, arguments, filling, limit
-        ):
-            return Verdictless(str(fault))  # an assumption about padding, which perhaps another content would satisfy
+            # That an undefined value decides something is no event of the program's meaning.
+            return Verdictless(str(fault))
+        is_assumed = fault.kind is FaultKind.ASSUMPTION
+        if is_assumed and self.reads_padding_first(placement, sample, arguments, filling, limit):
+            # Other contents of the padding might satisfy the assumption.
+            return Verdictless(str(fault))
         return Failure(sample, fault=fault)
 
     def reads_padding_first(
@@ -446,11 +442,6 @@ def holds(where: Expr | None, numbers: Mapping[str, Number]) -> bool:
 
 def numbers_of(func: PrimFunc, numbers: Mapping[str, Number]) -> dict[str, Number]:
     """The numbers that a function takes: those of its scalar parameters and of the names in its shapes."""
-    known = {p.name for p in func.params} | {
-        v.name for b in func.buffers for v in _names(b.shape, b.strides, (b.elem_offset,))
-    }
+    layouts = (expr for b in func.buffers for expr in (*b.shape, *b.strides, b.elem_offset))
+    known = {p.name for p in func.params} | {v.name for expr in layouts for v in free_variables(expr)}
     return {name: value for name, value in numbers.items() if name in known}
-
-
-def _names(*groups: Sequence[Any]) -> list[Var]:
-    return [v for group in groups for expr in group for v in free_variables(expr)]

@@ -63,7 +63,7 @@ def check_texels(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None = N
     """The obligations of every texture that a lowered, flattened function accesses, each with its own verdict.
 
     In this order, for each texture: it is an image; its size; coordinates inside; each write covers its texel or is its
-    only writer; no texel read that another work item writes; nothing undefined stored. Then whatever nobody looks into,
+    only writer; no texel read that another work item writes; nothing undefined stored. Then opaque calls,
     and that no two parameters are one memory. Without textures there is nothing but a refusal of parameters that are.
     `where` is a condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout
     record.
@@ -213,7 +213,7 @@ def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdi
 
 
 def _obstacles(facts: Facts) -> Iterator[Verdict]:
-    """One verdict for each thing that nobody looks into, which could reach a texture in ways of its own."""
+    """One verdict for each opaque part of the program, which could reach a texture."""
     for obstacle in facts.program.obstacles:
         where = obstacle.spot.place_of(obstacle.node)
         claim = Claim(ClaimKind.OTHER, "textures are reached by loads and stores only", where)

@@ -39,7 +39,7 @@ MOST_CHOICES = 4
 
 
 class Claim:
-    """One question at many points. `values` gives every variable, twins included, its values."""
+    """One question at many points. `values` gives every variable, variants included, its values."""
 
     def __init__(self, question: Question, values: Mapping[str, Values], size: int) -> None:
         self.question = question
@@ -325,7 +325,7 @@ def equal_up_to_zero(a: str, b: str, dtype: DType) -> str:
 
 
 def values_of(question: Question, model: Mapping[str, int]) -> dict[str, Values]:
-    """A solver's model as one point; what it leaves open is 0, or for a twin the value of its variable."""
+    """A solver's model as one point; what it leaves open is 0, or for a variant the value of its variable."""
     found = {v.name: _number_of_bits(model.get(model_name(v), 0), v.dtype) for v in question.variables}
     for var, variant in question.variants:
         if model_name(variant) not in model:

@@ -99,7 +99,7 @@ def simplified(question: Question, licences: Licences) -> Simplified | None:
 
 
 def _by_variants(variants: SignedZeroVariants, licences: Licences, new: Expr, old: Expr) -> str | None:
-    """The law by which sides that differ in twins only are the same, or None."""
+    """The law by which sides that differ in variants only are the same, or None."""
     if variants.are_identical(new, old):
         return SIGN_LOST
     return TRANSPARENT if Licence.NSZ in licences and variants.are_alike(new, old) else None

@@ -229,8 +229,7 @@ def _constant(points: Points, expr: Expr) -> Values:
     return points.full(bool(value) if expr.dtype.is_bool else value, expr.dtype)
 
 
-# -- arithmetic
-# ---------------------------------------------------------------------------------------------------------------
+# Arithmetic
 
 
 def _floor_parts(points: Points, a: Values, b: Values, dtype: DType) -> tuple[Values, Values, Values]:
@@ -295,8 +294,7 @@ def _binary(points: Points, expr: Binary) -> Values:
     return round_array(result, dtype) if dtype.is_float else result
 
 
-# -- comparisons and choices
-# --------------------------------------------------------------------------------------------------
+# Comparisons and choices
 
 
 def _compare(points: Points, expr: Compare) -> Values:
@@ -319,8 +317,7 @@ def _lazy(points: Points, expr: IfThenElseExpr) -> Values:
     return np.where(condition, points.under(condition, expr.then), points.under(~condition, expr.otherwise))
 
 
-# -- conversions and functions
-# ------------------------------------------------------------------------------------------------
+# Conversions and functions
 
 
 def _cast(points: Points, expr: Cast) -> Values:

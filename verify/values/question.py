@@ -106,7 +106,7 @@ def placeholder(dtype: DType) -> Var:
 
 
 def condition_on(holds: Holds, value: Expr) -> Expr:
-    """The condition of a `Holds`, said of `value`."""
+    """The condition of a `Holds` on `value`."""
     return substitute(holds.condition, {placeholder(value.dtype): value})
 
 

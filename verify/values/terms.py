@@ -100,22 +100,19 @@ _FAMILIES = ({BinaryOp.ADD, BinaryOp.SUB}, {BinaryOp.MUL, BinaryOp.DIV})
 _CALL_COMMUTES = {"fmax", "fmin", "maximum", "minimum"}
 
 
+@lru_cache(maxsize=4096)
 def ordered(expr: Expr) -> Expr:
     """The same value and the same traps, with the operands of commutative operations in a fixed order."""
-    return _ordered(expr)
+
+    def visit(node: Node) -> Node:
+        return ordered(node) if isinstance(node, Expr) else node
+
+    return _sorted(map_children(expr, visit))
 
 
 def comparable(expr: Expr) -> Expr:
     """`ordered`, with lazy choices that cannot trap as plain ones, and signs outside: for comparing only."""
-    return _ordered(_rewritten(_ordered(expr)))
-
-
-@lru_cache(maxsize=4096)
-def _ordered(expr: Expr) -> Expr:
-    def visit(node: Node) -> Node:
-        return _ordered(node) if isinstance(node, Expr) else node
-
-    return _sorted(map_children(expr, visit))
+    return ordered(_rewritten(ordered(expr)))
 
 
 def _sorted(expr: Expr) -> Expr:
