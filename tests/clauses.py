@@ -131,7 +131,7 @@ def match_all_values(self: Matcher, claim: Any, bound: Any, *asked: Any) -> Matc
 
 
 def end_observed(
-    _rewrite_model: object, _agreement: object, _new: object, _old: object, _values: object, data: Var, _entry: object
+    _rewrite_model: object, _agreement: object, _new: object, _old: object, _values: object, data: Var
 ) -> FinalState:
     """Every observable cell ends with the value that it had."""
     return FinalState(data.name, ANYTHING, PROVED)

@@ -57,9 +57,7 @@ STRUCTURE = "structure"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The verdicts on a rewrite, cells first, and what a run should look at first where one is open: values by variable
-    name, and cells.
-    """
+    """The verdicts on a rewrite, cells first, and hints for a run where one is open: values by name, cells."""
 
     verdicts: tuple[Verdict, ...]
     hints: Sequence[Mapping[str, float | int]] = ()
@@ -68,9 +66,7 @@ class Checked:
 
 @cache
 def prover_at(allowed: Licences, factor: float) -> ValueProver:
-    """The prover of values that all checks under these licences, with this factor on budgets, share: what it remembers
-    does not change what it says.
-    """
+    """The shared prover of all checks under these licences and budget scale; its memory changes no answer."""
     return ValueProver(allowed)
 
 
@@ -198,7 +194,7 @@ def _prove_inside(old: Facts, cells: CellMap, before: Buffer, after: Buffer) -> 
 
 
 def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[IterationDomain, Sequence[Expr]]:
-    """Every cell of a box as a iteration domain, and where the map takes it."""
+    """Every cell of a box as an iteration domain, and where the map takes it."""
     variables = [Var(f"cell{axis}'", extent.dtype) for axis, extent in enumerate(shape)]
     dims = tuple(Dim(v, const(0, v.dtype), e, ForKind.SERIAL) for v, e in zip(variables, shape, strict=True))
     return IterationDomain(dims), index_map.map_indices(variables)
@@ -345,9 +341,7 @@ def _unrecorded(
 
 
 def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
-    """That what the new program assumes of its symbols follows from what the old one assumes: nothing above rests on
-    more.
-    """
+    """That what the new program assumes of its symbols follows from what the old one assumes."""
     for condition in new.program.assumed:
         if condition in old.program.assumed:
             continue

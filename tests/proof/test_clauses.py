@@ -1,4 +1,4 @@
-"""Each clause of the checker closes a hole: with it the litmus file is refused, without it the same file is accepted."""
+"""Each clause of the checker closes a hole: with it a litmus file is refused, without it the file is accepted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_wrong_rewrite_is_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("path", REFUTED, ids=name_of)
 def test_its_clause_alone_refuses_it(path: Path) -> None:
-    """With the clause that the file names switched off, everything is proved: nothing else is wrong with the rewrite."""
+    """Without the clause that the file names, everything is proved: nothing else is wrong with the rewrite."""
     case = litmus(path)
     with without(Clause(str(case.header.clause))):
         verdicts = prove_rewrite(case.rewrite, case.header.where, allowed=allowed(case)).verdicts

@@ -46,7 +46,7 @@ CHECKED = (
     *(f"proofs/refuted/{name}.py" for name in (
         "assumptions_on_sizes", "cells_injective_diagonals", "faults_division_by_zero", "faults_forbidden_padding", "faults_index_overflow",
         "faults_out_of_bounds", "faults_uninitialised", "interface_undeclared", "no_ops_plus_one", "order_reversed_scan",
-        "owed_padding_missing", "races_parallel_sum", "races_same_value", "records_missing", "vacuity_of_no_output", "vacuity_of_sizes",
+        "padding_postcondition_missing", "races_parallel_sum", "races_same_value", "records_missing", "vacuity_of_no_output", "vacuity_of_sizes",
         "vacuity_of_a_division_by_zero", "values_constant",
     )),
     *(f"proofs/accepted/{name}.py" for name in ("init_of_two_axes", "padding_of_two_layouts", "padded_max_two_in_a_row")),

@@ -26,7 +26,7 @@ from layoutproof.verify.values.kind_tables import kinds_script
 from layoutproof.verify.values.knowledge import KIND_NAMES, KINDS, tabled_operations
 from layoutproof.verify.values.law_table import Law, laws
 from layoutproof.verify.values.padding_rows import FLOATS, rows
-from layoutproof.verify.values.question import Question, ValueAnswer, make_question
+from layoutproof.verify.values.question import Question, ValueAnswer
 from layoutproof.verify.values.solving import Solving, ValueBudget, describe
 from layoutproof.verify.verdict.verdict import Status
 
@@ -53,7 +53,7 @@ def rule_lemmas(ask: Ask) -> Iterator[Lemma]:
 
 def _question(law: Law, dtype: DType) -> Question:
     given, conditions = law.conditions(dtype)
-    return make_question(law.left(dtype), law.right(dtype), given, conditions)
+    return Question(law.left(dtype), law.right(dtype), given, conditions)
 
 
 def _rule(law: Law, dtype: DType, ask: Ask) -> Lemma:

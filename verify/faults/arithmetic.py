@@ -19,7 +19,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import find_outside
-from layoutproof.verify.faults.facts import Facts, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.facts import STRUCTURE, Facts, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.program.evidence import NoInstance
 from layoutproof.verify.program.instances import (
     DIVISIONS,
@@ -39,16 +39,12 @@ _SHOWN = 6
 
 
 def call_assumptions(function: PrimFunc, where: Expr | None = None) -> tuple[Expr, ...]:
-    """The expressions of symbols alone that `prove_index_fits` assumes to fit their types: to be evaluated, over the
-    integers, at every call.
-    """
+    """The expressions of symbols alone that `prove_index_fits` assumes to fit; each call has to check them."""
     return _Sizes(Facts.of(function, where)).assumed
 
 
 def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
-    """One verdict when all fits, with what it assumes of the symbols as its reason; else one for each expression that
-    does not, or may not.
-    """
+    """One verdict when all fits, its reason the assumptions on symbols; else one for each expression that may not."""
     watch = facts.watch()
     sizes = _Sizes(facts)
     failures: dict[tuple[Expr, Place], Verdict] = {}
@@ -145,9 +141,7 @@ class _Sizes:
             self.facts.gathered.record(NoInstance(self.facts.setting, domain, either, "mixed-radix"))
 
     def _below_extent(self, arithmetic: Arithmetic) -> set[Expr]:
-        """The summands and factors of an index that is in bounds which are no larger than it, all being at least 0 and
-        factors at least 1.
-        """
+        """The summands and factors of an index in bounds that do not exceed it: all are >= 0, factors >= 1."""
         root, domain, extent = arithmetic.expr, arithmetic.domain, arithmetic.extent
         if extent is None or extent.dtype.max_int > root.dtype.max_int:
             return set()
@@ -195,9 +189,7 @@ def _dominated(facts: Facts, root: Expr, domain: IterationDomain) -> Iterator[Ex
 
 
 def _is_at_least(facts: Facts, expr: Expr, domain: IterationDomain, low: int) -> bool:
-    """Whether `expr` is certainly at least `low`, which is 0 or 1: sums and products of such things are, the rest is
-    asked.
-    """
+    """Whether `expr` is certainly at least `low` (0 or 1): sums and products of such, the rest is asked."""
     if facts.interval(expr, domain).low >= low:
         return True
     if isinstance(expr, Cast) and expr.value.dtype.is_integer:
@@ -267,7 +259,7 @@ def _verdicts(
             key = (expr, arithmetic.place)
             verdict = _prove(facts, arithmetic, expr, domain)
             if eager and verdict.status is not Status.PROVED:
-                # What is compiled to C does not trap, and the old program may do the same: nobody is proved wrong.
+                # Compiled to C it does not trap, and the old program may do the same: not a refutation.
                 reason = f"{verdict.reason}; code that evaluates both sides of `and` and `or`, as TVM's does: {_NESTED}"
                 verdict = replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
             if key not in verdicts or verdict.status is not Status.PROVED:
@@ -340,8 +332,8 @@ def _find_trap(facts: Facts, expr: Expr, domain: IterationDomain, is_index: bool
             try:
                 semantics.float_to_int(value, dtype)
             except Trap as problem:
-                return no_answer("structure", str(problem))
-            return nothing("structure")
+                return no_answer(STRUCTURE, str(problem))
+            return nothing(STRUCTURE)
         case Cast(dtype=dtype, value=Cast(dtype=middle, value=inner)) if inner.dtype.is_integer and _never_wraps(
             facts, inner, domain
         ):
@@ -350,7 +342,7 @@ def _find_trap(facts: Facts, expr: Expr, domain: IterationDomain, is_index: bool
             ends = [semantics.int_to_float(x, middle) for x in (interval.low, interval.high)]
             if all(dtype.min_int <= x <= dtype.max_int for x in ends):
                 return nothing("intervals")
-    return no_answer("structure", "the value depends on data")
+    return no_answer(STRUCTURE, "the value depends on data")
 
 
 def _find_bad_division(facts: Facts, dividend: Expr, divisor: Expr, domain: IterationDomain, is_index: bool) -> Search:

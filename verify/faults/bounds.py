@@ -16,19 +16,25 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.verify.algebra.radix import Polynomial, factors_of, split_digits, stride_radices
-from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.facts import (
+    STRUCTURE,
+    Facts,
+    Stopwatch,
+    left_open,
+    proved,
+    refuted,
+    unknown,
+    values_text,
+    visible,
+)
 from layoutproof.verify.program.evidence import Digits
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Search, at_least, below
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
-STRUCTURE = "structure"
-
 
 def prove_in_bounds(facts: Facts) -> tuple[Verdict, ...]:
-    """One verdict an access, in the order of the text: every index is at least 0 and below the extent, in every
-    instance.
-    """
+    """One verdict per access, in text order: every index is in `[0, extent)` in every instance."""
     seen: dict[tuple[object, ...], None] = {}
     verdicts = []
     for access in facts.program.accesses:
@@ -49,7 +55,7 @@ def prove_access_in_bounds(facts: Facts, access: Access) -> Verdict:
     for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
         found = find_outside(facts, access.domain, index, extent)
         if found.is_empty:
-            engine = _stronger(engine, found.engine)
+            engine = max(engine, found.engine, key=_ORDER.index)
             continue
         verdict = _violation(facts, access, axis, found, claim, watch)
         if verdict.counterexample is not None:
@@ -58,12 +64,8 @@ def prove_access_in_bounds(facts: Facts, access: Access) -> Verdict:
     return undecided if undecided is not None else proved(claim, engine, watch)
 
 
+# Engines by increasing power.
 _ORDER = (STRUCTURE, "intervals", "isl", "mixed-radix", "z3")
-
-
-def _stronger(a: str, b: str) -> str:
-    """Of two engines, the one that says more about how hard it was."""
-    return max(a, b, key=_ORDER.index)
 
 
 def find_outside(facts: Facts, domain: IterationDomain, index: Expr, extent: Expr) -> Search:
@@ -87,9 +89,7 @@ def find_outside(facts: Facts, domain: IterationDomain, index: Expr, extent: Exp
 
 
 def digits_in_range(facts: Facts, domain: IterationDomain, index: Expr, radices: Sequence[Expr]) -> list[Expr] | None:
-    """The mixed-radix digits of `index`, when each is proved to be in the range of its radix, by intervals or integer
-    sets; else None.
-    """
+    """The mixed-radix digits of `index`, if each is proved to be in the range of its radix; else None."""
     if not radices:
         return None
     digits = split_digits(index, radices) if len(radices) > 1 else [index]
@@ -150,16 +150,14 @@ PART = "part"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An access with the coordinates of its cell. Where views differ in element size, the access has one more dim: the
-    part of its element.
-    """
+    """An access and its cell. Where views differ in element size, one more dim counts the parts of an element."""
 
     access: Access
     coordinates: tuple[Expr, ...]
 
 
 def places_of(facts: Facts, data: Var, structure: tuple[Expr, ...] | None = None) -> list[Place]:
-    """Every access of a memory with its cell. `structure` is a shape that the memory is known to have, if there is one."""
+    """Every access of a memory with its cell. `structure` is a shape that the memory is known to have, if any."""
     accesses = list(facts.program.touching(data))
     views = {_view(a.buffer) for a in accesses}
     if len(views) == 1 and not accesses[0].buffer.strides and (len(accesses[0].indices) != 1 or structure is None):
@@ -176,9 +174,7 @@ def places_of(facts: Facts, data: Var, structure: tuple[Expr, ...] | None = None
 
 
 def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
-    """The indices of an access in a memory of `shape`: as they are, or the digits of flattened axes; None where that is
-    not proved.
-    """
+    """The indices of an access in a memory of `shape`, flattened axes as digits; None if that is not proved."""
     if access.buffer.shape == shape:
         return access.indices
     if access.buffer.strides or not is_zero(access.buffer.elem_offset):
@@ -259,9 +255,7 @@ def _part_of(access: Access, size: int) -> Dim:
 
 
 def _divided_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr] | None:
-    """The digits by division, where all radices but the first are constants: right for every index in bounds, which is
-    an obligation of its own.
-    """
+    """The digits by division, for constant radices but the first; right for every index in bounds."""
     if not radices:
         return []
     sizes = [radix.value for radix in radices[1:] if isinstance(radix, IntImm)]
@@ -314,9 +308,7 @@ def _candidates(
 
 
 def _flat_radices(facts: Facts, accesses: Sequence[Access]) -> Iterator[Sequence[Expr]]:
-    """Radices for accesses by axes that may be several flattened ones: the factors of the extents, or what the strides
-    of the stores suggest, axis by axis.
-    """
+    """Radices, axis by axis, of flattened axes: the factors of the extents, or the strides of the stores."""
     shape = accesses[0].buffer.shape
     yield [factor for extent in shape for factor in factors_of(extent)]
     writes = [access.indices for access in accesses if access.kind is AccessKind.WRITE]

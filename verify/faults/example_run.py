@@ -43,9 +43,7 @@ _LARGEST = 1 << 30
 
 @dataclass
 class SearchState:
-    """What became of a search: `numbers` with which the conditions on symbols hold, what the last run that failed met,
-    what was spent.
-    """
+    """The state of a search: `numbers` that satisfy the conditions, the last run's failure, the cost."""
 
     numbers: Numbers | None = None
     fault: Fault | None = None
@@ -54,9 +52,7 @@ class SearchState:
 
 
 def numbers_of(facts: Facts) -> Iterator[Numbers]:
-    """Values of symbols and scalars under which all conditions on them hold and some parameter may be stored to, small
-    ones first.
-    """
+    """Values of symbols and scalars that satisfy all conditions and allow a store, small ones first."""
     symbols = symbols_and_scalars(facts.program.function)
     seen: set[tuple[int | float, ...]] = set()
     for values in _combinations(facts, symbols):
@@ -122,9 +118,7 @@ def writes_of(facts: Facts) -> Iterator[Access]:
 
 
 def certainly_stores(facts: Facts, numbers: Mapping[str, int | float]) -> bool:
-    """Whether some store to a parameter happens with these numbers in every run that comes so far, whatever the data
-    is.
-    """
+    """Whether with these numbers some store to a parameter happens whatever the data is."""
     for access in writes_of(facts):
         domain = access.domain
         if domain.depends_on_data():

@@ -29,6 +29,7 @@ from layoutproof.verify.program.questions import Because, Search, above, below, 
 from layoutproof.verify.smt.index_arithmetic import RLIMIT, search_instances
 from layoutproof.verify.verdict.verdict import Claim, Related, Status, Verdict
 
+STRUCTURE = "structure"
 INTERVALS = "intervals"
 # Sizes that symbols take in turn when a small instance is tried.
 _SMALL_SIZES = ((2, 3, 4), (3, 2), (1,), (4,))
@@ -90,7 +91,7 @@ class Facts:
         return Facts(self.program, self._operations, self._rlimit, more, self.gathered)
 
     def interval(self, expr: Expr, domain: IterationDomain) -> Interval:
-        """An interval around an expression at a iteration domain, guards not looked at."""
+        """An interval around an expression on an iteration domain, without its guards."""
         key = (domain.dims, domain.unknowns)
         ranges = self._domain_ranges.get(key)
         if ranges is None:
@@ -144,7 +145,7 @@ class Facts:
         return replace(found, exact=True, reason=None) if holds else found
 
     def _z3(self, found: Search, domain: IterationDomain, conditions: tuple[Expr, ...]) -> Search:
-        """A point of a small instance; else z3's answer; where it has none, what was found before, if that is a point."""
+        """A point of a small instance; else z3's answer; where it has none, the point that was found before, if any."""
         small = self._small(domain, conditions)
         if small is not None:
             return small
@@ -156,9 +157,7 @@ class Facts:
         return found if found.point is not None else second
 
     def _small(self, domain: IterationDomain, conditions: Sequence[Expr]) -> Search | None:
-        """A point found with the symbols at a few small values, where products of symbols are plain numbers; None when
-        there is none.
-        """
+        """A point with the symbols at a few small values, where their products are numbers; or None."""
         symbols = self.program.symbols
         for sizes in _SMALL_SIZES if symbols else ():
             numbers = {v: sizes[k % len(sizes)] for k, v in enumerate(symbols)}
@@ -186,9 +185,7 @@ class Facts:
     # Replay
 
     def happens(self, domain: IterationDomain, point: Mapping[str, int]) -> bool:
-        """Whether the instance at `point` exists: loops, guards and assumptions evaluated one by one. Unknowns are
-        given values by `point`.
-        """
+        """Whether the instance at `point`, which also gives unknowns values, exists: all conditions are evaluated."""
         try:
             return all(self._checks(domain, point))
         except (Trap, KeyError, TypeError):
@@ -217,9 +214,7 @@ def _symbol_ranges(program: Program) -> dict[Var, Interval]:
 
 
 def sizes_of(function: PrimFunc) -> frozenset[str]:
-    """The symbols that are an extent of what callers pass: of a parameter, or of the logical shape that its layout
-    record states.
-    """
+    """The symbols that are an extent of a parameter, or of the logical shape in its layout record."""
     parameters = {buffer.data.name for buffer in function.buffers}
     stated = (
         extent for name, kept in layout_records(function).items() if name in parameters for extent in kept.logical_shape
@@ -305,6 +300,6 @@ def visible(domain: IterationDomain, point: Mapping[str, int], program: Program)
 
 
 def obstacle_reason(program: Program) -> str | None:
-    """Why nothing can be said about accesses of this program, or None: the first thing in it that nobody looks into."""
+    """Why accesses of this program are not known, or None: the first opaque part of it."""
     first = next(iter(program.obstacles), None)
     return None if first is None else f"{first.what} may touch anything ({first.spot.place_of(first.node)})"

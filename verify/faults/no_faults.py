@@ -18,7 +18,17 @@ from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.arithmetic import prove_index_fits, prove_no_trap
 from layoutproof.verify.faults.bounds import element_number, prove_in_bounds
-from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.facts import (
+    STRUCTURE,
+    Facts,
+    Stopwatch,
+    left_open,
+    proved,
+    refuted,
+    unknown,
+    values_text,
+    visible,
+)
 from layoutproof.verify.faults.races import prove_race_free
 from layoutproof.verify.faults.reads import prove_no_forbidden_write, prove_readable
 from layoutproof.verify.program.abstraction import survey_of
@@ -29,7 +39,6 @@ from layoutproof.verify.program.instances import (
     Dim,
     Guard,
     IterationDomain,
-    Obstacle,
     Program,
     Unknown,
     keeps_range,
@@ -74,7 +83,7 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
     spare = _size(owner).plus(_size(view), -1)
     number = spare.constant
     if number is not None and number >= 0:
-        return proved(claim, "structure", watch)
+        return proved(claim, STRUCTURE, watch)
     if number is None and facts.search(IterationDomain(), below(spare.to_expr(), 0)).is_empty:
         return proved(claim, "isl", watch)
     end = _size(owner).to_expr()
@@ -134,9 +143,7 @@ class Content:
 
 
 def contents_of(rewrite: Rewrite, old: Facts) -> tuple[Content, ...]:
-    """What every run of the old program that does not fault tells of parameters that neither program writes, and that
-    keep their cells.
-    """
+    """What fault-free runs of the old program tell of parameters that neither program writes or re-lays."""
     moved = {cells.old_data for cells in rewrite.witness.cells}
     kept = {_place(after) for after in rewrite.new.buffers}
     same = [before for before in rewrite.old.buffers if _place(before) in kept and before.data.name not in moved]
@@ -190,7 +197,7 @@ def _decides(index: Expr, domain: IterationDomain) -> Unknown | None:
 
 
 def _load(unknown: Unknown, domain: IterationDomain, facts: Facts, steady: set[Buffer]) -> BufferLoad | None:
-    """The element of a parameter that nobody writes which an unknown is, at an index that no data decides."""
+    """The element of an unwritten parameter that an unknown is, at an index that does not depend on data."""
     match unknown.source:
         case BufferLoad(buffer=buffer, indices=indices) as load if buffer in steady:
             plain = {*(dim.var for dim in domain.dims), *facts.program.symbols}
@@ -200,14 +207,12 @@ def _load(unknown: Unknown, domain: IterationDomain, facts: Facts, steady: set[B
 
 
 def _certainly_happens(domain: IterationDomain) -> bool:
-    """Whether data decides nothing of which instances of a iteration domain there are."""
+    """Whether the instances of an iteration domain do not depend on data."""
     return not domain.depends_on_data()
 
 
 def told(facts: Facts, contents: Sequence[Content]) -> Facts:
-    """The facts of the new program with what is known of values from data said in every iteration domain where such a
-    value is used.
-    """
+    """The facts of the new program, with contents stated in every iteration domain that uses them."""
     if not contents:
         return facts
     program = facts.program
@@ -247,7 +252,7 @@ def _symbols(content: Content) -> set[str]:
 
 
 def _is_told(facts: Facts, domain: IterationDomain, load: BufferLoad, content: Content) -> bool:
-    """Whether each element that is loaded in a iteration domain is one of those of which something is known."""
+    """Whether each element that is loaded in an iteration domain is one that `content` describes."""
     taken = {dim.var.name for dim in domain.dims} | {each.var.name for each in domain.unknowns}
     names: dict[Var, Expr] = {}
     dims: list[Dim] = []
@@ -274,8 +279,8 @@ def check_facts(
 ) -> tuple[Verdict, ...]:
     """The obligations of a program that was read already.
 
-    With `calls` false, what nobody looks into is for whoever compares the program with another one that does the same.
-    `contents` is what is known of inputs; `before` is the program of which this one is to do the same.
+    With `calls` false, opaque calls are left to a comparison with another program. `contents` is what is known of
+    inputs; `before` is the program that this one has to refine.
     """
     return (*_prove_no_fault(facts, contents, before), *prove_race_free(facts), *(_obstacles(facts) if calls else ()))
 
@@ -318,13 +323,14 @@ def _outside(facts: Facts, binding: Binding, found: Search, claim: Claim, watch:
 
 
 def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
-    """One verdict for each thing in the program that nobody looks into: what it does is not known to be without fault."""
+    """One verdict for each opaque part of the program, which is not known to be without fault."""
     watch = facts.watch()
     return tuple(
-        unknown(_no_fault(obstacle), "structure", f"{obstacle.what} is not looked into", watch)
+        unknown(
+            Claim(ClaimKind.OTHER, "no fault", obstacle.spot.place_of(obstacle.node)),
+            STRUCTURE,
+            f"{obstacle.what} is not looked into",
+            watch,
+        )
         for obstacle in facts.program.obstacles
     )
-
-
-def _no_fault(obstacle: Obstacle) -> Claim:
-    return Claim(ClaimKind.OTHER, "no fault", obstacle.spot.place_of(obstacle.node))

@@ -5,7 +5,7 @@ of a store, touch one cell, one of them writing. A conditional store counts as a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
 from layoutproof.ir.evaluate import evaluate
@@ -15,7 +15,16 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import Place, places_of
-from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text
+from layoutproof.verify.faults.facts import (
+    STRUCTURE,
+    Facts,
+    Stopwatch,
+    left_open,
+    proved,
+    refuted,
+    unknown,
+    values_text,
+)
 from layoutproof.verify.program.instances import AccessKind, Dim, Guard, IterationDomain, Loop, Unknown
 from layoutproof.verify.program.questions import Because, Cover, Search, below, differ, same
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
@@ -32,7 +41,7 @@ def same_cell(first: Place, second: Place, values: Mapping[Var, Expr]) -> tuple[
 def joined(first: Place, second: Place, shared: int) -> tuple[IterationDomain, dict[Var, Expr]]:
     """The instances of both whose first `shared` loops agree, and what the second's variables are called there.
 
-    The first's guards are left out: they are for whoever asks about its instances to add.
+    The first's guards are left out: the caller adds them.
     """
     here, there = first.access.domain, second.access.domain
     values: dict[Var, Expr] = {}
@@ -91,7 +100,6 @@ def _common(later: tuple[int | Dim, ...], earlier: tuple[int | Dim, ...]) -> tup
     return False, loops
 
 
-STRUCTURE = "structure"
 _CONCURRENT = frozenset((ForKind.PARALLEL, ForKind.VECTORIZED))
 
 
@@ -153,11 +161,11 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
     for first, second in _pairs(written):
         if _apart(first, second, dim.var):
             continue
-        found, domain = _conflict(facts, first, second, depth)
-        if found.is_empty:
-            engine = found.engine
+        conflict = _conflict(facts, first, second, depth)
+        if conflict.found.is_empty:
+            engine = conflict.found.engine
             continue
-        verdict = _collision(facts, first, second, domain, found, claim, watch)
+        verdict = _collision(facts, conflict, claim, watch)
         if verdict.counterexample is not None:
             return verdict
         undecided = undecided if undecided is not None else verdict
@@ -183,25 +191,32 @@ def _pairs(written: dict[Var, list[Place]]) -> Iterator[tuple[Place, Place]]:
 
 
 def _apart(first: Place, second: Place, var: Var) -> bool:
-    """Whether both cells have the loop's variable itself as one coordinate, so that cells of different iterations
-    differ.
-    """
+    """Whether one coordinate of both cells is the loop's variable, so that different iterations are disjoint."""
     return any(a == b == var for a, b in zip(first.coordinates, second.coordinates, strict=True))
 
 
-def _conflict(facts: Facts, first: Place, second: Place, position: int) -> tuple[Search, IterationDomain]:
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """What a search for two instances that touch one cell found, and its iteration domain."""
+
+    first: Place
+    second: Place
+    domain: IterationDomain
+    found: Search
+
+
+def _conflict(facts: Facts, first: Place, second: Place, position: int) -> _Conflict:
     """Two instances that touch one cell, agree on the loops before `position` and differ in that one."""
     domain, values = joined(first, second, position)
     domain = replace(domain, guards=(*first.access.domain.guards, *domain.guards))
     mine, theirs = first.access.domain.dims[position].var, second.access.domain.dims[position].var
     # One access against itself: the two are interchangeable, so one order stands for both.
     apart = below(mine, values[theirs]) if first is second else differ(mine, values[theirs])
-    return facts.search(domain, *same_cell(first, second, values), apart), domain
+    return _Conflict(first, second, domain, facts.search(domain, *same_cell(first, second, values), apart))
 
 
-def _collision(
-    facts: Facts, first: Place, second: Place, domain: IterationDomain, found: Search, claim: Claim, watch: Stopwatch
-) -> Verdict:
+def _collision(facts: Facts, conflict: _Conflict, claim: Claim, watch: Stopwatch) -> Verdict:
+    first, second, domain, found = conflict.first, conflict.second, conflict.domain, conflict.found
     if found.point is None:
         return left_open(claim, found, watch)
     point = found.point
@@ -215,7 +230,10 @@ def _collision(
         return left_open(claim, found, watch)
     places = [each.access.place for each in (first, second)]
     names = [f"{each.access.kind.value} {each.access.text}" for each in (first, second)]
-    text = f"{names[0]} ({places[0]}) at {values_text(here)} and {names[1]} ({places[1]}) at {values_text(there)} touch one cell"
+    text = (
+        f"{names[0]} ({places[0]}) at {values_text(here)} and "
+        f"{names[1]} ({places[1]}) at {values_text(there)} touch one cell"
+    )
     if first.access.data_dependent or second.access.data_dependent:
         return unknown(claim, found.engine, f"{text}, depending on data", watch)
     counterexample = {
@@ -247,18 +265,13 @@ def _prove_lanes(facts: Facts, place: Place, position: int) -> Verdict:
         _is_ramp(c, place.access.domain.dims[position].var) for c in place.coordinates
     ):
         return proved(claim, STRUCTURE, watch)
-    found, domain = _conflict(facts, place, place, position)
-    return (
-        proved(claim, found.engine, watch)
-        if found.is_empty
-        else _collision(facts, place, place, domain, found, claim, watch)
-    )
+    conflict = _conflict(facts, place, place, position)
+    if conflict.found.is_empty:
+        return proved(claim, conflict.found.engine, watch)
+    return _collision(facts, conflict, claim, watch)
 
 
 def _is_ramp(coordinate: Expr, lane: Var) -> bool:
     terms = Polynomial.of(coordinate).terms
-    return terms.get((lane,), 0) != 0 and all(lane not in _variables(m) for m in terms if m != (lane,))
-
-
-def _variables(monomial: tuple[Expr, ...]) -> set[Var]:
-    return {v for atom in monomial for v in free_variables(atom)}
+    others = (atom for monomial in terms if monomial != (lane,) for atom in monomial)
+    return terms.get((lane,), 0) != 0 and all(lane not in free_variables(atom) for atom in others)

@@ -20,7 +20,17 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.faults.bounds import Place, in_box, places_of
-from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.facts import (
+    STRUCTURE,
+    Facts,
+    Stopwatch,
+    left_open,
+    proved,
+    refuted,
+    unknown,
+    values_text,
+    visible,
+)
 from layoutproof.verify.faults.races import pairs_before
 from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
@@ -48,14 +58,12 @@ def padding_covers(
 
 
 def find_forbidden(facts: Facts, domain: IterationDomain, cell: Sequence[Expr], record: LayoutRecord) -> Search:
-    """An instance of the iteration domain whose `cell`, an index of the record's last box, is padding without a
-    contract.
-    """
-    engine = "structure"
+    """An instance whose `cell`, an index of the record's last box, is padding without a contract."""
+    engine = STRUCTURE
     for number, inside, conditions, cover in _steps(facts, domain, cell, record, Cell.PAD_FORBIDDEN):
         found = facts.model.uncovered(inside, [cover], *conditions)
         if not found.is_empty and found.point is None and _is_onto(record, number):
-            found = nothing("structure")
+            found = nothing(STRUCTURE)
         if not found.is_empty:
             return found
         engine = found.engine
@@ -131,7 +139,6 @@ def _shape(shape: Sequence[Expr], symbols: Sequence[Var]) -> tuple[Expr, ...]:
     return tuple(retype(extent, types) for extent in shape)
 
 
-STRUCTURE = "structure"
 _MAX_CELLS = 1 << 22
 # An assumption that loads is no statement about nothing: what it looks at must be there.
 _LOOKS = (AccessKind.READ, AccessKind.ASSUME)
@@ -213,11 +220,11 @@ def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
     found = facts.model.uncovered(place.access.domain, chain(_covers(place, certain), arbitrary))
     if found.is_empty:
         return proved(claim, found.engine, watch)
-    return _unwritten(facts, place, writes, found, record, claim, watch)
+    return _unwritten(facts, place, writes, found, claim, watch)
 
 
 def _covers(place: Place, writes: Iterable[Place]) -> Iterator[Cover]:
-    """The earlier writes of the cell that is read, those of the same iteration first: they are cheap and mostly enough."""
+    """The earlier writes of the cell that is read, those of the same iteration first, which are mostly enough."""
     cases = [list(pairs_before(place, write)) for write in writes]
     for depth in range(max((len(c) for c in cases), default=0)):
         for case in cases:
@@ -226,13 +233,7 @@ def _covers(place: Place, writes: Iterable[Place]) -> Iterator[Cover]:
 
 
 def _unwritten(
-    facts: Facts,
-    place: Place,
-    writes: Sequence[Place],
-    found: Search,
-    record: LayoutRecord | None,
-    claim: Claim,
-    watch: Stopwatch,
+    facts: Facts, place: Place, writes: Sequence[Place], found: Search, claim: Claim, watch: Stopwatch
 ) -> Verdict:
     access = place.access
     if found.point is None:
@@ -246,7 +247,7 @@ def _unwritten(
     if facts.program.obstacles or access.data_dependent or doubtful is not None:
         why = f"the write at {doubtful.place} depends on data" if doubtful is not None else "that depends on data"
         return unknown(claim, found.engine, f"{text}; {why}", watch)
-    if not found.exact and record is not None:
+    if not found.exact and access.data.name in layout_records(facts.program.function):
         return left_open(claim, found, watch, f"{text}, or so it seems: ")
     if not all(_never(facts, pairs, found.point) for write in writes for pairs in pairs_before(place, write)):
         return unknown(claim, found.engine, f"{text}, or so it seems: an earlier write could not be excluded", watch)
@@ -256,12 +257,9 @@ def _unwritten(
 
 def _never(facts: Facts, pairs: Cover, point: Mapping[str, int]) -> bool:
     """Whether no earlier write reaches the cell read at `point`: the other engine's word."""
-    fixed = [equal(v, const(point[v.name], v.dtype)) for v in _variables(facts, pairs) if v.name in point]
+    variables = (*facts.program.symbols, *(dim.var for dim in pairs.domain.dims))
+    fixed = [equal(v, const(point[v.name], v.dtype)) for v in variables if v.name in point]
     return search_instances(pairs.domain, (), {}, (*pairs.conditions, *fixed)).is_empty
-
-
-def _variables(facts: Facts, pairs: Cover) -> list[Var]:
-    return [*facts.program.symbols, *(dim.var for dim in pairs.domain.dims)]
 
 
 def _index_at(facts: Facts, access: Access, point: Mapping[str, int]) -> list[int] | None:
@@ -292,9 +290,7 @@ def _prove_off_padding(facts: Facts, access: Access, record: LayoutRecord, claim
 
 
 def _is_forbidden(facts: Facts, cell: Sequence[Expr], record: LayoutRecord, point: Mapping[str, int]) -> bool:
-    """Whether the cell at `point` is forbidden padding, by laying out every cell; boxes too large for that are not
-    refuted.
-    """
+    """Whether the cell at `point` is forbidden padding, by laying out all cells; False for large boxes."""
     symbols = {v.name: point[v.name] for v in facts.program.symbols}
     size = 1
     for extent in record_shape(record, facts.program.symbols):

@@ -67,9 +67,7 @@ def repair_program(func: PrimFunc) -> PrimFunc | None:
 
 
 def assumption_program(func: PrimFunc) -> PrimFunc | None:
-    """The program that does nothing but assume what `func` assumes; None where that depends on something which `func`
-    writes.
-    """
+    """The program of the assumptions of `func` alone; None if one depends on something that `func` writes."""
     conditions = [node.condition for node in walk(func.body) if isinstance(node, Assume)]
     read = {load.buffer.data for condition in conditions for load in loads_in(condition)}
     if not read <= {buffer.data for buffer in func.buffers} or read & {
@@ -80,9 +78,7 @@ def assumption_program(func: PrimFunc) -> PrimFunc | None:
 
 
 def repaired(program: PrimFunc, arguments: Mapping[str, object], limit: int) -> dict[str, Array] | None:
-    """The arrays of `arguments` after the repairs, by buffer; None where they cannot be made. At most `limit`
-    iterations.
-    """
+    """The arrays after the repairs, by buffer; None if they cannot be made within `limit` iterations."""
     try:
         return dict(run(program, arguments, limit=limit).arrays)
     except (Fault, LayoutproofError):
@@ -90,9 +86,7 @@ def repaired(program: PrimFunc, arguments: Mapping[str, object], limit: int) -> 
 
 
 class _Repair:
-    """Keeps the loops, branches and lets around assumptions, and nothing else. `parameters` are the data variables of
-    parameters.
-    """
+    """Keeps only the loops, branches and lets around assumptions. `parameters` are data variables."""
 
     def __init__(self, parameters: set[Var]) -> None:
         self.parameters = parameters

@@ -26,8 +26,8 @@ from layoutproof.verify.program.instances import DIVISIONS, AccessKind, Dim, Ite
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
 from layoutproof.verify.values.fast_math import IEEE
-from layoutproof.verify.values.prover import prove_same
-from layoutproof.verify.values.question import Given, Identical
+from layoutproof.verify.values.fast_math_search import search_licences
+from layoutproof.verify.values.question import Given, Identical, Question
 from layoutproof.verify.values.solving import QUICK
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
@@ -50,7 +50,7 @@ def why_impossible(facts: Facts, opaque: bool) -> tuple[Why | None, list[Hint]]:
     """Why no run stores anything observable without a fault, where that is proved; and values for arrays that may
     satisfy assumptions.
 
-    With `opaque`, calls that nobody looks into may store something too.
+    With `opaque`, opaque calls may store something too.
     """
     if facts.search(IterationDomain()).is_empty:
         return (f"the assumptions on the symbols cannot all hold: {_text(_core(facts))}", _CONTRADICTION), []
@@ -212,9 +212,7 @@ def _loop(depth: int, dtype: DType) -> Var:
 
 
 def _is_broken(facts: Facts, domain: IterationDomain, stated: _Stated) -> bool:
-    """Whether an assumption about loops of known extents alone fails at some iteration, so that it does whenever the
-    loops run.
-    """
+    """Whether an assumption about loops of constant extents alone fails at some iteration."""
     known = {dim.var for dim in domain.dims}
     said = [stated.condition, *(e for dim in domain.dims for e in (dim.start, dim.extent))]
     if any(
@@ -232,7 +230,7 @@ def _is_broken(facts: Facts, domain: IterationDomain, stated: _Stated) -> bool:
 
 
 def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, Expr]) -> Iterator[_Stated]:
-    """The assumptions that are made at every iteration of the loops around them. Those under a condition are left out."""
+    """The assumptions that are made at every iteration of the loops around them; none that is under a condition."""
     match stmt:
         case Evaluate(value=Assume(condition=condition)):
             place = Spot(stmt).place_of(condition)
@@ -257,9 +255,7 @@ def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, E
 
 
 def _data_of(facts: Facts, group: Sequence[_Stated]) -> Hint | None:
-    """Values for loads, by buffer, under which all conditions of one place hold; None where there are none, which is
-    proved.
-    """
+    """Values for loads, by buffer, that satisfy all conditions of one place; None if proved impossible."""
     loads: dict[BufferLoad, Var] = {}
     conditions: list[Expr] = []
     given: list[Given] = []
@@ -278,7 +274,8 @@ def _data_of(facts: Facts, group: Sequence[_Stated]) -> Hint | None:
     if not loads:
         return {}
     conditions += [guard for guard in facts.assumed if not any(True for _ in loads_in(guard))]
-    never = prove_same(const(False), const(True), conditions=conditions, given=given, allowed=IEEE, budget=QUICK)
+    question = Question(const(False), const(True), tuple(given), tuple(conditions))
+    never = search_licences(question, IEEE, QUICK)
     if never.is_proved:
         return None
     model = never.model if never.model is not None else {}
@@ -314,7 +311,7 @@ def prove_runs(function: PrimFunc, where: Expr | None = None) -> Verdict | None:
 
 
 def is_idle(function: PrimFunc, where: Expr | None = None) -> bool:
-    """Whether the program is known never to store to a parameter, and has no calls that nobody looks into."""
+    """Whether the program is known never to store to a parameter, and has no opaque calls."""
     facts = Facts.of(function, where)
     return not _is_opaque(facts) and all(facts.search(access.domain).is_empty for access in writes_of(facts))
 
@@ -432,7 +429,7 @@ def _is_true_of(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) 
     plain = visit(condition)
     if not isinstance(plain, Expr) or free_variables(plain):
         return False
-    return prove_same(plain, const(True), allowed=IEEE, budget=QUICK).is_proved
+    return search_licences(Question(plain, const(True)), IEEE, QUICK).is_proved
 
 
 def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Verdict, ...]:

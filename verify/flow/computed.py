@@ -55,9 +55,7 @@ def _is_shared(let: Let) -> bool:
 
 
 def passing_on(statements: Statements) -> frozenset[int]:
-    """The numbers of the statements that may store an infinity or a NaN that no float operation, and no input, brought
-    about.
-    """
+    """The statements that may store an infinity or NaN that comes from no float operation and no input."""
     found: set[int] = set()
     while True:
         memories = {s.data for s in statements.statements if s.number in found}
@@ -121,9 +119,7 @@ class Computed:
         return part_of(known, name, region.points)
 
     def _of_the_old_program(self) -> Sources:
-        """The old instances that compute a value, and the places, initial cells too, where the old program surely
-        looks.
-        """
+        """The old instances that compute a value, and the places (initial cells too) where the old program looks."""
         if self._values is None:
             rewrite_model = self.program_model.rewrite_model
             values = written_down = no_points(rewrite_model.encoder(()).space.universe())

@@ -20,7 +20,7 @@ from layoutproof.verify.program.statement import NotModelled
 
 @dataclass(frozen=True, slots=True)
 class SuspectCell:
-    """A cell of a parameter, by the name of its data variable and its index; of the new program's array, if `is_new`."""
+    """A cell of a parameter: its data variable's name and the index, with `is_new` in the new program's array."""
 
     data: str
     index: tuple[int, ...]

@@ -100,9 +100,7 @@ class Knowledge:
         return self._by_facts(self._by_origin(flow, name, region, depth), flow, name)
 
     def of_flow(self, flow: Relation, name: str, region: Region) -> list[Known]:
-        """What is known of the values at the places where a relation leads from the points of a region, whose tuple is
-        `name`.
-        """
+        """What is known of the values at the places to which a relation leads from the tuple `name` on a region."""
         return self._by_facts(self._by_origin(flow, name, region, 0), flow, name)
 
     # Origins
@@ -146,8 +144,7 @@ class Knowledge:
         ):
             yield Known(region)
             return
-        # One load of which nothing is known is enough: what nobody writes is asked first, since its sources are at
-        # hand.
+        # One unknown load is enough: unwritten memory first, since its sources are at hand.
         parts: list[tuple[Region, dict[Var, Expr] | None]] = [(region, {})]
         for read in sorted(reads, key=lambda read: bool(self.statements.writers(read.data))):
             refined: list[tuple[Region, dict[Var, Expr] | None]] = []
@@ -196,19 +193,14 @@ class Knowledge:
         return _joined(pieces)
 
     def _state(self, number: int, assumption: AssumedFact) -> None:
-        """Take in what one assumption states: conjuncts that speak of one value, where conditions on indices do not
-        excuse it.
-        """
+        """Add what one assumption states: conjuncts about one value that no condition on indices excuses."""
         if assumption.domain.depends_on_data():
             return
         said = [self._stated(number, assumption, guard.as_expr) for guard in conjuncts(assumption.condition)]
         for fact in said:
             if fact is not None:
-                (
-                    self.undefined
-                    if isinstance(fact.property, Identical) and is_undefined(fact.property.value)
-                    else self.facts
-                ).append(fact)
+                arbitrary = isinstance(fact.property, Identical) and is_undefined(fact.property.value)
+                (self.undefined if arbitrary else self.facts).append(fact)
         if None not in said:
             self.whole.add(number)
 
@@ -312,7 +304,7 @@ class Invariants:
         return candidates(self.program_model.statements.dtypes[data], tuple(initial))
 
     def prove(self, statement: Statement, read: Read, region: Region, wanted: Property) -> ValueAnswer:
-        """Whether what a read of `cells` finds on a region has a property, because all that is ever stored there has."""
+        """Whether the values that a read of `cells` finds on a region have a property, as all that are stored do."""
         if self._may_be_initial(statement, read, region):
             return ValueAnswer(Status.UNKNOWN, reason=f"{read.access.buffer.name} may be read before it is written")
         return self._known(read.data, wanted)
@@ -328,13 +320,8 @@ class Invariants:
             each: answer for each in candidates if (answer := self._known(read.data, each)).status is Status.PROVED
         }
         helped = {each: self._kept(read.data, each, tuple(alone)) for each in candidates if alone and each not in alone}
-        return {
-            **alone,
-            **{
-                each: together((answer, *alone.values()))
-                for each, answer in helped.items()
-                if answer.status is Status.PROVED
-            },
+        return alone | {
+            each: together((answer, *alone.values())) for each, answer in helped.items() if answer.is_proved
         }
 
     def _known(self, data: Var, wanted: Property) -> ValueAnswer:
@@ -344,9 +331,7 @@ class Invariants:
         return self._proved[key]
 
     def _may_be_initial(self, statement: Statement, read: Read, region: Region) -> bool:
-        """Whether a read of a parameter may find what the caller left there. (That temporaries are written first is
-        proved apart.)
-        """
+        """Whether a read of a parameter may find its initial value. (Temporaries: see uninitialised reads.)"""
         if read.data in self.program_model.statements.program.temporaries:
             return False
         if read.anywhere:
@@ -411,9 +396,7 @@ class Invariants:
         return self._stores[data]
 
     def describe(self, store: _Store, *, closely: bool) -> list[StoredValue]:
-        """What a store writes: `closely` in parts on which what its reads find is one thing, otherwise as one, with
-        nothing known.
-        """
+        """What a store writes: `closely` in parts with one fact per read, otherwise as one, with nothing known."""
         used = set(free_variables(store.term))
         reads = [read for read in store.statement.reads if read.var in used]
         parts: Iterable[tuple[Region, list[Known]]]
@@ -429,9 +412,7 @@ class Invariants:
 
 @dataclass(slots=True)
 class _Store:
-    """What a statement stores on a region. What is known of it depends on no property, and is found once for all that
-    are asked.
-    """
+    """What a statement stores on a region; independent of the property asked, so found once."""
 
     owner: Invariants
     data: Var

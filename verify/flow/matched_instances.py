@@ -21,7 +21,7 @@ from layoutproof.verify.isl.instance_sets import Points, Region, only, part_of, 
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import Licence
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.values.question import Given, Holds, Identical, ValueAnswer, placeholder, together
+from layoutproof.verify.values.question import Given, Holds, Identical, Question, ValueAnswer, placeholder, together
 from layoutproof.verify.verdict.verdict import Status
 
 
@@ -49,7 +49,7 @@ class _Bound:
 
 @dataclass(slots=True)
 class Matcher:
-    """Compares statements with their counterparts. `loose` says that values may differ in the sign of a zero already."""
+    """Compares statements with their counterparts. With `loose`, values may differ in the sign of a zero already."""
 
     rewrite_model: RewriteModel
     agreement: Agreement
@@ -61,9 +61,7 @@ class Matcher:
     _once: Matcher | None = None
 
     def matches(self, claim: Counterpart, points: Points) -> Iterator[Match]:
-        """The answers for one counterpart, region by region; what is not proved is asked again with values in the place
-        of loads.
-        """
+        """The answers for one counterpart by region; if not proved, asked again with values in place of loads."""
         for match in self._matches(claim, self.rewrite_model.of_points(claim.new, points)):
             if match.answer.status is Status.PROVED or claim.new.number in self.reductions:
                 yield match
@@ -118,9 +116,7 @@ class Matcher:
                 )
 
     def _choosing_once(self) -> Matcher:
-        """The same without licences to choose: what was computed once, and loaded in several places, was chosen once
-        for all of them.
-        """
+        """The matcher without licences to choose: one computed value, loaded in several places, is one choice."""
         if self._once is None:
             self._once = replace(self, values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}))
         return self._once
@@ -196,45 +192,45 @@ class Matcher:
     ) -> Iterator[_Bound]:
         """Binds what `variable` stands for, which each of `reads` loads where it happens."""
         rest = bound.region
-        whole = self.rewrite_model.of_points(claim.new, self.rewrite_model.matched_points(claim))
         for read in reads:
-            found: list[tuple[Read, Points]] = []
-            for old in self._candidates(claim, read):
-                if rest.is_empty:
-                    return
-                if read.anywhere and not self._same_index(
-                    claim, read, old, renamed, theirs, replace(bound, region=rest)
-                ):
-                    continue
-                found.append((old, self.agreement.of_reads(claim, read, old, whole)))
-                if rest.outside(found[-1][1]).is_empty:
-                    # What agrees everywhere is the load that is meant; others agree by accident on a part.
-                    found.insert(0, found.pop())
-                    break
-            for old, agreed in found:
+            if rest.is_empty:
+                return
+            for old, agreed in self._agreeing(claim, read, renamed, theirs, replace(bound, region=rest)):
                 inside = rest.within(agreed)
                 if not inside.is_empty:
                     yield replace(bound, region=inside, values={**bound.values, variable: theirs[old.var]})
                     rest = rest.outside(agreed)
-        if rest.is_empty:
-            return
-        for known in self.new_facts.of_read(claim.new, reads[0], rest):
+        if not rest.is_empty:
+            yield from self._bind_by_facts(claim, variable, reads[0], replace(bound, region=rest))
+
+    def _agreeing(
+        self, claim: Counterpart, read: Read, renamed: Mapping[Var, Var], theirs: Mapping[Var, Var], bound: _Bound
+    ) -> list[tuple[Read, Points]]:
+        """The loads of the counterpart that agree with a load, and where; first the one that agrees everywhere."""
+        whole = self.rewrite_model.of_points(claim.new, self.rewrite_model.matched_points(claim))
+        found: list[tuple[Read, Points]] = []
+        for old in self._candidates(claim, read):
+            if read.anywhere and not self._same_index(claim, read, old, renamed, theirs, bound):
+                continue
+            found.append((old, self.agreement.of_reads(claim, read, old, whole)))
+            if bound.region.outside(found[-1][1]).is_empty:
+                # What agrees everywhere is the load that is meant; others agree by accident on a part.
+                return [found[-1], *found[:-1]]
+        return found
+
+    def _bind_by_facts(self, claim: Counterpart, variable: Var, read: Read, bound: _Bound) -> Iterator[_Bound]:
+        """Binds `variable` to what is known of a load that has no counterpart on the region."""
+        for known in self.new_facts.of_read(claim.new, read, bound.region):
             if known.value is not None and self.loose and known.value.dtype.is_float:
                 # What stands there may be a zero of the other sign.
                 stated = Holds(equal(placeholder(known.value.dtype), known.value))
-                yield replace(
-                    bound,
-                    region=known.region,
-                    given=(*bound.given, Given(variable, stated)),
-                    unpaired=(*bound.unpaired, reads[0]),
-                )
+                given: tuple[Given, ...] = (Given(variable, stated),)
             elif known.value is not None:
                 yield replace(bound, region=known.region, values={**bound.values, variable: known.value})
+                continue
             else:
                 given = tuple(Given(variable, each) for each in known.properties)
-                yield replace(
-                    bound, region=known.region, given=(*bound.given, *given), unpaired=(*bound.unpaired, reads[0])
-                )
+            yield replace(bound, region=known.region, given=(*bound.given, *given), unpaired=(*bound.unpaired, read))
 
     def _same_index(
         self,
@@ -284,12 +280,10 @@ class Matcher:
     ) -> ValueAnswer:
         computed = _looked_at(claim.old, theirs) - self._passed_on(claim, bound.region, theirs)
         loose = frozenset(v for v in theirs.values() if v.dtype.is_float) if self.loose else frozenset()
-        return self.values.prove_same(new, old, given=(*bound.given, *more), computed=computed, loose=loose)
+        return self.values.answer(Question(new, old, (*bound.given, *more), computed=computed).loosened(loose))
 
     def _passed_on(self, claim: Counterpart, region: Region, theirs: Mapping[Var, Var]) -> frozenset[Var]:
-        """The loads of the counterpart that may find, on a region, an infinity or a NaN that the old program did not
-        compute.
-        """
+        """The counterpart's loads that may find an infinity or NaN that the old program did not compute."""
         numbers = passing_on(self.rewrite_model.old)
         memories = {statement.data for statement in self.rewrite_model.old.statements if statement.number in numbers}
         name, step, found = f"{NEW}{claim.new.number}", self.rewrite_model.step(claim), set[Var]()
@@ -308,9 +302,7 @@ class Matcher:
     def _with_old_facts(
         self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], plain: ValueAnswer
     ) -> ValueAnswer:
-        """The answer with what the old program says of its own loads: the worst of the parts on which that is one
-        thing.
-        """
+        """The answer with the old program's facts of its own loads: the worst over the parts with one fact each."""
         used = {*free_variables(old), *free_variables(new)}
         reads = [read for read in claim.old.reads if theirs[read.var] in used and not read.anywhere]
         if not reads:
@@ -352,9 +344,7 @@ class Matcher:
 
 
 def _looked_at(statement: Statement, names: Mapping[Var, Var]) -> frozenset[Var]:
-    """The names of what a statement of the old program looks at wherever they stand in its value: not of what it leaves
-    in place.
-    """
+    """The names of what an old statement looks at in its value: not of what it leaves in place."""
     kept = {names[read.var] for read in statement.reads if read.role is ReadRole.CURRENT}
     return frozenset(names[read.var] for read in statement.reads if read.sure or names[read.var] not in kept)
 
@@ -396,9 +386,7 @@ def _grouped(reads: Sequence[Read], names: Mapping[Var, Var]) -> dict[Var, list[
 
 
 def contribution(value: Expr, op: BinaryOp, acc: Var) -> Expr | None:
-    """`e` of an update `acc (+) e` or `e (+) acc` (`acc - e` only); None for anything else, and where `e` depends on
-    the accumulator.
-    """
+    """`e` of an update `acc (+) e` or `e (+) acc` (`acc - e` only), if independent of `acc`; else None."""
     match value:
         case Binary(op=found, lhs=lhs, rhs=rhs) if found is op:
             for operand, e in ((lhs, rhs),) if op is BinaryOp.SUB else ((lhs, rhs), (rhs, lhs)):

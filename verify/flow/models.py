@@ -49,9 +49,7 @@ class Counterpart:
 
 
 def counterparts(rewrite: Rewrite, old: Statements, new: Statements) -> dict[int, tuple[Counterpart, ...]]:
-    """The counterparts of each new statement by its number. Raises NotModelled for a witness that does not fit its
-    programs.
-    """
+    """The counterparts of each new statement by number. Raises NotModelled for a witness that does not fit."""
     old_loops, new_loops = loops_of_stores(rewrite.old.body), loops_of_stores(rewrite.new.body)
     olds, news = _by_number(old), _by_number(new)
     found: dict[int, list[Counterpart]] = {}
@@ -81,7 +79,8 @@ def _counterpart(
     mine, theirs = _lane_said(new, len(inputs) - len(new_loops)), _lane_said(old, len(outputs) - len(old_loops))
     if len(inputs) != len(new_loops) + len(mine) or len(outputs) != len(old_loops) + len(theirs):
         raise NotModelled(
-            f"the witness takes {len(inputs)} loops to {len(outputs)}, the stores stand in {len(new_loops)} and {len(old_loops)}",
+            f"the witness takes {len(inputs)} loops to {len(outputs)}, "
+            f"the stores stand in {len(new_loops)} and {len(old_loops)}",
             None,
         )
     values: dict[Var, Expr] = {variable: dim.var for variable, dim in zip(inputs[len(new_loops) :], mine, strict=True)}
@@ -286,9 +285,7 @@ class RewriteModel:
         return found
 
     def cells(self, entry: CellMap, old_prefix: str, new_prefix: str) -> Link | None:
-        """f on one memory, from old cells to new ones, under tuple names with these prefixes; None where the new
-        program never touches it.
-        """
+        """The cell map of one memory under these tuple prefixes; None where the new program never touches it."""
         new_data = next((data for data in self.new.cells if data.name == entry.new_data), None)
         if new_data is None:
             return None
@@ -305,9 +302,7 @@ class RewriteModel:
         return step.intersect_domain(self.before.cell_set(old_data).set_tuple_name(old_prefix + entry.old_data))
 
     def ends_of(self, entry: CellMap) -> tuple[Var, Var, Relation]:
-        """The memory before and after, and f between their cells at the end. Raises NotModelled where one program never
-        touches it.
-        """
+        """The memory in both programs, and the map of its final cells. Raises NotModelled if one never touches it."""
         step = self.cells(entry, f"{OLD}out_", f"{NEW}out_")
         if step is None:
             raise NotModelled(f"memory {entry.new_data} is touched in one program only", None)
@@ -328,9 +323,7 @@ def key_of(claim: Counterpart) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class ProgramModel:
-    """A program with its flow. `kept` are, by statement number, the instances that have a counterpart in the other
-    program.
-    """
+    """A program with its flow. `kept` are the instances, by statement number, that have a counterpart."""
 
     rewrite_model: RewriteModel
     statements: Statements

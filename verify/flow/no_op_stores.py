@@ -7,7 +7,7 @@ drops. Part of the trust base.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.expr import Expr, Var
@@ -34,7 +34,7 @@ from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.values.question import Given, ValueAnswer, together
+from layoutproof.verify.values.question import Given, Property, Question, ValueAnswer, together
 from layoutproof.verify.verdict.verdict import Status
 
 _ROUNDS = 8
@@ -42,7 +42,7 @@ _ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Extra instances that were found to be no-ops, with the answer that says so and the invariants that it rests on."""
+    """Unmatched instances that are no-ops, with the answer that proves it and the invariants that it uses."""
 
     region: Region
     answer: ValueAnswer
@@ -51,9 +51,8 @@ class Candidate:
 
 @dataclass(slots=True)
 class NoOps:
-    """What was found of one statement's extra instances (those without a counterpart): those that write cells at which
-    nobody looks (`dead`), those that are deleted, with the answers that say why, and the first answer that did not
-    suffice.
+    """One statement's unmatched instances: those whose cells are never read (`dead`), those that are deleted, with the
+    answers that prove it, and the first answer that `failed`.
     """
 
     statement: Statement
@@ -66,14 +65,14 @@ class NoOps:
 
     @property
     def left(self) -> Region:
-        """The extra instances that are not gone."""
+        """The unmatched instances that are neither dead nor deleted."""
         left = self.unmatched
         for gone in (self.dead, self.deleted):
             left = left if gone is None else left.outside(gone.points)
         return left
 
     def delete(self, candidates: Sequence[Candidate]) -> None:
-        """Take answers over into what is known."""
+        """Record no-ops as deleted."""
         for candidate in candidates:
             self.answers.append(candidate.answer)
             self.invariants.update(candidate.invariants)
@@ -84,11 +83,10 @@ class NoOps:
 def find_no_ops(
     program_model: ProgramModel, facts: Knowledge, regrouped: Sources | None, values: ValueProver
 ) -> list[NoOps]:
-    """The extra instances of each statement that has any, with those that are no-ops.
+    """The unmatched instances of each statement that has any, with those that are no-ops.
 
-    Round by round: what changes nothing is deleted, the cheapest (in licences) first; then more is known of what the
-    others find. Only instances are tried that write a cell in which something that matters would find an extra
-    instance's value.
+    Round by round: no-ops are deleted, the cheapest (in licences) first; then more is known of what the others find.
+    Only instances are tried that write a cell in which something that matters would find an unmatched one's value.
     """
     found = [
         NoOps(statement, unmatched)
@@ -155,7 +153,7 @@ def _find_dead(program_model: ProgramModel, found: Sequence[NoOps]) -> None:
 
 
 def _writing(program_model: ProgramModel, record: NoOps, cells: Sources) -> Region:
-    """The extra instances that write some of the cells."""
+    """The unmatched instances that write some of the cells."""
     access = Relation.from_map(program_model.flow.access(record.statement)).intersect_range(cells)
     return record.unmatched.within(
         part_of(access.domain(), program_model.name(record.statement), record.unmatched.points)
@@ -180,26 +178,13 @@ def _looked_at(program_model: ProgramModel, statement: Statement, read: Read, po
 
 
 def _cells_that_matter(program_model: ProgramModel, flow: Dataflow, found: Sequence[NoOps]) -> Sources:
-    """The cells in which a matched instance or an observable end finds what an extra instance wrote, or one that such a
-    value was made from by extra instances.
-    """
+    """The cells where a matched instance or an observable end may depend on what an unmatched one wrote."""
     universe = program_model.rewrite_model.encoder(()).space.universe()
     unmatched = no_points(universe)
     for record in found:
         unmatched = unmatched.union(only(record.left.named(program_model.name(record.statement))))
     written = {record.statement.data for record in found}
-    read = unmatched.subtract(unmatched)
-    for statement in program_model.statements.statements:
-        kept = program_model.kept.get(statement.number, ())
-        for each in statement.reads if kept else ():
-            if each.data in written:
-                source = flow.sources(statement, each)
-                for points in kept:
-                    read = read.union(source.intersect_domain(only(points)).range())
-    for data, seen in observable_ends(program_model):
-        if data in written:
-            read = read.union(flow.final(data).intersect_domain(seen).range())
-    read = read.intersect(unmatched)
+    read = _read_by_matched(program_model, flow, written, no_points(universe)).intersect(unmatched)
     for _ in range(_ROUNDS):
         more = read
         for record in found:
@@ -213,6 +198,19 @@ def _cells_that_matter(program_model: ProgramModel, flow: Dataflow, found: Seque
         read = coalesced(more)
     accesses = relations([program_model.flow.access(record.statement) for record in found], universe)
     return coalesced(read.apply(accesses))
+
+
+def _read_by_matched(program_model: ProgramModel, flow: Dataflow, written: Container[Var], found: Sources) -> Sources:
+    """`found`, and the sources of matched instances and observable ends in the memories `written`."""
+    for statement in program_model.statements.statements:
+        for points in program_model.kept.get(statement.number, ()):
+            for each in statement.reads:
+                if each.data in written:
+                    found = found.union(flow.sources(statement, each).intersect_domain(only(points)).range())
+    for data, seen in observable_ends(program_model):
+        if data in written:
+            found = found.union(flow.final(data).intersect_domain(seen).range())
+    return found
 
 
 def without_no_ops(program_model: ProgramModel, found: Sequence[NoOps]) -> Dataflow:
@@ -248,7 +246,7 @@ class _Asking:
 def _try(
     program_model: ProgramModel, record: NoOps, current: Read, cells: Sources, knowledge: Knowledge, asking: _Asking
 ) -> Iterator[Candidate]:
-    """The extra instances that certainly store the value that is there, piece by piece."""
+    """The unmatched instances that are proved to store the value that is there, piece by piece."""
     statement = record.statement
     access = program_model.flow.access(statement)
     matter = part_of(
@@ -290,47 +288,43 @@ class _Question:
 
 
 def _apart(question: _Question, asking: _Asking) -> list[_Question]:
-    """The question on the parts where each load finds values of the old program everywhere, or nowhere; nothing where
-    that is one part.
-    """
+    """The parts of a question where each load finds old values everywhere or nowhere; empty if it is one part."""
     regions = [question.region]
     for read in (question.current, *question.reads):
         computed = asking.computed.where(question.statement, read, question.region)
-        halves = (
-            program_model for region in regions for program_model in (region.within(computed), region.outside(computed))
-        )
-        regions = [program_model for program_model in halves if not program_model.is_empty]
+        parts = (part for region in regions for part in (region.within(computed), region.outside(computed)))
+        regions = [part for part in parts if not part.is_empty]
     return [replace(question, region=region) for region in regions] if len(regions) > 1 else []
 
 
 def _ask(question: _Question, asking: _Asking) -> Candidate:
     """Whether the value stored is the one that is there: without invariants first, then with those that hold."""
-    computed, invariants, values = asking.computed, asking.invariants, asking.values
+    invariants, current = asking.invariants, question.current
     constants: dict[Var, Expr] = {}
     given: list[Given] = []
-    all_reads = [question.current, *question.reads]
+    all_reads = [current, *question.reads]
     for read, known in zip(all_reads, question.known, strict=True):
         given += [Given(read.var, each) for each in known.properties]
         if known.value is not None:
             constants[read.var] = known.value
     leaves = Leaves(question.region, frozenset(read.var for read in question.statement.reads))
     term = substitute(leaves.abstract(question.term), constants)
-    target = constants.get(question.current.var, question.current.var)
+    target = constants.get(current.var, current.var)
     trusted = frozenset(
         read.var
         for read in all_reads
-        if read.var not in constants and computed.is_computed(question.statement, read, question.region)
+        if read.var not in constants and asking.computed.is_computed(question.statement, read, question.region)
     )
 
-    def ask(more: Sequence[Given]) -> ValueAnswer:
-        return values.prove_same(term, target, given=(*given, *more), computed=trusted, old_is_computed=False)
+    def ask(more: Iterable[Property]) -> ValueAnswer:
+        hypotheses = (*given, *(Given(current.var, each) for each in more))
+        return asking.values.answer(Question(term, target, hypotheses, computed=trusted, old_is_computed=False))
 
-    best = ask(())
+    best, used = ask(()), dict[str, ValueAnswer]()
     if best.status is Status.PROVED and not best.licences:
         return Candidate(question.region, best, {})
-    current, used = question.current, dict[str, ValueAnswer]()
     for candidate in invariants.candidates(current.access.data):
-        answer = ask([Given(current.var, candidate)])
+        answer = ask((candidate,))
         if not _better(answer, best):
             continue
         proof = invariants.prove(question.statement, current, question.region, candidate)
@@ -338,17 +332,22 @@ def _ask(question: _Question, asking: _Asking) -> Candidate:
             best, used = together((answer, proof)), {f"{current.access.buffer.name} {candidate}": proof}
     if best.status is not Status.PROVED:
         holding = invariants.together(question.statement, current, question.region)
-        if len(holding) > 1 and ask([Given(current.var, each) for each in holding]).status is Status.PROVED:
-            needed = dict(holding)
-            # The ones that take licences are done without first.
-            for each in sorted(holding, key=lambda one: -len(holding[one].licences)):
-                rest = [one for one in needed if one != each]
-                if ask([Given(current.var, one) for one in rest]).status is Status.PROVED:
-                    del needed[each]
-            answer = ask([Given(current.var, each) for each in needed])
-            best = together((answer, *needed.values()))
+        if len(holding) > 1 and ask(holding).status is Status.PROVED:
+            needed = _needed(holding, ask)
+            best = together((ask(needed), *needed.values()))
             used = {f"{current.access.buffer.name} {each}": proof for each, proof in needed.items()}
     return Candidate(question.region, best, used)
+
+
+def _needed(
+    holding: Mapping[Property, ValueAnswer], ask: Callable[[Iterable[Property]], ValueAnswer]
+) -> dict[Property, ValueAnswer]:
+    """The invariants that a proof needs; those that take licences are left out first."""
+    needed = dict(holding)
+    for each in sorted(holding, key=lambda one: -len(holding[one].licences)):
+        if ask(one for one in needed if one != each).status is Status.PROVED:
+            del needed[each]
+    return needed
 
 
 def _better(answer: ValueAnswer, than: ValueAnswer) -> bool:

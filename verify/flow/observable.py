@@ -11,7 +11,6 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutStep, layout_records
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import stores_in, substitute
 from layoutproof.verify.flow.known_values import Fact, Knowledge, Known, is_closed, is_undefined
@@ -35,7 +34,7 @@ from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import AssumedFact, NotModelled
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.values.question import Identical, ValueAnswer, together
+from layoutproof.verify.values.question import Identical, Question, ValueAnswer, together
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status
 
 
@@ -60,19 +59,14 @@ def compare_final_states(
     values: ValueProver,
     postcondition_facts: Knowledge,
 ) -> Iterator[FinalState]:
-    """One answer a parameter that either program writes, and one for padding that it owes, from facts (with their flow)
-    that tell one zero from the other.
-    """
+    """One answer per written parameter, and one for its padding postcondition, from exact (not loose) facts."""
     for buffer in _written_parameters(rewrite_model):
-        entry = rewrite_model.entry(buffer.data.name)
-        yield _observable(rewrite_model, agreement, new_facts, old_facts, values, buffer.data, entry)
-        yield from _postconditions(rewrite_model, postcondition_facts, values, buffer.data, entry)
+        yield _observable(rewrite_model, agreement, new_facts, old_facts, values, buffer.data)
+        yield from _postconditions(rewrite_model, postcondition_facts, values, buffer.data)
 
 
 def observable_ends(program_model: ProgramModel) -> Iterator[tuple[Var, Sources]]:
-    """For each parameter that either program writes, its memory in one program and the Fin cells that are observable,
-    or became of such.
-    """
+    """For each written parameter, its memory in one program and the final cells that are observable."""
     rewrite_model = program_model.rewrite_model
     for buffer in _written_parameters(rewrite_model):
         old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(buffer.data.name))
@@ -83,9 +77,7 @@ def observable_ends(program_model: ProgramModel) -> Iterator[tuple[Var, Sources]
 
 
 def ends_that_matter(program_model: ProgramModel) -> Sources:
-    """The cells (`in`) of parameters that either program writes: those that observable cells became, and all that is
-    not padding without a value.
-    """
+    """The initial cells of written parameters that became observable ones, or are not undefined padding."""
     rewrite_model = program_model.rewrite_model
     function = rewrite_model.rewrite.old if program_model.is_old else rewrite_model.rewrite.new
     seen = no_points(rewrite_model.encoder(()).space.universe())
@@ -114,10 +106,9 @@ def _observable(
     old_facts: Knowledge,
     values: ValueProver,
     data: Var,
-    entry: CellMap,
 ) -> FinalState:
     claim = Claim(ClaimKind.SAME_END, f"{data.name}: every observable cell ends with the value that it had")
-    old_data, new_data, step = rewrite_model.ends_of(entry)
+    old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(data.name))
     name = f"{OLD}out_{data.name}"
     box = rewrite_model.cells_region(rewrite_model.before, old_data)
     region = box.outside(_unobservable(rewrite_model.rewrite.old, data.name, box.encoder, box.points))
@@ -128,13 +119,9 @@ def _observable(
         flows = step.apply_range(agreement.after.final(new_data)), rewrite_model.before.final(old_data)
         for known, other in _both(flows, (new_facts, old_facts), name, rest):
             if known.value is None or other is None or other.value is None:
-                return FinalState(
-                    data.name,
-                    claim,
-                    ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was"),
-                    known.region,
-                )
-            answer = values.prove_same(known.value, other.value)
+                unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was")
+                return FinalState(data.name, claim, unknown, known.region)
+            answer = values.answer(Question(known.value, other.value))
             if answer.status is not Status.PROVED:
                 return FinalState(data.name, claim, answer, known.region)
             answers.append(answer)
@@ -157,7 +144,7 @@ def _inside(flow: Relation, region: Region, name: str) -> Relation:
 
 
 def _unobservable(function: PrimFunc, data: str, encoder: Encoder, box: Points) -> Points:
-    """Padding that is undefined or that nobody may touch."""
+    """Padding that is undefined or forbidden."""
     nothing = box.subtract(box)
     record = layout_records(function).get(data)
     if record is None:
@@ -169,9 +156,7 @@ def _unobservable(function: PrimFunc, data: str, encoder: Encoder, box: Points) 
 
 
 def padding_of(record: LayoutRecord, number: int, encoder: Encoder) -> Points:
-    """The cells of a record's last box that came to be padding in step `number`. `encoder` is over the cells of that
-    box.
-    """
+    """The cells of a record's last box, over which `encoder` is, that became padding in step `number`."""
     record.check_names(encoder.space.params)
     boxes = [_box(shape, encoder) for shape in (record.logical_shape, *(step.shape for step in record.steps))]
     maps = [step.index_map for step in record.steps]
@@ -199,10 +184,10 @@ def _box(shape: Sequence[Expr], encoder: Encoder) -> tuple[Encoder, Points]:
 
 
 def _postconditions(
-    rewrite_model: RewriteModel, facts: Knowledge, values: ValueProver, data: Var, entry: CellMap
+    rewrite_model: RewriteModel, facts: Knowledge, values: ValueProver, data: Var
 ) -> Iterator[FinalState]:
     """Padding that this rewrite introduced, with a value for its contract, holds it at the end."""
-    old_data, new_data, _ = rewrite_model.ends_of(entry)
+    old_data, new_data, _ = rewrite_model.ends_of(rewrite_model.entry(data.name))
     record = layout_records(rewrite_model.rewrite.new).get(new_data.name)
     before = layout_records(rewrite_model.rewrite.old).get(old_data.name)
     known_steps = len(before.steps) if before is not None else 0
@@ -221,30 +206,22 @@ def _postconditions(
         if region.is_empty:
             continue
         wanted = contract_value(rewrite_model.rewrite.new, new_data, record.steps[number].contract)
-        flow = _inside(facts.flow.final(new_data), region, name)
-        yield _holds(claim, data.name, facts, values, flow, name, region, wanted)
+        if wanted is None:
+            unknown = ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only")
+            yield FinalState(data.name, claim, unknown, region, is_new=True)
+        else:
+            stored = facts.of_flow(_inside(facts.flow.final(new_data), region, name), name, region)
+            yield _holds(data.name, claim, stored, values, wanted)
 
 
-def _holds(
-    claim: Claim,
-    name: str,
-    facts: Knowledge,
-    values: ValueProver,
-    flow: Relation,
-    tuple_name: str,
-    region: Region,
-    wanted: Expr | None,
-) -> FinalState:
-    if wanted is None:
-        unknown = ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only")
-        return FinalState(name, claim, unknown, region, is_new=True)
+def _holds(name: str, claim: Claim, stored: Sequence[Known], values: ValueProver, wanted: Expr) -> FinalState:
     answers: list[ValueAnswer] = []
-    for known in facts.of_flow(flow, tuple_name, region):
+    for known in stored:
         if known.value is None:
             unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not known")
             return FinalState(name, claim, unknown, known.region, is_new=True)
         # A contract is a promise to callers, who may rely on the sign of a zero: no licence is taken.
-        answer = values.prove_same(known.value, wanted, allowed=IEEE)
+        answer = values.answer(Question(known.value, wanted), IEEE)
         if answer.status is not Status.PROVED:
             return FinalState(name, claim, answer, known.region, is_new=True)
         answers.append(answer)
@@ -325,9 +302,7 @@ def _readable(assumption: AssumedFact) -> Expr:
 
 
 def _holds_anyway(rewrite_model: RewriteModel, assumption: AssumedFact) -> bool:
-    """Whether an assumption about loops holds for all values of the symbols for which the old program's assumptions
-    about loops do.
-    """
+    """Whether an assumption about loops holds for all symbols that satisfy the old program's."""
     broken = _broken(rewrite_model, assumption)
     for other in rewrite_model.old.assumptions:
         if not other.reads:

@@ -41,9 +41,7 @@ OPERATIONS = 5_000_000
 
 @dataclass(slots=True)
 class Simulation:
-    """The verdicts, and, for a replay, the models (values by variable name) that solvers gave where something failed,
-    and the cells.
-    """
+    """The verdicts, and, where something failed, models by variable name and cells for a counterexample run."""
 
     verdicts: tuple[Verdict, ...]
     hints: list[Mapping[str, float | int]] = field(default_factory=list)
@@ -51,9 +49,7 @@ class Simulation:
 
 
 def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Simulation:
-    """Whether the new program does what the old one does. What cannot be said in integer sets gives one verdict
-    `unknown`.
-    """
+    """Whether the new program simulates the old one. What integer sets cannot express is one verdict `unknown`."""
     watch, simulator = Stopwatch(), None
     try:
         simulator = _Simulator(rewrite, old, new, values)
@@ -129,9 +125,7 @@ class _Simulator:
         return self._told(found, "dropped")
 
     def _settled(self) -> _State:
-        """The no-ops, and the reductions that are regrouped without them; what the second says of values holds for the
-        first.
-        """
+        """The no-ops, and the reductions that are regrouped without them, under the facts of both."""
         state = self._state(None)
         if not any(each.licences for each in state.reordered):
             return state
@@ -238,9 +232,7 @@ class _Simulator:
         return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason, because=answer.because)
 
     def _extra(self, each: NoOps, which: str) -> Verdict | None:
-        """What is reported of extra or dropped instances; None where none of them is a no-op, and the flow says whether
-        that matters.
-        """
+        """The report of unmatched instances; None if none is a no-op and the flow decides whether that matters."""
         if each.deleted is None or each.deleted.is_empty:
             return None
         kind = f"every {which} instance" if each.left.is_empty else f"a part of the {which} instances"

@@ -36,7 +36,7 @@ _ROUNDS = 16
 
 @dataclass(frozen=True, slots=True)
 class Regrouped:
-    """A reduction whose updates the new program does in another order: the chains' statement numbers in both programs."""
+    """A reduction that the new program does in another order: the statement numbers of its updates in both programs."""
 
     data: Var
     old_chain: frozenset[int]
@@ -71,9 +71,7 @@ class Agreement:
         return self._compared(claim, new, old, step, region)
 
     def _compared(self, claim: Counterpart, new: Read, old: Read, step: Relation, region: Region) -> Points:
-        """Where a read finds the source that its counterpart finds, or, of a reduction that was regrouped, the same
-        contributions.
-        """
+        """Where a read finds its counterpart's source, or, of a regrouped reduction, the same contributions."""
         name = f"{NEW}{claim.new.number}"
         group = self.regrouped.get((old.data.name, new.data.name))
         if group is not None:
@@ -121,9 +119,7 @@ class Agreement:
     def _regrouped(
         self, found: tuple[Relation, Relation], wanted: tuple[Relation, Relation], name: str, region: Region
     ) -> Points:
-        """Where owner and contributions are the same: theta is one to one on the chain, so equal relations are equal
-        multisets.
-        """
+        """Where owner and contributions agree: theta is one to one, so equal relations are equal multisets."""
         theta = self.rewrite_model.theta
         points = self.of_flows(found[0], wanted[0], name, region)
         carried = found[1].apply_range(theta)
@@ -153,9 +149,7 @@ class Agreement:
         return self._moved
 
     def _anywhere(self, claim: Counterpart, new: Read, old: Read, region: Region) -> Points:
-        """The instances in which every cell of a memory, one to one, has the source that it had. The memory keeps its
-        cells.
-        """
+        """The instances in which every cell of a memory, one to one, has the source that it had."""
         name = f"{NEW}{claim.new.number}"
         nowhere = region.named(name).subtract(region.named(name))
         more, rest = new.access.domain.dims[len(claim.new.dims) :], old.access.domain.dims[len(claim.old.dims) :]
@@ -176,9 +170,7 @@ class Agreement:
 
 
 def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of: frozenset[str]) -> Relation:
-    """The relation with sources that are copies replaced by what they copied, a few times over; copies of the memories
-    in `except_of` stay.
-    """
+    """The relation with copies replaced by their sources, a few times; not copies of memories in `except_of`."""
     copies = [(s, read) for s in statements.statements for read in copied_reads(s) if read.data.name not in except_of]
     if not copies:
         return found

@@ -29,9 +29,7 @@ from layoutproof.verify.program.statement import NotModelled
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One memory: the buffer that it came into being with, the dims around its allocation, and the shape that names its
-    cells.
-    """
+    """One memory: its first buffer, the dims around its allocation, and the shape that names its cells."""
 
     root: Buffer
     leading: tuple[Dim, ...]
@@ -105,9 +103,7 @@ class Memories:
         return memory
 
     def check_view(self, data: Var, buffer: Buffer, node: Node) -> None:
-        """Raises NotModelled where a buffer sees the memory's cells as something else than they are; as vectors of
-        them, it may.
-        """
+        """Raises NotModelled unless a buffer sees the memory's cells as they are, or as vectors of them."""
         root = self.of(data, node).root
         if buffer.dtype.element != root.dtype.element:
             raise NotModelled(f"{buffer.name} sees {root.dtype} memory as {buffer.dtype}", node)
@@ -121,9 +117,7 @@ class Memories:
         return same and buffer.elem_offset == memory.root.elem_offset
 
     def coordinates(self, access: Access, sub_lane: Expr | None) -> tuple[Expr, ...]:
-        """The cell of an access whose indices do not depend on data; `sub_lane` is the lane within an element that has
-        lanes.
-        """
+        """The cell of an access whose indices do not depend on data; `sub_lane` is the lane in an element."""
         memory = self.of(access.data, access.node)
         leading = tuple(d.var for d in memory.leading)
         if access.buffer.dtype != memory.root.dtype:
@@ -152,9 +146,7 @@ class Memories:
         return self._counted(access, memory, element_number(buffer, access.indices))
 
     def _scalar(self, access: Access, memory: Memory, sub_lane: Expr | None) -> tuple[Expr, ...]:
-        """The cell, and its lane, of an access that sees the memory's scalars in vectors of another length: counted in
-        scalars.
-        """
+        """The cell and lane of an access in vectors of another length, counted in scalars."""
         number, lanes, root_lanes = (
             element_number(access.buffer, access.indices),
             access.buffer.dtype.lanes,
@@ -190,9 +182,7 @@ class Memories:
 
 
 def _seen_otherwise(function: PrimFunc) -> Mapping[str, DType]:
-    """For each memory that a function touches and no pointer leads to, the one type of scalar that all accesses see
-    there.
-    """
+    """For each memory that no pointer leads to, the one scalar type that all accesses see there."""
     seen: dict[str, set[DType]] = {}
     for node in walk(function.body):
         if isinstance(node, BufferLoad | BufferStore):

@@ -225,9 +225,7 @@ class StatementReader:
         return self._roots.get(buffer.data, buffer.data)
 
     def _inside(self, buffer: Buffer, indices: list[Expr], depth: int) -> Condition:
-        """That indices which do not depend on data are inside: where a condition on data keeps an access from
-        happening, they need not be.
-        """
+        """That indices without data are in bounds: where data prevents an access, they need not be."""
         guards = list[Guard]()
         for index, extent in zip(indices, buffer.shape, strict=True):
             if self.values.is_index(index):
@@ -237,9 +235,7 @@ class StatementReader:
     def _cell(
         self, access: Access, sub_lane: Expr | None
     ) -> tuple[tuple[Expr, ...], tuple[Dim, ...], tuple[Expr, ...]]:
-        """The coordinates of an access; where data decides some of them, dims that run over all they may be, and that
-        they are what data says.
-        """
+        """The coordinates of an access, with dims and conditions for those that depend on data."""
         indices = access.indices
         if all(self.values.is_index(index) for index in indices):
             return self._memories.coordinates(access, sub_lane), (), ()

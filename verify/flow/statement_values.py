@@ -39,9 +39,7 @@ _BY_CONSTANT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on the way to a statement: conjuncts over indices, and those that depend on data. `depth` dims are
-    around it.
-    """
+    """A condition around a statement: conjuncts over indices, and those on data. `depth` dims are around it."""
 
     depth: int
     guards: tuple[Guard, ...]
@@ -165,7 +163,7 @@ class Values:
         return Condition(depth, tuple(guards), tuple(data))
 
     def _is_index_condition(self, expr: Expr) -> bool:
-        """Whether integer sets can be expected to say it; a condition for which they cannot goes into values instead."""
+        """Whether integer sets can be expected to express it; other conditions become part of values."""
         match expr:
             case IntImm():
                 return True

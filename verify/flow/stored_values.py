@@ -250,9 +250,7 @@ class StoredValues:
         return not any(read.var in free_variables(index) for other in statement.reads for index in other.access.indices)
 
     def _is_value(self, source: Statement, read: Read) -> bool:
-        """Whether what a statement stores is its value, whenever it happens, and is one value wherever that is written
-        down.
-        """
+        """Whether a statement stores its value whenever it happens, and one value wherever that is written down."""
         if source.scatter or source.value.dtype != read.var.dtype:
             return False
         if any(each.anywhere or each.role is ReadRole.CURRENT for each in source.reads):
@@ -266,7 +264,7 @@ class StoredValues:
         return any(origin == name for sources in own for origin, _ in tuples_of(sources))
 
     def _replaced(self, statement: Statement, read: Read, source: Statement, piece: Piece) -> Form:
-        """The statement with what `source` stores, at the instances to which the piece leads, in the place of the load."""
+        """The statement with the value that `source` stores, at the piece's instances, in the place of the load."""
         at = {dim.var: output for dim, output in zip(source.dims, piece.outputs, strict=True)}
         what = f"of {source.access.text} in the place of {read.access.text}"
         dims = [dim.var for dim in statement.dims]
@@ -299,15 +297,11 @@ class StoredValues:
     def _found_when_stored(
         self, statement: Statement, read: Read, source: Statement, inner: Read, piece: Piece
     ) -> tuple[Var, IterationDomain]:
-        """What a load in a value finds in the place of `read`, as a variable and its iteration domain: what it found
-        when the value was stored.
-        """
+        """A load in a value, in place of `read`, as a variable and domain: what it found when the value was stored."""
         return self.flow.carried(statement, piece.link, source, inner), IterationDomain(statement.dims)
 
     def _note(self, statement: Statement, put: Read, source: Statement, inner: Read, piece: Piece, what: str) -> None:
-        """Keep for certificates that a load in the place of another one finds what it found when the value was
-        computed.
-        """
+        """Record for certificates that a load in place of another finds what it found when the value was computed."""
         gathered = self.flow.workspace.gathered
         if gathered.is_recording:
             found, wanted = Relation.from_map(piece.link), self.flow.sources(statement, put)

@@ -71,9 +71,7 @@ def with_unknown(domain: IterationDomain, var: Var, source: Expr) -> IterationDo
 
 
 def where(domain: IterationDomain, condition: Expr, holds: bool = True) -> IterationDomain:
-    """The iteration domain with what a condition over the shared names says there; what no index arithmetic says is
-    left out.
-    """
+    """The iteration domain with a condition over the shared names, as far as it is index arithmetic."""
     told = {u.var for u in domain.unknowns}
 
     def is_said(expr: Expr) -> bool:
@@ -121,7 +119,7 @@ def is_exact(expr: Expr, domain: IterationDomain, facts: Facts, data: frozenset[
 
 
 def is_exact_condition(expr: Expr, domain: IterationDomain, facts: Facts, data: frozenset[Var]) -> bool:
-    """The same for a condition: comparisons without data are index arithmetic, which fits its types wherever it stands."""
+    """The same for a condition: comparisons without data are index arithmetic, which fits its types everywhere."""
     for node in walk(expr):
         if isinstance(node, Compare) and data & set(free_variables(node)):
             if not (is_exact(node.lhs, domain, facts, data) and is_exact(node.rhs, domain, facts, data)):
@@ -135,7 +133,7 @@ def reads_nothing(expr: Node) -> bool:
 
 
 def has_calls(expr: Node) -> bool:
-    """Whether something that nobody looks into is called."""
+    """Whether there are opaque calls."""
     return any(isinstance(node, OpaqueCall) for node in walk(expr))
 
 

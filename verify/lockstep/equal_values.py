@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
@@ -21,25 +20,11 @@ from layoutproof.ir.visit import children, free_variables, map_children, walk
 from layoutproof.verify.lockstep.domains import has_calls, is_exact, is_exact_condition, is_speakable, where, zero
 from layoutproof.verify.lockstep.memories import Cells, Memories
 from layoutproof.verify.program.instances import IterationDomain, Unknown
-from layoutproof.verify.values.fast_math import IEEE, Licences
-from layoutproof.verify.verdict.verdict import Status
+from layoutproof.verify.values.fast_math import IEEE
+from layoutproof.verify.values.prover import ValueProver
+from layoutproof.verify.values.question import Question
 
 _MOST_QUESTIONS = 4
-
-
-class Answer(Protocol):
-    """What a prover says of a claim about values."""
-
-    @property
-    def status(self) -> Status:
-        """Whether it holds."""
-
-
-class Prover(Protocol):
-    """Proves that two scalar expressions have the same value for all values of their variables."""
-
-    def prove_same(self, new: Expr, old: Expr, *, allowed: Licences | None = None) -> Answer:
-        """Whether `new` has the value of `old`, and traps only where it does, under no more than the licences allowed."""
 
 
 @dataclass(slots=True)
@@ -55,7 +40,7 @@ class ProgramPoint:
     """One moment of both programs, at which expressions are compared: no store lies between the loads of one moment."""
 
     memories: Memories
-    prover: Prover
+    prover: ValueProver
     domain: IterationDomain
     loaded: list[_Loaded] = field(default_factory=list)
     questions: int = 0
@@ -69,9 +54,7 @@ class ProgramPoint:
         return self.agree(before, after, self.domain, index=index)
 
     def has_same_bits(self, old: Expr, new: Expr) -> bool:
-        """Whether two expressions are the same operations on the same operands, in their order, so that also the bits
-        of a NaN agree.
-        """
+        """Whether two expressions are the same operations on the same operands in order: NaN bits agree too."""
         return self._is_alike(self.take_old(old), self.take_new(new, self.domain))
 
     def _is_alike(self, old: Expr, new: Expr) -> bool:
@@ -88,8 +71,7 @@ class ProgramPoint:
         parts = zip(children(old), children(new), strict=True)
         return all(self._is_alike(a, b) for a, b in parts if isinstance(a, Expr) and isinstance(b, Expr))
 
-    # -- loads
-    # ------------------------------------------------------------------------------------------------------------
+    # Loads
 
     def take_old(self, expr: Expr) -> Expr:
         """An expression of the old program with a variable for each load."""
@@ -113,9 +95,7 @@ class ProgramPoint:
         return Var(f"{load.buffer.name}@{next(self.memories.fresh)}", load.dtype)
 
     def take_new(self, expr: Expr, domain: IterationDomain) -> Expr:
-        """An expression of the new program with the old one's variables for loads of the same cells, and others for
-        other loads.
-        """
+        """An expression of the new program with the old one's variables for loads of the same cells."""
         if not _loads(expr):
             return expr
         match expr:
@@ -167,9 +147,7 @@ class ProgramPoint:
         return self.memories.is_one_cell(first[0], second[0], inside)
 
     def with_data(self, domain: IterationDomain, *exprs: Expr) -> IterationDomain:
-        """The iteration domain with the loaded integers that stand in the expressions, as numbers of which only the
-        type is known.
-        """
+        """The iteration domain with the loaded integers in the expressions as dims of their types' ranges."""
         told = {u.var for u in domain.unknowns}
         used = dict.fromkeys(
             v for e in exprs for v in free_variables(e) if "@" in v.name and v.dtype.is_integer and v.dtype.lanes == 1
@@ -181,8 +159,7 @@ class ProgramPoint:
         """The iteration domain where a condition is known; one on data says nothing there."""
         return domain if _data(condition) else where(domain, condition, holds)
 
-    # -- agreement
-    # --------------------------------------------------------------------------------------------------------
+    # Agreement
 
     def agree(self, old: Expr, new: Expr, domain: IterationDomain, *, index: bool = False) -> bool:
         """Whether expressions without loads have one value at every instance of the iteration domain."""
@@ -271,9 +248,7 @@ class ProgramPoint:
                 return expr
 
     def decided(self, condition: Expr, domain: IterationDomain) -> bool | None:
-        """The truth value of a condition without loads that is index arithmetic; None where it has none for the whole
-        iteration domain.
-        """
+        """The truth value of index arithmetic without loads; None if it is not constant on the iteration domain."""
         if isinstance(condition, IntImm):
             return bool(condition.value)
         if _data(condition) or not is_speakable(condition):
@@ -304,9 +279,7 @@ class ProgramPoint:
                 return map_children(expr, lambda n: self.settled(n, domain) if isinstance(n, Expr) else n)
 
     def _by_prover(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
-        """Values of fixed width and floats, bit for bit; an undefined value of the old program is taken to be zero
-        there.
-        """
+        """Equal values of fixed width, bit for bit; an undefined old value is taken to be zero."""
         if old.dtype.lanes != 1 or self.questions >= _MOST_QUESTIONS:
             return False
         mine, theirs = self.settled(old, domain), self.settled(new, domain)
@@ -318,7 +291,7 @@ class ProgramPoint:
         if old == new:
             return True
         self.questions += 1
-        return self.prover.prove_same(new, old, allowed=IEEE).status is Status.PROVED
+        return self.prover.answer(Question(new, old), IEEE).is_proved
 
     def _arbitrary(self, node: Undef) -> Expr:
         return Var(f"undef@{next(self.memories.fresh)}", node.dtype)

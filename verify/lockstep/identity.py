@@ -64,9 +64,7 @@ Pair = tuple[object, object, _Scope]
 
 
 def is_same_program(a: PrimFunc, b: PrimFunc) -> bool:
-    """Whether two functions are one program, up to names. False says nothing: programs that are written otherwise may
-    still be equal.
-    """
+    """Whether two functions are one program, up to names. False decides nothing."""
     scope = _interface(a, b)
     if scope is None:
         return False
@@ -90,9 +88,7 @@ def is_same_program(a: PrimFunc, b: PrimFunc) -> bool:
 
 
 def prove_identity(rewrite: Rewrite) -> Verdict | None:
-    """The verdict that both programs of a rewrite are one, where nothing is said to be laid out anew; None where they
-    are not.
-    """
+    """The verdict that both programs of a rewrite without cell maps are one; None where they are not."""
     moved = rewrite.witness.changes_interface or any(
         c.old_data != c.new_data or c.cells.inputs != c.cells.outputs for c in rewrite.witness.cells
     )

@@ -47,9 +47,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A step, with what its variables stand for. `known` holds where it is reached, `within` where it is a branch that
-    is taken.
-    """
+    """A step, with the values of its variables. `known` holds where it is reached, `within` in a taken branch."""
 
     node: Stmt | Fresh
     env: Env = field(default_factory=dict)
@@ -170,9 +168,7 @@ def domain_of(iter_var: IterVar, env: Env) -> tuple[Expr, ...]:
 
 
 def try_apart(old: Item, new: Item, domain: IterationDomain, asking: Asking) -> tuple[list[Item], list[Item]] | None:
-    """Two loops, one of which has the other's iterations and more: that one as two. None where they are nothing of the
-    sort.
-    """
+    """Two loops, the one with more iterations split at the other's end; None where that does not apply."""
     match old.node, new.node:
         case (For() as a, For() as b):
             theirs = _two_of(new, b, old.say(a.extent), domain, asking)

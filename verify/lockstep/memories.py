@@ -100,9 +100,7 @@ class Side:
 
     @staticmethod
     def of(facts: Facts, *, apart: bool) -> Side:
-        """Raises Mismatch for what the walk does not understand: matched regions, thread axes, pointers from nowhere,
-        memory with two births.
-        """
+        """Raises Mismatch for matched regions, thread axes, pointers of unknown origin, memory made twice."""
         func = facts.program.function
         _check_understood(func)
         numbers: dict[int, frozenset[int]] = {}
@@ -248,9 +246,7 @@ class Memories:
 
     @staticmethod
     def of(rewrite: Rewrite, old: Side, new: Side, asking: Asking) -> Memories:
-        """Raises Mismatch where a cell map speaks of memory that is not there, and where something keeps cells from
-        moving.
-        """
+        """Raises Mismatch where a cell map names unknown memory, or where something keeps cells from moving."""
         names: dict[Var, Var] = {}
         relaid: dict[Var, Relaid] = {}
         for cells in rewrite.witness.cells:
@@ -269,28 +265,8 @@ class Memories:
         return found
 
     def _check_moves(self) -> None:
-        calls = any(side.touched(side.func.body).calls for side in (self.old, self.new))
         for data, relaid in self.relaid.items():
-            if calls:
-                raise Mismatch(
-                    f"{relaid.before.name} is stored differently, and a call that nobody looks into may see it"
-                )
-            if data in self.old.parameters and len(self.old.parameters) > 1 and not self.new.apart:
-                raise Mismatch(f"{relaid.before.name} is stored differently, and parameters may overlap")
-            for buffer in (relaid.before, relaid.after):
-                if buffer.strides or buffer.elem_offset != const(0, buffer.elem_offset.dtype):
-                    raise Mismatch(f"{buffer.name} has strides or an offset, and is stored differently")
-            symbols = set(self.old.facts.program.symbols)
-            if any(v not in symbols for b in (relaid.before, relaid.after) for e in b.shape for v in free_variables(e)):
-                raise Mismatch(
-                    f"{relaid.before.name} is stored differently, and its shape changes in the course of the program"
-                )
-            if relaid.before.dtype != relaid.after.dtype or len(relaid.cells.inputs) != relaid.before.rank:
-                raise Mismatch(f"the cell map of {relaid.before.name} does not fit it")
-            if (data in self.old.parameters) != (relaid.after.data in self.new.parameters) or (
-                data in self.old.parameters and data != relaid.after.data
-            ):
-                raise Mismatch(f"the cells of {relaid.before.name} became those of {relaid.after.name}")
+            self._check_move(data, relaid)
         if len(self.old.func.buffers) != len(self.new.func.buffers):
             raise Mismatch("the parameters differ")
         for before, after in zip(self.old.func.buffers, self.new.func.buffers, strict=True):
@@ -299,6 +275,24 @@ class Memories:
                 raise Mismatch(
                     f"the parameter {before.name} has another shape, and no cell map says where its cells went"
                 )
+
+    def _check_move(self, data: Var, relaid: Relaid) -> None:
+        before, after = relaid.before, relaid.after
+        if any(side.touched(side.func.body).calls for side in (self.old, self.new)):
+            raise Mismatch(f"{before.name} is stored differently, and a call that nobody looks into may see it")
+        if data in self.old.parameters and len(self.old.parameters) > 1 and not self.new.apart:
+            raise Mismatch(f"{before.name} is stored differently, and parameters may overlap")
+        for buffer in (before, after):
+            if buffer.strides or buffer.elem_offset != const(0, buffer.elem_offset.dtype):
+                raise Mismatch(f"{buffer.name} has strides or an offset, and is stored differently")
+        symbols = set(self.old.facts.program.symbols)
+        if any(v not in symbols for e in (*before.shape, *after.shape) for v in free_variables(e)):
+            raise Mismatch(f"{before.name} is stored differently, and its shape changes in the course of the program")
+        if before.dtype != after.dtype or len(relaid.cells.inputs) != before.rank:
+            raise Mismatch(f"the cell map of {before.name} does not fit it")
+        is_parameter = data in self.old.parameters
+        if is_parameter != (after.data in self.new.parameters) or (is_parameter and data != after.data):
+            raise Mismatch(f"the cells of {before.name} became those of {after.name}")
 
     def _find_unread(self) -> None:
         """Temporaries that the new program never loads from, and those of the old one that became them."""
@@ -324,8 +318,7 @@ class Memories:
         """The old memory for a new one; None for one that only the new program has."""
         return self._back.get(data)
 
-    # -- cells
-    # ------------------------------------------------------------------------------------------------------------
+    # Cells
 
     def is_same_cell(self, old: Cells, new: Cells, domain: IterationDomain, *, plainly: bool = False) -> bool:
         """Whether the new access touches the cells that those of the old one became, lane by lane, at every instance.
@@ -344,14 +337,10 @@ class Memories:
                 return True
         elif relaid is not None and _box(old.buffer) != _box(relaid.before):
             return False
-        lanes = {index.dtype.lanes for c in (old, new) for index in c.indices[-1:]}
-        if len(lanes) > 1:
+        try:
+            old, new, domain = self._in_one_lane(old, new, domain)
+        except Inexpressible:
             return False
-        if lanes and lanes != {1}:
-            try:
-                old, new, domain = self._in_lane(old, new, domain, lanes.pop())
-            except Inexpressible:
-                return False
         if relaid is not None:
             old = Cells(relaid.after, relaid.cells.map_indices(old.indices))
         if plainly:
@@ -372,9 +361,14 @@ class Memories:
         plain = all(i.dtype.lanes == 1 for c in (a, b) for i in c.indices)
         return plain and self._is_one_place(a, b, domain)
 
-    def _in_lane(
-        self, old: Cells, new: Cells, domain: IterationDomain, lanes: int
-    ) -> tuple[Cells, Cells, IterationDomain]:
+    def _in_one_lane(self, old: Cells, new: Cells, domain: IterationDomain) -> tuple[Cells, Cells, IterationDomain]:
+        """Both accesses in one lane, over all lanes. Raises Inexpressible, also for different numbers of lanes."""
+        counts = {index.dtype.lanes for c in (old, new) for index in c.indices[-1:]}
+        if len(counts) > 1:
+            raise Inexpressible
+        lanes = next(iter(counts), 1)
+        if lanes == 1:
+            return old, new, domain
         dtype = old.indices[-1].dtype.element
         lane = Var(shared_name("lane", domain, self.old.facts), dtype)
         inside = domain.inside(Dim(lane, const(0, dtype), const(lanes, dtype), ForKind.SERIAL, lane=True))

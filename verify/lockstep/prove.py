@@ -17,7 +17,6 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.faults.facts import Facts, proved
 from layoutproof.verify.lockstep.domains import Asking, Mismatch
-from layoutproof.verify.lockstep.equal_values import Prover
 from layoutproof.verify.lockstep.items import Flattener, Item
 from layoutproof.verify.lockstep.memories import (
     ASKED,
@@ -48,6 +47,7 @@ from layoutproof.verify.lockstep.walk import Walk
 from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import Cover
+from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
@@ -61,7 +61,7 @@ class PaddingPostconditions:
     grown: Mapping[str, tuple[LayoutStep, ...]]
 
     def check(self, top: Sequence[tuple[Item, bool]]) -> list[Claim]:
-        """What is owed and paid. `top` are the new program's steps at its top, each with whether it was added."""
+        """The postconditions and what is stored. `top` are the new program's top steps, with whether each was added."""
         said: list[Claim] = []
         written = stored(self.memories)
         for old, relaid in self.memories.relaid.items():
@@ -113,11 +113,12 @@ class PaddingPostconditions:
             )
         if not is_contract(step.contract, value, cell, symbols):
             raise Mismatch(
-                f"the padding of {name} is owed {step.contract}, and gets {expr_text(value, Style.PLAIN)} ({leaf.item.place})"
+                f"the padding of {name} is owed {step.contract}, "
+                f"and gets {expr_text(value, Style.PLAIN)} ({leaf.item.place})"
             )
         guards = [g.as_expr for g in leaf.domain.guards]
         for load in loads_of(value):
-            if not is_element(self.memories, self.asking, load, cell, leaf.domain, guards, data):
+            if not is_element(self.memories, load, cell, leaf.domain, guards, data):
                 raise Mismatch(
                     f"what the padding of {name} is filled with depends on other padding ({leaf.item.place})"
                 )
@@ -178,10 +179,8 @@ class Lockstep:
     reason: str | None = None
 
 
-def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> Lockstep:
-    """Walk both programs of a rewrite. `values` is asked where structure and index arithmetic do not tell that two
-    values are the same.
-    """
+def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Lockstep:
+    """Walk both programs of a rewrite. `values` decides where structure and index arithmetic do not."""
     watch = old.watch()
     if (
         rewrite.old.body == rewrite.new.body
@@ -202,7 +201,7 @@ def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> 
     return Lockstep(tuple(proved(claim, engine, watch) for claim in (SAME_ORDER, *said)))
 
 
-def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> tuple[list[Claim], list[str]]:
+def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> tuple[list[Claim], list[str]]:
     apart = _apart(rewrite)
     asking = Asking(old)
     before, after = Side.of(old, apart=apart), Side.of(new, apart=apart)
@@ -257,9 +256,7 @@ def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutSte
 
 
 def _fits(old: LayoutRecord | None, new: LayoutRecord | None, relaid: Relaid) -> bool:
-    """Whether a record goes on where it was, or starts with the shape that the memory had, and ends with the one that
-    it has.
-    """
+    """Whether a record extends the old one, or starts with the old shape, and ends with the new one."""
     if new is None or new.shape != LayoutRecord(relaid.after.shape).shape:
         return False
     if old is None:

@@ -125,7 +125,7 @@ class Assumptions:
             return f"it may speak of elements of {name}, not of padding alone"
         spoken = [part for part in parts if is_speakable(part)]
         for inner in loads_of(value):
-            if not is_element(memories, self.asking, inner, cell, outside, [Not(part) for part in spoken], data):
+            if not is_element(memories, inner, cell, outside, [Not(part) for part in spoken], data):
                 return "what it says of one cell depends on others of the padding"
         self.made.add(data.name)
         return None
@@ -133,20 +133,17 @@ class Assumptions:
 
 def is_element(
     memories: Memories,
-    asking: Asking,
     load: BufferLoad,
     cell: Sequence[Var],
     outside: IterationDomain,
     padding: Sequence[Expr],
     data: Var,
 ) -> bool:
-    """Whether a load in a pad value is certainly not of a cell that is padding itself. `padding` are the conditions of
-    that over `cell`.
-    """
+    """Whether a load in a pad value is certainly of no padding cell; `padding` are conditions over `cell`."""
     if memories.new.root(load.buffer) != data or len(load.indices) != len(cell):
         return False
     there = dict(zip(cell, load.indices, strict=True))
-    return bool(padding) and asking.never(outside, substitute(logical_and(*padding), there))
+    return bool(padding) and memories.asking.never(outside, substitute(logical_and(*padding), there))
 
 
 def stored(memories: Memories) -> frozenset[Var]:
@@ -174,9 +171,7 @@ def _identity(condition: Expr) -> tuple[BufferLoad | None, Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A store or an effect, in the iteration domain in which it happens. `alone`: nothing that depends on data decides
-    whether it does.
-    """
+    """A store or an effect in its iteration domain. `alone`: whether it happens does not depend on data."""
 
     item: Item
     domain: IterationDomain
@@ -186,35 +181,37 @@ class Leaf:
 def leaves(item: Item, flattener: Flattener, domain: IterationDomain, alone: bool = True) -> Iterator[Leaf]:
     """Everything that a step does, in order.
 
-    Raises Mismatch for calls that nobody looks into.
+    Raises Mismatch for opaque calls.
     """
     domain = facts_at(domain, item.known)
+    if isinstance(item.node, Fresh | BufferStore | Evaluate):
+        yield Leaf(item, domain, alone)
+        return
+    for body, inside, exact in _bodies(item, flattener, domain):
+        for part in flattener.items(body):
+            yield from leaves(part, flattener, inside, alone and exact)
+
+
+def _bodies(item: Item, flattener: Flattener, domain: IterationDomain) -> Iterator[tuple[Item, IterationDomain, bool]]:
+    """The bodies of a step with their domains, and whether these are exact: no data decides."""
     node = item.node
     match node:
-        case Fresh() | BufferStore() | Evaluate():
-            yield Leaf(item, domain, alone)
         case Seq():
-            for part in flattener.items(item):
-                yield from leaves(part, flattener, domain, alone)
+            yield item, domain, True
         case For():
             var, inside, exact = _entered(node, item, domain, flattener)
-            body = replace(item.inside(node.body), env=bind(item.env, node.var, var))
-            for part in flattener.items(body):
-                yield from leaves(part, flattener, inside, alone and exact)
+            yield replace(item.inside(node.body), env=bind(item.env, node.var, var)), inside, exact
         case IfThenElse(condition=condition, then=then, otherwise=otherwise):
             said = item.say(condition)
-            exact = alone and is_speakable(said)
-            for part in flattener.items(item.inside(then, (*item.known, *item.within))):
-                yield from leaves(part, flattener, where(domain, said), exact)
+            exact = is_speakable(said)
+            yield item.inside(then, (*item.known, *item.within)), where(domain, said), exact
             if otherwise is not None:
-                for part in flattener.items(item.inside(otherwise)):
-                    yield from leaves(part, flattener, where(domain, said, False), exact)
+                yield item.inside(otherwise), where(domain, said, False), exact
         case Let(var=var, body=body):
             shared = Var(shared_name(var.name, domain, flattener.side.facts), var.dtype)
             scalar = var.dtype.is_integer and var.dtype.lanes == 1
             inside = with_unknown(domain, shared, shared) if scalar else domain
-            for part in flattener.items(replace(item.inside(body), env=bind(item.env, var, shared))):
-                yield from leaves(part, flattener, inside, alone)
+            yield replace(item.inside(body), env=bind(item.env, var, shared)), inside, True
         case _:
             raise Mismatch(f"a statement that the walk does not know stands {item.place}")
 
@@ -248,8 +245,7 @@ class UnmatchedSteps:
     asking: Asking
     assumptions: Assumptions
 
-    # -- what the old program had
-    # ----------------------------------------------------------------------------------------
+    # What the old program had
 
     def check_dropped(self, item: Item, flattener: Flattener, domain: IterationDomain) -> None:
         """Raises Mismatch unless nothing is missed without this step of the old program."""
@@ -290,8 +286,7 @@ class UnmatchedSteps:
         pairs = zip(value.indices, cells.indices, strict=True)
         return all(a == b or (scalar and self.asking.equal(leaf.domain, a, b)) for a, b in pairs)
 
-    # -- what the new program adds
-    # ---------------------------------------------------------------------------------------
+    # What the new program adds
 
     def check_added(self, item: Item, flattener: Flattener, domain: IterationDomain) -> list[Claim]:
         """What an added step is. Raises Mismatch unless it does no harm."""

@@ -30,12 +30,13 @@ from layoutproof.verify.lockstep.domains import (
     where,
     with_unknown,
 )
-from layoutproof.verify.lockstep.equal_values import ProgramPoint, Prover
+from layoutproof.verify.lockstep.equal_values import ProgramPoint
 from layoutproof.verify.lockstep.items import Flattener, Fresh, Item, try_apart
 from layoutproof.verify.lockstep.memories import Cells, Memories
 from layoutproof.verify.lockstep.unmatched import UnmatchedSteps, cells_of, facts_at
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import below
+from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind
 
 _Opened = tuple[list[Item], list[Item]]
@@ -59,7 +60,7 @@ class Walk:
 
     memories: Memories
     asking: Asking
-    prover: Prover
+    prover: ValueProver
     before: Flattener
     after: Flattener
     origins: Mapping[int, int]
@@ -70,12 +71,12 @@ class Walk:
     _tried: list[tuple[Stmt, Stmt]] = field(default_factory=list)
     _same: dict[tuple[int, int], tuple[Stmt, Stmt]] = field(default_factory=dict)
 
-    # -- sequences
-    # --------------------------------------------------------------------------------------------------------
+    # Sequences
 
     def sequence(self, olds: list[Item], news: list[Item], domain: IterationDomain, *, top: bool = False) -> None:
         """Match two sequences of steps. Raises Mismatch."""
         olds, news = list(olds), list(news)
+        steps = self.top if top else []
         born: set[Var] = set()
         while True:
             self._births(olds, news, born, domain)
@@ -86,8 +87,7 @@ class Walk:
                 olds[:1] = self._towards(old, new, news, domain)
                 continue
             if old is not None and new is not None and self._belong(old, new, domain):
-                if top:
-                    self.top.append((new, False))
+                steps.append((new, False))
                 more_old, more_new = self._step(old, new, facts_at(domain, old.known))
                 olds[:1], news[:1] = more_old, more_new
                 if more_old or more_new:
@@ -96,8 +96,7 @@ class Walk:
                 raise self._out_of_order(old, new)
             elif new is not None and not self._origins(new):
                 self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, domain)))
-                if top:
-                    self.top.append((new, True))
+                steps.append((new, True))
                 news.pop(0)
             elif old is not None and not self._is_awaited(old, news):
                 self.extras.check_dropped(old, self.before, domain)
@@ -128,7 +127,7 @@ class Walk:
             news.pop(0)
 
     def _towards(self, old: Item | None, new: Item, news: list[Item], domain: IterationDomain) -> list[Item]:
-        """What an old step comes to, where the new program goes on with memory that the old one has not got yet."""
+        """The steps inside an old one, where the new program goes on with memory that the old one does not have yet."""
         opened = self._opened(old, self.before, facts_at(domain, old.known)) if old is not None else None
         if opened is not None:
             return opened
@@ -171,9 +170,7 @@ class Walk:
         return before.assumes and after.assumes and self._is_same_assumption((old, old.node), (new, new.node), domain)
 
     def _is_same_assumption(self, old: tuple[Item, Stmt], new: tuple[Item, Stmt], domain: IterationDomain) -> bool:
-        """Whether two steps without stores assume the same; found out by trying, once for all loops around an
-        assumption.
-        """
+        """Whether two steps without stores assume the same: tried once for all loops around an assumption."""
         pair = old[1], new[1]
         if self._trying:
             self._tried.append(pair)
@@ -192,8 +189,7 @@ class Walk:
         self._same.update({(id(a), id(b)): (a, b) for a, b in self._tried})
         return True
 
-    # -- steps
-    # ------------------------------------------------------------------------------------------------------------
+    # Steps
 
     def _step(self, old: Item, new: Item, domain: IterationDomain) -> _Opened:
         """Match two steps; where one only stands around others, those, to go on with in its place."""
@@ -218,7 +214,7 @@ class Walk:
                 return self._open(old, new, domain)
 
     def _open(self, old: Item, new: Item, domain: IterationDomain) -> _Opened:
-        """One of the two steps replaced by what it comes to: a branch that is decided, a loop of one iteration."""
+        """One of the two steps replaced by its body: a branch that is decided, a loop of one iteration."""
         mine = self._opened(old, self.before, domain)
         if mine is not None:
             return mine, [new]
@@ -236,7 +232,8 @@ class Walk:
         match old.node, new.node:
             case (For(var=a), For(var=b)):
                 return Mismatch(
-                    f"loops {a.name} ({old.place}) and {b.name} ({new.place}) are not known to run over the same numbers"
+                    f"loops {a.name} ({old.place}) and {b.name} ({new.place}) "
+                    "are not known to run over the same numbers"
                 )
             case (IfThenElse(condition=a), IfThenElse(condition=b)):
                 texts = [expr_text(c, Style.PLAIN) for c in (a, b)]
@@ -273,8 +270,7 @@ class Walk:
     def _calls(self, old: Stmt, new: Stmt) -> bool:
         return self.before.side.touched(old).calls or self.after.side.touched(new).calls
 
-    # -- one kind of step each
-    # --------------------------------------------------------------------------------------------
+    # One kind of step each
 
     def _point(self, domain: IterationDomain) -> ProgramPoint:
         return ProgramPoint(self.memories, self.prover, domain)
@@ -341,9 +337,7 @@ class Walk:
                     self.said.setdefault(Claim(ClaimKind.SAME_VALUE, "the call", new.place, " is made as it was"))
 
     def _assumes_the_same(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
-        """Whether one assumption follows from the other. `A[i] == v` is value identity there, so it is only compared
-        part by part.
-        """
+        """Whether one assumption follows from the other, part by part: `A[i] == v` is value identity there."""
         if isinstance(new, IntImm) and new.value:
             return True
         point = self._point(domain)
@@ -381,7 +375,8 @@ class Walk:
         if not self._stores_the_same(point, value, new.say(b.value)) and not self.asking.is_empty(domain):
             texts = [expr_text(v, Style.PLAIN) for v in (b.value, a.value)]
             raise Mismatch(
-                f"the value `{texts[0]}` stored to {where_to} ({new.place}) is not known to be `{texts[1]}` ({old.place})"
+                f"the value `{texts[0]}` stored to {where_to} ({new.place}) "
+                f"is not known to be `{texts[1]}` ({old.place})"
             )
         tail = " writes what it wrote before, in the cell that its cell became"
         self.said.setdefault(Claim(ClaimKind.SAME_VALUE, f"the store to {expr_text_of(b)}", new.place, tail))

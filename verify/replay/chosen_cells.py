@@ -131,9 +131,7 @@ class _Points:
         return {comparison for comparison in self.site.comparisons if not _number(comparison, names)}
 
     def edge(self, comparison: Compare, known: Sequence[Point]) -> list[Point]:
-        """Points at which a comparison is about to change, found along the loops that it depends on; from known ones,
-        half of the time.
-        """
+        """Points at which a comparison changes, along the loops that it depends on; half from known points."""
         found = []
         for loop in [loop for loop in self.site.loops if loop.var.name in self.behind(comparison)][-_LOOPS:]:
             for _ in range(_LINES):
@@ -172,9 +170,7 @@ class _Points:
         return [{**start, loop.var.name: int(values[k])} for k in nearest]
 
     def point(self, at_ends: float) -> Point | None:
-        """A random point; each loop is at its first or last iteration with this probability. None where a loop has no
-        iteration.
-        """
+        """A random point; each loop at its first or last iteration with this probability. None if a loop is empty."""
         point: Point = {}
         for loop in self.site.loops:
             names = self.named(point)
@@ -251,9 +247,7 @@ _CONSTANTS = 24
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Elements of the old program's array, and cells of the new one's that are padding with a value for a contract;
-    likely ones first.
-    """
+    """Elements of the old array, and padding cells with a contract value of the new one; likely ones first."""
 
     elements: Positions
     padding: Positions
@@ -297,7 +291,7 @@ class Chooser:
         return Chosen(_first_ones(elements, place.observed), padding)
 
     def suspected(self, place: Place, old: str, new: str) -> tuple[Positions, Positions]:
-        """The cells of this parameter that somebody suspects, in the old array and in the new one."""
+        """The suspect cells of this parameter, in the old array and in the new one."""
         found: list[list[int]] = []
         for is_new, name, shape in ((False, old, place.old_shape), (True, new, place.new_shape)):
             mine = [

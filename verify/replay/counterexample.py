@@ -52,9 +52,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """A cell of a parameter, by its index in either program's array; None in the old one's for padding that only the
-    new one has.
-    """
+    """A cell of a parameter, by its index in each program's array; None in the old one's for padding."""
 
     buffer: str
     old_index: tuple[int, ...] | None
@@ -96,9 +94,7 @@ _SHOWN = 12  # elements of an array that a person is shown
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The store that wrote a cell last: its text and line, the variables around it, what it loaded (access, value) and
-    what it left.
-    """
+    """The last store to a cell: text, line, the variables around it, what it loaded and what it left."""
 
     line: int | None
     text: str
@@ -271,9 +267,7 @@ def _numbers(array: Array) -> Array:
 
 
 def _fill_and_others(numbers: Array) -> tuple[Any, Array]:
-    """What most elements of a large array are, the first of those that are equally many, and the positions of the
-    others.
-    """
+    """The most frequent element of a large array, the first of several, and the positions of the others."""
     keys = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64) if numbers.dtype.kind == "f" else numbers
     fill = int(keys[0])
     if 2 * np.count_nonzero(keys == fill) <= keys.size:

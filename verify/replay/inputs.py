@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from math import isfinite, ldexp
 
 import numpy as np
@@ -90,9 +90,7 @@ def _factors(rewrite: Rewrite) -> tuple[int, ...]:
 
 
 def specials(dtype: DType, ordinary_only: bool, whole: bool = False) -> tuple[Number, ...]:
-    """Values at which arithmetic of a type is peculiar; without NaN and infinities where `ordinary_only`, exact ones
-    only where `whole`.
-    """
+    """Values at which arithmetic of a type is special; `ordinary_only`: finite; `whole`: exact ones only."""
     if dtype.is_bool:
         return (0, 1)
     if not dtype.is_float:
@@ -121,9 +119,7 @@ def specials(dtype: DType, ordinary_only: bool, whole: bool = False) -> tuple[Nu
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Makes arrays. `whole`: small whole numbers only, so that little is rounded; `ordinary_only`: no NaN and no
-    infinity among floats.
-    """
+    """Makes arrays. `whole`: small whole numbers, so that little is rounded; `ordinary_only`: finite floats."""
 
     generator: np.random.Generator
     ordinary_only: bool
@@ -145,9 +141,7 @@ class Palette:
         return self.array(place, np.full(place.array_shape, float(value)))
 
     def ordinary(self, place: Place, sign: int = 0) -> Array:
-        """Plain numbers, hardly two alike: floats of a few bits, integers from 0 to 3. `sign`: all below (-1) or above
-        (1) zero.
-        """
+        """Floats of a few bits, integers from 0 to 3. `sign`: all below (-1) or above (1) zero."""
         shape, dtype = place.array_shape, place.dtype
         if dtype.is_bool:
             return self.array(place, self.generator.integers(0, 2, shape))
@@ -162,9 +156,7 @@ class Palette:
         return self.array(place, values * signs)
 
     def rough(self, place: Place) -> Array:
-        """Floats of full precision and many magnitudes, whose sums and products round; multiples of 12 where that is of
-        no use.
-        """
+        """Floats of full precision and many magnitudes, whose sums round; multiples of 12 if `whole`."""
         if not place.dtype.is_float:
             return self.ordinary(place)
         if self.whole:
@@ -228,9 +220,7 @@ def samples(
         for share in (0.05, 0.3):
             yield of({p.name: palette.mixed(p, share) for p in places}, bool(palette.generator.integers(0, 2)))
         for source in (everywhere, single, single, single):
-            arrays = next(source, None)
-            if arrays is not None:
-                yield of(arrays)
+            yield from (of(arrays) for arrays in islice(source, 1))
         yield of({p.name: palette.ordinary(p, int(palette.generator.integers(-1, 2))) for p in places}, True)
         yield of({p.name: palette.rough(p) for p in places})
         if not palette.whole:
@@ -247,7 +237,7 @@ def _everywhere(places: Sequence[Place], palette: Palette) -> Iterator[dict[str,
 
 
 def _singles(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:
-    """One special value at one place of one parameter: the last, the first, at the end of the first row, in the middle."""
+    """One special value at one place of one parameter: last, first, end of the first row, middle."""
     for value, corner, place in product(range(16), range(4), places):
         values = specials(place.dtype, palette.ordinary_only, palette.whole)
         size = int(np.prod(place.array_shape, dtype=np.int64))
@@ -298,9 +288,7 @@ class Unread:
     _made: int = 0
 
     def poisoned(self, sample: Sample, limit: int) -> Sample | None:
-        """The sample with another value in every float that the old program does not load; None where there is none, or
-        no use in it.
-        """
+        """The sample with another value in each float that the old program does not load; None if pointless."""
         if self._useless >= _ATTEMPTS or self._made >= _MOST or self.pair.strictness.reading is None:
             return None
         placement = self.pair.placement(sample.numbers)

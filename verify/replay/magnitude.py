@@ -38,9 +38,7 @@ class _Unbounded(Exception):
 
 
 def stays_finite(func: PrimFunc, arrays: Mapping[str, Array], numbers: Mapping[str, Number]) -> bool:
-    """Whether it is sure that every float that a program computes is finite, for arrays by buffer name and scalars by
-    name.
-    """
+    """Whether all floats that a program computes are surely finite, for these arrays and scalars by name."""
     try:
         _Bounds(func, arrays, numbers).settle()
     except (_Unbounded, OverflowError):
@@ -59,9 +57,7 @@ class _Update:
 
 @dataclass(slots=True)
 class _Sum:
-    """What all updates of a memory may add to a cell, and by what factor roundings up to then may have enlarged
-    everything.
-    """
+    """What all updates may add to a cell, and the factor by which roundings up to then may enlarge it."""
 
     low: float = 0.0
     high: float = 0.0
@@ -193,9 +189,7 @@ class _Bounds:
         return None
 
     def times(self, stmt: BufferStore, loops: Sequence[For], bound: Mapping[str, Expr]) -> int:
-        """How often at most a store writes one cell: the loops that its indices do not name, all if they are more than
-        names.
-        """
+        """How often at most a store writes one cell: the loops that its indices do not name."""
         named: set[str] = set()
         for index in stmt.indices:
             while isinstance(index, Var) and index.name in bound:
@@ -288,9 +282,7 @@ def _join(first: Range | None, second: Range) -> Range:
 
 
 def _checked(found: Range, dtype: DType, *, rounds: bool = True) -> Range:
-    """The range of a result; `rounds` unless it is an operand. Raises _Unbounded where it may be infinite, or no
-    number.
-    """
+    """The range of a result; `rounds` unless it is an operand. Raises _Unbounded if it may not be finite."""
     off = 1.0 + 2.0 ** (1 - float_format(dtype.element)[0]) if rounds else 1.0
     low = found[0] * off if found[0] < 0.0 else found[0] / off
     high = found[1] / off if found[1] < 0.0 else found[1] * off

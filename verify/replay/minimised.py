@@ -25,7 +25,7 @@ from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Seq, S
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, map_children
 from layoutproof.verify.replay.counterexample import Counterexample, Failure, Number, Sample, Written
-from layoutproof.verify.replay.placement import NotComparable, Place
+from layoutproof.verify.replay.placement import NotComparable
 from layoutproof.verify.replay.trial import Pair, element_of, numbers_of
 
 Positions = NDArray[np.int64]
@@ -194,31 +194,27 @@ def explain(pair: Pair, failure: Failure, limit: int) -> Counterexample:
     variants = pair.new_arguments(placement, sample, old, limit)
     before = None
     if difference.old_index is not None:
+        element = element_of(difference.old_index, place.old_shape)
         before = last_store(
-            pair, pair.rewrite.old, sample.numbers, old, place, element_of(difference.old_index, place.old_shape), limit
+            pair, pair.rewrite.old, {**numbers_of(pair.rewrite.old, sample.numbers), **old}, place.name, element, limit
         )
     element = element_of(difference.new_index, place.new_shape)
-    after = last_store(pair, pair.rewrite.new, sample.numbers, variants[0][1], place, element, limit)
+    arguments = {**numbers_of(pair.rewrite.new, sample.numbers), **variants[0][1]}
+    after = last_store(pair, pair.rewrite.new, arguments, place.name, element, limit)
     return Counterexample(
         name, sample.numbers, sample.arrays, sample.other_padding, difference=difference, before=before, after=after
     )
 
 
 def last_store(
-    pair: Pair,
-    func: PrimFunc,
-    numbers: Mapping[str, Number],
-    arrays: Mapping[str, Array],
-    place: Place,
-    element: int,
-    limit: int,
+    pair: Pair, func: PrimFunc, arguments: Mapping[str, Number | Array], parameter: str, element: int, limit: int
 ) -> Written | None:
     """The store that wrote an element of a parameter last; None where none did or it cannot be told (vectors,
     pointers).
 
     `element` counts the elements of the parameter's array row-major.
     """
-    buffer = next(b for b in func.buffers if b.name == place.name)
+    buffer = next(b for b in func.buffers if b.name == parameter)
     if buffer.strides or buffer.dtype.lanes > 1:
         return None
     notes = _Notes(buffer, element, dict(find_memories(func).root))
@@ -234,7 +230,7 @@ def last_store(
     blank |= {notes.cells.name: np.zeros(_LOADS * _RANK, np.int64), notes.whole.name: np.zeros(_LOADS, np.int64)}
     floats = {notes.floats.name: np.zeros(_LOADS, np.float64)}
     try:
-        after = pair.noted(noted, {**numbers_of(func, numbers), **arrays, **blank, **floats}, [*blank, *floats], limit)
+        after = pair.noted(noted, {**arguments, **blank, **floats}, [*blank, *floats], limit)
     except (Fault, LayoutproofError):
         return None
     return notes.read(after)
@@ -242,9 +238,7 @@ def last_store(
 
 @dataclass(slots=True)
 class _Notes:
-    """What is noted, and where: `which` holds the number of the store (from 1) and its variables, the others one entry
-    a load.
-    """
+    """The notes: `which` holds the number of the store (from 1) and its variables, the others one entry a load."""
 
     target: Buffer
     element: int

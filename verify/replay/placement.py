@@ -35,9 +35,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class Contracts:
-    """Evaluates the contracts of one function's layout records; `symbols` are the values of its symbols. Programs are
-    kept.
-    """
+    """Evaluates the contracts of a function's layout records for these symbols. Programs are kept."""
 
     symbols: Mapping[str, int]
     _programs: dict[tuple[str, Contract, DType, tuple[int, ...]], _Filler] = field(default_factory=dict)
@@ -62,9 +60,7 @@ class Contracts:
         box[chosen] = values[chosen]
 
     def constant(self, name: str, contract: Contract, dtype: DType, shape: tuple[int, ...]) -> Array | None:
-        """The contract's value, a row of lanes, where it is the same in every cell of a box of that shape. Raises as
-        `fill` does.
-        """
+        """The contract's value, a row of lanes, if it is the same in all cells of the box. Raises as `fill`."""
         program = self._program(name, contract, dtype, shape)
         return program.value(name, dtype) if program.is_constant else None
 
@@ -77,9 +73,7 @@ class Contracts:
 
 @dataclass(frozen=True, slots=True)
 class _Filler:
-    """`for p in grid(shape): if mask[p] != 0: value[p] = contract(p)`; of one cell only where the contract is the same
-    in all.
-    """
+    """`for p in grid(shape): if mask[p] != 0: value[p] = contract(p)`; of one cell for a constant contract."""
 
     func: PrimFunc
     is_constant: bool
@@ -128,9 +122,7 @@ def _program(
 
 
 def _on(value: Expr, box: Buffer) -> Expr:
-    """A contract's value with its loads from `box`. Raises LayoutproofError where it loads from a buffer of another
-    name.
-    """
+    """A contract's value with its loads from `box`. Raises LayoutproofError for a load from another buffer."""
 
     def visit(node: Node) -> Node:
         if not isinstance(node, Buffer):
@@ -218,9 +210,7 @@ class Place:
 
     @property
     def observed(self) -> NDArray[np.bool_]:
-        """Which elements of the old box are looked at in the end: those that mean something, and padding whose contract
-        is a value.
-        """
+        """The observable elements of the old box: the logical ones, and padding whose contract is a value."""
         kinds = np.full(prod(self.logical_shape), Cell.LOGICAL, dtype=np.uint8)
         for move in self.first:
             moved = np.full(prod(move.after), move.padding, dtype=np.uint8)
@@ -258,9 +248,7 @@ class Place:
         return result
 
     def free_padding(self) -> NDArray[np.bool_]:
-        """Which elements of the new array the rewrite added and a caller may fill as he likes: where nothing is
-        written, not those with a value for a contract.
-        """
+        """The new elements that callers may fill: unwritten padding without a contract value."""
         return self.new_padding() if self.written else self.new_padding() & ~self.padding_postcondition()
 
 
@@ -323,9 +311,7 @@ class Placement:
             yield later[mask], box[mask], move.contract
 
     def postcondition_at(self, place: Place, cell: int) -> tuple[Array, Contract] | None:
-        """What a cell of added padding should hold (a row of lanes), and the contract; None where no contract says one
-        value for all cells.
-        """
+        """The value of a cell of added padding (a row of lanes), and the contract; None if it is not constant."""
         for move in reversed(place.then):
             before = np.flatnonzero(move.positions == cell)
             if before.size:
@@ -357,9 +343,8 @@ def place_parameters(rewrite: Rewrite, symbols: Mapping[str, int]) -> Placement:
         if (before.name, before.dtype) != (after.name, after.dtype):
             raise NotComparable(f"{before.name} became {after.name} of another name or type")
         try:
-            place = _place(
-                rewrite, before, after, (records[0].get(before.data.name), records[1].get(after.data.name)), symbols
-            )
+            both = records[0].get(before.data.name), records[1].get(after.data.name)
+            place = _place(rewrite, before, after, both, symbols)
         except (LayoutproofError, Trap, KeyError) as problem:
             raise NotComparable(f"the layout of {before.name} cannot be followed: {problem}") from problem
         places.append(replace(place, written=after.data.name in written))
@@ -400,9 +385,7 @@ def _then(
     box: Shape,
     symbols: Mapping[str, int],
 ) -> tuple[Move, ...]:
-    """How the rewrite re-lays a parameter: by the steps that its record gained, or, where there is no record, by the
-    witness.
-    """
+    """How the rewrite re-lays a parameter: the steps that its record gained, or else the witness."""
     kept, longer = records
     steps = kept.steps if kept is not None else ()
     declared = old.name in rewrite.witness.changes_interface

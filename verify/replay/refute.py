@@ -34,9 +34,7 @@ from layoutproof.verify.verdict.verdict import Status, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a search may do: loop iterations and cells of all runs together, runs, and runs to make what was found
-    small.
-    """
+    """The limits of a search: iterations and cells of all runs, the runs, and runs to minimise what was found."""
 
     instances: int = 1_500_000
     runs: int = 250

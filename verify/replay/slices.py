@@ -44,9 +44,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class SlicedPair(Pair):
-    """Judges by slices of `chosen` elements of each parameter that is written, by name; `suspect_cells` are cells to
-    choose first.
-    """
+    """Judges by slices of `chosen` elements of each written parameter; `suspect_cells` are chosen first."""
 
     suspect_cells: Sequence[SuspectCell] = ()
     chosen: dict[str, Chosen] = field(default_factory=dict)
@@ -56,9 +54,7 @@ class SlicedPair(Pair):
     _laid: dict[tuple[str, bool], tuple[Array, bool, Array]] = field(default_factory=dict)
 
     def ready(self, placement: Placement) -> bool:
-        """Whether slices say anything here: no undefined values from outside, an old program that is proved not to
-        fault.
-        """
+        """Whether slices decide anything: no undefined inputs, and an old program proved free of faults."""
         old, new, licences = self.rewrite.old, self.rewrite.new, self.strictness.licences
         if any(_is_assumed_undefined(func) for func in (old, new)) or (
             Licence.NSZ in licences and sign_matters(old, licences)
@@ -383,9 +379,7 @@ class SlicedPair(Pair):
         return None
 
     def owing(self, place: Place, held: Sequence[Array], known: Sequence[Mask], needed: int) -> Difference | None:
-        """The first chosen cell of padding that does not hold what its contract says: just that, whatever licences are
-        in force.
-        """
+        """The first chosen padding cell that violates its contract, under whatever licences."""
         cells = self.chosen[place.name].padding
         if not cells.size:
             return None

@@ -47,9 +47,7 @@ def more_fillings(func: PrimFunc) -> tuple[Filling, ...]:
 
 
 def is_only_arithmetic(func: PrimFunc) -> bool:
-    """Whether data only goes through sums, differences and products: then values that agree for several random numbers
-    agree for all.
-    """
+    """Whether data only goes through `+ - *`: then values that agree for a few random numbers agree for all."""
     for node in walk(func.body):
         plain = isinstance(node, Binary) and node.op in (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
         if isinstance(node, Expr) and not plain and not isinstance(node, BufferLoad | Assume | Logical):
@@ -73,9 +71,7 @@ class Tracker:
 
     @staticmethod
     def of(func: PrimFunc) -> Tracker | None:
-        """The tracker of a program; None where it loads parameters through other views, in vectors, or in a block's
-        condition.
-        """
+        """The tracker of a program; None if parameters are loaded through views, vectors or block conditions."""
         parameters = {b.data.name: b for b in func.buffers if b.dtype.is_float}
         root = find_memories(func).root
         for load in loads_in(func.body):
@@ -104,9 +100,7 @@ class Tracker:
 
 
 def _noted(body: Stmt, notes: Mapping[str, Buffer]) -> Stmt | None:
-    """The statement with notes in front of each that loads; one loop iteration after the other. None for a block whose
-    condition loads.
-    """
+    """The statement with notes before each load, loops in order. None for a block whose condition loads."""
     refused = False
 
     def visit(node: Node) -> Node:
@@ -180,9 +174,7 @@ class Strictness:
         return found
 
     def left_out(self, arrays: Mapping[str, Array]) -> dict[str, Mask]:
-        """Which scalars of the inputs hold what the licences leave out where the old program reads it; nothing for
-        other buffers.
-        """
+        """The input scalars that licences exclude where the old program reads them; by buffer."""
         masks = {}
         for name, array in arrays.items():
             if array.dtype.kind in "biu":
@@ -200,9 +192,7 @@ class Strictness:
 
 
 def relevant(licences: Licences, old: PrimFunc, new: PrimFunc) -> Licences:
-    """The licences that can explain anything in two programs: none where there are no floats, no `reassoc` where
-    nothing is rounded.
-    """
+    """The licences that can matter for two programs: none without floats, no `reassoc` without rounding."""
     exprs = [node for func in (old, new) for node in walk(func) if isinstance(node, Expr)]
     if not any(expr.dtype.is_float for expr in exprs):
         return frozenset()

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp import Fault, FaultKind, Filling, Result, all_fillings, run, same_values
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.interp.memory import DEFINED
@@ -47,9 +46,7 @@ class _Stopped(Exception):
 
 @dataclass(slots=True)
 class Pair:
-    """The two programs of a rewrite, with what is made of them once. `spent` counts iterations and cells of all runs so
-    far.
-    """
+    """The two programs of a rewrite, prepared once. `spent` counts iterations and cells of all runs so far."""
 
     rewrite: Rewrite
     strictness: Strictness
@@ -79,17 +76,15 @@ class Pair:
         return self._placements[key]
 
     def old_arrays(self, placement: Placement, sample: Sample) -> dict[str, Array]:
-        """The old program's arrays for a sample; nobody may change them."""
+        """The old program's arrays for a sample, read-only."""
         return {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
 
     def new_arrays(self, placement: Placement, sample: Sample, old: Mapping[str, Array]) -> dict[str, Array]:
-        """The new program's arrays for the old one's; nobody may change them."""
+        """The new program's arrays for the old one's, read-only."""
         return {p.name: placement.to_new(p, old[p.name], sample.other_padding) for p in placement.places}
 
     def settle(self, sample: Sample, limit: int) -> Sample:
-        """The sample, changed where the old program's assumptions ask for something else, and where the new one cannot
-        hold it.
-        """
+        """The sample, changed to satisfy the old program's assumptions and to fit the new one's arrays."""
         program, placement = self.repairs[0], self.placement(sample.numbers)
         if program is None and not any(p.shared for p in placement.places):
             return sample
@@ -152,9 +147,7 @@ class Pair:
         return None if difference is None else Failure(sample, difference=difference)
 
     def licensed(self, failure: Failure, placement: Placement, old: Mapping[str, Array], limit: int) -> Outcome:
-        """The failure, or another difference on the same sample, unless the licences leave this execution out or
-        explain it.
-        """
+        """The failure, or another on the same sample, unless the licences exclude or explain it."""
         sample, watched = failure.sample, self.strictness.program
         if watched is None:
             return failure
@@ -184,11 +177,9 @@ class Pair:
         if failure.fault is not None:
             return Verdictless("the fault may come from rounding")
         difference = self.compare(placement, before, after, min(2, len(variants)), only_firm=True)
-        return (
-            Verdictless("the difference may come from rounding")
-            if difference is None
-            else Failure(sample, difference=difference)
-        )
+        if difference is None:
+            return Verdictless("the difference may come from rounding")
+        return Failure(sample, difference=difference)
 
     def read(self, sample: Sample, old: Mapping[str, Array], limit: int) -> dict[str, Array] | None:
         """By float parameter, 1 where the old program loads the element; None where that is not known."""
@@ -251,18 +242,14 @@ class Pair:
     def noted(
         self, func: PrimFunc, arguments: Mapping[str, object], notes: Sequence[str], limit: int
     ) -> dict[str, Array]:
-        """What buffers for notes hold after a run of a program that takes some, by name. Raises Fault,
-        LayoutproofError.
-        """
+        """The buffers for notes, by name, after a run of a program with notes. Raises Fault, LayoutproofError."""
         arrays = run(func, arguments, filling=Filling(), limit=limit).arrays
         return {name: arrays[name] for name in notes}
 
     def new_arguments(
         self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None = None
     ) -> list[tuple[Filling, dict[str, Array]]]:
-        """The new program's arrays for each of its fillings: padding that no record speaks of is filled like what is
-        undefined.
-        """
+        """The new program's arrays for each filling; padding without a record is filled like undefined values."""
         base = self.new_arrays(placement, sample, old)
         unknown = [p for p in placement.places if not p.recorded and p.new_padding().any()]
         fillings = self.fillings[1] if not unknown else all_fillings()
@@ -280,9 +267,7 @@ class Pair:
     def fix_padding(
         self, placement: Placement, sample: Sample, arrays: dict[str, Array], limit: int
     ) -> dict[str, Array] | None:
-        """The arrays with what the new program assumes of padding that a caller may fill as he likes; nothing else is
-        changed.
-        """
+        """The arrays with padding that callers may fill changed to satisfy the new program's assumptions."""
         program = self.repairs[1]
         if program is None or not any(p.then for p in placement.places):
             return None
@@ -308,13 +293,12 @@ class Pair:
     ) -> Outcome:
         """A fault that only the new program has, or why it does not count."""
         if fault.kind is FaultKind.UNDEF:
-            return Verdictless(
-                str(fault)
-            )  # that an undefined value decides something is no event of the program's meaning
-        if fault.kind is FaultKind.ASSUMPTION and self.reads_padding_first(
-            placement, sample, arguments, filling, limit
-        ):
-            return Verdictless(str(fault))  # an assumption about padding, which perhaps another content would satisfy
+            # That an undefined value decides something is no event of the program's meaning.
+            return Verdictless(str(fault))
+        is_assumed = fault.kind is FaultKind.ASSUMPTION
+        if is_assumed and self.reads_padding_first(placement, sample, arguments, filling, limit):
+            # Other contents of the padding might satisfy the assumption.
+            return Verdictless(str(fault))
         return Failure(sample, fault=fault)
 
     def reads_padding_first(
@@ -391,9 +375,7 @@ def _defined(place: Place, result: Result) -> NDArray[np.bool_]:
 def _padding_difference(
     placement: Placement, place: Place, after: Sequence[Result], needed: int, only_firm: bool
 ) -> Difference | None:
-    """The first cell of added padding that does not hold what its contract says at the end: just that, whatever
-    licences are in force.
-    """
+    """The first cell of added padding that violates its contract at the end, under whatever licences."""
     expected = [list(placement.required(place, r.arrays[place.name])) for r in after]
     for number, (places, _, contract) in enumerate(expected[0] if expected else ()):
         wanted = [required[number][1] for required in expected]
@@ -460,11 +442,6 @@ def holds(where: Expr | None, numbers: Mapping[str, Number]) -> bool:
 
 def numbers_of(func: PrimFunc, numbers: Mapping[str, Number]) -> dict[str, Number]:
     """The numbers that a function takes: those of its scalar parameters and of the names in its shapes."""
-    known = {p.name for p in func.params} | {
-        v.name for b in func.buffers for v in _names(b.shape, b.strides, (b.elem_offset,))
-    }
+    layouts = (expr for b in func.buffers for expr in (*b.shape, *b.strides, b.elem_offset))
+    known = {p.name for p in func.params} | {v.name for expr in layouts for v in free_variables(expr)}
     return {name: value for name, value in numbers.items() if name in known}
-
-
-def _names(*groups: Sequence[Any]) -> list[Var]:
-    return [v for group in groups for expr in group for v in free_variables(expr)]

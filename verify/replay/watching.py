@@ -83,9 +83,7 @@ def watched(func: PrimFunc, licences: Licences) -> PrimFunc:
 
 
 def exposed(func: PrimFunc, constant: int | float) -> PrimFunc:
-    """The new program, watched for rounding; `constant`, or what its type has instead, in place of undefined values.
-    Raises NotWatched.
-    """
+    """The new program, watched for rounding, `constant` in place of undefined values. Raises NotWatched."""
     attrs = func.attrs
     records = layout_records(func)
     if records:
@@ -323,7 +321,7 @@ class _New(_Watcher):
         return rewrite_bottom_up(expr, visit)
 
     def assumption(self, condition: Expr) -> Stmt:
-        """Cells that are assumed undefined get the constant; what else is assumed is assumed still, if it can be told."""
+        """Cells that are assumed undefined get the constant; other assumptions stay, where they can be separated."""
         match condition:
             case Logical(op=LogicalOp.AND, lhs=lhs, rhs=rhs):
                 return seq(self.assumption(lhs), self.assumption(rhs))
@@ -369,7 +367,7 @@ def _plain(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def _exact(expr: Expr, operands: Sequence[Expr], otherwise: Expr) -> Expr:
-    """An operation whose operands are small, or no numbers: its result is small too, or follows from what is no number."""
+    """An operation whose operands are small or no numbers: its result is small too, or follows from them."""
     known = (_or(_small(e), _no_number(e)) for e in operands)
     return _and(*known, _or(_small(expr), *(_no_number(e) for e in operands), otherwise))
 

@@ -46,9 +46,7 @@ class Texture:
 
     @property
     def sizes(self) -> tuple[tuple[str, Expr], ...]:
-        """How many texels it has in each direction, by the direction's name: expressions over the symbols and over the
-        integers.
-        """
+        """The number of texels in each direction, by its name, over the symbols and the integers."""
         *outer, last = (Polynomial.of(extent) for extent in self.view.shape)
         scalars = last.times(Polynomial({(): self.view.dtype.lanes}))
         across = scalars.divided(Polynomial({(): self.channels}))[0]
@@ -66,9 +64,7 @@ def is_texture(buffer: Buffer) -> bool:
 
 
 def channels_of(buffer: Buffer) -> int:
-    """4 where the last axis holds a multiple of 4 scalars whatever the symbols are, which is a question of its text;
-    else 1.
-    """
+    """4 if the last axis holds a multiple of 4 scalars for all symbols, read off its text; else 1."""
     scalars = Polynomial.of(buffer.shape[-1]).times(Polynomial({(): buffer.dtype.lanes}))
     return RGBA if all(coefficient % RGBA == 0 for coefficient in scalars.terms.values()) else 1
 
@@ -206,9 +202,7 @@ def _in_units(facts: Facts, place: Place, unit: int) -> Place:
 
 
 def _radices(facts: Facts, texture: Texture) -> Iterator[tuple[Sequence[Expr], ...]]:
-    """Radices for each axis, the last counting scalars: the factors of the extents, or what the strides of the writes
-    suggest.
-    """
+    """Radices per axis, the last counting scalars: factors of the extents, or the strides of the writes."""
     *outer, last = texture.view.shape
     lanes = texture.view.dtype.lanes
     extents = (*outer, last * const(lanes, last.dtype) if lanes > 1 else last)
@@ -275,18 +269,14 @@ def _is_run(index: Expr, lane: Dim) -> bool:
 
 
 def texels_at(access: Access, texture: Texture, point: Mapping[str, int]) -> set[Texel]:
-    """The texels of the one element that is accessed at a point. Raises Trap or KeyError where an index has no value
-    there.
-    """
+    """The texels of the element accessed at a point. Raises Trap or KeyError if an index has no value."""
     *outer, column = (int(evaluate(index, point)) for index in access.indices)
     lanes = access.buffer.dtype.lanes
     return {(*outer, (column * lanes + part) // texture.channels) for part in range(lanes)}
 
 
 def channels_written(access: Access, texture: Texture, point: Mapping[str, int], texel: Texel) -> list[int]:
-    """Which channels of a texel the whole statement writes that the point belongs to. Raises Trap or KeyError as
-    `texels_at`.
-    """
+    """The channels that the whole statement of a point writes. Raises Trap or KeyError as `texels_at`."""
     found = set[int]()
     across = [dim for dim in access.domain.dims if dim.lane]
     counts = [range(int(evaluate(dim.extent, point))) for dim in across]

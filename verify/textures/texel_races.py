@@ -45,9 +45,7 @@ _THREADS = (
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """Two accesses, the second in another iteration of a loop, at one texel: what was found, and where it was looked
-    for.
-    """
+    """Two accesses to one texel, the second in another iteration of a loop: the search and its domain."""
 
     first: Place
     second: Place
@@ -67,9 +65,7 @@ def prove_texel_writes(facts: Facts, texture: Texture, places: Sequence[Place]) 
 
 
 def prove_texel_races(facts: Facts, texture: Texture, places: Sequence[Place]) -> tuple[Verdict, ...]:
-    """One verdict a parallel loop in which the texture is read and written: no iteration reads a texel that another one
-    writes.
-    """
+    """One verdict per parallel loop that reads and writes the texture: no read-write race on a texel."""
     verdicts = []
     for loop in facts.program.loops:
         if loop.dim.kind not in _CONCURRENT:
@@ -143,9 +139,7 @@ def _moment(loop: Loop) -> tuple[int | Dim, ...]:
 
 
 def _stray_threads(facts: Facts) -> list[Loop]:
-    """The loops bound to threads that do not enclose all that the outermost loop around them does, or are inside a
-    serial one.
-    """
+    """Thread loops that are inside a serial loop, or do not enclose all of the outermost loop's body."""
     strays = []
     for loop in facts.program.loops:
         if loop.dim.kind is not ForKind.THREAD_BINDING:
@@ -167,7 +161,7 @@ def _prefix(access: Access, dim: Dim) -> tuple[int | Dim, ...] | None:
 
 
 def _meetings(facts: Facts, place: Place, others: Sequence[Place], conditions: tuple[Expr, ...]) -> Iterator[_Meeting]:
-    """Where another iteration of a loop around `place` touches its texel by one of `others`, its own text among them."""
+    """Where another iteration of a loop around `place` touches its texel by one of `others`, itself among them."""
     for position, dim in enumerate(place.access.domain.dims):
         if dim.kind not in _CONCURRENT:
             continue
@@ -181,9 +175,7 @@ def _meetings(facts: Facts, place: Place, others: Sequence[Place], conditions: t
 
 
 def _meet(facts: Facts, first: Place, second: Place, position: int, conditions: tuple[Expr, ...]) -> _Meeting | None:
-    """Two instances at one texel that agree on the loops before `position` and differ in that one; None where the
-    coordinates alone exclude that.
-    """
+    """Two instances at one texel, equal up to loop `position`; None if the coordinates exclude that."""
     mine, theirs = first.access.domain.dims[position].var, second.access.domain.dims[position].var
     if any(a == b == mine for a, b in zip(first.coordinates, second.coordinates, strict=True)):
         return None
@@ -208,7 +200,8 @@ def _clobbered(facts: Facts, texture: Texture, meeting: _Meeting, claim: Claim, 
     if len(lanes) == texture.channels:
         return unknown(claim, found.engine, "the point that was found does not replay", watch)
     text = (
-        f"at {_loops(first, here)} it writes channels {lanes} of texel {list(texel)}, which {second.text} ({second.place}) writes too, "
+        f"at {_loops(first, here)} it writes channels {lanes} of texel {list(texel)}, "
+        f"which {second.text} ({second.place}) writes too, "
         f"at {_loops(second, there)}: one of the two is lost"
     )
     if first.data_dependent or second.data_dependent:
@@ -223,7 +216,8 @@ def _raced(facts: Facts, texture: Texture, meeting: _Meeting, claim: Claim, watc
         return left_open(claim, found, watch)
     here, there, texel = told
     text = (
-        f"write {first.text} ({first.place}) at {_loops(first, here)} and read {second.text} ({second.place}) at {_loops(second, there)} "
+        f"write {first.text} ({first.place}) at {_loops(first, here)} "
+        f"and read {second.text} ({second.place}) at {_loops(second, there)} "
         f"touch texel {list(texel)}"
     )
     if first.data_dependent or second.data_dependent:
@@ -235,9 +229,7 @@ _Told = tuple[dict[str, int], dict[str, int], Texel]
 
 
 def _replayed(facts: Facts, texture: Texture, meeting: _Meeting) -> _Told | None:
-    """Both instances and a texel that both touch, when everything is evaluated again; None where it does not come out
-    so.
-    """
+    """Both instances and a texel that both touch, evaluated again; None if that fails."""
     point = meeting.found.point
     if point is None:
         return None

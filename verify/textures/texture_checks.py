@@ -53,9 +53,7 @@ PROFILES: Mapping[str, DeviceLimits] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SizeCondition:
-    """What a call must be asked: `expr`, over the symbols and over the integers, is true. `about` says of what, in
-    words.
-    """
+    """A precondition of calls: `expr`, over symbols and integers, is true. `about` is its subject in words."""
 
     expr: Expr
     about: str
@@ -65,7 +63,7 @@ def check_texels(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None = N
     """The obligations of every texture that a lowered, flattened function accesses, each with its own verdict.
 
     In this order, for each texture: it is an image; its size; coordinates inside; each write covers its texel or is its
-    only writer; no texel read that another work item writes; nothing undefined stored. Then whatever nobody looks into,
+    only writer; no texel read that another work item writes; nothing undefined stored. Then opaque calls,
     and that no two parameters are one memory. Without textures there is nothing but a refusal of parameters that are.
     `where` is a condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout
     record.
@@ -91,9 +89,7 @@ def check_texel_facts(facts: Facts, limits: DeviceLimits) -> tuple[Verdict, ...]
 
 
 def size_conditions(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None = None) -> tuple[SizeCondition, ...]:
-    """What `check_texels` leaves to be asked of every call: the sizes of textures that symbols may take past the
-    limits.
-    """
+    """The preconditions of `check_texels`: sizes of textures that symbols may take past the limits."""
     facts = Facts.of(func, where)
     textures, _ = find_textures(facts)
     return tuple(condition for texture in textures for condition in _conditions(facts, texture, limits))
@@ -102,60 +98,62 @@ def size_conditions(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None 
 # Sizes
 
 
-def _fitting(texture: Texture, limits: DeviceLimits) -> Iterator[tuple[str, Expr, Expr]]:
-    """For each direction: its name, how many texels it has, and that it keeps to the limit."""
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How many texels a texture has in a direction, and the device's limit on them."""
+
+    texture: str
+    direction: str
+    texels: Expr
+    limit: int
+
+    @property
+    def fits(self) -> Expr:
+        return compare_integers(CompareOp.LE, self.texels, self.limit)
+
+
+def _sizes(texture: Texture, limits: DeviceLimits) -> Iterator[_Size]:
     for direction, texels in texture.sizes:
-        yield direction, texels, compare_integers(CompareOp.LE, texels, limits.of(direction))
+        yield _Size(texture.name, direction, texels, limits.of(direction))
 
 
 def _conditions(facts: Facts, texture: Texture, limits: DeviceLimits) -> Iterator[SizeCondition]:
-    for direction, _, fits in _fitting(texture, limits):
-        if not facts.search(IterationDomain(), Not(fits)).is_empty:
+    for size in _sizes(texture, limits):
+        if not facts.search(IterationDomain(), Not(size.fits)).is_empty:
             yield SizeCondition(
-                fits, f"the {direction} of texture {texture.name}, at most {limits.of(direction)} texels"
+                size.fits, f"the {size.direction} of texture {size.texture}, at most {size.limit} texels"
             )
 
 
 def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict:
-    """Within the limits for all symbols, or for some, which is asked of every call; refuted where no call can keep to
-    them.
-    """
+    """Within the limits for all symbols, or some (a precondition); refuted where none keeps to them."""
     watch = facts.watch()
     deep = f", and {limits.layers} layers" if len(texture.sizes) > 2 else ""
     claim = Claim(ClaimKind.OTHER, f"texture {texture.name} is at most {limits.width} by {limits.height} texels{deep}")
     engine, asked = STRUCTURE, list[str]()
-    for direction, texels, fits in _fitting(texture, limits):
-        over = facts.search(IterationDomain(), Not(fits))
+    for size in _sizes(texture, limits):
+        over = facts.search(IterationDomain(), Not(size.fits))
         if over.is_empty:
             engine = over.engine
-        elif not free_variables(fits) or facts.search(IterationDomain(), fits).is_empty:
-            return _too_large(facts, texture, direction, texels, limits, over, claim, watch)
+        elif not free_variables(size.fits) or facts.search(IterationDomain(), size.fits).is_empty:
+            return _too_large(facts, size, over, claim, watch)
         else:
-            asked.append(expr_text(fits, Style.PLAIN))
+            asked.append(expr_text(size.fits, Style.PLAIN))
     if asked:
         claim = Claim(ClaimKind.OTHER, f"{claim}, which is asked of every call")
         return proved(claim, STRUCTURE, watch, f"asked: {', '.join(asked)}")
     return proved(claim, engine, watch)
 
 
-def _too_large(
-    facts: Facts,
-    texture: Texture,
-    direction: str,
-    texels: Expr,
-    limits: DeviceLimits,
-    over: Search,
-    claim: Claim,
-    watch: Stopwatch,
-) -> Verdict:
-    point, limit = over.point, limits.of(direction)
-    number = int(evaluate(texels, point)) if point is not None and facts.happens(IterationDomain(), point) else 0
+def _too_large(facts: Facts, size: _Size, over: Search, claim: Claim, watch: Stopwatch) -> Verdict:
+    point, limit, direction = over.point, size.limit, size.direction
+    number = int(evaluate(size.texels, point)) if point is not None and facts.happens(IterationDomain(), point) else 0
     if point is None or number <= limit:
         return left_open(claim, over, watch)
     values = visible(IterationDomain(), point, facts.program)
     at = f" at {values_text(values)}, and too many at any sizes that are allowed" if values else ""
-    shown = {"buffer": texture.name, "direction": direction, "texels": number, "limit": limit, "values": values}
-    text = f"the {direction} of {texture.name} is {number} texels{at}; the device takes {limit}"
+    shown = {"buffer": size.texture, "direction": direction, "texels": number, "limit": limit, "values": values}
+    text = f"the {direction} of {size.texture} is {number} texels{at}; the device takes {limit}"
     return refuted(claim, over.engine, shown, text, watch)
 
 
@@ -191,9 +189,7 @@ def _is_undefined(value: Node, names: frozenset[Var]) -> bool:
 
 
 def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdict:
-    """That nothing undefined is stored: a texel has no channel that is left alone, and nobody says what would be put
-    there.
-    """
+    """No undefined value is stored: a texel has no channel that is left alone."""
     watch = facts.watch()
     claim = Claim(ClaimKind.OTHER, f"write {access.text} stores a value", access.place)
     assert isinstance(access.node, BufferStore)
@@ -217,7 +213,7 @@ def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdi
 
 
 def _obstacles(facts: Facts) -> Iterator[Verdict]:
-    """One verdict for each thing that nobody looks into, which could reach a texture in ways of its own."""
+    """One verdict for each opaque part of the program, which could reach a texture."""
     for obstacle in facts.program.obstacles:
         where = obstacle.spot.place_of(obstacle.node)
         claim = Claim(ClaimKind.OTHER, "textures are reached by loads and stores only", where)

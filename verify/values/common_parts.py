@@ -47,7 +47,7 @@ _LOSES = {"abs", *(function for function in POINTS if _loses_sign(function))}
 
 
 def without_variants(question: Question, expr: Expr) -> Expr:
-    """A new expression with the old program's variables for their twins."""
+    """A new expression with the old program's variables for their variants."""
     back: dict[Expr, Expr] = {variant: var for var, variant in question.variants}
     if not back:
         return expr
@@ -61,7 +61,7 @@ def without_variants(question: Question, expr: Expr) -> Expr:
 
 
 class SignedZeroVariants:
-    """What the signs of zeros that the twins of a question may have do to expressions of the new side."""
+    """The effect of signed-zero variants on expressions of the new side."""
 
     def __init__(self, question: Question, knowledge: Knowledge) -> None:
         self._question = question
@@ -71,11 +71,11 @@ class SignedZeroVariants:
         self._same: dict[Expr, bool] = {}
 
     def are_alike(self, new: Expr, old: Expr) -> bool:
-        """Whether the sides differ only in twins, which change at most the sign of a zero result."""
+        """Whether the sides differ only in variants, which change at most the sign of a zero result."""
         return self._is_pair(new, old) and self.changes_zero_signs_only(new)
 
     def are_identical(self, new: Expr, old: Expr) -> bool:
-        """Whether the sides differ only in twins, which change nothing."""
+        """Whether the sides differ only in variants, which change nothing."""
         return self._is_pair(new, old) and self.changes_nothing(new)
 
     def _is_pair(self, new: Expr, old: Expr) -> bool:
@@ -85,7 +85,7 @@ class SignedZeroVariants:
         return any(node in self._variants for node in walk(expr))
 
     def changes_zero_signs_only(self, expr: Expr) -> bool:
-        """Whether it has the value of its like with the old variables, up to the sign of a zero."""
+        """Whether it has the same value with the old variables, up to the sign of a zero."""
         known = self._up_to_zero.get(expr)
         if known is None:
             known = self._up_to_zero[expr] = (
@@ -114,7 +114,7 @@ class SignedZeroVariants:
         return all(self.changes_zero_signs_only(part) for part in children(expr) if isinstance(part, Expr))
 
     def changes_nothing(self, expr: Expr) -> bool:
-        """Whether it has the very value of its like with the old variables, the signs of zeros included."""
+        """Whether it has the identical value with the old variables, signs of zeros included."""
         known = self._same.get(expr)
         if known is None:
             known = self._same[expr] = (
@@ -146,9 +146,7 @@ class SignedZeroVariants:
                 return False
 
     def _is_lost(self, op: BinaryOp, a: Expr, b: Expr) -> bool:
-        """Whether an operation yields one value for both signs of a zero that goes in on one side, by what the other
-        side is.
-        """
+        """Whether both signs of a zero operand give one result, by what is known of the other operand."""
         if op is BinaryOp.MUL and a == b:
             return self.changes_zero_signs_only(a)
         return any(
@@ -161,9 +159,7 @@ class SignedZeroVariants:
 
 
 def _losing(op: BinaryOp, a: Expr, b: Expr) -> tuple[tuple[Expr, Expr, int], ...]:
-    """For an operation of `a` and `b`: which operand's zero sign is lost, beside which other, where that is of none of
-    these kinds.
-    """
+    """Which operand's zero sign is lost, beside which other operand if that is of none of these kinds."""
     not_positive, not_negative = NEG | NEG_INF | NEG_ZERO | POS_ZERO, POS | POS_INF | NEG_ZERO | POS_ZERO
     match op:
         case BinaryOp.ADD:
@@ -202,16 +198,13 @@ def without_shared_parts(question: Question, licences: Licences) -> Question | N
             *(g for part, var in parts.variables.items() for g in _facts(var, knowledge.known(parts.source[part]))),
         ),
         # A variable that is gone from the old side would count as computed everywhere.
-        computed=_still(question, old) | {var for part, var in parts.variables.items() if part in always},
+        computed=frozenset(v for v in question.computed if v in always_computed(question) or v in free_variables(old))
+        | {var for part, var in parts.variables.items() if part in always},
         variants=(
             *question.variants,
             *((var, parts.variants[part]) for part, var in parts.variables.items() if part in parts.variants),
         ),
     )
-
-
-def _still(question: Question, old: Expr) -> frozenset[Var]:
-    return frozenset(v for v in question.computed if v in always_computed(question) or v in free_variables(old))
 
 
 def _facts(var: Var, known: Known) -> Iterator[Given]:
@@ -227,9 +220,7 @@ def _facts(var: Var, known: Known) -> Iterator[Given]:
 
 
 class _Parts:
-    """The largest parts of the new side that the old one has, up to order and the signs of zeros, and a variable for
-    each.
-    """
+    """The largest parts that both sides have, up to order and the signs of zeros, and a variable for each."""
 
     def __init__(self, question: Question, variants: SignedZeroVariants) -> None:
         self._question = question

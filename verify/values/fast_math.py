@@ -45,9 +45,7 @@ PRESETS: Mapping[str, Licences] = {
 
 
 def parse_licences(text: str) -> Licences:
-    """A preset, or licences by name, between blanks or commas. Raises ValueError, saying what is wrong, for other
-    words.
-    """
+    """A preset, or licences by name, separated by blanks or commas. Raises ValueError for other words."""
     if text in PRESETS:
         return PRESETS[text]
     words = text.replace(",", " ").split()

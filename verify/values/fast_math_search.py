@@ -94,12 +94,15 @@ _RESTRICTING = frozenset({Licence.NNAN, Licence.NINF})
 
 
 def search_licences(question: Question, allowed: Licences, budget: ValueBudget) -> ValueAnswer:
-    """The answer to a question: proved under the least licences found, refuted under all that are allowed, or unknown."""
+    """Proved under the least licences found, refuted under all that are allowed, or unknown."""
     return search_with(Solving(budget), question, allowed)
 
 
 def search_with(solving: Solving, question: Question, allowed: Licences) -> ValueAnswer:
-    """`search_licences` with somebody's solvers; what they spent is counted there."""
+    """`search_licences` with given solvers, which count what they spend."""
+    if question.new.dtype != question.old.dtype:
+        reason = f"a value is a {question.new.dtype} after and a {question.old.dtype} before"
+        return ValueAnswer(Status.UNKNOWN, reason=reason)
     strange = next(
         (node for side in (question.new, question.old) for node in walk(side) if not isinstance(node, _SCALAR)), None
     )
@@ -246,9 +249,9 @@ class Search:
     def _exactly(self, licences: Licences) -> ValueAnswer | None:
         """Enumeration, a solver, or exact reals."""
         if licences == ALL and self.question.goal is None:
-            real = equal_as_reals(self.question, self.solving)
-            if real is not None:
-                return ValueAnswer(Status.PROVED, licences, REALS, queries=(real.query,))
+            query = equal_as_reals(self.question, self.solving)
+            if query is not None:
+                return ValueAnswer(Status.PROVED, licences, REALS, queries=(query,))
         if Licence.REASSOC in licences:
             # Regrouping was tried by comparing; what holds without it was asked before.
             return None
@@ -295,7 +298,7 @@ class Search:
 
     @property
     def _calls_library(self) -> bool:
-        """Whether a function that has no exact meaning is called anywhere: what it computes at a point proves nothing."""
+        """Whether a function without an exact meaning is called anywhere: its value at a point proves nothing."""
         asked = self.question
         known = [*(g.property for g in asked.given), *([asked.goal] if asked.goal is not None else [])]
         parts = (asked.new, asked.old, *asked.conditions, *map(operand_of, known))
@@ -342,9 +345,7 @@ class Search:
         return replace(proof, model=model, reason=reason, because=self.because)
 
     def _is_inhabited(self, licences: Licences) -> bool:
-        """Whether licences leave some execution to speak of. (Hypotheses that leave none speak of an instance that does
-        not exist.)
-        """
+        """Whether licences leave any execution in consideration. (Hypotheses may leave none.)"""
         if not licences & _RESTRICTING or (self._tried is not None and bool(self._tried.considered(licences).any())):
             return True
         self.reasons[licences] = f"nothing that the old program computes is left under {' '.join(names_of(licences))}"
@@ -400,9 +401,7 @@ def _first(claim: Claim, licences: Licences) -> int:
 
 
 def _failing(claim: Claim, licences: Licences) -> Mask:
-    """The points that refute the claim under a set of licences. Regrouping that might help, or real arithmetic, leaves
-    none.
-    """
+    """The points that refute the claim under a set of licences; none if regrouping or real arithmetic might help."""
     fails = claim.fails(licences)
     question = claim.question
     if Licence.REASSOC not in licences or question.goal is not None or not fails.any():

@@ -39,7 +39,7 @@ MOST_CHOICES = 4
 
 
 class Claim:
-    """One question at many points. `values` gives every variable, twins included, its values."""
+    """One question at many points. `values` gives every variable, variants included, its values."""
 
     def __init__(self, question: Question, values: Mapping[str, Values], size: int) -> None:
         self.question = question
@@ -112,9 +112,7 @@ class Claim:
         return found
 
     def fails(self, licences: Licences) -> Mask:
-        """Where the hypotheses hold and the claim does not. `reassoc` is not looked at: the old expression is grouped
-        as written.
-        """
+        """Where the hypotheses hold and the claim does not; without `reassoc`, as the old expression is grouped."""
         considered = self.considered(licences)
         if self.question.goal is not None:
             return (
@@ -134,9 +132,7 @@ class Claim:
         return agree
 
     def model(self, point: int) -> dict[str, Number]:
-        """The values of the variables at a point, as Python has them; a twin is left out where it is its variable's
-        value.
-        """
+        """The values of the variables at a point; a variant only where it differs from its variable."""
         found: dict[str, Number] = {}
         for var in self.question.variables:
             found[var.name] = _number(self.values[var.name], point)
@@ -278,9 +274,7 @@ class Formula:
         return list(dict.fromkeys(found))
 
     def _unless(self, var: Var, bad: str) -> str:
-        """That something bad is not so where the old side evaluates a variable, or, where it does not mention it, at
-        all.
-        """
+        """Not `bad` where the old side evaluates a variable; nowhere if it does not mention it."""
         paths = self._read.get(var, (None,))
         sometimes = [path for path in dict.fromkeys(paths) if path is not None]
         return f"(not {bad})" if None in paths else f"(not {conjunction([disjunction(sometimes), bad])})"
@@ -301,9 +295,7 @@ class Formula:
         return disjunction([*new_traps, conjunction(differs)])
 
     def _with_signs(self, signs: tuple[bool | None, ...]) -> str:
-        """The old expression's value where its operations choose these signs for their zeros, in the order of
-        evaluation.
-        """
+        """The old expression where its operations, in evaluation order, choose these signs for their zeros."""
         chosen = iter(signs)
 
         def sign_zero(expr: Expr, term: str) -> str:
@@ -333,7 +325,7 @@ def equal_up_to_zero(a: str, b: str, dtype: DType) -> str:
 
 
 def values_of(question: Question, model: Mapping[str, int]) -> dict[str, Values]:
-    """A solver's model as one point; what it leaves open is 0, or for a twin the value of its variable."""
+    """A solver's model as one point; what it leaves open is 0, or for a variant the value of its variable."""
     found = {v.name: _number_of_bits(model.get(model_name(v), 0), v.dtype) for v in question.variables}
     for var, variant in question.variants:
         if model_name(variant) not in model:

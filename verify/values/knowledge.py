@@ -223,7 +223,7 @@ class Knowledge:
                 pass
 
     def _learn_order(self, small: Expr, large: Expr, *, strict: bool) -> None:
-        """A comparison that is true: neither side is NaN, and a literal bounds the other side, or the operand of `abs`."""
+        """A true comparison: neither side is NaN, and a literal bounds the other side, or the operand of `abs`."""
         for expr, bound, is_upper in ((small, large, True), (large, small, False)):
             value = constant_value(bound)
             if not expr.dtype.is_float:

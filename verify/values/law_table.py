@@ -234,27 +234,19 @@ def _read(node: ast.expr, dtype: DType) -> Expr:
 
 def _properties(name: str, dtype: DType) -> tuple[Property, ...]:
     """A side condition as properties of a variable."""
-    value, zero = placeholder(dtype), FloatImm(0.0, dtype)
-    match name:
-        case "-0.0":
-            return (Identical(FloatImm(-0.0, dtype)),)
-        case "+0.0":
-            return (Identical(zero),)
-        case "one":
-            return (Identical(FloatImm(1.0, dtype)),)
-        case "zero":
-            return (Holds(equal(value, zero)),)
-        case "finite":
-            return (NotNan(), NotInfinite())
-        case "not -0.0":
-            return (NotNegativeZero(),)
-        case "not nan":
-            return (NotNan(),)
-        case "not negative":
-            return (NotNegativeZero(), Holds(Not(value < zero)))
-        case "finite and negative":
-            return (NotNan(), NotInfinite(), Holds(FloatImm(1.0, dtype) / value <= zero))
-        case "finite and positive":
-            return (NotNan(), NotInfinite(), Holds(FloatImm(1.0, dtype) / value >= zero))
-        case _:
-            raise ValueError(f"a law has the side condition {name!r}")
+    value, zero, one = placeholder(dtype), FloatImm(0.0, dtype), FloatImm(1.0, dtype)
+    conditions: dict[str, tuple[Property, ...]] = {
+        "-0.0": (Identical(FloatImm(-0.0, dtype)),),
+        "+0.0": (Identical(zero),),
+        ONE: (Identical(one),),
+        "zero": (Holds(equal(value, zero)),),
+        "finite": (NotNan(), NotInfinite()),
+        "not -0.0": (NotNegativeZero(),),
+        "not nan": (NotNan(),),
+        "not negative": (NotNegativeZero(), Holds(Not(value < zero))),
+        "finite and negative": (NotNan(), NotInfinite(), Holds(one / value <= zero)),
+        "finite and positive": (NotNan(), NotInfinite(), Holds(one / value >= zero)),
+    }
+    if name not in conditions:
+        raise ValueError(f"a law has the side condition {name!r}")
+    return conditions[name]

@@ -79,7 +79,7 @@ class Simplified:
 
 
 def simplified(question: Question, licences: Licences) -> Simplified | None:
-    """Both sides rewritten by laws under the hypotheses; None where the new side might trap in a part that a law drops."""
+    """Both sides rewritten by laws under the hypotheses; None if the new side might trap in a part that a law drops."""
     if not _traps_as_before(question):
         return None
     knowledge = Knowledge(question, licences)
@@ -99,7 +99,7 @@ def simplified(question: Question, licences: Licences) -> Simplified | None:
 
 
 def _by_variants(variants: SignedZeroVariants, licences: Licences, new: Expr, old: Expr) -> str | None:
-    """The law by which sides that differ in twins only are the same, or None."""
+    """The law by which sides that differ in variants only are the same, or None."""
     if variants.are_identical(new, old):
         return SIGN_LOST
     return TRANSPARENT if Licence.NSZ in licences and variants.are_alike(new, old) else None
@@ -253,9 +253,7 @@ class _Rewriter:
         return not law.apart or not _both_may_be_zero(*(self.knowledge.known(found[letter]) for letter in law.apart))
 
     def without_zeros(self, expr: Expr) -> Expr:
-        """At the root, where results are compared up to the sign of zero: zeros added or taken away, whatever their
-        sign.
-        """
+        """The root without zeros added or taken away: valid where results are compared up to the sign of zero."""
         match expr:
             case Binary(op=BinaryOp.ADD | BinaryOp.SUB as op, lhs=a, rhs=b) if expr.dtype.is_float:
                 for value, other in ((a, b), (b, a)) if op is BinaryOp.ADD else ((a, b),):

@@ -39,7 +39,7 @@ def round_array(values: Floats, dtype: DType) -> Floats:
 
 
 def round_to_format(values: Floats, precision: int, emin: int, emax: int) -> Floats:
-    """Rounded to `precision` significant bits, with subnormals below `2**emin` and infinities from `2**(emax + 1)` on."""
+    """Rounded to `precision` significant bits, with subnormals below `2**emin`, infinities from `2**(emax + 1)` on."""
     finite = np.isfinite(values)
     with np.errstate(all="ignore"):
         mantissa, exponent = np.frexp(np.where(finite, values, 0.0))
@@ -229,14 +229,11 @@ def _constant(points: Points, expr: Expr) -> Values:
     return points.full(bool(value) if expr.dtype.is_bool else value, expr.dtype)
 
 
-# -- arithmetic
-# ---------------------------------------------------------------------------------------------------------------
+# Arithmetic
 
 
 def _floor_parts(points: Points, a: Values, b: Values, dtype: DType) -> tuple[Values, Values, Values]:
-    """Truncated quotient, truncated remainder, and where the floored quotient is one less; 1 divides where there is a
-    trap.
-    """
+    """Truncated quotient and remainder, and where the floored quotient is one less; 1 divides at a trap."""
     bad = b == 0
     if dtype.kind is Kind.INT:
         bad = bad | ((b == -1) & (a == dtype.min_int))
@@ -297,8 +294,7 @@ def _binary(points: Points, expr: Binary) -> Values:
     return round_array(result, dtype) if dtype.is_float else result
 
 
-# -- comparisons and choices
-# --------------------------------------------------------------------------------------------------
+# Comparisons and choices
 
 
 def _compare(points: Points, expr: Compare) -> Values:
@@ -321,8 +317,7 @@ def _lazy(points: Points, expr: IfThenElseExpr) -> Values:
     return np.where(condition, points.under(condition, expr.then), points.under(~condition, expr.otherwise))
 
 
-# -- conversions and functions
-# ------------------------------------------------------------------------------------------------
+# Conversions and functions
 
 
 def _cast(points: Points, expr: Cast) -> Values:

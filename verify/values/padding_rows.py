@@ -25,7 +25,6 @@ from layoutproof.verify.values.question import (
     NotNegativeZero,
     Property,
     Question,
-    make_question,
 )
 from layoutproof.verify.verdict.verdict import Status
 
@@ -74,23 +73,19 @@ def _no_op(
     value: Expr,
     expected: Status,
     allowed: Licences = IEEE,
-    given: Sequence[Property] = (),
-    more: Sequence[Given] = (),
+    given: Sequence[Property | Given] = (),
     computed: Sequence[str] = ("acc",),
-    current: Var | None = None,
 ) -> Row:
-    """A row that asks whether storing a value over `acc` changes nothing; `given` is known of `acc`."""
-    acc = Var("acc", value.dtype) if current is None else current
-    facts = (*(Given(acc, known) for known in given), *more)
-    variables = [Var(letter, value.dtype) for letter in computed]
-    return Row(f"{value.dtype}: {name}", make_question(value, acc, facts, (), variables, False), expected, allowed)
+    """A row that asks whether storing a value over `acc` changes nothing; properties in `given` are of `acc`."""
+    acc = Var("acc", value.dtype)
+    facts = tuple(fact if isinstance(fact, Given) else Given(acc, fact) for fact in given)
+    variables = frozenset(Var(letter, value.dtype) for letter in computed)
+    return Row(f"{value.dtype}: {name}", Question(value, acc, facts, (), variables, False), expected, allowed)
 
 
-def _keeps(
-    name: str, value: Expr, known: Property, expected: Status, allowed: Licences = IEEE, own: Var | None = None
-) -> Row:
+def _keeps(name: str, value: Expr, known: Property, expected: Status, allowed: Licences = IEEE) -> Row:
     """A row that asks whether a write keeps an invariant."""
-    acc = Var("acc", value.dtype) if own is None else own
+    acc = Var("acc", value.dtype)
     computed = frozenset({acc, Var("v", value.dtype)})
     question = Question(value, value, (Given(acc, known),), (), computed, False, goal=known)
     return Row(f"{value.dtype}: {name} keeps: {known}", question, expected, allowed)
@@ -132,11 +127,11 @@ def _products_added(dtype: DType) -> Iterator[Row]:
     yield _no_op("acc + 0.0 * 0.0", acc + zero * zero, NO)
     yield _no_op("acc + 0.0 * 0.0, acc never -0.0", acc + zero * zero, YES, given=clean)
     yield _no_op("acc + 0.0 * w, acc never -0.0", acc + zero * w, NO, given=clean)
-    yield _no_op("acc + 0.0 * w, acc never -0.0, w finite", acc + zero * w, YES, given=clean, more=finite)
+    yield _no_op("acc + 0.0 * w, acc never -0.0, w finite", acc + zero * w, YES, given=[*clean, *finite])
     yield _no_op(
         "acc + 0.0 * w, acc never -0.0, w computed", acc + zero * w, YES, NNAN_NINF, clean, computed=("acc", "w")
     )
-    yield _no_op("acc + 0.0 * w, w finite", acc + zero * w, NO, more=finite)
+    yield _no_op("acc + 0.0 * w, w finite", acc + zero * w, NO, given=finite)
     yield _keeps("acc + v * w", acc + v * w, NotNegativeZero(), YES)
 
 
@@ -153,7 +148,7 @@ def _fused(dtype: DType) -> Iterator[Row]:
     yield _no_op("fma(0.0, 0.0, acc)", fma(zero, zero), NO)
     yield _no_op("fma(0.0, 0.0, acc), acc never -0.0", fma(zero, zero), YES, given=clean)
     yield _no_op("fma(0.0, w, acc), acc never -0.0", fma(zero, w), NO, given=clean)
-    yield _no_op("fma(0.0, w, acc), acc never -0.0, w finite", fma(zero, w), YES, given=clean, more=finite)
+    yield _no_op("fma(0.0, w, acc), acc never -0.0, w finite", fma(zero, w), YES, given=[*clean, *finite])
     yield _keeps("fma(v, w, acc)", fma(v, w), NotNegativeZero(), NO)
 
 
@@ -205,25 +200,20 @@ def _other_extremes(dtype: DType) -> Iterator[Row]:
 
 
 def _argmax(dtype: DType) -> Iterator[Row]:
-    """Two accumulators, a value and its index: the index is kept where the padding's is larger than any and the first
-    wins.
-    """
+    """Two accumulators, a value and its index: the padding's index is larger than any and the first wins."""
     acc, index, pad_index = Var("acc", dtype), Var("index", INT32), Var("pad_index", INT32)
-    after = Given(pad_index, AtLeast(IntImm(1000, INT32)))
-    before = Given(index, AtMost(IntImm(999, INT32)))
-    for name, pad, wins in (("argmax", _minus_infinity(dtype), acc > _minus_infinity(dtype)),):
-        keeps = logical_or(wins, logical_and(equal(acc, pad), index < pad_index))
-        facts = [after, before]
-        yield _argument(f"{name} of {dtype}, first wins", Select(keeps, index, pad_index), index, acc, YES, NNAN, facts)
-        yield _argument(f"{name} of {dtype}, first wins", Select(keeps, index, pad_index), index, acc, NO, IEEE, facts)
-        yield _argument(f"{name} of {dtype}, last wins", Select(wins, index, pad_index), index, acc, NO, NNAN, facts)
-        yield _no_op(f"{name}'s value", Select(keeps, acc, pad), YES, NNAN, more=facts)
-
-
-def _argument(
-    name: str, value: Expr, current: Var, acc: Var, expected: Status, allowed: Licences, facts: Sequence[Given]
-) -> Row:
-    return Row(f"int32: {name}", make_question(value, current, facts, (), (acc,), False), expected, allowed)
+    facts = (Given(pad_index, AtLeast(IntImm(1000, INT32))), Given(index, AtMost(IntImm(999, INT32))))
+    pad = _minus_infinity(dtype)
+    wins = acc > pad
+    keeps = logical_or(wins, logical_and(equal(acc, pad), index < pad_index))
+    for name, condition, expected, allowed in (
+        ("first wins", keeps, YES, NNAN),
+        ("first wins", keeps, NO, IEEE),
+        ("last wins", wins, NO, NNAN),
+    ):
+        question = Question(Select(condition, index, pad_index), index, facts, (), frozenset({acc}), False)
+        yield Row(f"int32: argmax of {dtype}, {name}", question, expected, allowed)
+    yield _no_op("argmax's value", Select(keeps, acc, pad), YES, NNAN, facts)
 
 
 def _statistics(dtype: DType) -> Iterator[Row]:
@@ -231,14 +221,14 @@ def _statistics(dtype: DType) -> Iterator[Row]:
     zero, mean = _number(0.0, dtype), Var("mean", dtype)
     known = (Given(mean, NotNan()), Given(mean, NotInfinite()))
     clean = [NotNegativeZero()]
-    quotient = make_question(acc / _number(4.0, dtype), acc / _number(3.0, dtype))
+    quotient = Question(acc / _number(4.0, dtype), acc / _number(3.0, dtype))
     yield Row(f"{dtype}: a mean by the padded count", quotient, NO, NNAN_NINF | NSZ)
-    yield _no_op("variance, padding 0.0 not masked", acc + (zero - mean) * (zero - mean), NO, given=clean, more=known)
+    yield _no_op("variance, padding 0.0 not masked", acc + (zero - mean) * (zero - mean), NO, given=[*clean, *known])
     yield _no_op("sum of squares, padding 0.0, acc never -0.0", acc + zero * zero, YES, given=clean)
     shifted = Call("exp", (_minus_infinity(dtype) - mean,))
-    yield _no_op("softmax's sum, padding -inf, finite maximum", acc + shifted, YES, given=clean, more=known)
+    yield _no_op("softmax's sum, padding -inf, finite maximum", acc + shifted, YES, given=[*clean, *known])
     yield _no_op("softmax's sum, padding -inf, any maximum", acc + shifted, NO, given=clean)
-    yield _no_op("softmax's sum, padding 0.0", acc + Call("exp", (zero - mean,)), NO, given=clean, more=known)
+    yield _no_op("softmax's sum, padding 0.0", acc + Call("exp", (zero - mean,)), NO, given=[*clean, *known])
     poisoned = acc + Var("pad", dtype) * a
     yield _no_op(
         "matmul, one operand's tail NaN, the other's 0.0", acc + _number(float("nan"), dtype) * zero, NO, given=clean
@@ -281,7 +271,7 @@ def _elementwise(dtype: DType) -> Iterator[Row]:
     }
     for expected, group in ((YES, stays), (NO, changes)):
         for name, value in group.items():
-            yield Row(f"{dtype}: {name} keeps a pad of 0.0", make_question(value, zero), expected)
+            yield Row(f"{dtype}: {name} keeps a pad of 0.0", Question(value, zero), expected)
 
 
 def _integers(dtype: DType) -> Iterator[Row]:
@@ -312,22 +302,16 @@ def _mixed() -> Iterator[Row]:
     for narrow in (FLOAT16, BFLOAT16):
         acc, v, exact = Var("acc", narrow), Var("v", FLOAT32), Var("x", narrow)
         wide = Cast(narrow, Cast(FLOAT32, acc) + v)
-        yield _keeps("an accumulator fed by float32 sums", wide, NotNegativeZero(), NO, own=acc)
+        yield _keeps("an accumulator fed by float32 sums", wide, NotNegativeZero(), NO)
         zero = Cast(narrow, Cast(FLOAT32, acc) + FloatImm(0.0, FLOAT32))
-        yield _no_op(
-            "an accumulator fed by float32 sums, pad 0.0, acc never -0.0",
-            zero,
-            YES,
-            given=[NotNegativeZero()],
-            current=acc,
-        )
-        yield Row(
-            f"{narrow}: there and back through float32", make_question(Cast(narrow, Cast(FLOAT32, exact)), exact), YES
-        )
+        name = "an accumulator fed by float32 sums, pad 0.0, acc never -0.0"
+        yield _no_op(name, zero, YES, given=[NotNegativeZero()])
+        yield Row(f"{narrow}: there and back through float32", Question(Cast(narrow, Cast(FLOAT32, exact)), exact), YES)
     clamped = _saturating(_saturating(Var("x", INT16) + Var("y", INT16)) + Var("z", INT16))
     other = _saturating(Var("x", INT16) + _saturating(Var("y", INT16) + Var("z", INT16)))
-    small = [Given(Var(n, INT16), p) for n in "xyz" for p in (AtLeast(IntImm(-128, INT16)), AtMost(IntImm(127, INT16)))]
-    yield Row("int16: saturating sums regroup", make_question(clamped, other, small), NO)
+    bounds = AtLeast(IntImm(-128, INT16)), AtMost(IntImm(127, INT16))
+    small = tuple(Given(Var(name, INT16), bound) for name in "xyz" for bound in bounds)
+    yield Row("int16: saturating sums regroup", Question(clamped, other, small), NO)
 
 
 def _saturating(value: Expr) -> Expr:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.dtype import DType
@@ -14,7 +14,7 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences
-from layoutproof.verify.values.fast_math_search import search_licences, search_with
+from layoutproof.verify.values.fast_math_search import search_with
 from layoutproof.verify.values.question import (
     STRUCTURE,
     AtLeast,
@@ -26,7 +26,6 @@ from layoutproof.verify.values.question import (
     Property,
     Question,
     ValueAnswer,
-    make_question,
 )
 from layoutproof.verify.values.solving import DEFAULT, QUICK, Solving, ValueBudget
 from layoutproof.verify.values.terms import constant_value, is_identical, literal
@@ -38,7 +37,7 @@ class StoredValue:
     """A value that is written to the buffer.
 
     `own` are the variables in it that were read from the same buffer: they satisfy the property by induction. `given`,
-    `conditions` and `computed` are as in `prove_same`. `value_is_computed`: the old program computes this very value,
+    `conditions` and `computed` are as in `Question`. `value_is_computed`: the old program computes this very value,
     and licences restrict the operations in it.
     """
 
@@ -74,23 +73,14 @@ def candidates(dtype: DType, initial: Sequence[Expr]) -> tuple[Property, ...]:
     return tuple(found)
 
 
-def prove_invariant(
-    known: Property, writes: Sequence[StoredValue], allowed: Licences = ALL, budget: ValueBudget = DEFAULT
+def invariant_answer(
+    ask: Callable[[Question, Licences], ValueAnswer], known: Property, writes: Sequence[StoredValue], allowed: Licences
 ) -> ValueAnswer:
     """Whether every write keeps the property. `refuted` means: not inductive, with the values of one write in `model`.
 
-    Of the licences only `nnan` and `ninf` are used: what is stored is what the program with plain IEEE arithmetic
-    stores.
+    `ask` answers the question of each write; the licences of all add up. Only `nnan` and `ninf` are used: the program
+    stores what plain IEEE arithmetic gives.
     """
-    return prove_invariant_with(
-        lambda question, allowed: search_licences(question, allowed, budget), known, writes, allowed
-    )
-
-
-def prove_invariant_with(
-    ask: Callable[[Question, Licences], ValueAnswer], known: Property, writes: Sequence[StoredValue], allowed: Licences
-) -> ValueAnswer:
-    """`prove_invariant` with someone else to answer the question of each write. The licences of all writes add up."""
     usable = allowed & {Licence.NNAN, Licence.NINF}
     answers: list[ValueAnswer] = []
     for write in writes:
@@ -120,56 +110,6 @@ def question_of(known: Property, write: StoredValue) -> Question:
 
 # How `Question.renamed` calls variables.
 _CANONICAL = re.compile(r"\bv\d+\b")
-
-
-def prove_same(
-    new: Expr,
-    old: Expr,
-    *,
-    given: Sequence[Given] = (),
-    conditions: Sequence[Expr] = (),
-    computed: Iterable[Var] = frozenset(),
-    old_is_computed: bool = True,
-    allowed: Licences = ALL,
-    loose: Iterable[Var] = frozenset(),
-    budget: ValueBudget = DEFAULT,
-) -> ValueAnswer:
-    """Whether scalar `new` has the value of `old`, and does not trap where `old` does not, whenever the hypotheses
-    hold.
-
-    `given` and `conditions` are hypotheses. Licences of `allowed` are tried smallest set first; they restrict only
-    `computed` variables and, with `old_is_computed`, the sub-expressions of `old`. `loose` are variables whose value in
-    the new program may differ from the old one's in the sign of a zero: whoever uses an answer under `nsz` owes it to
-    everything that reads the value.
-
-    Raises ValueError where the expressions have different types.
-    """
-    return search_licences(
-        make_question(new, old, given, conditions, computed, old_is_computed, loose), allowed, budget
-    )
-
-
-def prove_no_op(
-    value: Expr,
-    current: Var,
-    *,
-    given: Sequence[Given] = (),
-    conditions: Sequence[Expr] = (),
-    computed: Iterable[Var] = frozenset(),
-    allowed: Licences = ALL,
-    budget: ValueBudget = DEFAULT,
-) -> ValueAnswer:
-    """Whether storing `value` over `current`, the value that is there, changes nothing."""
-    return prove_same(
-        value,
-        current,
-        given=given,
-        conditions=conditions,
-        computed=computed,
-        old_is_computed=False,
-        allowed=allowed,
-        budget=budget,
-    )
 
 
 MOST_REMEMBERED = 4096
@@ -229,61 +169,21 @@ class ValueProver:
         prover.allowed = allowed
         return prover
 
-    def prove_same(
-        self,
-        new: Expr,
-        old: Expr,
-        *,
-        given: Sequence[Given] = (),
-        conditions: Sequence[Expr] = (),
-        computed: Iterable[Var] = frozenset(),
-        old_is_computed: bool = True,
-        allowed: Licences | None = None,
-        loose: Iterable[Var] = frozenset(),
-    ) -> ValueAnswer:
-        """As `prove_same` of this module; values of two types, which two programs may well compute, are not known to be
-        the same.
-        """
-        if new.dtype != old.dtype:
-            return ValueAnswer(Status.UNKNOWN, reason=f"a value is a {new.dtype} after and a {old.dtype} before")
-        question = make_question(new, old, given, conditions, computed, old_is_computed, loose)
-        return self.answer(question, self.allowed if allowed is None else allowed)
-
-    def prove_no_op(
-        self,
-        value: Expr,
-        current: Var,
-        *,
-        given: Sequence[Given] = (),
-        conditions: Sequence[Expr] = (),
-        computed: Iterable[Var] = frozenset(),
-        allowed: Licences | None = None,
-    ) -> ValueAnswer:
-        """As `prove_no_op` of this module."""
-        return self.prove_same(
-            value,
-            current,
-            given=given,
-            conditions=conditions,
-            computed=computed,
-            old_is_computed=False,
-            allowed=allowed,
-        )
-
     def prove_invariant(
         self, known: Property, writes: Sequence[StoredValue], allowed: Licences | None = None
     ) -> ValueAnswer:
-        """As `prove_invariant` of `invariants`, with little patience: most properties that are tried do not hold, or
-        are not needed.
-        """
+        """Whether every write keeps the property, within the budget `QUICK`: most that are tried do not hold."""
         usable = self.allowed if allowed is None else allowed
-        return prove_invariant_with(
+        return invariant_answer(
             lambda question, licences: self.answer(question, licences, QUICK), known, writes, usable
         )
 
-    def answer(self, question: Question, allowed: Licences, budget: ValueBudget | None = None) -> ValueAnswer:
-        """The answer to a question, remembered or new."""
+    def answer(
+        self, question: Question, allowed: Licences | None = None, budget: ValueBudget | None = None
+    ) -> ValueAnswer:
+        """The answer to a question, remembered or new; licences of `allowed` are tried smallest set first."""
         canonical, variables = question.renamed()
+        allowed = self.allowed if allowed is None else allowed
         asked = (canonical, allowed, self.budget if budget is None else _tighter(budget, self.budget))
         # A question that was asked before in this check has the answer that it had.
         closed = self._asked.get(asked, self._limit is not None and self.spent >= self._limit)

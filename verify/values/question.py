@@ -5,7 +5,7 @@ question. Part of the trust base.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -106,7 +106,7 @@ def placeholder(dtype: DType) -> Var:
 
 
 def condition_on(holds: Holds, value: Expr) -> Expr:
-    """The condition of a `Holds`, said of `value`."""
+    """The condition of a `Holds` on `value`."""
     return substitute(holds.condition, {placeholder(value.dtype): value})
 
 
@@ -187,10 +187,19 @@ class Question:
             found.update(dict.fromkeys(pair))
         return tuple(found)
 
+    def loosened(self, loose: Container[Var]) -> Question:
+        """The question where the values of `loose` variables in `new` may differ in the sign of a zero."""
+        names = {v.name for v in self.variables}
+        variants = tuple(
+            (var, Var(take_fresh(f"{var.name}'", names), var.dtype))
+            for var in free_variables(self.new)
+            if var in loose and var.dtype.is_float
+        )
+        values: dict[Var, Expr] = dict(variants)
+        return replace(self, new=substitute(self.new, values), variants=variants)
+
     def renamed(self) -> tuple[Question, tuple[Var, ...]]:
-        """The same question with variables named by their order, and the variables in that order: the cache's canonical
-        form.
-        """
+        """The question in canonical form, variables named by their order, and the variables in that order."""
         variables = self.variables
         names = {v: Var(f"v{k}", v.dtype) for k, v in enumerate(variables)}
         values: dict[Var, Expr] = dict(names)
@@ -202,49 +211,13 @@ class Question:
                 old=substitute(self.old, values),
                 given=given,
                 conditions=tuple(substitute(c, values) for c in self.conditions),
-                computed=_renamed(self.computed, names),
+                # A variable that is mentioned nowhere restricts nothing.
+                computed=frozenset(names[v] for v in self.computed if v in names),
                 variants=tuple((names[a], names[b]) for a, b in self.variants),
                 goal=None if self.goal is None else substitute_in_property(self.goal, values),
             ),
             variables,
         )
-
-
-def _renamed(variables: Iterable[Var], names: dict[Var, Var]) -> frozenset[Var]:
-    # A variable that is mentioned nowhere restricts nothing.
-    return frozenset(names[v] for v in variables if v in names)
-
-
-def make_question(
-    new: Expr,
-    old: Expr,
-    given: Sequence[Given] = (),
-    conditions: Sequence[Expr] = (),
-    computed: Iterable[Var] = frozenset(),
-    old_is_computed: bool = True,
-    loose: Iterable[Var] = frozenset(),
-) -> Question:
-    """A question from what callers have. Raises ValueError where the two expressions have different types."""
-    if new.dtype != old.dtype:
-        raise ValueError(f"a {new.dtype} is compared with a {old.dtype}")
-    variants = _variants(
-        new, (new, old, *conditions, *(v for g in given for v in (g.var, *variables_of(g.property)))), frozenset(loose)
-    )
-    values: dict[Var, Expr] = dict(variants)
-    return Question(
-        substitute(new, values), old, tuple(given), tuple(conditions), frozenset(computed), old_is_computed, variants
-    )
-
-
-def _variants(new: Expr, mentioned: Iterable[Expr], loose: frozenset[Var]) -> tuple[tuple[Var, Var], ...]:
-    """For each loose variable of `new`, the one that stands for its value in the new program."""
-    names = {v.name for expr in mentioned for v in free_variables(expr)}
-    variants: list[tuple[Var, Var]] = []
-    for var in free_variables(new):
-        if var in loose and var.dtype.is_float:
-            name = take_fresh(f"{var.name}'", names)
-            variants.append((var, Var(name, var.dtype)))
-    return tuple(variants)
 
 
 def has_undef(expr: Expr) -> bool:
@@ -260,23 +233,17 @@ def anything_will_do(question: Question) -> bool:
 def with_fresh_symbols(question: Question) -> Question:
     """The question with a new variable for each `undef` of the new expression."""
     taken = {v.name for v in question.variables}
-    new = _named(question.new, taken)
-    return replace(question, new=new, old=new if question.goal is not None else question.old)
 
-
-def _named(expr: Expr, taken: set[str]) -> Expr:
     def visit(node: Node) -> Node:
         if isinstance(node, Undef):
-            name = take_fresh("undef", taken)
-            return Var(name, node.dtype)
+            return Var(take_fresh("undef", taken), node.dtype)
         return map_children(node, visit)
 
-    return expr if not has_undef(expr) else _expression(visit(expr))
-
-
-def _expression(node: Node) -> Expr:
-    assert isinstance(node, Expr)
-    return node
+    if not has_undef(question.new):
+        return question
+    new = visit(question.new)
+    assert isinstance(new, Expr)
+    return replace(question, new=new, old=new if question.goal is not None else question.old)
 
 
 STRUCTURE = "structure"
@@ -284,7 +251,6 @@ LAWS = "laws"
 ENUMERATION = "enumeration"
 TRIALS = "trials"
 REALS = "exact reals"
-WALL = "wall"
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,9 +288,7 @@ class ValueAnswer:
 
 
 def together(answers: Sequence[ValueAnswer]) -> ValueAnswer:
-    """The answer to several questions at once, one at least: the first that is not proved, else that all are, under the
-    licences that any of them needs.
-    """
+    """The first answer that is not proved, else that all are, under the licences that any of them needs."""
     failed = next((a for a in answers if not a.is_proved), None)
     if failed is not None:
         return failed

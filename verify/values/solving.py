@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 from layoutproof.ir.dtype import BFLOAT16
-from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
-from layoutproof.ir.intrinsics import Call, Limit
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
+from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
@@ -196,15 +196,8 @@ class _NoNumber(_NotReal):
     """An infinity, a NaN, or a quotient by 0: no real number."""
 
 
-@dataclass(frozen=True, slots=True)
-class RealProof:
-    """That both sides are equal as exact reals."""
-
-    query: SmtQuery
-
-
-def equal_as_reals(question: Question, solving: Solving) -> RealProof | None:
-    """The proof that the sides are equal as real numbers, or None."""
+def equal_as_reals(question: Question, solving: Solving) -> SmtQuery | None:
+    """The query that proves the sides equal as real numbers, or None."""
     if question.goal is not None or not question.new.dtype.is_float or not _inputs_are_finite(question):
         return None
     writer = _Writer()
@@ -233,7 +226,7 @@ def equal_as_reals(question: Question, solving: Solving) -> RealProof | None:
     lines += [f"(assert (or {' '.join(wrong)}))" if len(wrong) > 1 else f"(assert {wrong[0]})", "(check-sat)", ""]
     text = "\n".join(lines)
     said = solving.ask("z3", text, _LOGIC)
-    return RealProof(SmtQuery(text, _LOGIC)) if said.answer is Answer.UNSAT else None
+    return SmtQuery(text, _LOGIC) if said.answer is Answer.UNSAT else None
 
 
 def _divisors(expr: Expr) -> Iterator[Expr]:
@@ -275,23 +268,35 @@ class _Writer:
         if value is not None and expr.dtype.is_float:
             return _number(value)
         match expr:
-            case IntImm(value=truth) if expr.dtype.is_bool:
-                return "true" if truth else "false"
             case Var() if expr.dtype.is_float or expr.dtype.is_bool:
                 return symbol(expr)
-            case Binary(op=op, lhs=a, rhs=b) if op in _INFIX and expr.dtype.is_float:
+            case Select(condition=c, then=a, otherwise=b) | IfThenElseExpr(condition=c, then=a, otherwise=b):
+                return f"(ite {self.term(c)} {self.term(a)} {self.term(b)})"
+            case _:
+                return self._real(expr) if expr.dtype.is_float else self._truth(expr)
+
+    def _real(self, expr: Expr) -> str:
+        match expr:
+            case Binary(op=op, lhs=a, rhs=b) if op in _INFIX:
                 x, y = self.term(a), self.term(b)
                 if op is BinaryOp.DIV:
                     self.divided.append(y)
                 return f"({_INFIX[op]} {x} {y})"
-            case Binary(op=BinaryOp.MIN | BinaryOp.MAX as op, lhs=a, rhs=b) if expr.dtype.is_float:
+            case Binary(op=BinaryOp.MIN | BinaryOp.MAX as op, lhs=a, rhs=b):
                 x, y = self.term(a), self.term(b)
                 return f"(ite ({'<' if op is BinaryOp.MIN else '>'} {x} {y}) {x} {y})"
-            case Call(function="abs", arguments=(a,)) if expr.dtype.is_float:
+            case Call(function="abs", arguments=(a,)):
                 x = self.term(a)
                 return f"(ite (< {x} 0.0) (- {x}) {x})"
-            case Select(condition=c, then=a, otherwise=b) | IfThenElseExpr(condition=c, then=a, otherwise=b):
-                return f"(ite {self.term(c)} {self.term(a)} {self.term(b)})"
+            case Cast(dtype=target, value=a) if a.dtype.is_float and is_widening(a.dtype, target):
+                return self.term(a)
+            case _:
+                raise _NotReal
+
+    def _truth(self, expr: Expr) -> str:
+        match expr:
+            case IntImm(value=truth) if expr.dtype.is_bool:
+                return "true" if truth else "false"
             case Compare(op=op, lhs=a, rhs=b) if a.dtype.is_float:
                 x, y = self.term(a), self.term(b)
                 return f"(not (= {x} {y}))" if op is CompareOp.NE else f"({_ORDER[op]} {x} {y})"
@@ -299,8 +304,6 @@ class _Writer:
                 return f"(not {self.term(a)})"
             case Logical(op=op, lhs=a, rhs=b):
                 return f"({op.value} {self.term(a)} {self.term(b)})"
-            case Cast(dtype=target, value=a) if a.dtype.is_float and target.is_float and is_widening(a.dtype, target):
-                return self.term(a)
             case _:
                 raise _NotReal
 
@@ -340,10 +343,17 @@ def differ_as_reals(claim: Claim, fails: Mask) -> Mask:
     return differ
 
 
+def _quotient(a: Fraction, b: Fraction) -> Fraction:
+    if b == 0:
+        raise _NoNumber
+    return a / b
+
+
 _OPERATIONS: Mapping[BinaryOp, Callable[[Fraction, Fraction], Fraction]] = {
     BinaryOp.ADD: lambda a, b: a + b,
     BinaryOp.SUB: lambda a, b: a - b,
     BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.DIV: _quotient,
     BinaryOp.MIN: min,
     BinaryOp.MAX: max,
 }
@@ -351,22 +361,14 @@ _OPERATIONS: Mapping[BinaryOp, Callable[[Fraction, Fraction], Fraction]] = {
 
 def _exact(expr: Expr, values: Mapping[str, float | int | bool]) -> Fraction | bool:
     """The exact value at a point. Raises _NotReal."""
+    constant = constant_value(expr)
+    if constant is not None:
+        return _fraction(constant)
     match expr:
         case Var(name=name):
             return _fraction(values[name])
-        case FloatImm(value=value) | IntImm(value=value):
-            return _fraction(value)
-        case Limit():
-            limit = constant_value(expr)
-            assert limit is not None
-            return _fraction(limit)
         case Binary(op=op, lhs=a, rhs=b) if expr.dtype.is_float:
-            x, y = Fraction(_exact(a, values)), Fraction(_exact(b, values))
-            if op is BinaryOp.DIV:
-                if y == 0:
-                    raise _NoNumber
-                return x / y
-            return _OPERATIONS[op](x, y)
+            return _OPERATIONS[op](Fraction(_exact(a, values)), Fraction(_exact(b, values)))
         case Call(function="abs", arguments=(a,)):
             return abs(Fraction(_exact(a, values)))
         case Select(condition=c, then=a, otherwise=b) | IfThenElseExpr(condition=c, then=a, otherwise=b):

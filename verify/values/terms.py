@@ -100,24 +100,19 @@ _FAMILIES = ({BinaryOp.ADD, BinaryOp.SUB}, {BinaryOp.MUL, BinaryOp.DIV})
 _CALL_COMMUTES = {"fmax", "fmin", "maximum", "minimum"}
 
 
+@lru_cache(maxsize=4096)
 def ordered(expr: Expr) -> Expr:
     """The same value and the same traps, with the operands of commutative operations in a fixed order."""
-    return _ordered(expr)
+
+    def visit(node: Node) -> Node:
+        return ordered(node) if isinstance(node, Expr) else node
+
+    return _sorted(map_children(expr, visit))
 
 
 def comparable(expr: Expr) -> Expr:
-    """`ordered`, where a lazy choice whose sides cannot trap is a plain one, and signs stand outside: for comparing
-    only.
-    """
-    return _ordered(_rewritten(_ordered(expr)))
-
-
-@lru_cache(maxsize=4096)
-def _ordered(expr: Expr) -> Expr:
-    def visit(node: Node) -> Node:
-        return _ordered(node) if isinstance(node, Expr) else node
-
-    return _sorted(map_children(expr, visit))
+    """`ordered`, with lazy choices that cannot trap as plain ones, and signs outside: for comparing only."""
+    return ordered(_rewritten(ordered(expr)))
 
 
 def _sorted(expr: Expr) -> Expr:
@@ -177,9 +172,7 @@ def _rewritten(expr: Expr) -> Expr:
 
 
 def _signs_outside(expr: Binary) -> Expr:
-    """A float operation with differences as sums and signs in front of products and quotients: exact, whatever the
-    values.
-    """
+    """A float operation with differences as sums, and signs outside products and quotients: exact."""
     a, b = expr.lhs, expr.rhs
     match expr.op:
         case BinaryOp.SUB:
@@ -220,9 +213,7 @@ def _negated(expr: Expr) -> Expr:
 
 @lru_cache(maxsize=4096)
 def regrouped(expr: Expr) -> Expr:
-    """A form that is equal for expressions that differ in the grouping and order of float sums, and of float products:
-    `reassoc`.
-    """
+    """One form for all groupings and orders of float sums and products, as `reassoc` allows."""
 
     def visit(node: Node) -> Node:
         return regrouped(node) if isinstance(node, Expr) else node
@@ -234,9 +225,7 @@ def regrouped(expr: Expr) -> Expr:
 
 
 def regroups(expr: Expr) -> bool:
-    """Whether `reassoc` might allow anything for this expression: a float chain of three operands or more, differences
-    and quotients included.
-    """
+    """Whether `reassoc` might apply: a float chain of three operands or more, with `-` and `/`."""
     return any(
         isinstance(side, Binary) and side.op in family
         for node in walk(expr)

@@ -25,7 +25,7 @@ SEED = 20
 
 
 def points_of(question: Question, count: int) -> tuple[dict[str, Values], int]:
-    """About `count` assignments of a question's variables, twins included, and how many there are."""
+    """About `count` assignments of a question's variables, variants included, and how many there are."""
     variables = question.variables
     columns, size = _columns(tuple((v.dtype, _literals(question, v.dtype)) for v in variables), count)
     values = {v.name: column for v, column in zip(variables, columns, strict=True)}

@@ -1,4 +1,4 @@
-"""Padding without a contract, seen through vectors: which cells of a layout's box an access of several scalars touches."""
+"""Padding without a contract, seen through vectors: which cells of a layout's box a vector access touches."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ NEVER = {
 
 @pytest.mark.parametrize("case", NEVER.values(), ids=NEVER)
 def test_what_never_holds_proves_nothing(case: tuple[str, str | None, str]) -> None:
-    """A copy is not proved to be a copy plus one under assumptions that contradict each other; the answer names them."""
+    """Under assumptions that contradict each other, a copy is not proved to be a copy plus one; they are named."""
     pre, where, named = case
     found = lp.compare(func(pre + COPY), func(pre + MORE), where=where)
     assert found.status is Status.VACUOUS
@@ -108,7 +108,8 @@ FAULTY = {
     "shift": "for i in range(4):\n    B[i] = A[i] << 32",
     "outside": "for i in range(4):\n    B[i] = A[i + 4]",
     "store outside": "for i in range(4):\n    B[i - 4] = A[i]",
-    "before": "C = T.alloc_buffer((4,), 'int32')\nfor i in range(4):\n    C[i] = A[i] // 0\nfor i in range(4):\n    B[i] = A[i]",
+    "before": "C = T.alloc_buffer((4,), 'int32')\nfor i in range(4):\n    C[i] = A[i] // 0\n"
+    "for i in range(4):\n    B[i] = A[i]",
 }
 
 
@@ -180,7 +181,8 @@ _RANGE = range(-6, 7)
 def conditions(random: Random) -> Iterator[str]:
     """A few conditions on two symbols, all in a small range, so that every pair can be tried."""
     for _ in range(random.randrange(1, 4)):
-        yield f"{random.choice(_TERMS)} {random.choice(['==', '<', '>', '!='])} {random.choice([*range(-9, 13), 25, 36])}"
+        term, comparison = random.choice(_TERMS), random.choice(["==", "<", ">", "!="])
+        yield f"{term} {comparison} {random.choice([*range(-9, 13), 25, 36])}"
     yield from ("n >= -6", "n <= 6", "m >= -6", "m <= 6")
 
 

@@ -53,8 +53,10 @@ def case(rng: Random) -> tuple[str, bool]:
     said = rng.choice([each for each in (*cells[first:last], "T.int32(0)", "undef") if each is not None])
     wanted = all(contract == said for contract in cells[first:last])
     steps = [
-        f'{{"index_map": "lambda i: [i//{low}, i%{low}]", "shape": [{tiles}, {low}], "contract": {_text(contracts[0])}}}',
-        f'{{"index_map": "lambda a, b: [a//{rows}, a%{rows}, b]", "shape": [{outer}, {rows}, {low}], "contract": {_text(contracts[1])}}}',
+        f'{{"index_map": "lambda i: [i//{low}, i%{low}]", "shape": [{tiles}, {low}], '
+        f'"contract": {_text(contracts[0])}}}',
+        f'{{"index_map": "lambda a, b: [a//{rows}, a%{rows}, b]", "shape": [{outer}, {rows}, {low}], '
+        f'"contract": {_text(contracts[1])}}}',
     ]
     words = {
         "WHOLE": f"i//{low}//{rows}, i//{low}%{rows}, i%{low}",

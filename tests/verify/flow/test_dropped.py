@@ -39,7 +39,7 @@ BOUNDED = """    for p, q in T.grid(4, 4):
 
 
 @pytest.mark.parametrize(
-    "pad, init, value, extra, allowed, needs",
+    "pad, init, value, unmatched, allowed, needs",
     [
         (ZERO, ZERO, SUM, "", ALL, set()),
         (MINUS_ZERO, None, SUM, "", ALL, set()),

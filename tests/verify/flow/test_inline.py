@@ -153,7 +153,7 @@ def test_each_part_has_the_value_that_it_finds() -> None:
 
 
 def test_a_form_belongs_to_its_flow() -> None:
-    """What a load in the place of another finds is not known in a flow without some instances: asking there is refused."""
+    """A load in the place of another is refused in a flow without some instances: its sources are not known there."""
     model = modelled(program(SEVERAL))
     reader, last = model.statements.statements[3], model.statements.statements[2]
     (form, *_) = forms_of(model.flow, reader)

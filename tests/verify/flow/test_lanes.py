@@ -91,5 +91,5 @@ PAIRS = f"""{_HEAD.replace("    for", _PAIRS + "    for")}        for p in range
     ],
 )
 def test_views_as_vectors_are_seen_scalar_by_scalar(old: str, new: str, instances: str, status: Status) -> None:
-    """Lane `l` of element `i` of a view is scalar `lanes*i + l` of the memory, whatever the memory's own elements are."""
+    """Lane `l` of element `i` of a view is scalar `lanes*i + l` of the memory, whatever its own elements are."""
     assert worst(v.status for v in check_rewrite(rewrite(old, new, instances))) is status

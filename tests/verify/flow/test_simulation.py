@@ -141,7 +141,8 @@ def test_a_value_may_be_computed_more_than_once() -> None:
     )
     after = (
         'C = T.allocate([2], "float32", "global")\nC_1 = T.Buffer((2,), data=C)\n'
-        "for i in range(14):\n    for k in range(2):\n        C_1[k] = A[i + 2 * k] * A[i + 2 * k]\n    B[i] = C_1[0] + C_1[1]"
+        "for i in range(14):\n    for k in range(2):\n        C_1[k] = A[i + 2 * k] * A[i + 2 * k]\n"
+        "    B[i] = C_1[0] + C_1[1]"
     )
     theta = "# theta: 0 -> 0: lambda i, k: [i + 2*k]\n# theta: 1 -> 1: lambda i: [i]"
     params = "A: 16 float32; B: 14 float32"
@@ -278,5 +279,8 @@ for i in range(8):
 @pytest.mark.parametrize(("first", "second", "legal"), [(5, 5, True), (4, 5, False), (5, 6, False), (3, 6, False)])
 def test_one_store_takes_the_place_of_two(first: int, second: int, *, legal: bool) -> None:
     """Instances of one new store may compute those of several old ones: each exactly one, all of them."""
-    theta = f"# theta: 0 -> 0: lambda i: [7 - i] where 7 - i < {first}\n# theta: 0 -> 1: lambda i: [7 - i] where 7 - i >= {second}"
+    theta = (
+        f"# theta: 0 -> 0: lambda i: [7 - i] where 7 - i < {first}\n"
+        f"# theta: 0 -> 1: lambda i: [7 - i] where 7 - i >= {second}"
+    )
     assert holds(simulated(theta, ARMS, ONE_STORE, "A: 8 float32; B: 8 float32")) == legal

@@ -62,7 +62,7 @@ for i in range(8):
 
 
 def test_a_condition_on_data_goes_into_the_value() -> None:
-    """A store under a mixed conjunction happens where the indices allow it, and keeps the cell where the data does not."""
+    """A store under a mixed conjunction happens where the indices allow it, and keeps the cell unless the data does."""
     statement = only(
         read("""
 for i in range(8):
@@ -278,7 +278,10 @@ B[0] = T.float32(0)
         ('T.evaluate(T.call_extern("int32", "f"))\nB[0] = T.float32(0)', "may touch anything"),
         ("x: T.float32 = T.undef()\nB[0] = x", "x stands for an undefined value"),
         ('for i in T.thread_binding(8, thread="threadIdx.x"):\n    B[i] = T.float32(0)', "loop i is bound to a thread"),
-        ('V = T.decl_buffer((8,), "int32", data=B.data)\nV[0] = 1\nB[1] = T.float32(0)', "V sees float32 memory as int32"),
+        (
+            'V = T.decl_buffer((8,), "int32", data=B.data)\nV[0] = 1\nB[1] = T.float32(0)',
+            "V sees float32 memory as int32",
+        ),
     ],
 )  # fmt: skip
 def test_what_has_no_exact_model_is_refused(body: str, reason: str) -> None:

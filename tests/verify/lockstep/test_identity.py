@@ -74,7 +74,7 @@ def renamed(function: PrimFunc, random: Random) -> PrimFunc:
 
 @pytest.mark.parametrize("body", ALL.values(), ids=ALL)
 def test_names_are_free(body: str) -> None:
-    """A program is itself whatever its variables, buffers, blocks and the function are called, and `compare` proves it."""
+    """A program is itself whatever its variables, buffers, blocks and function are called, and `compare` proves it."""
     function = func(body)
     other = renamed(function, Random(body))
     assert is_same_program(function, function) and is_same_program(function, other) and is_same_program(other, function)
@@ -150,8 +150,10 @@ DIFFERENT = {
     "scope of a buffer": (ONE, ONE.replace("'float32')", "'float32', scope='local')"), S, S),
     "shape of a buffer": (ONE, ONE.replace("(8,)", "(9,)"), S, S),
     "two temporaries": (
-        "C = T.alloc_buffer((1,), 'float32')\nD = T.alloc_buffer((1,), 'float32')\nC[0] = A[0, 0]\nD[0] = A[1, 0]\nB[0, 0] = C[0]",
-        "C = T.alloc_buffer((1,), 'float32')\nD = T.alloc_buffer((1,), 'float32')\nC[0] = A[0, 0]\nD[0] = A[1, 0]\nB[0, 0] = D[0]",
+        "C = T.alloc_buffer((1,), 'float32')\nD = T.alloc_buffer((1,), 'float32')\n"
+        "C[0] = A[0, 0]\nD[0] = A[1, 0]\nB[0, 0] = C[0]",
+        "C = T.alloc_buffer((1,), 'float32')\nD = T.alloc_buffer((1,), 'float32')\n"
+        "C[0] = A[0, 0]\nD[0] = A[1, 0]\nB[0, 0] = D[0]",
         S,
         S,
     ),
@@ -201,7 +203,7 @@ def test_what_differs_is_not_the_same(case: tuple[str, str, str, str]) -> None:
 
 
 def test_a_name_that_is_bound_twice_is_known_by_its_binder() -> None:
-    """Two loops of one name, one after the other, are the loops of two names; a name that captures another one is not."""
+    """Two loops of one name, one after the other, are the loops of two names; a name that captures another is not."""
     one = func("for i in range(8):\n    B[i, 0] = A[i, 0]\nfor i in range(8):\n    B[i, 1] = A[i, 1]", S)
     two = func("for i in range(8):\n    B[i, 0] = A[i, 0]\nfor k in range(8):\n    B[k, 1] = A[k, 1]", S)
     assert is_same_program(one, two) and is_same_program(two, one)

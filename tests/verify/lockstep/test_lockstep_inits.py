@@ -64,7 +64,7 @@ def test_an_init_of_a_reduction_of_any_length(loops: str) -> None:
     ],
 )
 def test_where_a_reduction_starts(axis: str, first: str) -> None:
-    """A binding that is not the loop itself starts where its variable is at the start of its domain, and nowhere else."""
+    """A binding that is not the loop itself starts where its variable is at the start of its domain, only there."""
     loops = "i, k in T.grid(6, 4)"
     where = "vk >= 1 and k >= 1" if "(1, 3)" in axis else ""
     axes = f"vi = T.axis.spatial(6, i)\nvk = {axis}"

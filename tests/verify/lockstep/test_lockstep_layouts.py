@@ -48,7 +48,10 @@ def test_a_temporary_stored_differently() -> None:
     old = function(
         AB, "C = T.alloc_buffer((14,))\nfor i in range(14):\n    C[i] = A[i]\nfor i in range(14):\n    B[i] = C[i]"
     )
-    text = "C = T.alloc_buffer((4, 4))\nfor i in range(14):\n    C[i // 4, i % 4] = A[i]\nfor i in range(14):\n    B[i] = C[{}]"
+    text = (
+        "C = T.alloc_buffer((4, 4))\nfor i in range(14):\n    C[i // 4, i % 4] = A[i]\n"
+        "for i in range(14):\n    B[i] = C[{}]"
+    )
     accepted(lockstep(old, function(AB, text.format("i // 4, i % 4")), cells={"C": SPLIT}))
     refused(lockstep(old, function(AB, text.format("i % 4, i // 4")), cells={"C": SPLIT}), "is not known to be")
     # Row by row every element is where it was, which needs no map.

@@ -190,7 +190,10 @@ def test_arithmetic_on_data_in_a_let_wraps() -> None:
 
 def test_a_temporary_must_live_as_long() -> None:
     """Memory that is new in every iteration forgets what it held; one that is not may serve for it."""
-    inside = 'for i in range(14):\n    with T.block("b"):\n        T_ = T.alloc_buffer((1,))\n        T_[0] = A[i]\n        B[i] = T_[0]'
+    inside = (
+        'for i in range(14):\n    with T.block("b"):\n        T_ = T.alloc_buffer((1,))\n'
+        "        T_[0] = A[i]\n        B[i] = T_[0]"
+    )
     outside = "T_ = T.alloc_buffer((1,))\nfor i in range(14):\n    T_[0] = A[i]\n    B[i] = T_[0]"
     accepted(lockstep(function(AB, inside), function(AB, outside)))
     refused(lockstep(function(AB, outside), function(AB, inside)), "does not have it anew")

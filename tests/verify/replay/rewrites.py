@@ -1,4 +1,4 @@
-"""Rewrites for the tests of replays: a program re-laid by the pass, with a hand-made change in the text of the result."""
+"""Rewrites for the tests of replays: a program re-laid by the pass, with a change made in the text of the result."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_it_takes_the_licences_to_explain_it(before: str, after: str, licences: 
 
 
 def test_an_overflow_of_the_new_program_is_rounding() -> None:
-    """In half floats the square of a sum overflows early; that is rounding under `reassoc`, and a difference without."""
+    """In half floats the square of a sum overflows early: rounding under `reassoc`, a difference without."""
     parameters = "A: f16[3]; B: f16[1]"
     before = "B[0] = A[0] / T.float16(256)"
     after = "B[0] = A[0] * T.float16(512) * T.float16(512) / T.float16(256) / T.float16(512) / T.float16(512)"

@@ -65,7 +65,7 @@ def test_symbols_have_numbers() -> None:
 
 
 def test_a_witness_tells_a_layout_without_a_record() -> None:
-    """A declared change of a parameter without a record is taken from the cell map; its padding has no known contract."""
+    """A declared change of a parameter without a record is taken from the cell map; its padding has no contract."""
     old = func("A: f32[2, 3]; B: f32[2, 3]", "for i, j in T.grid(2, 3):\n    B[i, j] = A[i, j]")
     new = func("A: f32[2, 3]; B: f32[3, 3]", "for i, j in T.grid(2, 3):\n    B[j, i] = A[i, j]")
     cells = (CellMap("B_data", "B_data", IndexMap.from_func(lambda i, j: [j, i])),)

@@ -1,4 +1,4 @@
-"""The search itself: sizes, assumptions, undefined values, licences, hints, budgets, large programs, and what it tells."""
+"""The search itself: sizes, assumptions, undefined values, licences, hints, budgets, large programs, its reports."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ def before(A: T.Buffer((8, 56, 56, 30), "float32"), B: T.Buffer((8, 56, 56, 30),
 @T.prim_func(s_tir=True)
 def after(A: T.Buffer((8, 56, 56, 30), "float32"), B: T.Buffer((8, 8, 56, 56, 4), "float32")):
     T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"B_data": {"logical_shape": [8, 56, 56, 30], "steps": [
-        {"index_map": "lambda n, h, w, c: [n, c//4, h, w, c%4]", "shape": [8, 8, 56, 56, 4], "contract": "T.float32(0)"}]}}})
+        {"index_map": "lambda n, h, w, c: [n, c//4, h, w, c%4]", "shape": [8, 8, 56, 56, 4],
+         "contract": "T.float32(0)"}]}}})
     for n, a, h, w, b in T.grid(8, 8, 56, 56, 4):
         B[n, a, h, w, b] = T.if_then_else(a == 7 and 2 <= b, T.float32(0), T.max(A[n, h, w, a*4 + b], T.float32(0)))
 """

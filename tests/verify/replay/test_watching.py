@@ -152,7 +152,7 @@ def test_rounding_that_decides_control_is_a_fault() -> None:
 def test_what_licences_leave_out_is_a_fault(
     text: str, values: tuple[float, float], licence: Licence, faults: bool
 ) -> None:
-    """What is computed counts: not literals, not loads, not what is not evaluated; zeros where their sign would matter."""
+    """What is computed counts: no literals, no loads, only what is evaluated; zeros where their sign would matter."""
     program = watched(func("A: f32[2]; B: f32[1]", text), frozenset({licence}))
     arguments = {"A": np.array(values, np.float32), "B": np.zeros(1, np.float32)}
     if not faults:
@@ -165,7 +165,10 @@ def test_what_licences_leave_out_is_a_fault(
 
 def test_undefined_values_are_the_constant() -> None:
     """Cells that are assumed undefined, and undefined values of stores, hold what stands for them, and are known."""
-    text = "for i in range(3):\n    T.evaluate(T.assume(i < 2 or A[i] == T.undef(dtype='float32')))\nfor i in range(3):\n    B[i] = A[i]\n"
+    text = (
+        "for i in range(3):\n    T.evaluate(T.assume(i < 2 or A[i] == T.undef(dtype='float32')))\n"
+        "for i in range(3):\n    B[i] = A[i]\n"
+    )
     program = exposed(func("A: f32[3]; B: f32[4]", f"{text}B[3] = T.undef(dtype='float32')"), 7)
     result = run(program, {"A": np.ones(3, np.float32), "B": np.zeros(4, np.float32)})
     assert result.arrays["B"].tolist() == [1, 1, 7, 7] and (result.states["B"] == DEFINED).all()

@@ -66,13 +66,15 @@ ONE = "T.float32(1.0)"
             Status.PROVED,
         ),
         (
-            "for i in T.parallel(4):\n    for j in T.parallel(4):\n        B[i, T.ramp(j * 8, 1, 8)] = A[i, T.ramp(j * 8, 1, 8)]",
+            "for i in T.parallel(4):\n    for j in T.parallel(4):\n"
+            "        B[i, T.ramp(j * 8, 1, 8)] = A[i, T.ramp(j * 8, 1, 8)]",
             Status.PROVED,
         ),
         (f"for i in T.parallel(4):\n    for j in T.parallel(32):\n        B[i, j] = {ONE}", Status.REFUTED),
         (f"for i in T.parallel(4):\n    for j in range(32):\n        B[i, j] = {ONE}", Status.PROVED),
         (
-            f"for i in T.parallel(4):\n    for j in T.parallel(8):\n        for k in range(4):\n            B[i, j * 4 + k] = {ONE}",
+            "for i in T.parallel(4):\n    for j in T.parallel(8):\n        for k in range(4):\n"
+            f"            B[i, j * 4 + k] = {ONE}",
             Status.PROVED,
         ),
         (f"for i in T.parallel(4):\n    for j in T.parallel(8):\n        B[i, j * 4 + 1] = {ONE}", Status.PROVED),
@@ -419,7 +421,10 @@ def test_what_nobody_looks_into() -> None:
 
 SYMBOLIC = """
     @T.prim_func
-    def main(A: T.Buffer(("n", "h", "w", 4 * c), "float32"), B: T.Buffer((n * h, c * w * 4), "float32", scope="global.texture")):
+    def main(
+        A: T.Buffer(("n", "h", "w", 4 * c), "float32"),
+        B: T.Buffer((n * h, c * w * 4), "float32", scope="global.texture"),
+    ):
         n, h, w, c = T.int32(), T.int32(), T.int32(), T.int32()
         T.func_attr({{"tirx.noalias": True}})
         for i in T.parallel(n):

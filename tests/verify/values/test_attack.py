@@ -1,4 +1,4 @@
-"""Random claims against brute force: nothing is proved that a point refutes, nothing refuted by a point that does not."""
+"""Random claims against brute force: nothing is proved that a point refutes, nothing refuted that no point refutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets count work, not time: what a check is told depends on its own questions, in their order, and on nothing else."""
+"""Budgets count work, not time: the answers of a check depend on its own questions, in their order, only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from layoutproof.verify.smt.solver import Answer, Worker, WorkerAnswer, shared_w
 from layoutproof.verify.values import prover as prove
 from layoutproof.verify.values.fast_math import ALL
 from layoutproof.verify.values.prover import StoredValue, ValueProver
-from layoutproof.verify.values.question import AtLeast, NotNan, ValueAnswer
+from layoutproof.verify.values.question import AtLeast, NotNan, Question, ValueAnswer
 from layoutproof.verify.values.solving import DEFAULT, QUICK, ValueBudget
 from layoutproof.verify.verdict.verdict import Status
 
@@ -45,7 +45,7 @@ CLAIMS: tuple[Claim, ...] = (
 
 def asked(prover: ValueProver, claims: list[Claim]) -> list[tuple[Status, frozenset[str], str | None]]:
     """What a prover says of claims, one after another."""
-    answers = [prover.prove_same(new, old, computed={x, y, z}) for new, old in claims]
+    answers = [prover.answer(Question(new, old, computed=frozenset({x, y, z}))) for new, old in claims]
     return [(a.status, frozenset(map(str, a.licences)), a.reason) for a in answers]
 
 
@@ -66,17 +66,17 @@ def test_what_was_asked_before_changes_no_answer() -> None:
 def test_a_check_whose_budget_is_spent_asks_no_solver() -> None:
     """Later questions get what laws and trials say at once; a question that was answered before keeps its answer."""
     prover = ValueProver(budget=LITTLE).for_check()
-    first = prover.prove_same(*CLAIMS[3])
+    first = prover.answer(Question(*CLAIMS[3]))
     assert first.is_proved
-    hard = [prover.prove_same(*remainder(n + k + i, m)) for i in range(12)]
+    hard = [prover.answer(Question(*remainder(n + k + i, m))) for i in range(12)]
     assert all(a.status is Status.UNKNOWN for a in hard)
     assert "budget of this check" in str(hard[-1].reason) and "budget of this check" not in str(hard[0].reason)
     spent = prover.spent
     assert LITTLE.check <= spent <= LITTLE.check + 4 * LITTLE.question
-    assert prover.prove_same(*CLAIMS[3]) == first
-    assert prover.prove_same(y * FloatImm(2.0, F) * x, y * x + x * y).status is Status.UNKNOWN
-    assert prover.prove_same(x + y, y + x).is_proved
-    assert prover.prove_same(x - x, FloatImm(1.0, F)).status is Status.REFUTED
+    assert prover.answer(Question(*CLAIMS[3])) == first
+    assert prover.answer(Question(y * FloatImm(2.0, F) * x, y * x + x * y)).status is Status.UNKNOWN
+    assert prover.answer(Question(x + y, y + x)).is_proved
+    assert prover.answer(Question(x - x, FloatImm(1.0, F))).status is Status.REFUTED
     assert prover.spent == spent
 
 
@@ -86,14 +86,14 @@ def test_names_do_not_matter() -> None:
     for names in (("x", "y"), ("acc", "w"), ("v1", "v0"), ("zeta", "alpha'")):
         a, b = (Var(name, INT64) for name in names)
         prover = ValueProver(budget=LITTLE).for_check()
-        found.add((prover.prove_same(*remainder(a, b)).status, prover.spent))
+        found.add((prover.answer(Question(*remainder(a, b))).status, prover.spent))
     assert len(found) == 1
 
 
 def test_queries_say_what_their_variables_are() -> None:
     """A query is written in canonical names, and tells which they are."""
     acc = Var("acc", F)
-    answer = ValueProver().prove_same(acc * FloatImm(2.0, F), acc + acc)
+    answer = ValueProver().answer(Question(acc * FloatImm(2.0, F), acc + acc))
     assert answer.is_proved and answer.queries[0].text.startswith("; v0 is acc\n")
 
 
@@ -155,12 +155,12 @@ def test_an_engine_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("layoutproof.verify.smt.solver._shared", mute)
     prover = ValueProver()
     check = prover.for_check(QUICK)
-    answers: list[ValueAnswer] = [check.prove_same(*claim) for claim in (CLAIMS[3], CLAIMS[8], CLAIMS[3])]
-    answers.append(check.for_check(DEFAULT).prove_same(*CLAIMS[3]))
+    answers: list[ValueAnswer] = [check.answer(Question(*claim)) for claim in (CLAIMS[3], CLAIMS[8], CLAIMS[3])]
+    answers.append(check.for_check(DEFAULT).answer(Question(*CLAIMS[3])))
     assert all(a.status is Status.UNKNOWN and a.depends_on_clock and "wall" in str(a.reason) for a in answers)
     assert mute.asked == list(DEFAULT.solvers)
     monkeypatch.undo()
-    assert prover.for_check().prove_same(*CLAIMS[3]).is_proved
+    assert prover.for_check().answer(Question(*CLAIMS[3])).is_proved
     assert prover.allowed == ALL
 
 
@@ -169,8 +169,8 @@ def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prove, "MOST_REMEMBERED", 2)
     prover = ValueProver()
     claims = [(x * FloatImm(float(k), F), FloatImm(float(k), F) * x) for k in range(2, 6)]
-    first = [prover.prove_same(new, old) for new, old in claims]
+    first = [prover.answer(Question(new, old)) for new, old in claims]
     assert prover.hits == 0
-    assert [prover.prove_same(new, old) for new, old in claims] == first
+    assert [prover.answer(Question(new, old)) for new, old in claims] == first
     assert prover.hits == 0
-    assert prover.prove_same(*claims[-1]) == first[-1] and prover.hits == 1
+    assert prover.answer(Question(*claims[-1])) == first[-1] and prover.hits == 1

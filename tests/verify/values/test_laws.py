@@ -6,6 +6,7 @@ import math
 
 import pytest
 from tests.tree import ROOT
+from tests.verify.values.asking import make_question
 
 from layoutproof.ir.dtype import BOOL, FLOAT16, FLOAT32, INT8, UINT8
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IntImm, Select, Var, equal, logical_and
@@ -27,7 +28,6 @@ from layoutproof.verify.values.question import (
     NotInfinite,
     NotNan,
     NotNegativeZero,
-    make_question,
     placeholder,
 )
 from layoutproof.verify.verdict.verdict import Status

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
+from tests.verify.values.asking import prove_same
 
 from layoutproof.ir.dtype import BOOL, FLOAT32
 from layoutproof.ir.expr import Binary, Expr, FloatImm, IfThenElseExpr, Select, Var, equal, logical_and
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.values.fast_math import ALL, Licence
-from layoutproof.verify.values.prover import prove_same
 from layoutproof.verify.values.question import Given, Identical
 
 F = FLOAT32

@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 from tests.random.claims import NAMES, F, constant, fact, nearly
+from tests.verify.values.asking import prove_same
 from tests.verify.values.oracle import Number, alike, behaviours, has, identical, random_points, value_at
 
 from layoutproof.ir.dtype import FLOAT16, FLOAT32
@@ -19,7 +20,6 @@ from layoutproof.ir.expr import Binary, Cast, Expr, FloatImm, Select, Var
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.values.fast_math import ALL, Licence
-from layoutproof.verify.values.prover import prove_same
 from layoutproof.verify.values.question import Given, Identical
 from layoutproof.verify.values.solving import ValueBudget
 from layoutproof.verify.values.terms import chain_of, comparable, ordered, regrouped, regroups

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.verify.values.asking import make_question, prove_same
 
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import Binary, Expr, FloatImm, IfThenElseExpr, Select, Var, equal
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.values.common_parts import without_shared_parts
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
-from layoutproof.verify.values.prover import prove_same
-from layoutproof.verify.values.question import make_question
 from layoutproof.verify.values.solving import ValueBudget
 from layoutproof.verify.verdict.verdict import Status
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.verify.values.asking import prove_same
 
 from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import Binary, Cast, Expr, FloatImm, IfThenElseExpr, Select, Var, const
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
-from layoutproof.verify.values.prover import prove_same
 from layoutproof.verify.values.question import AtLeast, Given, NotNegativeZero
 from layoutproof.verify.values.solving import ValueBudget
 from layoutproof.verify.verdict.verdict import Status

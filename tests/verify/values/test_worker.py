@@ -1,4 +1,4 @@
-"""Solvers run in a process that may hang, die or talk nonsense; the caller gets `unknown` in bounded time and goes on."""
+"""Solvers run in a process that may hang, die or talk nonsense; the caller gets `unknown` in bounded time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from layoutproof.verify.values import prover as prove
 from layoutproof.verify.values.fast_math import IEEE, Licences
 from layoutproof.verify.values.fast_math_search import Search, search_with
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.values.question import Question, ValueAnswer, make_question
+from layoutproof.verify.values.question import Question, ValueAnswer
 from layoutproof.verify.values.solving import Solving, ValueBudget
 from layoutproof.verify.verdict.verdict import Status
 
@@ -173,7 +173,7 @@ def test_a_hanging_solver_makes_the_claim_unknown_and_is_not_remembered(
     """A proof that needs a solver is unknown while it hangs, and is found once it answers."""
     monkeypatch.setattr("layoutproof.verify.smt.solver.START_SECONDS", 0.2)
     x = Var("x", FLOAT32)
-    question = make_question(x * FloatImm(2.0, FLOAT32), x + x)
+    question = Question(x * FloatImm(2.0, FLOAT32), x + x)
     solving = Solving(ValueBudget(seconds=0.3), Worker(double(tmp_path, "time.sleep(60)")))
     answer = Search(question, IEEE, solving).answer()
     assert answer.status is Status.UNKNOWN and answer.depends_on_clock and str(answer.reason).startswith("wall")
@@ -184,9 +184,9 @@ def test_a_hanging_solver_makes_the_claim_unknown_and_is_not_remembered(
         return calls.pop() if calls else search_with(solving, asked, allowed)
 
     monkeypatch.setattr(prove, "search_with", search)
-    assert prover.prove_same(question.new, question.old).status is Status.UNKNOWN
-    assert prover.prove_same(question.new, question.old).status is Status.PROVED
-    assert prover.prove_same(question.new, question.old).status is Status.PROVED and prover.hits == 1
+    assert prover.answer(question).status is Status.UNKNOWN
+    assert prover.answer(question).status is Status.PROVED
+    assert prover.answer(question).status is Status.PROVED and prover.hits == 1
 
 
 def test_the_worker_process_stands_alone() -> None:

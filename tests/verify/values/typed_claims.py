@@ -7,6 +7,8 @@ from __future__ import annotations
 import math
 from random import Random
 
+from tests.verify.values.asking import make_question
+
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
 from layoutproof.ir.expr import (
     Binary,
@@ -37,7 +39,6 @@ from layoutproof.verify.values.question import (
     NotNegativeZero,
     Property,
     Question,
-    make_question,
 )
 
 FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
