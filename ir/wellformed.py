@@ -360,7 +360,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 MEANINGS: Mapping[str, str] = {
-    rule.code: f"{rule.name[0].upper()}{rule.name[1:]}. {rule.check.__doc__}" for rule in RULES
+    rule.code: f"{rule.name[0].upper()}{rule.name[1:]}. {' '.join((rule.check.__doc__ or '').split())}"
+    for rule in RULES
 }
 
 
