@@ -45,7 +45,8 @@ def main() -> None:
     packages = ", ".join(f"{name} {version(name)}" for name in ("islpy", "z3-solver", "numpy"))
     parts = [
         "# Measurements",
-        f"{datetime.date.today()}; {_processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, {packages}.",
+        f"{datetime.date.today()}; {_processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
+        f"{packages}.",
         "`make bench` makes this page.",
         "## Full verdicts on index maps, from an IndexMap in process",
         bench_maps.table([bench_maps.measure(case, bench_maps.REPEATS) for case in bench_maps.cases()]),

@@ -91,7 +91,10 @@ def _lines(measured: Sequence[Measured]) -> Iterator[str]:
         f"{count:,} {verdict}" for verdict, count in sorted(counts.items(), key=lambda c: -c[1])
     )
     yield ""
-    yield "| run | seconds | schedules a second | main process, peak MiB | largest worker, peak MiB | all workers, peak MiB |"
+    yield (
+        "| run | seconds | schedules a second | main process, peak MiB | largest worker, peak MiB | all workers, "
+        "peak MiB |"
+    )
     yield "|---|---|---|---|---|---|"
     for each in measured:
         samples = each.run.samples

@@ -230,8 +230,8 @@ def report() -> str:
     rows = dict.fromkeys(("with its branch", "branch, rows together", "numpy", "torch"), "proved")
     products = {"TVM": "proved", "TVM, fma": "proved, fma", "numpy": "proved", "torch": "proved"}
     parts = [
-        f"Two threads. A figure in a column of times is how many times longer that takes than ours; TVM compiles our lowered program "
-        f"({', '.join(_versions())}).",
+        "Two threads. A figure in a column of times is how many times longer that takes than ours; TVM compiles our "
+        f"lowered program ({', '.join(_versions())}).",
         section("row sum", [row_contest(*extents) for extents in ROWS], rows),
         section("matmul", [product_contest(*extents) for extents in PRODUCTS], products),
         section("conv2d", [image_contest(*extents) for extents in IMAGES], products),

@@ -115,7 +115,8 @@ def table(timings: Sequence[Timing]) -> str:
         every = [s for t in chosen for s in t.seconds]
         middle = statistics.median(t.median for t in chosen)
         lines.append(
-            f"{group}: median over cases {1e3 * middle:.3f} ms, p99 over all calls {1e3 * percentile(every, 0.99):.3f} ms"
+            f"{group}: median over cases {1e3 * middle:.3f} ms, p99 over all calls "
+            f"{1e3 * percentile(every, 0.99):.3f} ms"
         )
     lines.append(f"first verdict of a fresh process, imports included: {1e3 * cold_start():.0f} ms")
     return "\n".join(lines) + "\n"

@@ -203,8 +203,8 @@ def row(case: Case, copy: Callable[[Array, Array], object]) -> str:
 def report(kinds: Sequence[str] = ()) -> str:
     """All tables, measured in this process."""
     parts = [
-        "Two threads. The last columns say how many times longer the others take than our kernel: memcpy is the limit, at 1 we are as "
-        "fast. `into` is into memory that is there already."
+        "Two threads. The last columns say how many times longer the others take than our kernel: memcpy is the "
+        "limit, at 1 we are as fast. `into` is into memory that is there already."
     ]
     heads = ["|".join(["", f" {name} ", *(f" {h} " for h in ("MB", "ms", *OTHERS)), ""]) for name in CASES]
     with tempfile.TemporaryDirectory() as folder:

@@ -59,7 +59,9 @@ def _proofs(results: Results) -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for name, blocks in results.items():
         for block, found in blocks.items():
-            yield f"| {name} | {block} | {found['import seconds']:.1f} | {found['plan seconds']:.1f} | {_proved(found)} |"
+            yield (
+                f"| {name} | {block} | {found['import seconds']:.1f} | {found['plan seconds']:.1f} | {_proved(found)} |"
+            )
 
 
 def _proved(found: Figures) -> str:

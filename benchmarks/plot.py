@@ -23,7 +23,7 @@ _FIGURES = ("MB", "ms", "operations/s")
 
 @dataclass(frozen=True)
 class Table:
-    """A table of ratios: its title, the columns that are ratios, and the rows by name; NaN where nothing was measured."""
+    """A table of ratios: its title, the columns of ratios, and the rows by name; NaN where nothing was measured."""
 
     title: str
     columns: tuple[str, ...]

@@ -64,7 +64,7 @@ def _signature(
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx before it reads a page, and before it looks which there are: those of the codes are made here."""
+    """Make the pages of codes before Sphinx looks which pages there are."""
     sys.path.insert(0, str(Path(app.srcdir).parent))
     from docs.code_pages import write_pages
 

@@ -50,8 +50,9 @@ error. There is no colour and no progress bar where the output is not a terminal
 _PRIMITIVES = """\
 # Primitives
 
-A primitive is one kind of step. It proposes a program, and the step is kept only if it is proved. [A trace](traces.md) has
-it as `["split", {"block": ..., ...}]`; in Python it is the method of [`Schedule`](python.md) with the same name and arguments.
+A primitive is one kind of step. It proposes a program, and the step is kept only if it is proved. [A trace](traces.md)
+has it as `["split", {"block": ..., ...}]`; in Python it is the method of [`Schedule`](python.md) with the same name and
+arguments.
 
 Arguments without a default are required.
 
@@ -65,8 +66,8 @@ Expressions in [a program](programs.md) may call these functions of `T`. Any oth
 
 ## Types
 
-As a function, a type makes a constant or converts: `T.float32(0)`, `T.int64(i)`, `T.float32("-inf")`. With the number of
-lanes (2, 3, 4, 8, 16, 32 or 64) it is a vector type: `T.float32x4`.
+As a function, a type makes a constant or converts: `T.float32(0)`, `T.int64(i)`, `T.float32("-inf")`. With the number
+of lanes (2, 3, 4, 8, 16, 32 or 64) it is a vector type: `T.float32x4`.
 
 {types}
 
@@ -83,8 +84,8 @@ These are exact, or rounded once, everywhere:
 
 {exact}
 
-These are correctly rounded on float16, bfloat16 and float32, and kernels give the interpreter's bits ([how](math.md)). Proofs
-use that equal arguments give equal results, and a few exact points:
+These are correctly rounded on float16, bfloat16 and float32, and kernels give the interpreter's bits ([how](math.md)).
+Proofs use that equal arguments give equal results, and a few exact points:
 
 {library}
 

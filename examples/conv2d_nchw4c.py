@@ -36,7 +36,8 @@ def main() -> None:
     sch.transform_layout("conv2d", "conv2d", nchw4c, pad_value=0.0)
     for step in sch.steps:
         print(
-            f"{step.status}: {step.transform.primitive} of {step.transform.arguments()['buffer']}, {len(step.verdicts)} obligations"
+            f"{step.status}: {step.transform.primitive} of {step.transform.arguments()['buffer']}, "
+            f"{len(step.verdicts)} obligations"
         )
 
     # A step that may not be taken is refused, and the schedule is as it was.

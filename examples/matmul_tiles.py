@@ -53,9 +53,8 @@ def main() -> None:
     )
     claims = [verdict for step in schedule.steps for verdict in step.verdicts]
     proved = sum(verdict.status is Status.PROVED for verdict in claims)
-    print(
-        f"{len(schedule.steps)} steps, {len(claims)} claims, {proved} proved, licences: {sorted({x for v in claims for x in v.strictness})}"
-    )
+    licences = sorted({x for v in claims for x in v.strictness})
+    print(f"{len(schedule.steps)} steps, {len(claims)} claims, {proved} proved, licences: {licences}")
 
     kernel = schedule.build("c")
     text = kernel.source.text

@@ -6,8 +6,8 @@ The public names live in the modules below and are loaded on first use.
 
 if __name__ != "layoutproof.graph":
     raise ImportError(
-        f"this folder is the package layoutproof.graph, imported here as {__name__!r}; write 'import layoutproof.graph' "
-        "(imported under two names, every class in it would exist twice)"
+        f"this folder is the package layoutproof.graph, imported here as {__name__!r}; "
+        "write 'import layoutproof.graph' (imported under two names, every class in it would exist twice)"
     )
 
 from importlib import import_module

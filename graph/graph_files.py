@@ -183,7 +183,7 @@ def load_graph(path: str | Path) -> Graph:
 
 
 def _unpacked(entry: str, array: Array) -> tuple[str, Array]:
-    """The name and the array of an entry. Raises ValueError where the bits are not those of the type behind the name."""
+    """The name and the array of an entry. Raises ValueError where the bits do not have the type behind the name."""
     name, dot, dtype = entry.partition(".")
     if not dot:
         return entry, array

@@ -28,7 +28,10 @@ REWRITE_PROGRAMS = "LP187"
 REWRITE_WITNESS = "LP188"
 
 MEANINGS: Mapping[str, str] = {
-    MAP_FORM: "An index map is a function of positional indices that returns a list of integer expressions and AXIS_SEPARATORs.",
+    MAP_FORM: (
+        "An index map is a function of positional indices that returns a list of integer expressions and "
+        "AXIS_SEPARATORs."
+    ),
     SHAPE: "An extent of a shape is an integer of at least 1, a symbol, or an integer expression over symbols.",
     BELOW_ZERO: "The map sends an index below zero. Physical indices start at 0.",
     RANK: "The numbers of indices, axes or extents differ: a map takes one index for each axis of the shape.",
@@ -43,7 +46,10 @@ MEANINGS: Mapping[str, str] = {
     RUN_ARGUMENT: "An argument of a run does not fit the function: its number, its type or its shape.",
     RUN_LIMIT: "The run takes more iterations than allowed and was stopped.",
     NO_SLICE: "The iterations that compute the chosen cells cannot be separated from the others.",
-    LAYOUT_RECORD: "The attribute layoutproof.layout holds, for a data variable, a logical shape and the steps that led to its layout.",
+    LAYOUT_RECORD: (
+        "The attribute layoutproof.layout holds, for a data variable, a logical shape and the steps that led to its "
+        "layout."
+    ),
     REWRITE_HEADER: "The text of a rewrite begins with comment lines, each `# key: value` with a known key.",
     REWRITE_PROGRAMS: "The text of a rewrite holds two programs, `before` and `after`.",
     REWRITE_WITNESS: "A line of a rewrite's witness names a store that does not exist, or cannot be read.",

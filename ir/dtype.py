@@ -141,7 +141,7 @@ HANDLE = DType(Kind.HANDLE, 64)
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """The numpy type of one lane; bfloat16 is that of ml_dtypes. Raises ValueError for handles, which are not stored."""
+    """The numpy type of one lane; bfloat16 is from ml_dtypes. Raises ValueError for handles, which are not stored."""
     # Loaded late: a proof that is known already needs no numpy.
     import ml_dtypes
     import numpy as np

@@ -120,7 +120,10 @@ class IndexMap(Node):
                 foreign = foreign_part(item)
                 if foreign is not None:
                     shown = expr_text(foreign) if isinstance(foreign, Expr) else type(foreign).__name__
-                    message = f"entry {position} of an index map holds `{shown}`: an index map is made of integers and its indices"
+                    message = (
+                        f"entry {position} of an index map holds `{shown}`: an index map is made of integers and its "
+                        "indices"
+                    )
                     raise error(codes.MAP_FORM, message, foreign.span)
                 outputs.append(item)
             elif isinstance(item, int | np.integer) and not isinstance(item, bool):
@@ -128,7 +131,8 @@ class IndexMap(Node):
             else:
                 raise error(
                     codes.MAP_FORM,
-                    f"entry {position} of an index map is {item!r}: an integer expression or AXIS_SEPARATOR is expected",
+                    f"entry {position} of an index map is {item!r}: an integer expression or AXIS_SEPARATOR is "
+                    "expected",
                 )
         try:
             return IndexMap(inputs, tuple(outputs), tuple(separators))

@@ -192,7 +192,7 @@ def _access(stmt: Stmt, buffer: Buffer, indices: tuple[Expr, ...], scope: Scope,
 
 
 def _expr(stmt: Stmt, expr: Expr, role: Role, scope: Scope) -> Iterator[Visit]:
-    """The expression, and what stands in it in a role of its own: accesses with their indices, conditions of choices."""
+    """The expression, and its parts with roles of their own: accesses with their indices, conditions of choices."""
     yield Visit(stmt, role, scope, expr=expr)
     stack: list[Node] = [expr]
     while stack:

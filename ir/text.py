@@ -176,7 +176,7 @@ def python_number(op: BinaryOp, a: int | float, b: int | float) -> int | float:
 
 
 def _bare_number(e: Expr) -> int | None:
-    """The number that Python makes of the text of `e`, where all of it is written as plain numbers that 32 bits hold."""
+    """The number that Python makes of the text of `e`, if it consists of plain numbers that 32 bits hold."""
     if isinstance(e, IntImm):
         return e.value if e.dtype == INT32 else None
     if not isinstance(e, Binary) or e.op not in _INFIX or e.dtype != INT32:

@@ -57,7 +57,7 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """`node` and everything below it, parents first. A function's buffer map is not part of its body: walk `func.body`."""
+    """`node` and all nodes below it, parents first. A function's body has no buffer map: walk `func.body`."""
     stack = [node]
     while stack:
         current = stack.pop()
@@ -107,7 +107,7 @@ def rewrite_bottom_up(node: N, rewrite: Callable[[Node], Node]) -> N:
 
 
 def free_variables(expr: Node) -> tuple[Var, ...]:
-    """Variables in an expression, in order of first appearance (data variables and shapes of loaded buffers excluded)."""
+    """Variables in an expression in order of first appearance, without data variables and shapes of loaded buffers."""
     if expr._free is not None:
         return expr._free
     found: dict[Var, None] = {}

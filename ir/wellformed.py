@@ -202,7 +202,8 @@ def accesses_are_flat(p: Program) -> Found:
         seen.add(buffer)
         if buffer.rank != max(len(buffer.axis_separators) + 1, 1) and buffer.rank != 0:
             yield (
-                f"`{buffer.name}` has {buffer.rank} axes in {len(buffer.axis_separators) + 1} groups: it is not flattened",
+                f"`{buffer.name}` has {buffer.rank} axes in {len(buffer.axis_separators) + 1} groups: it is not "
+                "flattened",
                 visit.span,
             )
         if buffer.strides:

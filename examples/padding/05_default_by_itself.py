@@ -62,7 +62,7 @@ def first() -> lp.Schedule:
 
 
 def second() -> lp.Schedule:
-    """The next convolution, of 18 elements that are stored the same way; its 20 leave padding in which anything may be."""
+    """The next convolution, of 18 elements stored the same way; its 20 cells have padding without a contract."""
     schedule = convolution("second", "B", 18, "C")
     schedule.transform_layout("conv", "B", ROWS, pad_value=0.0)
     schedule.transform_layout("conv", "C", ROWS, pad_value=lp.undef)

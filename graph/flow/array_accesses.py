@@ -39,7 +39,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One store with everything that it reads. `extents` are those of the variables around it, where they are numbers."""
+    """One store with all that it reads. `extents` are the constant ones of the variables around it."""
 
     store: Access
     loads: tuple[Access, ...]

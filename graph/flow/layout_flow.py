@@ -69,7 +69,10 @@ def fitted(func: PrimFunc, name: str, index_map: IndexMap) -> IndexMap:
     """The map of an array, once it takes the array's indices. Raises LayoutproofError."""
     buffer = find_buffer(func, name)
     if len(index_map.inputs) != buffer.rank:
-        message = f"`{index_map_text(index_map)}` takes {len(index_map.inputs)} indices, {name} of {func.name} has {buffer.rank} axes"
+        message = (
+            f"`{index_map_text(index_map)}` takes {len(index_map.inputs)} indices, {name} of {func.name} has "
+            f"{buffer.rank} axes"
+        )
         raise error(codes.TRANSFORM_MAP, message, buffer.span)
     return index_map
 
@@ -159,8 +162,8 @@ class _Pair:
         shown, index_map = expr_text(output, "plain"), index_map_text(self.index_map)
         raise NoFlow(
             self.func,
-            f"`{index_map}` of {self.known.buffer.name} takes `{shown}` from an index that {self.unknown} mixes with others, "
-            f"so {self.unknown.buffer.name} has no axis that follows it in {self.known}",
+            f"`{index_map}` of {self.known.buffer.name} takes `{shown}` from an index that {self.unknown} mixes with "
+            f"others, so {self.unknown.buffer.name} has no axis that follows it in {self.known}",
         )
 
     def part(self, output: Expr, mine: Sequence[int], variables: Sequence[Var], other: Sequence[int]) -> _Part:
@@ -341,7 +344,8 @@ def _check_clean(func: PrimFunc, statement: Statement, maps: Layouts) -> None:
                     layout = index_map_text(maps[first.buffer.name])
                     raise NoFlow(
                         func,
-                        f"{access} would not be a clean image: {first} takes `{variable.name}` apart by `{layout}`, another way",
+                        f"{access} would not be a clean image: {first} takes `{variable.name}` apart by `{layout}`, "
+                        "another way",
                     )
 
 

@@ -86,7 +86,8 @@ def _store(step: Rewriting, source: str, shape: Shape, target: str, instead: str
             indices = back.map_indices([names[v.name] if v.name in names else v for v in back.inputs])
             return f"{into} = {access(source, [expr_text(index) for index in indices])}"
         case Crop():
-            return f"{into} = {access(source, [moved(name, start) for name, start in zip(axes, step.starts, strict=True)])}"
+            indices = [moved(name, start) for name, start in zip(axes, step.starts, strict=True)]
+            return f"{into} = {access(source, indices)}"
         case Pad():
             element = access(
                 source, [moved(name, -before) for name, (before, _) in zip(axes, step.widths, strict=True)]

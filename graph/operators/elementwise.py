@@ -90,7 +90,8 @@ UNARY: Final[Mapping[str, str]] = {
     "square": "{a} * {a}",
     "round": "T.round({a})",
     # NaN is its own sign, and a sum makes one zero of both.
-    "sign": "T.Select({a} > T.{dtype}(0), T.{dtype}(1), T.Select({a} < T.{dtype}(0), T.{dtype}(-1), {a} + T.{dtype}(0)))",
+    "sign": "T.Select({a} > T.{dtype}(0), T.{dtype}(1), T.Select({a} < T.{dtype}(0), T.{dtype}(-1), {a} + "
+    "T.{dtype}(0)))",
 }
 BINARY: Final[Mapping[str, str]] = {
     "add": "{a} + {b}",

@@ -138,7 +138,10 @@ class _Pool:
         self._given = steps
         fits = len(window) == len(strides) == len(self.dilation) == rank and len(halo) == 2 * rank
         fits = fits and min(*window, *strides, *self.dilation) >= 1 and min(halo) >= 0
-        message = f"windows {list(window)}, strides {list(strides)}, halo {list(halo)} and dilation {list(self.dilation)} do not fit"
+        message = (
+            f"windows {list(window)}, strides {list(strides)}, halo {list(halo)} and dilation {list(self.dilation)} "
+            "do not fit"
+        )
         require(fits, self.name, f"{message} {rank} axes")
 
     def _axes(self) -> list[tuple[str, str, int, int, int, int, int, int]]:

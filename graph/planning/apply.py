@@ -37,7 +37,7 @@ from layoutproof.ir.primfunc import PrimFunc
 
 
 def planned(graph: Graph, problem: Problem, choice: Choice) -> GraphRewrite:
-    """The graph of a choice. Raises IllegalTransform where a function in its layouts is not proved to be the function."""
+    """The graph of a choice. Raises IllegalTransform where a function in its new layouts is not proved equivalent."""
     made = _Planned(graph, {(name, target): source for name, source, target in rewrites_of(problem, choice)})
     layouts = {**problem.fixed}
     for end, number in zip(problem.calls[: problem.entering], choice, strict=False):

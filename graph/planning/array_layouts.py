@@ -111,7 +111,7 @@ def pad_of(layout: Layout) -> PadNumber | None:
 
 
 def implies(source: Layout, target: Layout) -> bool:
-    """Whether what lies in one layout lies in the other as it is: the same one, or one that says less of its padding."""
+    """Whether data in one layout can be used in the other as it is: equal, or with fewer claims about padding."""
     return source == target or (bare(source) == target)
 
 

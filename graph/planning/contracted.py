@@ -274,7 +274,8 @@ def _computed(
     left = sum(1 for _ in islice(rows, MOST_COUNTED))
     if left:
         left_out(left)
-        several = f"{left}{' or more' if left == MOST_COUNTED else ''} assignments of numbers to the padding of its operands were not tried"
+        count = f"{left} or more" if left == MOST_COUNTED else f"{left}"
+        several = f"{count} assignments of numbers to the padding of its operands were not tried"
         stopped("; ".join([*reasons[:1], several]))
     elif not found:
         names = [buffer.name for buffer in signature_of(func).operands]

@@ -59,7 +59,10 @@ def from_table(table: Mapping[Move, int]) -> CostOf:
         found = table.get(move)
         if found is None or found < 0:
             what = "has no cost" if found is None else "costs less than nothing"
-            help = "`moves_of` names every rewrite that a plan may need, `measured` times them; on the command line --measure does"
+            help = (
+                "`moves_of` names every rewrite that a plan may need, `measured` times them; on the command line "
+                "--measure does"
+            )
             raise error(
                 codes.COST_TABLE, f"the rewrite of {value.name}, {move}, {what} in the table of costs", help=help
             )

@@ -225,7 +225,7 @@ class _Encoded:
                             )
 
     def chains(self, rewritten: Mapping[Move, int], made: Literals, needed: Literals) -> None:
-        """A rewrite may start from what another one made: the value is there after so many rewrites, or after one less."""
+        """A rewrite may start from the result of another one: the value exists after so many rewrites, or one fewer."""
         layouts = list(dict.fromkeys(layout for move in rewritten for layout in move))
         there = {layout: next(self.numbers) for layout in layouts}
         for layout, literal in there.items():

@@ -256,7 +256,10 @@ class Candidates:
             root = self.roots[name]
             stored = layout if root.value == name else layout_of(map_of_layout(layout).compose(root.index_map))
             if root.value not in self.constants and not is_movable(bare(stored), self.values[root.value].shape):
-                return f"no rewrite of {name} to `{bare(layout)}` is known: with all of its padding it is no bijection of a box"
+                return (
+                    f"no rewrite of {name} to `{bare(layout)}` is known: with all of its padding it is no bijection "
+                    "of a box"
+                )
         return None
 
     def _flows(self, call: Call) -> Flows:

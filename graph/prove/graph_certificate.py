@@ -127,7 +127,7 @@ def found_arrays(wanted: Iterable[str], files: Iterable[Path]) -> dict[str, Arra
 
 
 def with_arrays(old: Graph, new: Graph, places: Mapping[str, Place], found: Mapping[str, Array]) -> tuple[Graph, Graph]:
-    """Both graphs with the elements of those constants that were found, by their digests, or that are made of others."""
+    """Both graphs with the elements of all constants that were found by their digests or are made of others."""
     before = {constant.value.name: _filled(constant, found) for constant in old.constants}
     after = {constant.value.name: _filled(constant, found) for constant in new.constants}
     # Backwards first: an old constant of which nothing was found may be taken out of where it went.

@@ -83,7 +83,8 @@ def chain_to(func: PrimFunc, given: PrimFunc, layouts: Layouts, pads: Mapping[st
         if shape_of(after) != box:
             raise NoFlow(
                 func,
-                f"{given.name}, which is given for it, has {before.name} as {list(shape_of(after))}, not as {list(box)}",
+                f"{given.name}, which is given for it, has {before.name} as {list(shape_of(after))}, not as "
+                f"{list(box)}",
             )
     return Chain(named, (StepRecord(PRIMITIVE, found.arguments, found.rewrite, None, frozenset()),))
 
@@ -181,7 +182,10 @@ class _Search:
             try:
                 layouts = layouts_beside(old.function, step.function)
                 if layouts is None:
-                    why = f"{step.function.name} has other arrays than {old.function.name}, or records of layouts that do not go together"
+                    why = (
+                        f"{step.function.name} has other arrays than {old.function.name}, or records of layouts that "
+                        "do not go together"
+                    )
                     continue
                 self.enter(old, step, layouts)
             except NoFlow as stop:

@@ -269,7 +269,10 @@ class _Proof:
             return None
         before, held = self.padding(step.operand, self.rewrite.new.by_name()[step.operand])
         if not before and held != wanted:
-            return f"its padding is said to hold {wanted}, that of {step.operand} holds {held if held is not None else 'anything'}"
+            return (
+                f"its padding is said to hold {wanted}, that of {step.operand} holds "
+                f"{held if held is not None else 'anything'}"
+            )
         if (
             isinstance(step, Pad)
             and expr_text(step.value) != wanted
@@ -328,7 +331,10 @@ class _Proof:
                 stored = each.index_map.compose(stored)
             composed = stored.compose(self.roots[name].index_map)
             if prove_same(composed, place.index_map, self.shape(place), self.asked).status is not Status.PROVED:
-                return f"{new.name} stores {buffer.name} by `{index_map_text(stored)}`, the witness says `{index_map_text(place.index_map)}`"
+                return (
+                    f"{new.name} stores {buffer.name} by `{index_map_text(stored)}`, the witness says "
+                    f"`{index_map_text(place.index_map)}`"
+                )
             problem = self.contracts(
                 new, buffer, value, [each.contract for each in steps[len(known) :]], buffer in signature.results
             )

@@ -126,7 +126,7 @@ def up_to_lanes(passes: Sequence[Drafted]) -> Iterator[tuple[Drafted, ...]]:
 
 
 def attempted(schedule: Schedule, steps: Callable[[Schedule], object]) -> Schedule | None:
-    """A schedule that goes on by some steps, as few as can be; None where one of them does not apply or is not proved."""
+    """A schedule that is extended by some steps, as few as possible; None where one does not apply or is not proved."""
     found = schedule.fork()
     try:
         apply_together(found, up_to_lanes(drafted(found.func, steps)))
@@ -162,7 +162,7 @@ def follow(schedule: Schedule) -> Schedule:
 
 
 def make_lanes(schedule: Schedule) -> None:
-    """Make lanes of the loops that are innermost and as long as a vector. Raises IllegalTransform where there is none."""
+    """Vectorise the innermost loops that are as long as a vector. Raises IllegalTransform where there is none."""
     for transform in hoisted_inits(schedule.func):
         try:
             schedule.attempt(transform)

@@ -160,7 +160,7 @@ def _do(into: Translation, nodes: Sequence[ModelNode]) -> None:
 
 
 def _placed(problem: LayoutproofError, node: ModelNode) -> LayoutproofError:
-    """The error with the node's name in front, where it is not there yet; one of a function's text is one of the node."""
+    """The error with the node's name in front, unless it has one; an error in a function's text becomes the node's."""
     told = f"{node}: "
     return LayoutproofError(
         tuple(

@@ -102,7 +102,7 @@ def arrays_of(graph: Any, folder: Path | None) -> dict[str, Array]:
 
 
 def array_of(item: Any, folder: Path | None) -> Array:
-    """An array of a model (`onnx.TensorProto`). Raises LayoutproofError where its data do not fit its type and shape."""
+    """An array of a model (`onnx.TensorProto`). Raises LayoutproofError where its data do not fit its type or shape."""
     onnx = library()
     if any(extent < 0 for extent in item.dims):
         raise _unreadable(item, f"its shape is {list(item.dims)}")

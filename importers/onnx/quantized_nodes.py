@@ -58,7 +58,8 @@ def _beside(into: Translation, node: ModelNode, name: str, given: Mapping[str, A
         require(
             fits,
             node,
-            f"{name} of shape {list(held)} has no number for each {given['block_size']} of axis {along} of {list(whole)}",
+            f"{name} of shape {list(held)} has no number for each {given['block_size']} of axis {along} of "
+            f"{list(whole)}",
         )
         into.make_room(node, whole, blocks.itemsize)
         return np.take(np.repeat(blocks, given["block_size"], axis=along), range(whole[along]), axis=along)

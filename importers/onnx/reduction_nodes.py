@@ -240,7 +240,7 @@ def _instance_normalization(into: Translation, node: ModelNode) -> Made:
 
 
 def _group_normalization(into: Translation, node: ModelNode) -> Made:
-    """Several calls, so that a layout of channels flows through those over whole images; the means of groups are small."""
+    """Several calls, so that a layout of channels flows through those over whole images."""
     given = only(node, epsilon=1e-5, num_groups=None, stash_type=1)
     shape, dtype, groups = into.shape(node.operands[0]), same_type(into, node, node.operands, "f"), given["num_groups"]
     # The statistics of narrower floats are made in the type that is given, which the library does not do.

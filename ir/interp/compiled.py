@@ -277,7 +277,7 @@ def _bind(g: Generator, v: IterVar) -> None:
 
 
 def _narrow(g: Generator, v: IterVar) -> str | None:
-    """The check that the variable lies in its domain, None where that is plain; from here on its range is the domain's."""
+    """The check that the variable is in its domain, None where that is known; after it, its range is the domain's."""
     (operand,) = g.env[v.var.name]
     start, extent = g.scalar(v.domain.start, True), g.scalar(v.domain.extent, True)
     low, high = start.low, start.high + extent.high - 1
@@ -348,7 +348,7 @@ STATEMENTS: Mapping[type, Callable[..., None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A generated program: its source (for reading), its code, the objects it mentions, and where each line comes from."""
+    """A generated program: its source (for reading), code, the objects it mentions, and the origin of each line."""
 
     source: str
     code: CodeType
@@ -363,7 +363,7 @@ class Compiled:
         new_memory: Callable[[str, int, int, int], Storage],
         undef: Callable[[DType], int | float],
     ) -> int:
-        """Run to the end; the iterations counted. Raises Fault, located, and LayoutproofError past `limit` iterations."""
+        """Run to the end; returns the iterations. Raises a located Fault; LayoutproofError past `limit` iterations."""
         names = {
             **runtime.namespace(),
             **self.objects,

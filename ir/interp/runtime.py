@@ -325,7 +325,10 @@ class RaceTable:
 
 
 def _race(buffer: str, indices: Indices, first: str, one: object, second: str, other: object) -> Fault:
-    message = f"{access_text(buffer, indices)}: iteration {one} {first} it, iteration {other} {second} it, and nothing orders them"
+    message = (
+        f"{access_text(buffer, indices)}: iteration {one} {first} it, iteration {other} {second} it, and nothing "
+        "orders them"
+    )
     return Fault(FaultKind.RACE, message, buffer=buffer, indices=indices)
 
 

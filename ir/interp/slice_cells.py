@@ -99,7 +99,7 @@ def lane_ranges(index: Expr, boxes: Boxes) -> list[Range | None]:
 
 
 def open_boxes(boxes: Boxes, access: Access, opened: frozenset[str]) -> Boxes:
-    """The boxes with an interval for every loop and definition around an access; loops in `opened` have theirs already."""
+    """The boxes with an interval for every loop and definition around an access; `opened` loops have theirs."""
     for step in access.steps:
         if isinstance(step, Loop):
             if step.name in opened:
@@ -209,7 +209,7 @@ def enumerate_points(boxes: Boxes, access: Access, names: frozenset[str], target
 
 
 def _bare(boxes: Boxes, like: Boxes) -> Boxes:
-    """The boxes with the intervals of `like` only: those of inner loops and definitions are made anew as boxes shrink."""
+    """The boxes with the intervals of `like` only: those of inner loops and definitions are computed anew."""
     return Boxes(boxes.count, {name: boxes.ranges[name] for name in like.ranges})
 
 

@@ -70,7 +70,8 @@ def _locate(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], root: str) 
             refuse_taint(g, operand, f"index {axis} of {buffer.name}")
             if not (operand.low >= 0 and operand.high < extent.low):
                 g.emit(
-                    f"if not 0 <= {operand.code} < {extent.code}: out_of_bounds({buffer.name!r}, {text}, {axis}, {extent.code})"
+                    f"if not 0 <= {operand.code} < {extent.code}: out_of_bounds({buffer.name!r}, {text}, {axis}, "
+                    f"{extent.code})"
                 )
         element = _element(g, buffer, index, extents, root, text)
         for k in range(buffer.dtype.lanes):
@@ -220,7 +221,7 @@ def write_store(
 
 
 def _may_collide(buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
-    """Whether two lanes of a store can meet in one cell: not for a ramp with a constant stride in a row-major buffer."""
+    """Whether two lanes of a store can share a cell: not for a ramp of constant stride in a row-major buffer."""
     if not indices or indices[-1].dtype.lanes == 1:
         return False
     last = indices[-1]

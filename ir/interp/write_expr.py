@@ -190,7 +190,7 @@ def float_constant(value: float) -> Operand:
 
 
 def cast(g: Generator, value: Operand, source: DType, target: DType, index: bool) -> Operand:
-    """One lane converted (`semantics.cast_value`); an integer that changes is an overflow where it is index arithmetic."""
+    """One lane converted (`semantics.cast_value`); an index that changes its value is an overflow."""
     if target.is_float:
         if source.is_float:
             wider = semantics.float_format(source)[0] <= semantics.float_format(target)[0] and source.bits < target.bits

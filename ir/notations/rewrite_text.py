@@ -75,7 +75,7 @@ class Litmus:
 
 
 def parse_rewrite(text: str, name: str = "<rewrite>") -> Rewrite:
-    """The rewrite of a text; `name` stands for the text in messages. Raises LayoutproofError, as `parse_litmus` does."""
+    """The rewrite of a text that messages call `name`. Raises LayoutproofError, as `parse_litmus` does."""
     return parse_litmus(text, name).rewrite
 
 

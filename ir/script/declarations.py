@@ -118,7 +118,7 @@ def read_attributes(reader: ExpressionReader, node: ast.expr, what: str) -> Attr
 
 
 def read_value(reader: ExpressionReader, node: ast.expr) -> object:
-    """One attribute's value: plain Python values, lists, dictionaries; anything else is an expression of the program."""
+    """One attribute's value: Python values, lists, dictionaries; anything else is an expression of the program."""
     if isinstance(node, ast.List | ast.Tuple):
         return tuple(read_value(reader, entry) for entry in node.elts)
     if isinstance(node, ast.Dict):
@@ -164,12 +164,14 @@ def _plain(node: ast.expr) -> tuple[object] | None:
 
 
 BUFFER_PARAMETERS = (
-    "shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators",
+    "shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type",
+    "axis_separators",
 )  # fmt: skip
 
 
 class BufferArguments:
-    """Reads the arguments of one buffer. A string where an integer is expected names a variable, made when it is new."""
+    """Reads the arguments of one buffer. A string where an integer is expected names a variable, made when it is "
+    "new."""
 
     def __init__(self, reader: ExpressionReader, env: Environment) -> None:
         self.reader = reader

@@ -49,13 +49,19 @@ def _check(block: Block, loops: dict[Var, For]) -> Iterator[Diagnostic]:
             yield Diagnostic(codes.INIT_GUARDED, message, v.span, Severity.NOTE)
         first = substitute(v.binding, starts)
         if first != v.domain.start and not _holds(equal(first, v.domain.start)):
-            message = f"{name} may not begin at the start of its domain: the init of block {block.name} may come after other steps"
+            message = (
+                f"{name} may not begin at the start of its domain: the init of block {block.name} may come after "
+                "other steps"
+            )
             yield Diagnostic(codes.INIT_GUARDED, message, v.span, Severity.WARNING, help=_LATE_HELP)
     bindings: dict[Var, Expr] = {v.var: v.binding for v in block.iter_vars}
     for term in _conjuncts(block.where):
         bound = substitute(term, bindings)
         if set(free_variables(bound)) & over and not _holds(substitute(bound, starts)):
-            message = f"the guard of block {block.name} may exclude its first reduction step, and then its result is not initialised"
+            message = (
+                f"the guard of block {block.name} may exclude its first reduction step, and then its result is not "
+                "initialised"
+            )
             yield Diagnostic(
                 codes.INIT_GUARDED,
                 message,
@@ -216,13 +222,16 @@ def _limit_of_bfloat16(expressions: Sequence[Expr]) -> Diagnostic | None:
 
 
 def _behind_a_guard(expressions: Sequence[Expr]) -> Diagnostic | None:
-    """A load on the right of `and` or `or` at an index that is not constant: TVM reads it whatever the left side says."""
+    """A load on the right of `and` or `or` at an index that is not constant: TVM always reads it."""
     for e in expressions:
         if not isinstance(e, Logical):
             continue
         for load in loads_in(e.rhs):
             if not all(isinstance(index, IntImm) for index in load.indices) and not _is_loaded(load, e.lhs):
-                message = f"{load.buffer.name} is read where the left side leaves the answer open; TVM's code for LLVM reads it always"
+                message = (
+                    f"{load.buffer.name} is read where the left side leaves the answer open; TVM's code for LLVM "
+                    "reads it always"
+                )
                 help = "a branch inside a branch, or T.if_then_else, is lazy everywhere"
                 return _warning(load, message, help, Severity.NOTE)
     return None

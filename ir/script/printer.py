@@ -80,7 +80,7 @@ def _annotation(page: Page, buffer: Buffer, quoted: tuple[Var, ...]) -> str:
 
 
 def _is_annotated(param: Var, buffer: Buffer) -> bool:
-    """Whether the signature can say it all: the parameter and the data variable have the names that reading gives them."""
+    """Whether the signature is enough: parameter and data variable have the names that the reader gives them."""
     return param.name == f"{buffer.name}_handle" and buffer.data.name == default_data(buffer)
 
 

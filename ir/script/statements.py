@@ -27,7 +27,7 @@ Hook = Callable[[ast.stmt, bool], bool]
 
 
 class StatementReader:
-    """Reads the statements of one function. `block_allocations` are the names of this dialect's block-level allocation."""
+    """Reads the statements of one function. `block_allocations` are the dialect's names of block-level allocation."""
 
     def __init__(self, text: Text, namespaces: Collection[str], block_allocations: frozenset[str]) -> None:
         self.text = text
@@ -237,7 +237,8 @@ class StatementReader:
         heads = self._loop_heads(node.iter)
         targets = node.target.elts if isinstance(node.target, ast.Tuple | ast.List) else [node.target]
         if len(targets) != len(heads):
-            message = f"{counted(len(targets), 'loop variable', 'loop variables')} for {counted(len(heads), 'extent', 'extents')}"
+            variables = counted(len(targets), "loop variable", "loop variables")
+            message = f"{variables} for {counted(len(heads), 'extent', 'extents')}"
             raise self.text.fail(codes.WRONG_ARGUMENTS, message, node.target)
         with self.env.frame(node, len(heads)):
             names: list[Var] = []

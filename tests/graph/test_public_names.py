@@ -39,6 +39,9 @@ def test_other_names_are_none() -> None:
 
 def test_nothing_heavy_is_loaded() -> None:
     """Loading the package loads no solver and no numpy; models need `onnx` only when one is read."""
-    program = "import sys, layoutproof.graph, layoutproof.importers.onnx; print({'z3', 'islpy', 'numpy', 'onnx'} & set(sys.modules))"
+    program = (
+        "import sys, layoutproof.graph, layoutproof.importers.onnx; print({'z3', 'islpy', 'numpy', 'onnx'} & "
+        "set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

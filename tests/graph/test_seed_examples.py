@@ -96,7 +96,7 @@ def matmul_graph() -> Graph:
 
 
 def test_the_seeds_hoisting() -> None:
-    """The marked block becomes a function of its own, proved; what is left takes the array that it made, and is frozen."""
+    """The marked block becomes a function of its own, proved; the rest takes the array that it made, and is frozen."""
     parts = hoist_layout_rewrites(MATMUL)
     assert parts.status is Status.PROVED and is_frozen(parts.rest)
     assert [(buffer.name, shape_of(buffer)) for buffer in parts.rest.buffers] == [
@@ -111,7 +111,7 @@ def test_the_seeds_hoisting() -> None:
 
 
 def test_the_hoisted_rewrite_goes_into_the_constant() -> None:
-    """In a graph the lifted rewrite is one of a constant, so a plan leaves nothing of it, and what is computed stays."""
+    """In a graph the lifted rewrite is one of a constant, so a plan removes it, and the computation stays."""
     graph = matmul_graph()
     hoisted = hoisted_graph(graph)
     assert [isinstance(step, Call) for step in hoisted.steps] == [True, True]

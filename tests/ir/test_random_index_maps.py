@@ -47,7 +47,7 @@ def test_shape_is_the_least_box(first: int) -> None:
 
 @pytest.mark.parametrize("first", FIRSTS)
 def test_arrays_go_there_and_back(first: int) -> None:
-    """An array re-laid by an injective map has each element at its image and the fill elsewhere, and comes back equal."""
+    """An array moved by an injective map has each element at its image and the fill elsewhere, and moves back."""
     for index_map, true in drawn(first):
         if true.injective and true.shape is not None:
             array = np.arange(1, math.prod(true.logical) + 1).reshape(true.logical)

@@ -1,4 +1,4 @@
-"""How layouts flow through functions: the seed's examples, the operator library in both directions, and where it stops."""
+"""How layouts flow through functions: examples, the operator library in both directions, and where flow stops."""
 
 from __future__ import annotations
 

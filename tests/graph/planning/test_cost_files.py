@@ -1,4 +1,4 @@
-"""Tables of measured costs as files: what is written is read again, and what is wrong is told with its line or entry."""
+"""Tables of measured costs as files: they are read as they were written, and errors have a line or entry."""
 
 from __future__ import annotations
 

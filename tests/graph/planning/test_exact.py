@@ -84,7 +84,7 @@ def test_what_a_plan_without_a_rewrite_costs(seed: int) -> None:
 
 
 def test_a_network_that_is_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where tables would be too large z3 is asked; the plan is the same, and what remains is explained without numbers."""
+    """Where tables would be too large z3 is asked; the plan is the same, and its rest is explained without numbers."""
     graph, held = small_graph(2)
     wanted = plan(graph, {}, calls=held)
     assert any(each.more is not None for each in wanted.remaining)

@@ -211,7 +211,7 @@ def test_a_rewrite_is_timed() -> None:
 
 
 def test_variants_that_are_left_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call with too many variants to choose from says how many it does not have, and so does what remains around it."""
+    """A call with too many variants reports how many it does not have, and so does the rest around it."""
     monkeypatch.setattr(candidates, "MOST_VARIANTS", 1)
     found = plan(diamond(), CONV)
     assert found.cut and all(count >= 1 for count in found.cut.values())

@@ -1,4 +1,4 @@
-"""A plan that is said to be the cheapest is: compared with all choices, by an oracle that knows nothing of the planner."""
+"""An optimal plan is the cheapest of all choices, by an oracle that shares nothing with the planner."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_both_sides_of_a_product() -> None:
 
 
 def test_no_layout_is_changed_within_an_operator() -> None:
-    """An element-wise operator does not take one layout and make another, which would be a rewrite that nobody counts."""
+    """An element-wise operator does not take one layout and make another, which would be a rewrite without cost."""
     g = GraphBuilder("within")
     graph = g.build(g.relu(g.sigmoid(g.input("x", (1, 4, 4, 4)))))
     found = plan(graph, {"sigmoid": {"Y": NHWC}})
@@ -158,7 +158,7 @@ def three_ways() -> Graph:
 
 
 def test_a_rewrite_starts_from_another_one() -> None:
-    """Of one channel in blocks of eight, which is mostly padding, everything else is made by way of the plain layout."""
+    """Of one channel in blocks of eight, mostly padding, everything else is made by way of the plain layout."""
     graph = three_ways()
     names = [step.results[0].name for step in graph.steps]
     held = {

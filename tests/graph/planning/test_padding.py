@@ -102,7 +102,7 @@ def test_a_plan_with_padding_is_proved_and_computes_the_same(name: str, asked: F
 
 
 def test_zeros_go_through_a_relu() -> None:
-    """The padding of a relu is computed from that of its operand: no rewrite and no filling between the convolutions."""
+    """The padding of a relu is computed from that of its operand: no rewrite or filling between the convolutions."""
     found = plan(between("relu"), BOTH)
     assert any(line.startswith("relu computes its padding: 0.0") for line in found.contracts)
     assert {each.value for each in found.remaining} == {"x", *found.graph.outputs}

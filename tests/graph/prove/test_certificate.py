@@ -46,7 +46,7 @@ def text() -> str:
 
 
 def test_a_certificate_is_read_back_and_proved(tmp_path: Path) -> None:
-    """What was claimed of a planned graph is proved again from the file alone; what the file does not state is listed."""
+    """The claims about a planned graph are proved again from the file alone; what it does not state is listed."""
     found, path = made(), tmp_path / "net.lpcert.json"
     save_graph_certificate(path, found.rewrite, found.interface)
     reading = read_any(path)

@@ -318,7 +318,7 @@ def test_rewrites_between_layouts_that_take_an_axis_of_one_element_apart() -> No
 
 
 def test_blocks_of_channels_that_come_in_another_order() -> None:
-    """Channels that are turned around and then put in blocks which they do not fill: such a plan is made, and proved."""
+    """Channels that are reversed and then put in blocks that they do not fill: such a plan is made, and proved."""
     g = GraphBuilder("turned")
     turned_around = g.layout_transform(g.relu(g.input("x", (1, 3, 2, 2))), "lambda n, c, h, w: [n, 2 - c, h, w]")
     graph = g.build(g.unary("abs", turned_around))

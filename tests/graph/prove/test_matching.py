@@ -149,7 +149,7 @@ def test_a_wrong_graph_is_not_proved(kind: str) -> None:
 
 
 def test_a_function_that_computes_something_else() -> None:
-    """Where the function of a call computes something else, the call is not paired, and the reason says how it fails."""
+    """Where the function of a call computes something else, the call is not paired, and the reason says why."""
     text = print_graph(plan(running_example(), CONV).rewrite.new)
     assert " + B[" in text
     new = parse_graph(

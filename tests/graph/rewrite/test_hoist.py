@@ -103,7 +103,7 @@ def test_one_temporary_becomes_the_array_of_one_parameter() -> None:
 
 
 def through(*nests: str, mark: str = "", alloc: str = 'T.alloc_buffer((4,), "float32")') -> PrimFunc:
-    """A function from `A` to `B` and `C` of a few stores through a temporary `t`; the second one's block may be marked."""
+    """A function from `A` to `B` and `C` with a few stores through a temporary `t`; the second block may be marked."""
     lines = ["@T.prim_func", "def f(" + ", ".join(f'{name}: T.Buffer((4,), "float32")' for name in "ABC") + "):"]
     lines += ['    T.func_attr({"tir.noalias": True})', f"    t = {alloc}"]
     for number, store in enumerate(nests):
@@ -118,7 +118,7 @@ OVERWRITTEN = ("t[v] = A[v] + T.float32(1)", "B[v] = t[v]", "t[v] = A[3 - v] * T
 
 
 def test_a_copy_that_cannot_be_lifted_stays() -> None:
-    """A copy of a temporary that is written again later stays in the function, unless its mark asks for what cannot be."""
+    """A copy of a temporary that is written again later stays in the function; a mark on it is an error."""
     func = through(*OVERWRITTEN)
     assert hoist_layout_rewrites(func).rest is func
     with pytest.raises(IllegalTransform, match=rf"{codes.NO_FLOW}.*the layout rewrites of f cannot be lifted"):

@@ -112,7 +112,10 @@ def test_a_guard_that_is_wrong_is_refuted() -> None:
 
 def filled_first(value: str, extents: str, store: str, after: str = "") -> PrimFunc:
     """A function that fills `B`, and then copies into it."""
-    nest = "    for {0}, {1} in T.grid({2}):\n        with T.block({3}):\n            v, w = T.axis.remap('SS', [{0}, {1}])\n            {4}\n"
+    nest = (
+        "    for {0}, {1} in T.grid({2}):\n        with T.block({3}):\n"
+        "            v, w = T.axis.remap('SS', [{0}, {1}])\n            {4}\n"
+    )
     return loads(
         '@T.prim_func\ndef filled(A: T.Buffer((4, 3), "float32"), B: T.Buffer((6, 5), "float32")):\n'
         + nest.format("i", "j", "6, 5", "'fill'", f"B[v, w] = T.float32({value})")

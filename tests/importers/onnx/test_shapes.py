@@ -208,7 +208,7 @@ def test_constants(form: str) -> None:
 def test_what_cannot_be_computed_is_named(
     operator: str, operands: list[Any], attributes: dict[str, Any], message: str
 ) -> None:
-    """Too large arrays, and operands that do not go together, are an error that names the node, before memory is taken."""
+    """Too large arrays and operands that do not fit are errors that name the node, before memory is allocated."""
     with pytest.raises(LayoutproofError, match=f"{operator} that makes y0: .*{message}"):
         graph_from(one(operator, operands, **attributes))
 

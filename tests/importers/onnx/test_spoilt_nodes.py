@@ -1,4 +1,4 @@
-"""Nodes with attributes and operands that do not fit are errors that name them: nothing else comes of a spoilt model."""
+"""Nodes with attributes or operands that do not fit are errors that name them."""
 
 from __future__ import annotations
 

@@ -57,7 +57,8 @@ int main(int count, char **arguments) {
             }
             ++inputs;
             double library = LIBRARY;
-            float low = (float)(library * (1.0 - 0x1p-40)), high = (float)(library * (1.0 + 0x1p-40)), right = (float)library;
+            float low = (float)(library * (1.0 - 0x1p-40)), high = (float)(library * (1.0 + 0x1p-40));
+            float right = (float)library;
             if (!same(low, high)) {
                 ++near;
                 reference_by_mpfr(x[i], &right);
@@ -95,13 +96,15 @@ def source(name: str) -> str:
         name, f"{name}((double)x[i])"
     )
     multiple = {
-        "sigmoid": "mpfr_neg(a, a, MPFR_RNDN), mpfr_exp(a, a, MPFR_RNDN), mpfr_add_ui(a, a, 1, MPFR_RNDN), mpfr_ui_div(b, 1, a, MPFR_RNDN)",
+        "sigmoid": "mpfr_neg(a, a, MPFR_RNDN), mpfr_exp(a, a, MPFR_RNDN), mpfr_add_ui(a, a, 1, MPFR_RNDN), "
+        "mpfr_ui_div(b, 1, a, MPFR_RNDN)",
         "rsqrt": "mpfr_rec_sqrt(b, a, MPFR_RNDN)",
     }.get(name, f"mpfr_{name}(b, a, MPFR_RNDN)")
     limit = DEFINITIONS[name].limit if name in DEFINITIONS else None
     return "\n".join(
         (
-            "#include <math.h>\n#include <mpfr.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>",
+            "#include <math.h>\n#include <mpfr.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+            "#include <string.h>",
             *([] if name == "sqrt" else [helper_text([f"lp_{name}_f32"])]),
             f"#define OURS {'sqrtf' if name == 'sqrt' else f'lp_{name}_f32'}",
             f"#define LIBRARY {library}",

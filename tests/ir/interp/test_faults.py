@@ -246,7 +246,7 @@ def test_assumed_equality_is_value_identity() -> None:
 
 
 def test_executed_instance_outside_its_domain() -> None:
-    """A block that runs for a value outside its variable's domain is faulty, unless its guard leaves that instance out."""
+    """A block that runs for a value outside its variable's domain is faulty, unless its guard excludes it."""
     text = """
         def main(A: T.Buffer((16,), "float32")):
             for i, j in T.grid(4, 4):

@@ -240,7 +240,8 @@ def test_integer_arithmetic_wraps_like_numpy(name: str) -> None:
     a, b = (np.random.default_rng(s).integers(0, 256, N * dtype.bytes, dtype=np.uint8).view(name) for s in (5, 6))
     table = {
         BinaryOp.ADD: np.add, BinaryOp.SUB: np.subtract, BinaryOp.MUL: np.multiply, BinaryOp.BITAND: np.bitwise_and,
-        BinaryOp.BITOR: np.bitwise_or, BinaryOp.BITXOR: np.bitwise_xor, BinaryOp.MIN: np.minimum, BinaryOp.MAX: np.maximum,
+        BinaryOp.BITOR: np.bitwise_or, BinaryOp.BITXOR: np.bitwise_xor,
+        BinaryOp.MIN: np.minimum, BinaryOp.MAX: np.maximum,
     }  # fmt: skip
     for op, operate in table.items():
         found = result(elementwise(lambda x, y, op=op: Binary(op, x, y), dtype), [a, b, None])["C"]
@@ -274,8 +275,12 @@ def test_divisions_on_small_negatives() -> None:
 
     int32 = DType.parse("int32")
     table = {
-        (-7, 2): (-4, 1, -3, -1), (7, -2): (-4, -1, -3, 1), (-7, -2): (3, -1, 3, -1), (7, 2): (3, 1, 3, 1), (-8, 4): (-2, 0, -2, 0),
-    }  # fmt: skip
+        (-7, 2): (-4, 1, -3, -1),
+        (7, -2): (-4, -1, -3, 1),
+        (-7, -2): (3, -1, 3, -1),
+        (7, 2): (3, 1, 3, 1),
+        (-8, 4): (-2, 0, -2, 0),
+    }
     for (a, b), values in table.items():
         operations = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
         assert tuple(binary_value(op, a, b, int32, False) for op in operations) == values

@@ -75,7 +75,10 @@ def test_a_long_recurrence_ends() -> None:
 def test_gathers_and_scatters_are_kept_whole() -> None:
     """Where an index is data, every instance that may write is run, and everything that may be read is kept."""
     func = program("""
-        def main(idx: T.Buffer((6,), "int32"), A: T.Buffer((6,), "float32"), B: T.Buffer((6,), "float32"), C: T.Buffer((6,), "float32")):
+        def main(
+            idx: T.Buffer((6,), "int32"),
+            A: T.Buffer((6,), "float32"), B: T.Buffer((6,), "float32"), C: T.Buffer((6,), "float32"),
+        ):
             D = T.sblock_alloc_buffer((6,))
             for i in range(6):
                 D[i] = A[i] * T.float32(3)

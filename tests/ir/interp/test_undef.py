@@ -88,7 +88,7 @@ def test_values_may_depend_on_it() -> None:
 
 
 def test_assumed_undefined_padding_is_filled() -> None:
-    """`A[p] == undef` makes a cell of a parameter arbitrary: what reads it depends on the filling, the rest does not."""
+    """`A[p] == undef` makes a cell of a parameter arbitrary: its readers depend on the filling, the rest does not."""
     func = program("""
         def main(A: T.Buffer((2, 4), "float32"), B: T.Buffer((2, 4), "float32"), C: T.Buffer((1,), "float32")):
             for i, j in T.grid(2, 4):

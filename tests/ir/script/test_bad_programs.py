@@ -15,7 +15,8 @@ from layoutproof.ir.script.reader import load, loads
 DRAWN = {
     "blank": "   \n\t\n",
     "comments_only": "# nothing here\n\n",
-    "wide_characters": "@T.prim_func\ndef main(B: T.Buffer((16,), 'float32')):\n    é = T.float32(1)\n    B[0] = é + über\n",
+    "wide_characters": "@T.prim_func\ndef main(B: T.Buffer((16,), 'float32')):\n    é = T.float32(1)\n"
+    "    B[0] = é + über\n",
     "tabs": "@T.prim_func\ndef main(A: T.Buffer((4,), 'float32')):\n\tfor i in range(4):\n\t\tA[i] = A[k]\n",
     "several_lines": "@T.prim_func\ndef main(n: T.int32):\n    while n > 0:\n        pass\n",
     "null_byte": "@T.prim_func\ndef main(B: T.Buffer((16,), 'float32')):\n    B[0] = T.float32(0) \0\n",
@@ -32,7 +33,7 @@ def test_a_message_is_drawn(name: str, golden: Golden) -> None:
 
 
 def test_the_reader_itself_refuses_bad_texts() -> None:
-    """What stands in the file of texts for the reader is refused by it, with its own codes, before anything is checked."""
+    """Each text of the file for the reader is refused by it, with its own codes, before anything is checked."""
     for case in cases_of(PROGRAMS / "ir" / "reading.py"):
         with pytest.raises(LayoutproofError) as caught:
             loads(case.source.text, "bad.py")

@@ -49,7 +49,8 @@ N, M = Var("n"), Var("m", INT64)
 
 def statement(*lines: str, decorator: str = "@T.prim_func") -> Stmt:
     """The body of a function over A, I, V, n, m with these lines."""
-    head = 'def main(A: T.Buffer((16, 14), "float32"), I: T.Buffer((16,), "int32"), V: T.Buffer((4,), "float32x4"), n: T.int32, m: T.int64):'
+    arrays = 'A: T.Buffer((16, 14), "float32"), I: T.Buffer((16,), "int32"), V: T.Buffer((4,), "float32x4")'
+    head = f"def main({arrays}, n: T.int32, m: T.int64):"
     return loads("\n".join([decorator, head, *(f"    {line}" for line in lines)]) + "\n").body
 
 
@@ -336,9 +337,18 @@ def test_assumptions_with_and_without_evaluate() -> None:
 
 
 SYMBOLIC = {
-    "quoted": '@T.prim_func\ndef f(A: T.Buffer(("n", 4), "float32"), B: T.Buffer((n,), "float32")):\n    n = T.int32()\n    pass\n',
-    "tuple": '@T.prim_func\ndef f(A: T.Buffer((n, 4), "float32"), B: T.Buffer((n,), "float32")):\n    n, k = T.int32(), T.int32()\n',
-    "var": '@T.prim_func\ndef f(A: T.Buffer[(n, 4), "float32"], B: T.Buffer[n, "float32"]):\n    n = T.var("int32")\n    pass\n',
+    "quoted": (
+        '@T.prim_func\ndef f(A: T.Buffer(("n", 4), "float32"), B: T.Buffer((n,), "float32")):\n    n = T.int32()\n'
+        "    pass\n"
+    ),
+    "tuple": (
+        '@T.prim_func\ndef f(A: T.Buffer((n, 4), "float32"), B: T.Buffer((n,), "float32")):\n'
+        "    n, k = T.int32(), T.int32()\n"
+    ),
+    "var": (
+        '@T.prim_func\ndef f(A: T.Buffer[(n, 4), "float32"], B: T.Buffer[n, "float32"]):\n    n = T.var("int32")\n'
+        "    pass\n"
+    ),
     "undeclared": '@T.prim_func\ndef f(A: T.Buffer(("n", 4), "float32"), B: T.Buffer(("n",), "float32")):\n    pass\n',
 }
 
@@ -353,7 +363,10 @@ def test_symbolic_sizes(name: str) -> None:
 
 def test_handles_are_matched_by_name_or_in_order() -> None:
     """T.match_buffer takes its parameter's name, as a keyword too, or none and then the next handle."""
-    text = "@T.prim_func\ndef f(a: T.handle, b: T.handle):\n    A = T.match_buffer({}(16, 14))\n    B = T.match_buffer({}shape=(16,))\n"
+    text = (
+        "@T.prim_func\ndef f(a: T.handle, b: T.handle):\n    A = T.match_buffer({}(16, 14))\n"
+        "    B = T.match_buffer({}shape=(16,))\n"
+    )
     program = loads(text.format("a, ", "b, "))
     assert [b.name for b in program.buffers] == ["A", "B"]
     assert loads(text.format("", "")) == program
@@ -391,7 +404,8 @@ def guarded(where: str, extent: str = "14") -> str:
     return (
         '@T.prim_func\ndef f(A: T.Buffer(("n", 14), "float32"), B: T.Buffer((n,), "float32")):\n    n = T.int32()\n'
         '    for i, jo, ji in T.grid(n, 4, 4):\n        with T.block("B"):\n            vi = T.axis.spatial(n, i)\n'
-        f"            vj = T.axis.reduce({extent}, jo * 4 + ji)\n            T.where({where})\n            with T.init():\n"
+        f"            vj = T.axis.reduce({extent}, jo * 4 + ji)\n            T.where({where})\n"
+        "            with T.init():\n"
         "                B[vi] = T.float32(0)\n            B[vi] = B[vi] + A[vi, vj]\n"
     )
 
@@ -429,10 +443,12 @@ def test_an_init_that_may_not_run(where: str, extent: str, severities: list[str]
     ],
 )
 def test_an_init_that_may_come_late(domain: str, loop: str, binding: str, late: bool) -> None:
-    """A reduction whose loop does not begin at the start of the domain is reported: other steps come before its init."""
+    """A reduction whose loop does not begin at the start of the domain is reported: other steps come before its "
+    "init."""
     text = (
         '@T.prim_func\ndef f(A: T.Buffer((14, 14), "float32"), B: T.Buffer((14,), "float32")):\n'
-        f"    for i in range(14):\n        for k in {loop}:\n            with T.block('B'):\n                vi = T.axis.spatial(14, i)\n"
+        f"    for i in range(14):\n        for k in {loop}:\n            with T.block('B'):\n"
+        "                vi = T.axis.spatial(14, i)\n"
         f"                vk = T.axis.reduce({domain}, {binding})\n                with T.init():\n"
         "                    B[vi] = T.float32(0)\n                B[vi] = B[vi] + A[vi, vk]\n"
     )
