@@ -167,8 +167,9 @@ def product_contest(m: int, n: int, k: int) -> Contest:
     return contest
 
 
-def image_contest(n: int, c: int, h: int, w: int, k: int, r: int, s: int, halo: int) -> Contest:
-    """Convolutions."""
+def image_contest(extents: tuple[int, ...]) -> Contest:
+    """Convolutions of images N, C, H, W by K filters of R by S, with a halo."""
+    n, c, h, w, k, r, s, halo = extents
     rng = np.random.default_rng(0)
     x, f = (rng.standard_normal(shape, dtype=np.float32) for shape in ((n, c, h, w), (k, c, r, s)))
     around = f" with a halo of {halo}" if halo else ""
@@ -234,7 +235,7 @@ def report() -> str:
         f"lowered program ({', '.join(_versions())}).",
         section("row sum", [row_contest(*extents) for extents in ROWS], rows),
         section("matmul", [product_contest(*extents) for extents in PRODUCTS], products),
-        section("conv2d", [image_contest(*extents) for extents in IMAGES], products),
+        section("conv2d", [image_contest(extents) for extents in IMAGES], products),
     ]
     return "\n\n".join(parts) + "\n"
 

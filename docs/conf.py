@@ -55,9 +55,7 @@ def _as_literals(app: Sphinx, what: str, name: str, documented: object, options:
         )
 
 
-def _signature(
-    app: Sphinx, what: str, name: str, documented: object, options: object, signature: str | None, returned: str | None
-) -> tuple[str | None, str | None] | None:
+def _signature(app: Sphinx, what: str, name: str, *_: object) -> tuple[str | None, str | None] | None:
     """Of objects that the package makes and users only take, how they are made is left out."""
     taken = name.startswith("layoutproof.te.") or name.endswith((".Kernel", ".Status"))
     return ("", None) if what == "exception" or (what == "class" and taken) else None

@@ -1,7 +1,4 @@
-"""The builder: graphs in a few lines of Python, with the operators as methods.
-
-Names are found, shapes are derived, and errors are raised at each step.
-"""
+"""The builder: graphs in a few lines of Python, with the operators as methods; names and shapes are derived."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from layoutproof.graph.model.graph import (
 )
 from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.model.wellformed_graph import require_graph
-from layoutproof.graph.operators.convolution import Halo, Pair, conv2d
+from layoutproof.graph.operators.convolution import Halo, Pair, Sliding, conv2d
 from layoutproof.graph.operators.elementwise import binary, unary
 from layoutproof.graph.operators.moving import concat, expand, gather, reshape, split, strided_slice, transpose
 from layoutproof.graph.operators.normalise import batch_norm, layer_norm, log_softmax, response_norm, softmax
@@ -113,7 +110,7 @@ class Assembly:
         cropped_value: bool | int | float | Expr | None = None,
         name: str = "cropped",
     ) -> Value:
-        """The box of `sizes` from `starts`; `cropped_value` is what is said of the rest, None says nothing."""
+        """The box of `sizes` from `starts`; `cropped_value` is what the rest holds, None: anything."""
         result = Value(self._fresh(name), tuple(sizes), operand.dtype)
         known = None if cropped_value is None else scalar(cropped_value, operand.dtype)
         self._steps.append(Crop(result, operand.name, tuple(starts), tuple(sizes), known))
@@ -182,9 +179,8 @@ class GraphBuilder(Assembly):
         groups: int = 1,
     ) -> Value:
         """A convolution of NCHW by OIHW; `halo` is rows before, columns before, rows after, columns after."""
-        return self.call(
-            conv2d(data.shape, weight.shape, strides, halo, dilation, groups, str(data.dtype)), data, weight
-        )[0]
+        sliding = Sliding(strides, halo, dilation)
+        return self.call(conv2d(data.shape, weight.shape, sliding, groups, str(data.dtype)), data, weight)[0]
 
     def depthwise_conv2d(self, data: Value, weight: Value, *, strides: Pair = (1, 1), halo: Halo = NO_HALO) -> Value:
         """A convolution in which each channel has filters of its own."""

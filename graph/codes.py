@@ -1,6 +1,4 @@
-"""The codes of everything that can be wrong with a graph, with what flows through it, and with a plan, each with what
-it means.
-"""
+"""The codes of errors in graphs, in layout flow, in plans and in models, with what each means."""
 
 from __future__ import annotations
 

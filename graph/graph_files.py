@@ -33,9 +33,7 @@ HEADER = "# A graph of layoutproof: functions in TVM's script syntax, then the s
 
 
 def print_graph(graph: Graph) -> str:
-    """The text of a well-formed graph. Of large constants, and of those with NaN, it has the digest: the arrays go
-    beside it.
-    """
+    """The text of a well-formed graph. Large constants, and those with NaN, are digests of arrays beside it."""
     lines = [HEADER, ""]
     for function in graph.functions():
         # The header of a function's text says what its namespace is called, which is the same for all of them.
@@ -167,9 +165,7 @@ def pack(arrays: Mapping[str, Array], into: IO[bytes]) -> None:
 
 
 def load_graph(path: str | Path) -> Graph:
-    """The graph of a file. Raises LayoutproofError for anything that is not understood, and for arrays that cannot be
-    read.
-    """
+    """The graph of a file. Raises LayoutproofError for unreadable text or arrays."""
     text = read_text(path)
     beside = Path(path).with_suffix(ARRAYS)
     arrays: dict[str, Array] = {}

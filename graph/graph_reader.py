@@ -1,6 +1,4 @@
-"""Text -> graph: read with Python's grammar, never executed; anything not understood is an error at its line and
-column.
-"""
+"""Text -> graph: read with Python's grammar, never executed; errors have their line and column."""
 
 from __future__ import annotations
 
@@ -72,9 +70,7 @@ class Words:
         return f"did you mean {close[0]!r}?" if close else None
 
     def operator(self, node: ast.Call) -> str | None:
-        """The graph's own operator that is called; None for a function of the text. Raises LayoutproofError for
-        anything else.
-        """
+        """The graph operator that is called, None for a function of the text. Raises LayoutproofError for others."""
         path = dotted_name(node.func)
         if path is None or len(path) > 2 or (len(path) == 2 and path[0] != "G"):
             raise self.fail(codes.GRAPH_NAME, "a step calls a function of this text, or an operator of G", node.func)
@@ -87,9 +83,7 @@ class Words:
         return path[1]
 
     def arguments(self, node: ast.Call, count: int, *keywords: str) -> list[Any]:
-        """The arguments in order, then those given by a keyword, None where they are not. Raises LayoutproofError for
-        others.
-        """
+        """The arguments in order, then those by keyword, None where absent. Raises LayoutproofError for others."""
         if len(node.args) != count:
             given = counted(len(node.args), "argument", "arguments")
             raise self.fail(codes.GRAPH_TEXT, f"{count} arguments are expected here, there are {given}", node)
@@ -156,7 +150,7 @@ class Words:
         return found
 
     def index_map(self, node: ast.expr) -> IndexMap:
-        """A map; what is wrong with it is said where it stands in this text."""
+        """A map; errors in it have their place in this text."""
         span = self.text.span(node)
         rows = self._lines[span.line - 1 : span.end_line]
         rows[-1] = rows[-1][: span.end_column]

@@ -1,4 +1,4 @@
-"""What other systems have, read as ours: models as graphs."""
+"""Other systems' models as graphs."""
 
 if __name__ != "layoutproof.importers":
     raise ImportError(

@@ -1,7 +1,6 @@
 """Buffers: the compile-time view of a block of memory, and the load of an element.
 
 Two buffers alias when they share `data`. A buffer does not carry its padding contract; the program's text does.
-Sources: the seeds `clarifying-buffer-declaration-and-access`, `buffer-physical-layout`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,9 @@ class Buffer(Node):
     def _check(self) -> None:
         require(self.data.dtype == HANDLE, f"the data variable of {self.name} is a {self.data.dtype}")
         same = len(self.strides) == len(self.shape)
-        require(not self.strides or same, f"{self.name} has {_axes(len(self.shape))} and {len(self.strides)} strides")
+        require(
+            not self.strides or same, f"{self.name} has {axes_text(len(self.shape))} and {len(self.strides)} strides"
+        )
         for extent in (*self.shape, *self.strides, self.elem_offset):
             require(
                 extent.dtype.is_integer and extent.dtype.lanes == 1,
@@ -63,15 +64,12 @@ def check_separators(separators: tuple[int, ...], rank: int) -> None:
     if any(b <= a for a, b in pairwise(separators)):
         raise ValueError(f"axis separators {list(separators)} do not increase")
     if separators and not (separators[0] >= 0 and separators[-1] < rank - 1):
-        raise ValueError(
-            f"axis separators {list(separators)} are out of range for {_axes(rank)}: each names an axis before the last"
-        )
+        outside = f"axis separators {list(separators)} are out of range for {axes_text(rank)}"
+        raise ValueError(f"{outside}: each names an axis before the last")
 
 
 def axis_groups(rank: int, separators: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """The axes of each group: separators `(2,)` of rank 5 give `((0, 1, 2), (3, 4))`. One group when there are no
-    separators.
-    """
+    """The axes of each group: separators `(2,)` of rank 5 give `((0, 1, 2), (3, 4))`; one group without any."""
     starts = (0, *(s + 1 for s in separators))
     ends = (*(s + 1 for s in separators), rank)
     return tuple(tuple(range(a, b)) for a, b in zip(starts, ends, strict=True))
@@ -98,16 +96,20 @@ class BufferLoad(Expr):
 
     @property
     def dtype(self) -> DType:
-        """The element type with (lanes of the element) x (lanes of the index) lanes: the table of
-        `vectorized-tir-buffers`.
-        """
+        """The element type with (lanes of the element) x (lanes of the index) lanes."""
         return access_type(self.buffer, self.indices)
+
+
+def axes_text(number: int) -> str:
+    """`1 axis`, `2 axes`."""
+    return counted(number, "axis", "axes")
 
 
 def check_indices(buffer: Buffer, indices: tuple[Expr, ...]) -> None:
     """Raise TypeError unless `indices` can index `buffer`: one integer each, lanes in the last only."""
     require(
-        len(indices) == len(buffer.shape), f"{buffer.name} has {_axes(buffer.rank)} and is indexed by {len(indices)}"
+        len(indices) == len(buffer.shape),
+        f"{buffer.name} has {axes_text(buffer.rank)} and is indexed by {len(indices)}",
     )
     for axis, index in enumerate(indices):
         require(index.dtype.is_integer, f"index {axis} of {buffer.name} is a {index.dtype}")
@@ -141,9 +143,5 @@ class BufferRegion(Node):
     def _check(self) -> None:
         require(
             len(self.ranges) == self.buffer.rank,
-            f"{self.buffer.name} has {_axes(self.buffer.rank)}, its region {len(self.ranges)}",
+            f"{self.buffer.name} has {axes_text(self.buffer.rank)}, its region {len(self.ranges)}",
         )
-
-
-def _axes(number: int) -> str:
-    return counted(number, "axis", "axes")

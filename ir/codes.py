@@ -1,6 +1,7 @@
-"""The codes of everything that can be wrong with an index map and its shape, with a layout record, with an interpreted
-run and with the text of a rewrite, with what each means. Those of texts stand in `script/codes.py`, those of
-well-formedness beside their rules in `wellformed.py`.
+"""The codes of errors in index maps and their shapes, layout records, interpreted runs and texts of rewrites, with what
+each means.
+
+Those of programs' texts are in `script/codes.py`, those of well-formedness beside their rules in `wellformed.py`.
 """
 
 from __future__ import annotations

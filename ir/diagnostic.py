@@ -15,9 +15,7 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines as Python counts them: a form feed or a Unicode separator does not end one, as `str.splitlines` would
-    have it.
-    """
+    """The lines as Python counts them: unlike `str.splitlines`, not at form feeds and Unicode separators."""
     return _NEWLINE.split(text)
 
 
@@ -36,9 +34,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a source: lines count from 1, columns from 0, the end is exclusive (as Python's `ast` has it, in
-    characters).
-    """
+    """A part of a source: lines count from 1, columns from 0 in characters, the end is exclusive, as in `ast`."""
 
     source: Source
     line: int

@@ -1,7 +1,4 @@
-"""Data types of expressions and buffer elements: a kind, a width in bits and a number of lanes; and the numpy type of
-one lane. Sources: the seeds `vectorized-tir-buffers` (lanes are part of the type) and `clarifying-buffer-declaration-
-and-access`.
-"""
+"""Data types of expressions and buffer elements: a kind, a width in bits and a number of lanes."""
 
 from __future__ import annotations
 
@@ -60,7 +57,7 @@ class DType:
             if match["bits"]:
                 raise ValueError(f"unknown data type {text!r}")
             return DType(Kind(kind), 8 if kind == "bool" else 64, lanes)
-        # `float` and `int` without a width mean 32 bits, as in the seeds' own examples.
+        # `float` and `int` without a width mean 32 bits.
         bits = int(match["bits"]) if match["bits"] else 32
         if bits not in _WIDTHS[kind]:
             raise ValueError(f"unknown data type {text!r}")

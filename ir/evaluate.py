@@ -59,9 +59,7 @@ def _is_narrow(*values: Value) -> bool:
 def _guarded(
     operation: Callable[[Value, Value], Value], reach: Callable[[int, int], int]
 ) -> Callable[[Value, Value], Value]:
-    """The operation, refusing int64 operands whose result could leave 64 bits; `reach` bounds the result by the
-    operands' magnitudes.
-    """
+    """The operation; refuses int64 operands whose result may leave 64 bits, by the bound `reach` of magnitudes."""
 
     def apply(a: Value, b: Value) -> Value:
         if _is_narrow(a, b) and (reach(_reach(a), _reach(b)) >= _LIMIT):
@@ -158,9 +156,7 @@ def _logical(expr: Logical, env: Mapping[str, Value]) -> Value:
 
 
 def _where(condition: Value, then: Expr, otherwise: Expr, env: Mapping[str, Value]) -> Value:
-    """`then` where the condition holds, else `otherwise`: each evaluated at all points if that is harmless, else only
-    where it is used.
-    """
+    """`then` where the condition holds, else `otherwise`; each only where it is used if elsewhere it could fail."""
     try:
         return _merged(condition, evaluate(then, env), evaluate(otherwise, env), env)
     except (Trap, Overflow):
@@ -215,9 +211,7 @@ _EVALUATORS: dict[type[Expr], Callable[[Any, Mapping[str, Value]], Value]] = {
 
 
 def foreign_part(expr: Expr) -> Node | None:
-    """The first part of an expression that index arithmetic does not contain: an undefined value, a load, a float; None
-    without one.
-    """
+    """The first part of an expression that is not index arithmetic: an undefined value, a load, a float; or None."""
     seen: set[int] = set()  # a map may use its own results again and again: few nodes that are very many written out
     stack: list[Node] = [expr]
     while stack:

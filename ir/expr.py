@@ -1,7 +1,7 @@
 """Expressions: small, typed, frozen. Built as written; nothing is folded or simplified here.
 
 `==` compares structure and gives a bool; the comparison *expression* is `equal(a, b)`. `<`, `+`, `//` and the like
-build nodes. Source: the seeds `vectorized-tir-buffers` (lanes), `buffer-physical-layout` (index expressions).
+build nodes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Index maps: how a logical index becomes a physical one, with axis separators between the groups that flattening
 joins.
 
-The outputs are kept as written; nothing is simplified before the shape is computed, since an axis written `e % k` has
-extent `k` whatever the domain. What is true of a map (injective, shape for symbolic extents, inverse) is found in
-`layoutproof.verify`. Source: the seed `buffer-physical-layout`.
+The outputs are kept as written, since an axis written `e % k` has extent `k` whatever the domain. What is true of a map
+(injective, shape for symbolic extents, inverse) is found in `layoutproof.verify`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir import codes, semantics
-from layoutproof.ir.buffer import axis_groups, check_separators
+from layoutproof.ir.buffer import axes_text, axis_groups, check_separators
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import INT32, INT64
 from layoutproof.ir.evaluate import Overflow, evaluate, foreign_part
@@ -197,9 +196,7 @@ class IndexMap(Node):
         return tuple(int(evaluate(output, env)) for output in self.outputs)
 
     def digit_extent(self, axis: int) -> Expr | None:
-        """`k` where the axis is written `e % k`, `2**m` where it is written `e & (2**m - 1)`; else None, as for a `k`
-        below 1.
-        """
+        """`k` for an axis `e % k`, `2**m` for `e & (2**m - 1)`; else None, also for a `k` below 1."""
         output = self.outputs[axis]
         if not isinstance(output, Binary):
             return None
@@ -226,10 +223,8 @@ class IndexMap(Node):
 
     def _extents(self, shape: Sequence[int]) -> tuple[int, ...]:
         if len(shape) != len(self.inputs):
-            raise error(
-                codes.RANK,
-                f"the index map takes {_indices(len(self.inputs))}, the shape {list(shape)} has {_axes(len(shape))}",
-            )
+            taken, axes = _indices(len(self.inputs)), axes_text(len(shape))
+            raise error(codes.RANK, f"the index map takes {taken}, the shape {list(shape)} has {axes}")
         for extent in shape:
             if isinstance(extent, bool) or not isinstance(extent, int | np.integer):
                 raise error(codes.SHAPE, f"an extent of the shape is {extent!r}, an integer is expected")
@@ -301,7 +296,7 @@ class IndexMap(Node):
         """
         if array.ndim != len(self.inputs):
             raise error(
-                codes.RANK, f"the index map takes {_indices(len(self.inputs))}, the array has {_axes(array.ndim)}"
+                codes.RANK, f"the index map takes {_indices(len(self.inputs))}, the array has {axes_text(array.ndim)}"
             )
         box = self._box(array.shape, physical_shape)
         cells = prod(box)
@@ -429,13 +424,9 @@ def _argument_names(function: Callable[..., Any], rank: int | None) -> list[str]
                 codes.MAP_FORM, f"the index map has a keyword argument {parameter.name}; it takes positional indices"
             )
     if rank is not None and len(names) != rank:
-        raise error(codes.MAP_FORM, f"the index map takes {_indices(len(names))}, the buffer has {_axes(rank)}")
+        raise error(codes.MAP_FORM, f"the index map takes {_indices(len(names))}, the buffer has {axes_text(rank)}")
     return names
 
 
 def _indices(number: int) -> str:
     return counted(number, "index", "indices")
-
-
-def _axes(number: int) -> str:
-    return counted(number, "axis", "axes")

@@ -1,10 +1,9 @@
-"""Intervals of integers: the cheap first answer to "does it fit" and "can it be zero". Sound, and exact only where that
-is cheap.
+"""Intervals of integers: a cheap, sound first answer to "does it fit" and "can it be zero".
 
-Every integer expression has a type, so every interval is finite, and its ends are Python's integers. An operation's
-interval holds each result that any two operands can have; operands for which the operation traps (a division by zero, a
-shift by less than 0 or more than 63) have no result. The checker, the passes and the code generators all compute with
-this one table: it is part of the trust base.
+Every integer expression has a type, so every interval is finite, and its ends are Python's integers. The interval of an
+operation holds each result that any two operands can have; operands that trap (a division by zero, a shift by less than
+0 or more than 63) have no result. The checker, passes and code generators share this table: it is part of the trusted
+computing base.
 """
 
 from __future__ import annotations
@@ -62,9 +61,7 @@ class Interval:
         return Interval(low, high) if low <= high else None
 
     def clamp(self, other: Interval) -> Interval:
-        """The integers in both; `other` where there are none, which is what a contradiction leaves: code that never
-        runs.
-        """
+        """The integers in both; `other` where there are none: the code never runs."""
         common = self.meet(other)
         return common if common is not None else other
 
@@ -137,9 +134,7 @@ def _quotient(function: Callable[[int, int], int]) -> Operation:
 
 
 def _without_result(a: Interval) -> Interval:
-    """Of a division by nothing but zero. No interval would be wrong; this one invites nobody to replace the division by
-    a constant.
-    """
+    """The result of a division by zero only: any interval would do; no constant can replace this one."""
     return Interval(-a.magnitude - 1, a.magnitude + 1)
 
 
@@ -178,9 +173,7 @@ def _bits(value: int) -> int:
 
 
 def _bitand(a: Interval, b: Interval) -> Interval:
-    """No more than an operand that is not negative; negative only where both are, and then within the bits of the lower
-    ends.
-    """
+    """At most an operand that is not negative; negative only where both are, within the bits of the lower ends."""
     if a.is_point and b.is_point:
         return point(a.low & b.low)
     if a.low >= 0 or b.low >= 0:
@@ -266,9 +259,7 @@ def _choice(expr: Select | IfThenElseExpr, ranges: Ranges) -> Interval:
 
 
 def _cast(expr: Cast, ranges: Ranges) -> Interval:
-    """Over the integers a cast is the identity; that it fits is an obligation of its own. A cast to bool also stands
-    for `x != 0`.
-    """
+    """A cast is the identity: that it fits is checked elsewhere. A cast to bool also stands for `x != 0`."""
     if expr.value.dtype.is_float:
         return of_type(expr.dtype)
     inner = interval_of(expr.value, ranges)

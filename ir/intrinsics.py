@@ -1,6 +1,5 @@
-"""Expressions beyond arithmetic: math functions, opaque calls and the table of those that are known by name, undefined
-and extreme values, pointers, and assumptions with what each says of data. Sources: the seeds `vectorized-tir-buffers`
-(pointer casts) and `layout-transformation-padding-roadmap` (arbitrary values, assumptions).
+"""Expressions beyond arithmetic: math functions, opaque calls and the table of known ones, undefined and extreme
+values, pointers, assumptions.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class StringImm(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointerCast(Expr):
-    """A pointer seen as a pointer to elements of type `pointee` (seed `vectorized-tir-buffers`, pointer casting)."""
+    """A pointer seen as a pointer to elements of type `pointee`."""
 
     pointee: DType
     pointer: Expr
@@ -81,9 +80,7 @@ class Call(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpaqueCall(Expr):
-    """A call nobody here looks into (extern functions, barriers, atomics, intrinsics): kept, printed, never proved
-    about.
-    """
+    """An opaque call (extern functions, barriers, atomics, intrinsics): kept and printed; nothing is proved of it."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -113,9 +110,7 @@ class Limit(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assume(Expr):
-    """`assume(condition)`: stands in an Evaluate only. Its top-level `buffer[...] == value` is value identity
-    (`programs`, contract).
-    """
+    """`assume(condition)`, only in an Evaluate. Its top-level `buffer[...] == value` is value identity."""
 
     condition: Expr
 
@@ -232,9 +227,7 @@ def assumed_undef(condition: Expr) -> BufferLoad | None:
 
 
 def is_identity(condition: Expr) -> bool:
-    """Whether a top-level comparison of an assumption is value identity: `A[...] == v` with a load of floats on either
-    side.
-    """
+    """Whether a top-level comparison of an assumption is value identity: `A[...] == v`, a float load on one side."""
     if not isinstance(condition, Compare) or condition.op is not CompareOp.EQ or not condition.lhs.dtype.is_float:
         return False
     return isinstance(condition.lhs, BufferLoad) or isinstance(condition.rhs, BufferLoad)

@@ -1,22 +1,17 @@
-"""The attribute `layoutproof.layout`: how the cells of a buffer came to lie where they do, and which of them are
-padding.
+"""The attribute `layoutproof.layout`: how the cells of a buffer came to their places, and which of them are padding.
 
-A function's attribute maps the name of a data variable to a record: the logical shape, then one step for each layout
-transform, in order of application: the index map, the box after it, and the contract of the padding that the step
-introduced (None: no contract, nobody may touch it; `undef`: may be read and written, holds anything; else its value). A
-text of the program has it as plain values (`script/records.py` reads them), extents being integers or texts over the
-function's symbols:
+It maps the name of a data variable to a record: the logical shape, then one step for each layout transform, in order:
+the index map, the box after it, and the contract of the padding that it introduces (None: no contract, no access
+allowed; `undef`: any access, any value; else its value). A text of the program has it as plain values
+(`script/layout_records.py`), extents being integers or texts over the function's symbols:
 
-    {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract":
-    "T.float32(0)"}]}}
+    {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4],
+     "contract": "T.float32(0)"}]}}
 
-Index maps and extents say nothing of the widths of integers: inputs and symbols are 32 bits wide, and whoever needs a
-function's own types says so (`IndexMap.with_symbols`, `retype`). Contracts, whose values are data, keep their types,
-and are equal where their texts are.
-
-The record states, the program's text proves; it survives every pass, printing and reading. Cells are numbered row-major
-in the last box, so flattening, with separators or without, leaves it as it is. Source: the seed
-`layout-transformation-padding-roadmap`.
+Inputs of maps and symbols are 32 bits wide; `IndexMap.with_symbols` and `retype` give them a function's own types.
+Contracts, whose values are data, keep their types, and are equal where their texts are. The record states, the
+program's text proves. Cells are numbered row-major in the last box, so flattening, with separators or without, leaves
+the record as it is.
 """
 
 from __future__ import annotations
@@ -179,9 +174,7 @@ def plain_shape(shape: Sequence[Expr]) -> list[int | str]:
 
 
 def layout_records(func: PrimFunc) -> dict[str, LayoutRecord]:
-    """The records of a function by data variable; empty without the attribute. Raises LayoutproofError for something
-    else there.
-    """
+    """The records of a function by data variable. Raises LayoutproofError if the attribute is malformed."""
     value = func.attrs.get(LAYOUT)
     if value is None:
         return {}

@@ -1,7 +1,7 @@
 """The base of every IR node: frozen, slotted, compared by structure, with its hash computed once.
 
-Children carry their own hashes, so hashing a node costs the same whatever stands below it. Spans say where a node was
-read from and take no part in comparison.
+Children cache their own hashes, so hashing a node does not depend on its depth. Spans are the place where a node was
+read, and take no part in comparison.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def _no_fields(_: object) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """Anything in a program. Subclasses check themselves in `_check` and raise TypeError or ValueError when built
-    wrong.
-    """
+    """Any part of a program. `_check` of a subclass raises TypeError or ValueError for a malformed node."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     _hash: int = field(default=0, init=False, compare=False, repr=False)

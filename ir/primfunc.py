@@ -1,5 +1,5 @@
-"""Functions over buffers, modules of them, the attributes that have a meaning here, and a store of results that belong
-to a function object.
+"""Functions over buffers, modules of them, the attributes that have a meaning here, and a cache of results for a
+function object.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ NOALIAS = ("tirx.noalias", "tir.noalias", "noalias", APART)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrimFunc(Node):
-    """One function. `params` are handles (their buffers stand in `buffer_map`) or scalars; `buffer_map` keeps the
-    calling convention.
-    """
+    """One function. `params` are handles, with buffers in `buffer_map`, or scalars."""
 
     name: str
     params: tuple[Var, ...]
@@ -78,9 +76,7 @@ V = TypeVar("V")
 
 
 class Kept(Generic[V]):
-    """Results by function object and a further key, at most `most`. (An equal function elsewhere has other places and
-    spans.)
-    """
+    """At most `most` results by function object and a key. (An equal function elsewhere has other spans.)"""
 
     def __init__(self, most: int) -> None:
         self.most = most

@@ -1,6 +1,5 @@
-"""What a pass or a simplifier proposes, as data: a rewrite, which is the new program and a witness that maps its stores
-to those of the old one (theta) and old buffer cells to new ones (f); and a rule, which is what it matches, what it
-becomes, and when. Both are claims, which `layoutproof.verify` proves or refuses.
+"""Proposals of passes and simplifiers as data: rewrites (a new program with a witness: theta maps its stores to old
+ones, f old cells to new ones) and rules. They are claims, which `layoutproof.verify` proves or refuses.
 """
 
 from __future__ import annotations

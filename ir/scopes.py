@@ -1,6 +1,4 @@
-"""What stands where in a function, with the names in scope there: the view of a program that well-formedness is checked
-on.
-"""
+"""Everything in a function with its role and the names in scope there: the view on which well-formedness is checked."""
 
 from __future__ import annotations
 
@@ -53,9 +51,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A statement, or an expression or buffer in it, and the scope there. `rebound`: names it binds that were bound
-    already.
-    """
+    """A statement, or an expression or buffer in it, with its scope. `rebound`: names that it binds again."""
 
     stmt: Stmt
     role: Role

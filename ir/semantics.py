@@ -1,8 +1,7 @@
-"""The one meaning of division, wrapping, rounding and casts. Every encoder, emitter and evaluator is tested against
-this file.
+"""The one meaning of division, wrapping, rounding and casts. Every encoder, emitter and evaluator is tested against it.
 
 Index arithmetic is over the integers; value arithmetic of a fixed width wraps. Floats round to nearest, ties to even,
-with subnormals, once per operation, in the operation's own type. Part of the trust base.
+with subnormals, once per operation, in the operation's own type. Part of the trusted computing base.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from layoutproof.ir.dtype import DType, Kind
 
 
 class Trap(Exception):
-    """An operation that has no result: division by zero, an overflowing quotient, a shift too far, a float out of an
-    integer's range.
-    """
+    """An operation without a result: division by zero, overflowing quotient, shift or float out of range."""
 
 
 # precision in bits (the hidden one included), exponent of the smallest normal, exponent of the largest finite value
@@ -39,9 +36,7 @@ def max_finite(dtype: DType) -> float:
 
 
 def round_float(value: float, dtype: DType) -> float:
-    """`value` rounded to the nearest number of `dtype`, ties to even; overflow gives an infinity. Exact for every
-    format.
-    """
+    """`value` rounded to the nearest number of `dtype`, ties to even; overflow gives an infinity."""
     precision, emin, emax = float_format(dtype)
     if precision == 53 or value == 0.0 or not math.isfinite(value):
         return value

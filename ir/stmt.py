@@ -1,6 +1,6 @@
 """Statements, their attributes, and what a block means.
 
-A block's bindings and guard stand in the block itself; allocation holds the buffer it allocates. A block is sugar: at
+A block's bindings and guard are in the block itself; allocation holds the buffer it allocates. A block is sugar: at
 each point of the loops around it, `if where: { if every reduce variable is at the start of its domain: init; body }`,
 so `init` does not run where the guard is false.
 """
@@ -280,9 +280,7 @@ NOTHING = Seq(())
 
 
 def at_first_update(block: Block) -> Expr:
-    """That every reduce variable of the block is at the start of its domain, over the block's variables; true where
-    none is there.
-    """
+    """That every reduce variable of the block is at the start of its domain; true where there is none."""
     return logical_and(*(equal(v.var, v.domain.start) for v in block.iter_vars if v.kind is IterKind.REDUCE))
 
 

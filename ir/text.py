@@ -1,7 +1,7 @@
 """Expressions as text in Python's syntax, with no more parentheses than needed.
 
-Style `script` is that of TVM's script syntax, in the dialect that TVM prints or that of its older releases, and reads
-back equal; style `plain` is for people: `min(a, b)`, `c//4`, integers without their width.
+Style `script` is TVM's script syntax, in its current dialect or that of older releases, and reads back equal; style
+`plain` is for people: `min(a, b)`, `c//4`, integers without their width.
 """
 
 from __future__ import annotations
@@ -167,9 +167,7 @@ def string_text(value: str) -> str:
 
 
 def python_number(op: BinaryOp, a: int | float, b: int | float) -> int | float:
-    """What Python makes of `a op b`, as which a text is read. Raises ArithmeticError, TypeError or ValueError where it
-    makes nothing.
-    """
+    """Python's value of the text `a op b`. Raises ArithmeticError, TypeError or ValueError where there is none."""
     if op is BinaryOp.SHL and b > _LARGEST_SHIFT:
         raise OverflowError("the number does not fit 64 bits")
     return _PYTHON[op](a, b)

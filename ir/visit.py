@@ -1,5 +1,5 @@
-"""Walking, rebuilding and substituting in programs, from the nodes' own fields: one mechanism for every node type; and
-room on Python's stack for long programs, since whatever walks programs recurses.
+"""Walking, rebuilding and substituting in programs by the nodes' own fields, one mechanism for all node types; and
+enough of Python's stack for long programs, since walks recurse.
 """
 
 from __future__ import annotations
@@ -302,9 +302,7 @@ def expression_depth(root: Node) -> int:
 
 
 def make_room(root: Stmt) -> None:
-    """Let Python recurse as deep as walks over a program need. The limit is only ever raised, and stops at sequences of
-    `MAX_SEQUENCE`.
-    """
+    """Let Python recurse as deep as walks over a program need: the limit is only raised, up to `MAX_SEQUENCE`."""
     make_room_for(min(statement_depth(root), 2 * MAX_SEQUENCE))
 
 

@@ -1,9 +1,7 @@
-"""Well-formedness: what a program must satisfy at each stage, beyond what its nodes check when they are built.
+"""Well-formedness: what a program must satisfy at each stage, beyond what nodes check when they are built.
 
-The rules are a table; each has its own code, the stages it holds at, and says what it found where. A program that
-passes has a meaning: every name is bound once on its path, every buffer has memory, and nothing undefined stands where
-control or an address depends on it. Sources: the seeds `clarifying-buffer-declaration-and-access` (declaration,
-aliases) and `vectorized-tir-buffers` (lanes).
+The rules are a table; each has its own code and stages. A program that passes has a meaning: every name is bound once
+on its path, every buffer has memory, and no control flow or address depends on an undefined value.
 """
 
 from __future__ import annotations

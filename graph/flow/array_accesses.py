@@ -1,5 +1,5 @@
-"""The accesses of a function as layouts see them: for each store, the loads of its value, indices and guards; and which
-axes are digits of another axis.
+"""The accesses of a function as layout flow needs them: for each store, the loads of its value, indices and guards; and
+which axes are digits of another axis.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ UNBOUNDED: Extents = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An element of a buffer, its indices over the variables around it; `extents` are those of variables that start at
-    zero.
-    """
+    """An element of a buffer, with indices over variables; `extents` are those of variables that start at zero."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -60,9 +58,7 @@ def statements_of(func: PrimFunc) -> tuple[Statement, ...]:
 
 
 def update_of(func: PrimFunc, block: Block) -> Statement | None:
-    """The first store of a block's body with all that it reads; its init, which may store the same, is passed over.
-    None without.
-    """
+    """The first store of a block's body with all that it reads, or None; the init is ignored."""
     store = next(stores_in(block.body), None)
     if store is None:
         return None
@@ -179,9 +175,7 @@ class Digit:
 
 
 def digits_of(known: Access, unknown: Access) -> Mapping[int, Digit]:
-    """By axes of one array, the digits that they are of axes of another, where all digits of such an axis are among
-    them.
-    """
+    """For axes of one array, the digits of another's axes that they are, where all digits of such an axis are there."""
     found: dict[int, Digit] = {}
     for axis, (index, extent) in enumerate(zip(unknown.indices, unknown.buffer.shape, strict=True)):
         if isinstance(extent, IntImm):
@@ -211,9 +205,7 @@ def _parts(known: Access, index: Expr, axis: int) -> dict[int, Digit]:
 
 
 def _part(index: Expr, variable: Var, extents: Extents) -> tuple[int, int] | None:
-    """The step and the extent of what an index is of a variable: `v // 8`, `v % 8`, `v // 8 % 4`; None for anything
-    else.
-    """
+    """The step and extent of the digit of a variable that an index is: `v // 8`, `v % 8`, `v // 8 % 4`; else None."""
     form = normal(index, extents)
     if form.constant != 0 or list(form.terms.values()) != [1]:
         return None
@@ -224,9 +216,7 @@ def _part(index: Expr, variable: Var, extents: Extents) -> tuple[int, int] | Non
 
 
 def _operation(term: Expr, op: BinaryOp, otherwise: int) -> tuple[Expr, int]:
-    """What an operation is done on, and the number that it is done by; a term of another kind, and the number that
-    stands for that.
-    """
+    """An operation's operand and its number; a term of another kind, and the number that stands for it."""
     if isinstance(term, Binary) and term.op is op and isinstance(term.rhs, IntImm):
         return term.lhs, term.rhs.value
     return term, otherwise

@@ -1,5 +1,5 @@
-"""How a layout of one array of a function carries over to the others, derived from its accesses; and the function in
-these layouts, proved. Nothing is written per operator.
+"""How a layout of one array of a function carries over to the others, derived from its accesses, without rules per
+operator; and the function in these layouts, proved.
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ def _open(statement: Statement, maps: Layouts) -> Iterator[Access]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An output of a map that goes along: `output` over variables, each of which stands for an axis of the other; names
-    for these axes.
-    """
+    """An output of a map that carries over: `output` over variables, with the other array's axis and name of each."""
 
     output: Expr
     axes: Mapping[Var, int]
@@ -115,9 +113,7 @@ class _Pair:
                 yield part
 
     def axis_of(self, variable: Var | None) -> int | None:
-        """The one axis of the other that is indexed by a variable, a number aside; None where there is none, or more
-        than one.
-        """
+        """The one axis of the other array that is indexed by a variable plus a number; None for none or several."""
         axes = [
             axis
             for axis, index in enumerate(self.unknown.indices)
@@ -130,9 +126,7 @@ class _Pair:
         return [axis for axis, variable in enumerate(self.index_map.inputs) if variable in free_variables(output)]
 
     def carried(self, output: Expr, taken: AbstractSet[int], digits: Mapping[int, Digit]) -> _Part | None:
-        """An output of the map for the other; None where the other has none of its axes. Axes in `taken` already have
-        an output.
-        """
+        """An output of the other's map; None where it has none of the axes. Axes in `taken` have an output."""
         axes = self.axes_in(output)
         variables = [_variable(self.known.indices[axis]) for axis in axes]
         followed = [self.axis_of(variable) for variable in variables]
@@ -194,9 +188,7 @@ class _Pair:
         return {axis: digit for axis, digit in found.items() if digit.axis in apart}
 
     def is_one(self, places: Sequence[int]) -> bool:
-        """Whether some outputs of the map, all of an axis of the other, stand side by side as they are: together they
-        are that axis.
-        """
+        """Whether some outputs of the map are adjacent and together one axis of the other array."""
         beside = places == list(range(places[0], places[-1] + 1))
         return beside and all(self.index_map.outputs[place] in self.index_map.inputs for place in places)
 
@@ -212,9 +204,7 @@ class _Pair:
         return _Part(moved, {variable: axis for axis, variable in whole.items()}, {})
 
     def same_index(self, output: Expr) -> int | None:
-        """The one axis of the other whose index is what an output is of the known one's; None where there is none, or
-        more than one.
-        """
+        """The one axis of the other whose index is an output of the known one's map; None for none or several."""
         values: dict[Var, Expr] = dict(zip(self.index_map.inputs, self.known.indices, strict=True))
         image = normal(substitute(output, values), self.known.extents)
         found = [
@@ -223,9 +213,7 @@ class _Pair:
         return found[0] if len(found) == 1 and image.terms else None
 
     def fresh_term(self, output: Expr) -> Expr | None:
-        """The one part of a variable that the mapped index has and the index had not, `c//4` of `(g*8 + c)//4`; else
-        None.
-        """
+        """The one part of a variable that only the mapped index has, `c//4` of `(g*8 + c)//4`; else None."""
         values: dict[Var, Expr] = dict(zip(self.index_map.inputs, self.known.indices, strict=True))
         image = substitute(output, values)
         # With a group that is just one block, `c//4` is 0 where `c` is below 4, and still says where it goes.

@@ -1,6 +1,5 @@
-"""The graph: values, and the steps that make them in an order in which they can run; the signature of a function, and
-the scalars that fill padding. A graph is a directed acyclic graph of calls to `PrimFunc`s, inputs, constants,
-outputs, and the operators `layout_transform`, `pad` and `crop`.
+"""The graph: a directed acyclic graph of calls to `PrimFunc`s, inputs, constants, outputs, and the operators
+`layout_transform`, `pad` and `crop`, with steps in an order in which they can run; the signature of a function.
 """
 
 from __future__ import annotations
@@ -80,9 +79,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function` on `operands` (names, for the parameters that it only reads, in order) makes `results` (for those that
-    it writes).
-    """
+    """`function` on `operands` (names, for parameters that it only reads) makes `results` (for those it writes)."""
 
     results: tuple[Value, ...]
     function: PrimFunc
@@ -120,9 +117,7 @@ class LayoutTransform(_Moving):
 
 @dataclass(frozen=True, slots=True)
 class Pad(_Moving):
-    """The operand with `widths[axis] = (before, after)` more cells on each axis, which hold `value`: a constant, or
-    undef.
-    """
+    """The operand with `widths[axis] = (before, after)` more cells of `value`, a constant or undef, on each axis."""
 
     result: Value
     operand: str
@@ -133,9 +128,7 @@ class Pad(_Moving):
 
 @dataclass(frozen=True, slots=True)
 class Crop(_Moving):
-    """The box of `sizes` cells from `starts`. `cropped_value`, where given, is a claim of what the cells held that are
-    cut off.
-    """
+    """The box of `sizes` from `starts`. `cropped_value`, if given, is a claim about the cells that are cut off."""
 
     result: Value
     operand: str
@@ -247,9 +240,7 @@ def number_in(value: int | float, dtype: DType) -> int | float | None:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a function that are only read (`operands`) and those that are written (`results`), each in
-    their order.
-    """
+    """The parameters of a function that are only read (`operands`) and those that are written (`results`), in order."""
 
     operands: tuple[Buffer, ...]
     results: tuple[Buffer, ...]

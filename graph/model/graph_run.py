@@ -1,6 +1,4 @@
-"""Running a whole graph on arrays, step by step; the functions by the reference interpreter, or by whatever is given
-for it.
-"""
+"""Running a whole graph on arrays, step by step; functions by the reference interpreter or a given evaluator."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ def transformed(array: Array, index_map: IndexMap) -> Array:
 
 
 def interpret(func: PrimFunc, operands: Sequence[Array]) -> tuple[Array, ...]:
-    """A function by the reference interpreter; its results start uninitialised. Raises Fault for a fault of the
-    function.
-    """
+    """A function by the reference interpreter, results uninitialised. Raises Fault for its faults."""
     signature = signature_of(func)
     given = {buffer.name: array for buffer, array in zip(signature.operands, operands, strict=True)}
     result = run(func, given)

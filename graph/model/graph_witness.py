@@ -1,5 +1,5 @@
-"""What a rewrite of a graph claims: where each old value lies in the new graph, and how each new function came from an
-old one. Values that bijective layout operators connect have one root.
+"""What a rewrite of a graph claims: the place of each old value in the new graph, and how each new function came from
+an old one. Values that bijective layout operators connect have one root.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ from layoutproof.verify.checker import StepRecord
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The element at `x` of the old value called `value` stands at `index_map(x)`; every other cell holds `pad`, a
-    constant.
-
-    Where `pad` is None nothing is said of other cells.
-    """
+    """Where a new value holds an old one: element `x` at `index_map(x)`, every other cell `pad` (None: anything)."""
 
     value: str
     index_map: IndexMap
@@ -30,10 +26,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """How a new graph is called: inputs by the maps by which they are given, the others as they were; of their padding
-    nothing is said.
+    """The calling convention of a new graph. `inputs` are given by these maps, with any padding; others as before.
 
-    `outputs` are what it gives, in order: old outputs, each stored by a map. None: the old ones, as they were.
+    `outputs` are its results, in order: old outputs, each stored by a map. None: the old ones, as before.
     """
 
     inputs: Mapping[str, IndexMap] = field(default_factory=lambda: dict[str, IndexMap]())
@@ -63,9 +58,7 @@ AS_IT_WAS = Interface()
 
 
 class Steps(Protocol):
-    """How a function came about: steps from `original` to `func`, each from the program that the one before leads to. A
-    schedule is one.
-    """
+    """Steps from `original` to `func`, each from the program of the one before. A schedule is one."""
 
     @property
     def original(self) -> PrimFunc:
@@ -95,10 +88,9 @@ class Chain:
 
 @dataclass(frozen=True)
 class GraphRewrite:
-    """`old` becomes `new`. `places` is said of every new value; `schedules`, by the names of new functions, make them
-    from old ones.
+    """The claim that `old` becomes `new`, which `prove_graph_rewrite` decides.
 
-    It is a claim: `prove_graph_rewrite` says whether it holds.
+    `places` are of every new value; `schedules`, by the names of new functions, make them from old ones.
     """
 
     old: Graph
@@ -108,9 +100,7 @@ class GraphRewrite:
 
 
 def roots_of(graph: Graph) -> Mapping[str, Place]:
-    """For each value of a well-formed graph the one that it comes from by layout transforms alone, and where that one's
-    elements are.
-    """
+    """For each value of a well-formed graph the one from which layout transforms make it, and its elements' places."""
     found: dict[str, Place] = {}
     for value in graph.values():
         found[value.name] = Place(value.name, IndexMap.identity(len(value.shape)))
@@ -122,7 +112,7 @@ def roots_of(graph: Graph) -> Mapping[str, Place]:
 
 
 def rooted(place: Place, roots: Mapping[str, Place]) -> Place:
-    """The same place, said of the root."""
+    """The same place, in terms of the root."""
     root = roots[place.value]
     if root.value == place.value:
         return place

@@ -63,9 +63,7 @@ def is_bijective(index_map: IndexMap, shape: Shape) -> bool:
 
 
 def prove_same(first: IndexMap, second: IndexMap, shape: Shape, asked: Asked | None = None) -> Verdict:
-    """Whether two maps take each index of the shape to one place; maps of different ranks do not. Raises as
-    `prove_equal_maps` does.
-    """
+    """Whether two maps, of one rank, take each index of a shape to one place. Raises as `prove_equal_maps` does."""
     texts = stated(first), stated(second)
     if asked is not None:
         asked[*texts, shape] = None
@@ -86,9 +84,7 @@ def _same(first: str, second: str, shape: Shape) -> Verdict:
 
 
 def is_stored_alike(first: IndexMap, second: IndexMap, shape: Shape) -> bool:
-    """Whether two maps are proved to take each index to one place, of one box: of an axis of extent 1, `c % 2` and `c %
-    4` are not.
-    """
+    """Whether two maps are proved equal, with equal boxes: of an axis of extent 1, `c % 2` and `c % 4` have not."""
     return box_of(first, shape) == box_of(second, shape) and prove_same(first, second, shape).status is Status.PROVED
 
 

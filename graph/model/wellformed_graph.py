@@ -1,5 +1,5 @@
-"""The well-formedness of a graph: names, operands, shapes, the layout operators' own conditions, and results that
-depend on operands alone, since they are given fresh memory.
+"""The well-formedness of a graph: names, operands, shapes, the conditions of layout operators, and that results depend
+on operands alone, since calls get fresh memory for them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from layoutproof.graph import codes
 from layoutproof.graph.model.graph import (
     Call,
+    Constant,
     Crop,
     Graph,
     LayoutTransform,
@@ -52,9 +53,8 @@ def is_fresh(func: PrimFunc) -> bool:
 def prove_fresh(func: PrimFunc) -> Verdict:
     """Whether no result is read before it is written. Raises LayoutproofError for a function that a graph cannot call.
 
-    Where nothing in the text reads a result, nothing needs to be asked. Else the function is asked about with memory of
-    its own in place of the results: also a reduction, whose init may come late, or be kept off by a guard. What is
-    proved is said of calls without a fault.
+    Where the text reads no result, nothing is asked. Else the function is asked about with its own memory in place of
+    the results: also a reduction whose init may be late or excluded by a guard. The proof is of calls without a fault.
     """
     claim = Claim(ClaimKind.OTHER, f"{func.name} reads no result before it is written")
     results = signature_of(func).results
@@ -77,7 +77,7 @@ def _may_read(func: PrimFunc, results: tuple[Buffer, ...]) -> bool:
 
 
 def _with_own_memory(func: PrimFunc, results: tuple[Buffer, ...]) -> PrimFunc:
-    """The function, its results in allocations that nobody sees; what becomes of them does not matter here."""
+    """The function with its results in allocations, which are not observable."""
     inner = {
         buffer: replace(buffer, name=f"{buffer.name}_made", data=Var(f"{buffer.name}_made_data", HANDLE))
         for buffer in results
@@ -93,9 +93,7 @@ Known = Mapping[str, Value]
 
 
 def check_graph(graph: Graph) -> tuple[Diagnostic, ...]:
-    """Every rule that the graph breaks; empty for a well-formed one. A step whose operands are missing is not looked at
-    further.
-    """
+    """Every rule that the graph breaks. A step with missing operands is not checked further."""
     return tuple(dict.fromkeys(_check(graph)))
 
 
@@ -115,13 +113,7 @@ def _check(graph: Graph) -> Iterator[Diagnostic]:
         yield from _entered(known, value, graph)
     for constant in graph.constants:
         yield from _entered(known, constant.value, constant)
-        wanted = (constant.value.shape, numpy_dtype(constant.value.dtype))
-        if (constant.data.shape, constant.data.dtype) != wanted:
-            held = f"an array of shape {list(constant.data.shape)} and type {constant.data.dtype}"
-            yield Diagnostic(codes.CONSTANT_DATA, f"the constant {constant.value} holds {held}", constant.span)
-        elif constant.sha256 is not None and constant.data.any():
-            message = f"of the constant {constant.value} only the SHA-256 is to be known, and it holds elements"
-            yield Diagnostic(codes.CONSTANT_DATA, message, constant.span)
+        yield from _check_constant(constant)
     names: dict[str, Any] = {}
     for step in graph.steps:
         missing = [name for name in step.operands if name not in known]
@@ -130,18 +122,30 @@ def _check(graph: Graph) -> Iterator[Diagnostic]:
         if not missing:
             yield from _CHECKS[type(step)](step, known)
         if isinstance(step, Call) and names.setdefault(step.function.name, step.function) != step.function:
-            yield Diagnostic(
-                codes.TWO_FUNCTIONS, f"two functions that differ are called {step.function.name}", step.span
-            )
+            message = f"two functions that differ are called {step.function.name}"
+            yield Diagnostic(codes.TWO_FUNCTIONS, message, step.span)
         for value in step.results:
             yield from _entered(known, value, step)
+    yield from _check_outputs(graph, known)
+
+
+def _check_outputs(graph: Graph, known: Mapping[str, Value]) -> Iterator[Diagnostic]:
     if not graph.outputs:
         yield Diagnostic(codes.NO_OUTPUT, f"the graph {graph.name} has no output", graph.span)
     for name in graph.outputs:
         if name not in known:
-            yield Diagnostic(
-                codes.NO_OUTPUT, f"the graph {graph.name} gives {name}, which it does not make", graph.span
-            )
+            message = f"the graph {graph.name} gives {name}, which it does not make"
+            yield Diagnostic(codes.NO_OUTPUT, message, graph.span)
+
+
+def _check_constant(constant: Constant) -> Iterator[Diagnostic]:
+    wanted = (constant.value.shape, numpy_dtype(constant.value.dtype))
+    if (constant.data.shape, constant.data.dtype) != wanted:
+        held = f"an array of shape {list(constant.data.shape)} and type {constant.data.dtype}"
+        yield Diagnostic(codes.CONSTANT_DATA, f"the constant {constant.value} holds {held}", constant.span)
+    elif constant.sha256 is not None and constant.data.any():
+        message = f"of the constant {constant.value} only the SHA-256 is to be known, and it holds elements"
+        yield Diagnostic(codes.CONSTANT_DATA, message, constant.span)
 
 
 def _entered(known: dict[str, Value], value: Value, place: Any) -> Iterator[Diagnostic]:

@@ -1,3 +1,1 @@
-"""The operators as people write them: one plain function over logical arrays for each, for given extents and
-attributes.
-"""
+"""The operator library: one plain function over logical arrays for each operator, for given extents and attributes."""

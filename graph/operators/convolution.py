@@ -1,10 +1,9 @@
-"""Convolutions of signals, images and volumes in NC.. by filters in OI.., with halo, strides, dilation and groups, and
-their transposes.
-"""
+"""Convolutions of signals, images and volumes (NC...) by filters (OI...), and their transposes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 
@@ -17,19 +16,32 @@ Halo = tuple[int, int, int, int]
 """Rows before, columns before, rows after, columns after."""
 
 PLACES = ("z", "y", "x")
-"""What a place is called on the last three axes of an array, and below what a place inside a window is."""
+"""Names of indices on the last three axes of an array, and below of those inside a window."""
 INSIDES = ("q", "r", "s")
 
 
-def conv2d(
-    data: Shape,
-    weight: Shape,
-    strides: Pair = (1, 1),
-    halo: Halo = (0, 0, 0, 0),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
-    dtype: str = "float32",
-) -> PrimFunc:
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """How windows move over one, two or three axes: `halo` is cells before on each axis, then cells after."""
+
+    strides: tuple[int, ...] = (1, 1)
+    halo: tuple[int, ...] = (0, 0, 0, 0)
+    dilation: tuple[int, ...] = (1, 1)
+
+    def fits(self, rank: int) -> bool:
+        """Whether there are numbers for each of `rank` axes, and strides and dilation are positive."""
+        lengths = len(self.strides) == len(self.dilation) == rank and len(self.halo) == 2 * rank
+        return lengths and min(*self.strides, *self.dilation) >= 1
+
+    def __str__(self) -> str:
+        return f"strides {list(self.strides)}, halo {list(self.halo)} and dilation {list(self.dilation)}"
+
+
+DENSE = Sliding()
+"""Windows at every place of an image, without a halo."""
+
+
+def conv2d(data: Shape, weight: Shape, sliding: Sliding = DENSE, groups: int = 1, dtype: str = "float32") -> PrimFunc:
     """`Y[n, k, y, x]` is the sum over `c`, `r`, `s` of `X[n, c, y*stride + r*dilation - top, ...] * W[k, c, r, s]`;
     outside `X` is zero.
 
@@ -41,21 +53,12 @@ def conv2d(
         "conv2d",
         f"images and filters have four axes, not {len(data)} and {len(weight)}",
     )
-    return conv(data, weight, strides, halo, dilation, groups, dtype)
+    return conv(data, weight, sliding, groups, dtype)
 
 
 @cache
-def conv(
-    data: Shape,
-    weight: Shape,
-    strides: tuple[int, ...],
-    halo: tuple[int, ...],
-    dilation: tuple[int, ...],
-    groups: int = 1,
-    dtype: str = "float32",
-) -> PrimFunc:
-    """A convolution over one, two or three axes, as `conv2d` is one over two: `halo` is cells before on each axis, then
-    cells after.
+def conv(data: Shape, weight: Shape, sliding: Sliding, groups: int = 1, dtype: str = "float32") -> PrimFunc:
+    """A convolution over one, two or three axes, as `conv2d` over two.
 
     Raises LayoutproofError for shapes that do not fit.
     """
@@ -63,7 +66,8 @@ def conv(
     (n, channels, *sizes), (filters, inner, *window) = data, weight
     fits = groups >= 1 and channels == inner * groups and filters % groups == 0
     require(fits, name, f"{filters} filters of {inner} channels do not fit {channels} channels in groups of {groups}")
-    _check_steps(name, rank, strides, halo, dilation)
+    _check_steps(name, rank, sliding)
+    strides, halo, dilation = sliding.strides, sliding.halo, sliding.dilation
     whole = [before + extent + after for extent, before, after in zip(sizes, halo[:rank], halo[rank:], strict=True)]
     steps = [window_steps(*each) for each in zip(whole, window, strides, dilation, strict=True)]
     shape = (n, filters, *steps)
@@ -91,25 +95,23 @@ def conv(
 def conv_transpose(
     data: Shape,
     weight: Shape,
-    strides: tuple[int, ...],
-    halo: tuple[int, ...],
-    dilation: tuple[int, ...],
+    sliding: Sliding,
     groups: int = 1,
     extra: tuple[int, ...] | None = None,
     dtype: str = "float32",
 ) -> PrimFunc:
-    """What a convolution over one, two or three axes does to the elements of its result, turned round: `X` is spread
-    over `Y`.
+    """The transpose of a convolution over one, two or three axes: `X` is spread over `Y`.
 
     `weight` is C, K/groups, then the window. `Y` has `(extent - 1) * stride + (window - 1) * dilation + 1` elements on
-    an axis, less what `halo` takes away before and after, and `extra` more after. An element is the sum of those of `X`
-    that reach it, and of nothing else. Raises LayoutproofError for shapes that do not fit.
+    an axis, less the halo before and after, and `extra` more after. An element is the sum of those of `X` that reach
+    it, and of nothing else. Raises LayoutproofError for shapes that do not fit.
     """
     rank, name = _named("conv_transpose", data, weight, groups, groups == data[1] == prod(weight[:2]))
     (n, channels, *sizes), (taken, inner, *window) = data, weight
     fits = groups >= 1 and channels == taken and channels % groups == 0
     require(fits, name, f"filters for {taken} channels do not fit {channels} channels in groups of {groups}")
-    _check_steps(name, rank, strides, halo, dilation)
+    _check_steps(name, rank, sliding)
+    strides, halo, dilation = sliding.strides, sliding.halo, sliding.dilation
     more = extra if extra is not None else (0,) * rank
     require(len(more) == rank, name, f"{len(more)} numbers of elements that are added do not fit {rank} axes")
     steps = [
@@ -125,10 +127,8 @@ def conv_transpose(
     channel = "c" if groups == 1 else group if each == 1 else f"{group} * {each} + c"
     own = "k" if groups == 1 else "0" if inner == 1 else f"k % {inner}"
     places, insides = PLACES[-rank:], INSIDES[-rank:]
-    reached = [
-        _reached(*given)
-        for given in zip(places, insides, sizes, window, strides, halo[:rank], dilation, steps, strict=True)
-    ]
+    windows = zip(places, insides, window, strides, dilation, strict=True)
+    reached = [_reached(*given) for given in zip(windows, sizes, halo[:rank], steps, strict=True)]
     element = f"X[n, {channel}, {', '.join(index for index, _ in reached)}]"
     product = f"{element} * W[{channel}, {own}, {', '.join(insides)}]"
     conditions = [condition for _, found in reached for condition in found]
@@ -144,15 +144,12 @@ def conv_transpose(
     return function(name, {"X": data, "W": weight, "Y": shape}, main, dtype=dtype)
 
 
-def _reached(
-    place: str, inside: str, extent: int, size: int, stride: int, before: int, apart: int, steps: int
-) -> tuple[str, list[str]]:
+def _reached(window: tuple[str, str, int, int, int], extent: int, before: int, steps: int) -> tuple[str, list[str]]:
     """Which element reaches a place through one of the window, and under which conditions there is such a one."""
-    start = (
-        moved(f"{place} - {inside if apart == 1 else f'{inside} * {apart}'}", before)
-        if size > 1
-        else moved(place, before)
-    )
+    place, inside, size, stride, apart = window
+    if size > 1:
+        place += f" - {inside if apart == 1 else f'{inside} * {apart}'}"
+    start = moved(place, before)
     low, high = before - (size - 1) * apart, before + steps - 1
     conditions = [f"({start}) % {stride} == 0"] * (stride > 1) + [f"0 <= {start}"] * (low < 0)
     conditions += [f"{start} < {(extent - 1) * stride + 1}"] * (high > (extent - 1) * stride)
@@ -160,7 +157,7 @@ def _reached(
 
 
 def _named(kind: str, data: Shape, weight: Shape, groups: int, depthwise: bool) -> tuple[int, str]:
-    """Over how many axes a convolution is, and what it is called."""
+    """The number of a convolution's axes, and its name."""
     rank = len(data) - 2
     require(
         1 <= rank <= len(PLACES) and len(weight) == len(data),
@@ -170,11 +167,8 @@ def _named(kind: str, data: Shape, weight: Shape, groups: int, depthwise: bool) 
     return rank, f"{'' if groups == 1 else 'depthwise_' if depthwise else 'grouped_'}{kind}{rank}d"
 
 
-def _check_steps(name: str, rank: int, strides: Sequence[int], halo: Sequence[int], dilation: Sequence[int]) -> None:
-    fits = len(strides) == len(dilation) == rank and len(halo) == 2 * rank and min(*strides, *dilation) >= 1
-    require(
-        fits, name, f"strides {list(strides)}, halo {list(halo)} and dilation {list(dilation)} do not fit {rank} axes"
-    )
+def _check_steps(name: str, rank: int, sliding: Sliding) -> None:
+    require(sliding.fits(rank), name, f"{sliding} do not fit {rank} axes")
 
 
 def _halo(data: Shape, halo: Sequence[int], dtype: str) -> Nest:

@@ -86,8 +86,8 @@ def _store(step: Rewriting, source: str, shape: Shape, target: str, instead: str
             indices = back.map_indices([names[v.name] if v.name in names else v for v in back.inputs])
             return f"{into} = {access(source, [expr_text(index) for index in indices])}"
         case Crop():
-            indices = [moved(name, start) for name, start in zip(axes, step.starts, strict=True)]
-            return f"{into} = {access(source, indices)}"
+            kept = [moved(name, start) for name, start in zip(axes, step.starts, strict=True)]
+            return f"{into} = {access(source, kept)}"
         case Pad():
             element = access(
                 source, [moved(name, -before) for name, (before, _) in zip(axes, step.widths, strict=True)]
@@ -129,7 +129,7 @@ def prove_chains(root: Value, old: Sequence[Rewriting], new: Sequence[Rewriting]
     free, own = [k for k in _undefined(old) if k not in before], [k for k in _undefined(new) if k not in after]
     if not free or worst(verdict.status for verdict in found) in (Status.PROVED, Status.REFUTED):
         return found
-    # No operator copies a cell twice. So where both pad with one value that nobody knows, and make the same, what is
+    # No operator copies a cell twice. So where both pad with one unknown value, and make the same, what is
     # undefined in the new chain was so in the old one; and what is undefined only in the old one may as well have been
     # a number that the new one pads with.
     numbers = dict.fromkeys(expr_text(step.value) for step in new if isinstance(step, Pad))
@@ -155,7 +155,7 @@ def _compared(
     after: Mapping[int, str],
     given: Mapping[str, Shape],
 ) -> tuple[Verdict, ...]:
-    """The verdicts where undefined padding of operators of each chain is what is said."""
+    """The verdicts with these values for undefined padding of operators of each chain."""
     return _proved(
         chain_function(root, old, old, standing=before, given=given),
         chain_function(root, new, old, standing=after, given=given),

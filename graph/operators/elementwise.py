@@ -156,9 +156,7 @@ LOGICAL: Final[Mapping[str, str]] = {
 
 @cache
 def unary(kind: str, shape: Shape, dtype: str = "float32", numbers: Numbers = ()) -> PrimFunc:
-    """`Y[i] = kind(X[i])` for a kind of `UNARY`, or of `ACTIVATIONS`, or `clip`, with its numbers. Raises
-    LayoutproofError for others.
-    """
+    """`Y[i] = kind(X[i])` for `UNARY`, `ACTIVATIONS`, or `clip` with numbers. Raises LayoutproofError for others."""
     if kind in ACTIVATIONS or kind == CLIP:
         return pointwise(kind, {"X": shape}, activation(kind, numbers, dtype), dtype=dtype)
     if kind not in UNARY:
@@ -192,9 +190,7 @@ def binary(kind: str, first: Shape, second: Shape, dtype: str = "float32") -> Pr
 
 @cache
 def choose(condition: Shape, first: Shape, second: Shape, dtype: str = "float32") -> PrimFunc:
-    """`Y` is `A` where `C` holds, `B` elsewhere, with broadcasting. Raises LayoutproofError for shapes that do not go
-    together.
-    """
+    """`Y` is `A` where `C` holds, else `B`, with broadcasting. Raises LayoutproofError for shapes that do not fit."""
     return pointwise(
         "where", {"C": condition, "A": first, "B": second}, "T.Select({C}, {A}, {B})", dtype=dtype, dtypes={"C": "bool"}
     )

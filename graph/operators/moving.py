@@ -36,9 +36,7 @@ def reshape(shape: Shape, new: Shape, dtype: str = "float32") -> PrimFunc:
 
 
 def common_groups(shape: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
-    """Runs of axes of both shapes, the shortest, that have as many elements; axes of extent 1 stay alone where they
-    can.
-    """
+    """The shortest runs of axes of both shapes with as many elements; axes of extent 1 stay alone if possible."""
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(shape) or j < len(new):
@@ -85,9 +83,7 @@ def _digits(extents: Sequence[int], flat: tuple[str, int]) -> list[str]:
 
 @cache
 def transpose(shape: Shape, order: tuple[int, ...], dtype: str = "float32") -> PrimFunc:
-    """Axis `k` of the result is axis `order[k]` of the operand. Raises LayoutproofError for what is no order of the
-    axes.
-    """
+    """Axis `k` of the result is axis `order[k]` of the operand. Raises LayoutproofError for no permutation."""
     require(sorted(order) == list(range(len(shape))), "transpose", f"{list(order)} is no order of {len(shape)} axes")
     new = tuple(shape[axis] for axis in order)
     axes = variables(new)
@@ -168,9 +164,7 @@ def strided_slice(
 
 @cache
 def expand(shape: Shape, new: Shape, dtype: str = "float32") -> PrimFunc:
-    """The elements repeated over axes of extent 1, and over more axes in front. Raises LayoutproofError for other
-    shapes.
-    """
+    """The operand broadcast to a shape, over axes of extent 1 or absent. Raises LayoutproofError for others."""
     require(broadcast("expand", shape, new) == new, "expand", f"{list(shape)} is not repeated to {list(new)}")
     axes = variables(new)
     store = f"{access('Y', list(axes))} = {repeated('X', shape, new)}"
@@ -179,9 +173,7 @@ def expand(shape: Shape, new: Shape, dtype: str = "float32") -> PrimFunc:
 
 @cache
 def tile(shape: Shape, times: tuple[int, ...], dtype: str = "float32") -> PrimFunc:
-    """The array one after the other, so many times along each axis. Raises LayoutproofError for other than a number for
-    each axis.
-    """
+    """The array repeated so many times along each axis. Raises LayoutproofError without a number for each axis."""
     require(
         len(times) == len(shape) and all(k >= 1 for k in times),
         "tile",
@@ -307,9 +299,7 @@ def gather(shape: Shape, indices: Shape, axis: int, dtype: str = "float32", inde
 def gather_elements(
     shape: Shape, indices: Shape, axis: int, dtype: str = "float32", index_type: str = "int64"
 ) -> PrimFunc:
-    """`Y[a, i, b] = X[a, I[a, i, b], b]`. Raises LayoutproofError for shapes that differ elsewhere, and for other types
-    of places.
-    """
+    """`Y[a, i, b] = X[a, I[a, i, b], b]`. Raises LayoutproofError for other shapes and types of indices."""
     along = axis_of("gather_elements", axis, len(shape))
     _check_type("gather_elements", index_type)
     fits = len(shape) == len(indices) and all(

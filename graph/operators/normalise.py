@@ -63,9 +63,7 @@ def instance_norm(shape: Shape, epsilon: float = 1e-5, dtype: str = "float32") -
 
 @cache
 def group_mean(shape: Shape, groups: int, dtype: str = "float32") -> PrimFunc:
-    """Each channel's element becomes the mean of those of its group. Raises LayoutproofError for channels that are no
-    whole groups.
-    """
+    """Each channel's element becomes the mean of its group's. Raises LayoutproofError for incomplete groups."""
     fits = len(shape) >= 2 and groups >= 1 and shape[1] % groups == 0 and all(extent == 1 for extent in shape[2:])
     require(fits, "group_mean", f"an array of {list(shape)} has no {groups} groups of channels with one element")
     size, rest = shape[1] // groups, ["0"] * (len(shape) - 2)
@@ -86,9 +84,7 @@ def group_mean(shape: Shape, groups: int, dtype: str = "float32") -> PrimFunc:
 
 @cache
 def softmax(shape: Shape, axis: int = -1, dtype: str = "float32") -> PrimFunc:
-    """`exp(X - m) / sum(exp(X - m))` along an axis, `m` the largest there. Raises LayoutproofError for an axis that is
-    not there.
-    """
+    """`exp(X - m) / sum(exp(X - m))` along an axis with maximum `m`. Raises LayoutproofError for no such axis."""
     along = axis_of("softmax", axis, len(shape))
     axes = variables(shape)
     whole, rest = list(axes), [name for k, name in enumerate(axes) if k != along]
@@ -174,9 +170,7 @@ def layer_norm(
 
 @cache
 def rms_norm(shape: Shape, axis: int, scale: Shape, epsilon: float, dtype: str = "float32") -> PrimFunc:
-    """`Y = X / sqrt(q + epsilon) * W`, `q` the mean of the squares over all axes from `axis` on. Raises as `layer_norm`
-    does.
-    """
+    """`Y = X / sqrt(q + epsilon) * W`, `q` the mean square over all axes from `axis`. Raises as `layer_norm` does."""
     spatial, reduced, place = _split("rms_norm", shape, axis)
     require(broadcast("rms_norm", shape, scale) == shape, "rms_norm", f"{list(scale)} is not repeated to {list(shape)}")
     axes = variables(shape)
@@ -192,9 +186,7 @@ def rms_norm(shape: Shape, axis: int, scale: Shape, epsilon: float, dtype: str =
 
 @cache
 def log_softmax(shape: Shape, axis: int = -1, dtype: str = "float32") -> PrimFunc:
-    """`X - m - log(sum(exp(X - m)))` along an axis, `m` the largest there. Raises LayoutproofError for an axis that is
-    not there.
-    """
+    """`X - m - log(sum(exp(X - m)))` along an axis with maximum `m`. Raises LayoutproofError for no such axis."""
     along = axis_of("log_softmax", axis, len(shape))
     axes = variables(shape)
     place = [name for k, name in enumerate(axes) if k != along]

@@ -1,4 +1,4 @@
-"""The text of operators: loop nests with one block each, put together and read like any program."""
+"""The text of operators: loop nests with one block each, joined and read like any program."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """One block over its loops: `store`, and `init` of what it accumulates in. `spatial` and `reduced` give each
-    variable its extent.
-    """
+    """One block with its loops: `store`, `init` of an accumulation; extents of `spatial` and `reduced` variables."""
 
     block: str
     spatial: Mapping[str, int]
@@ -58,9 +56,7 @@ def function(
     temporaries: Mapping[str, Shape] | None = None,
     dtypes: Mapping[str, str] | None = None,
 ) -> PrimFunc:
-    """The function of some nests over arrays of one type, but for those in `dtypes`; the arrays that the nests store to
-    are its results.
-    """
+    """The function of some nests over arrays of one type, but for `dtypes`; arrays that are stored to are results."""
     others = dtypes if dtypes is not None else {}
     held = dict(temporaries) if temporaries is not None else {}
     kinds = {array: f'{tuple_text(shape)}, "{others.get(array, dtype)}"' for array, shape in {**arrays, **held}.items()}

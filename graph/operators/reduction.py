@@ -1,6 +1,4 @@
-"""Operators that reduce axes: sums, products, means, extremes and where they stand, norms, products of matrices and
-einsum.
-"""
+"""Operators that reduce axes: sums, products, means, extremes and their places, norms, products of matrices, einsum."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ from layoutproof.ir.primfunc import PrimFunc
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A reduction: how an element is taken in, what it starts with, and what is done with the whole of `n` elements at
-    last.
-    """
+    """A reduction: how an element is added, the start, and what becomes of the whole of `n` elements."""
 
     update: str
     start: str
@@ -166,9 +162,7 @@ def dense(data: Shape, weight: Shape, dtype: str = "float32") -> PrimFunc:
 
 @cache
 def gemm(first: Shape, second: Shape, turned: tuple[bool, bool], dtype: str = "float32") -> PrimFunc:
-    """The product of two matrices, each of them transposed where `turned` says so. Raises LayoutproofError for shapes
-    that do not fit.
-    """
+    """The product of two matrices, transposed as `turned` says. Raises LayoutproofError for shapes that do not fit."""
     require(len(first) == len(second) == 2, "gemm", f"{list(first)} and {list(second)} are no two matrices")
     (rows, length), (other, columns) = (
         shape[::-1] if turn else shape for shape, turn in zip((first, second), turned, strict=True)
@@ -212,9 +206,7 @@ def einsum(equation: str, shapes: tuple[Shape, ...], dtype: str = "float32") -> 
 
 
 def _terms(equation: str, shapes: Sequence[Shape]) -> tuple[list[list[str]], list[str]]:
-    """A letter for each axis of each operand, and of the result; those that `...` stands for get characters of their
-    own.
-    """
+    """A letter for each axis of each operand and the result; axes of `...` get characters of their own."""
     plain = equation.replace(" ", "")
     left, arrow, right = plain.partition("->")
     inputs = left.split(",")

@@ -1,6 +1,4 @@
-"""Operators on the spatial axes of signals, images and volumes: pooling, resizing, and moves between channels and
-space.
-"""
+"""Operators on the spatial axes of signals, images and volumes: pooling, resizing, depth to space."""
 
 from __future__ import annotations
 
@@ -10,7 +8,17 @@ from math import gcd
 from typing import Final
 
 from layoutproof.graph.model.graph import Shape
-from layoutproof.graph.operators.convolution import INSIDES, PLACES, Halo, Pair, by, moved, scaled, window_steps
+from layoutproof.graph.operators.convolution import (
+    INSIDES,
+    PLACES,
+    Halo,
+    Pair,
+    Sliding,
+    by,
+    moved,
+    scaled,
+    window_steps,
+)
 from layoutproof.graph.operators.operator_text import (
     Nest,
     access,
@@ -27,11 +35,9 @@ from layoutproof.ir.primfunc import PrimFunc
 def max_pool2d(
     data: Shape, window: Pair, strides: Pair = (1, 1), halo: Halo = (0, 0, 0, 0), dtype: str = "float32"
 ) -> PrimFunc:
-    """The largest element of each window; what lies outside does not count. Raises LayoutproofError for shapes that do
-    not fit.
-    """
+    """The largest element of each window, without those outside. Raises LayoutproofError for shapes that do not fit."""
     require(len(data) == 4, "max_pool2d", f"images have four axes, not {len(data)}")
-    return max_pool(data, window, strides, halo, dtype=dtype)
+    return max_pool(data, window, Sliding(strides, halo), dtype=dtype)
 
 
 def avg_pool2d(
@@ -47,27 +53,24 @@ def avg_pool2d(
     Raises LayoutproofError for shapes that do not fit.
     """
     require(len(data) == 4, "avg_pool2d", f"images have four axes, not {len(data)}")
-    return avg_pool(data, window, strides, halo, count_halo=count_halo, dtype=dtype)
+    return avg_pool(data, window, Sliding(strides, halo), count_halo=count_halo, dtype=dtype)
 
 
 @cache
 def max_pool(
     data: Shape,
     window: tuple[int, ...],
-    strides: tuple[int, ...],
-    halo: tuple[int, ...],
-    dilation: tuple[int, ...] | None = None,
+    sliding: Sliding,
     steps: tuple[int, ...] | None = None,
     dtype: str = "float32",
 ) -> PrimFunc:
-    """The largest element of each window over one, two or three axes. `halo` is cells before on each axis, then cells
-    after.
+    """The largest element of each window over one, two or three axes.
 
-    `steps` is how many windows there are on each axis where that is not as many as fit: the last ones may reach past
-    the halo. Of a NaN and what comes behind it in a window the latter is taken. Raises LayoutproofError for shapes that
-    do not fit.
+    `steps` is the number of windows on each axis where it is not the number that fits: the last ones may reach past
+    the halo. Of a NaN and what follows it in a window the latter is taken. Raises LayoutproofError for shapes that do
+    not fit.
     """
-    pool = _Pool("max_pool", data, window, strides, halo, dilation, steps)
+    pool = _Pool("max_pool", data, window, sliding, steps)
     shape = pool.shape()
     result = f"Y[{', '.join(pool.places)}]"
     start = lowest(dtype)
@@ -82,9 +85,7 @@ def max_pool(
 def avg_pool(
     data: Shape,
     window: tuple[int, ...],
-    strides: tuple[int, ...],
-    halo: tuple[int, ...],
-    dilation: tuple[int, ...] | None = None,
+    sliding: Sliding,
     steps: tuple[int, ...] | None = None,
     count_halo: bool = False,
     dtype: str = "float32",
@@ -93,7 +94,7 @@ def avg_pool(
 
     Raises LayoutproofError for shapes that do not fit.
     """
-    pool = _Pool("avg_pool", data, window, strides, halo, dilation, steps)
+    pool = _Pool("avg_pool", data, window, sliding, steps)
     shape = pool.shape()
     places = ", ".join(pool.places)
     axes, zero = dict(zip(pool.places, shape, strict=True)), f"T.{dtype}(0)"
@@ -110,9 +111,7 @@ def avg_pool(
 
 
 def has_elements(extent: int, size: int, stride: int, apart: int, before: int, number: int) -> bool:
-    """Whether each of `number` windows has an element of an axis, gaps that are no larger than the axis taken for
-    granted.
-    """
+    """Whether each of `number` windows has an element of an axis, if gaps are no larger than the axis."""
     gap = apart if size > 1 else 1
     return gap <= extent and before <= (size - 1) * gap and (number - 1) * stride - before < extent
 
@@ -125,24 +124,16 @@ class _Pool:
         kind: str,
         data: Shape,
         window: Sequence[int],
-        strides: Sequence[int],
-        halo: Sequence[int],
-        dilation: Sequence[int] | None,
+        sliding: Sliding,
         steps: Sequence[int] | None,
     ) -> None:
         rank = len(data) - 2
         require(1 <= rank <= len(PLACES), kind, f"an array of {len(data)} axes has no windows")
-        self.name, self.data, self.window, self.strides, self.halo = f"{kind}{rank}d", data, window, strides, halo
-        self.dilation = dilation if dilation is not None else (1,) * rank
+        self.name, self.data, self.window, self.sliding = f"{kind}{rank}d", data, window, sliding
         self.places, self.insides = ("n", "c", *PLACES[-rank:]), INSIDES[-rank:]
         self._given = steps
-        fits = len(window) == len(strides) == len(self.dilation) == rank and len(halo) == 2 * rank
-        fits = fits and min(*window, *strides, *self.dilation) >= 1 and min(halo) >= 0
-        message = (
-            f"windows {list(window)}, strides {list(strides)}, halo {list(halo)} and dilation {list(self.dilation)} "
-            "do not fit"
-        )
-        require(fits, self.name, f"{message} {rank} axes")
+        fits = sliding.fits(rank) and len(window) == rank and min(window) >= 1 and min(sliding.halo) >= 0
+        require(fits, self.name, f"windows {list(window)}, {sliding} do not fit {rank} axes")
 
     def _axes(self) -> list[tuple[str, str, int, int, int, int, int, int]]:
         """Of each axis: place, place inside, extent, window, stride, dilation, halo before and after."""
@@ -153,10 +144,10 @@ class _Pool:
                 self.insides,
                 self.data[2:],
                 self.window,
-                self.strides,
-                self.dilation,
-                self.halo[:rank],
-                self.halo[rank:],
+                self.sliding.strides,
+                self.sliding.dilation,
+                self.sliding.halo[:rank],
+                self.sliding.halo[rank:],
                 strict=True,
             )
         )
@@ -164,7 +155,8 @@ class _Pool:
     def shape(self) -> Shape:
         """The shape of the result. Raises LayoutproofError for windows that have nothing."""
         whole = [before + extent + after for _, _, extent, _, _, _, before, after in self._axes()]
-        fitting = [window_steps(*each) for each in zip(whole, self.window, self.strides, self.dilation, strict=True)]
+        strides, dilation = self.sliding.strides, self.sliding.dilation
+        fitting = [window_steps(*each) for each in zip(whole, self.window, strides, dilation, strict=True)]
         steps = self._given if self._given is not None else fitting
         require(
             len(steps) == len(fitting) and min(steps) >= 1,
@@ -262,9 +254,7 @@ def resize_cubic(
 def _blended(
     name: str, shape: Shape, axis: int, size: int, line: Line, weights: Sequence[str], first: int, dtype: str
 ) -> PrimFunc:
-    """Neighbours along an axis, the one at `first` from a place on, each times a weight over `{w}`, how far the place
-    is past its own.
-    """
+    """Neighbours along an axis from `first`, each times a weight over `{w}`, the distance of the place from its own."""
     along = axis_of(name, axis, len(shape))
     new = (*shape[:along], size, *shape[along + 1 :])
     _check(name, shape, new, [line if k == along else SAME for k in range(len(shape))])

@@ -1,6 +1,5 @@
-"""A choice -> the graph that it stands for, with the witness that says where each old value lies in the new graph.
-
-What is made here is a proposal: `check` proves it.
+"""A choice -> the planned graph, with the witness of where each old value is in the new graph. It is a proposal:
+`prove_graph` proves it.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class _Planned:
         """An old value in a layout, rewritten where it is not there yet."""
         known = self.stored.get((name, layout))
         if known is None and name not in self.data and (name, layout) not in self.starts:
-            # What holds something in its padding is read as if nothing was said of it.
+            # A value with padding that holds a number is read as one without a claim.
             made = [self.home[name], *(target for other, target in self.starts if other == name)]
             known = self.value(name, next(each for each in made if implies(each, layout)))
         if known is not None:
@@ -209,6 +208,6 @@ class _Planned:
 
 
 def held(value: Value, layout: Layout) -> Expr | None:
-    """What a value's padding holds in a layout, as a constant of its type; None where nothing is said."""
+    """What a value's padding holds in a layout, as a constant of its type; None without a claim."""
     pad = pad_of(layout)
     return None if pad is None else scalar(pad, value.dtype)

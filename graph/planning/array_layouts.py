@@ -65,11 +65,10 @@ def _rounded(index_map: IndexMap, axis: int, extent: int) -> list[int]:
 
 
 Layout = str
-"""The text of a map over `i0, i1, ...`, and of what its padding holds, where that is said: `lambda i0: [i0//4, i0%4]
-holding 0.0`.
+"""The text of a map over `i0, i1, ...`, with what its padding holds: `lambda i0: [i0//4, i0%4] holding 0.0`.
 
-Equal texts are equal layouts, and of unequal ones nothing is assumed. Where nothing is said, padding holds anything and
-nobody reads it.
+Equal texts are equal layouts, and of unequal ones nothing is assumed. Without a claim padding may hold anything and is
+not read.
 """
 
 PadNumber = int | float
@@ -93,7 +92,7 @@ def map_of_layout(layout: Layout) -> IndexMap:
 
 
 def holding(layout: Layout, pad: PadNumber | None) -> Layout:
-    """The same map with padding that holds a number; of None nothing is said."""
+    """The same map with padding that holds a number, or with no claim about padding."""
     return bare(layout) if pad is None else f"{bare(layout)}{_HOLDING}{pad!r}"
 
 
@@ -103,7 +102,7 @@ def bare(layout: Layout) -> Layout:
 
 
 def pad_of(layout: Layout) -> PadNumber | None:
-    """What the padding of a layout holds; None where nothing is said."""
+    """What the padding of a layout holds; None without a claim."""
     text = layout.partition(_HOLDING)[2]
     if not text:
         return None
@@ -127,9 +126,7 @@ def is_plain(layout: Layout) -> bool:
 
 
 def settled(layout: Layout, shape: Shape) -> Layout:
-    """The plain layout, where this one is proved to be it on a shape; else itself. Padding that is not there holds
-    nothing.
-    """
+    """The plain layout, where this one is proved equal on a shape; else itself. A claim about no padding goes."""
     if box_of(map_of_layout(layout), shape) == shape and is_identity(map_of_layout(layout), shape):
         return plain(len(shape))
     return bare(layout) if is_bijective(map_of_layout(layout), shape) else layout
@@ -137,9 +134,7 @@ def settled(layout: Layout, shape: Shape) -> Layout:
 
 @lru_cache(maxsize=4096)
 def is_movable(layout: Layout, shape: Shape) -> bool:
-    """Whether rewrites to a layout and back are known: it is a bijection of a box, that of the shape or a larger one,
-    which a pad fills.
-    """
+    """Whether rewrites to a layout and back are known: a bijection of the shape's box, or of a larger, padded one."""
     return layout == plain(len(shape)) or filled_shape(map_of_layout(layout), shape) is not None
 
 

@@ -81,9 +81,7 @@ _ZEROS = {(True, False): 0.0, (False, False): 0, (False, True): False}
 def possible(
     func: PrimFunc, result: str, wanted: PadNumber, choices: Sequence[Sequence[PadNumber | None]]
 ) -> Iterator[Numbers]:
-    """The assignments of numbers to the operands' padding from which a result, by name, may get a number, likely ones
-    first.
-    """
+    """Numbers of the operands' padding that may give a result's padding a number, by name, likely ones first."""
     signature = signature_of(func)
     value = _stored(func, signature, result)
     if value is None or prod(map(len, choices)) > MOST_ROWS:
@@ -252,9 +250,7 @@ def _computed(
     stopped: Callable[[str], None],
     left_out: Callable[[int], None],
 ) -> Iterator[Variant]:
-    """The variants that compute a result's padding, each proved; `stopped` hears why there is none, or that not all
-    were tried.
-    """
+    """The proved variants that compute a result's padding; `stopped` gets why there is none, or not all were tried."""
     numbers = [[pad_of(layout) for layout in layouts] for layouts in choices]
     if all(each is None for some in numbers for each in some):
         return

@@ -50,9 +50,7 @@ def bytes_moved(value: Value, source: Layout, target: Layout) -> int:
 
 
 def from_table(table: Mapping[Move, int]) -> CostOf:
-    """The costs that a table has. What comes of it raises LayoutproofError for a rewrite that is not in the table, or
-    costs less than 0.
-    """
+    """The costs of a table. Raises LayoutproofError for a rewrite without a cost, or one less than 0."""
 
     def cost(value: Value, source: Layout, target: Layout) -> int:
         move = Move(value.shape, value.dtype, source, target)
@@ -78,9 +76,7 @@ def moves_of(costs: Iterable[tuple[str, Layout, Layout]], values: Mapping[str, V
 
 
 def measured(move: Move, steps: Graph, mover: Mover, *, repeats: int = 5) -> int:
-    """The least time of some runs of a rewrite, in nanoseconds. `steps` is the graph of its layout operators, with one
-    input.
-    """
+    """The least time of some runs of a rewrite, in nanoseconds; `steps` is the graph of its layout operators."""
     (value,) = steps.inputs
     arrays = {value.name: np.zeros(value.shape, numpy_dtype(move.dtype))}
     best = None
@@ -99,16 +95,12 @@ _FIELDS = ("dtype", "shape", "from", "to", "cost")
 
 
 def save_costs(table: Mapping[Move, int], path: str | Path, *, unit: str = "ns") -> None:
-    """Write a table, whole or not at all, as CSV or JSON, as the path ends. Raises LayoutproofError where it cannot be
-    written.
-    """
+    """Write a table as CSV or JSON by the path's ending, whole or not at all. Raises LayoutproofError on failure."""
     write_whole_files({Path(path): costs_text(table, Path(path), unit=unit).encode()}, codes.COST_TABLE)
 
 
 def costs_text(table: Mapping[Move, int], path: Path, *, unit: str = "ns") -> str:
-    """What a file of a table holds, sorted: the same table gives the same text. Raises LayoutproofError for an ending
-    that is neither.
-    """
+    """The text of a table, sorted: equal tables have equal texts. Raises LayoutproofError for another ending."""
     rows = [(str(m.dtype), m.shape, m.source, m.target, cost) for m, cost in table.items()]
     rows.sort()
     if _is_csv(path):
@@ -125,9 +117,7 @@ def costs_text(table: Mapping[Move, int], path: Path, *, unit: str = "ns") -> st
 
 
 def load_costs(path: str | Path) -> dict[Move, int]:
-    """The table of a file. Raises LayoutproofError, naming the line or the entry and what it should be, for one that is
-    none.
-    """
+    """The table of a file. Raises LayoutproofError with the line or entry and what it should be."""
     name, is_csv = str(path), _is_csv(Path(path))
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -275,9 +265,7 @@ class MeasuredCosts:
         self._kernels = Kernels()
 
     def __call__(self, value: Value, source: Layout, target: Layout) -> int:
-        """The cost of a rewrite. Raises LayoutproofError where nothing says what it costs, or no kernel for it can be
-        built.
-        """
+        """The cost of a rewrite. Raises LayoutproofError where there is none, or its kernel cannot be built."""
         move = Move(value.shape, value.dtype, source, target)
         if self.measures and move not in self.table:
             self.table[move] = measured(move, rewriting(value, source, target), self._kernels.move)

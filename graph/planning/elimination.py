@@ -34,9 +34,7 @@ class Table:
 
 @dataclass(slots=True)
 class _Bucket:
-    """What is summed when a variable is eliminated: the tables that speak of it, and what became of variables before
-    it.
-    """
+    """What is summed when a variable is eliminated: the tables with it, and results of earlier eliminations."""
 
     variable: int
     scope: tuple[int, ...]
@@ -54,9 +52,7 @@ class Solved:
 
 
 def order_of_elimination(sizes: Mapping[int, int], scopes: Iterable[Sequence[int]]) -> list[int] | None:
-    """The variables in an order in which each sum of tables is small; None where one, or all of them, would have too
-    many cells.
-    """
+    """The variables in an order of small sums; None where one sum, or all, would have too many cells."""
     around: dict[int, set[int]] = {variable: set() for variable in sizes}
     for scope in scopes:
         for variable in scope:
@@ -104,9 +100,7 @@ def least_sum(
 
 @dataclass(slots=True)
 class _Elimination:
-    """An elimination on its way: for each variable, in order, the sum in which it is eliminated, and the table that is
-    left of it.
-    """
+    """An elimination so far: for each variable the sum in which it is eliminated, and the table left of it."""
 
     sizes: Mapping[int, int]
     tables: Sequence[Table]
@@ -148,9 +142,7 @@ class _Elimination:
         return found
 
     def descend(self) -> list[Array]:
-        """For each table the least sum of all for each of its cells: what comes from below, and what comes back from
-        above.
-        """
+        """For each cell of each table the least sum of all: messages from below and back from above."""
         downward: dict[int, Table] = {}
         whole: dict[int, Array] = {}
         for number in reversed(range(len(self.buckets))):
@@ -208,9 +200,7 @@ class TooWide(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The table of a value's rewrites: for each cell, in order, the layout that the value is made in and those that it
-    is needed in.
-    """
+    """The table of a value's rewrites: for each cell, the layout that it is made in and those that are needed."""
 
     table: int
     cells: tuple[tuple[Layout, Needs], ...]

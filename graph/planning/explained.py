@@ -1,5 +1,5 @@
-"""Why the rewrites of a plan are left: who makes and who takes what is rewritten, and what the cheapest plan without
-the rewrite costs.
+"""Why the rewrites of a plan are left: who makes and who uses what is rewritten, and the cost of the cheapest plan
+without the rewrite.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Explained:
         """The rewrites that are left, the largest first."""
         left = list(rewrites_of(self.problem, self.choice))
         try:
-            # Where variants were left out, nothing is said of plans that have them.
+            # Where variants were left out, there are no claims about plans that have them.
             network = Network(self.problem) if left and not self.cut else None
             found = [self.explained(network, *rewrite) for rewrite in left]
         except TooWide:
@@ -130,9 +130,7 @@ class Explained:
             yield f"and {len(behind) - MOST_BEHIND} more"
 
     def behind(self, start: list[tuple[str, str, Layout]]) -> Iterator[str]:
-        """What stands in the way of calls that could have another layout: what their other arrays would then meet, and
-        so on.
-        """
+        """What prevents calls from having another layout: what their other arrays would meet, and so on."""
         work, seen = start, set[tuple[str, str, Layout]]()
         while work and len(seen) < MOST_SEEN:
             item = work.pop(0)
@@ -143,10 +141,7 @@ class Explained:
                 maker = self.makers.get(name)
                 if name in self.problem.free:
                     continue
-                if name in self.inputs and self.problem.fixed.get(name) not in (None, layout):
-                    yield f"behind {item[0]}, {name} is an input"
-                if any(output == name and asked not in (None, layout) for output, asked in self.problem.outputs):
-                    yield f"behind {item[0]}, {name} is an output"
+                yield from (f"behind {item[0]}, {end}" for end in self.ends(name, layout))
                 for call, verb in [(maker, "make"), *((taker, "take") for taker in self.users.get(name, ()))]:
                     if call is not None and call.results[0] != item[0]:
                         reason, could = self.side(call, name, layout, verb)
@@ -154,6 +149,13 @@ class Explained:
                             work.append((could, name, layout))
                         elif not self.has(call, name, layout):
                             yield f"behind {item[0]}, {reason}"
+
+    def ends(self, name: str, layout: Layout) -> Iterator[str]:
+        """Why a value of the interface cannot have a layout."""
+        if name in self.inputs and self.problem.fixed.get(name) not in (None, layout):
+            yield f"{name} is an input"
+        if any(output == name and asked not in (None, layout) for output, asked in self.problem.outputs):
+            yield f"{name} is an output"
 
     def changed(self, result: str, name: str, layout: Layout) -> Iterator[tuple[str, Layout]]:
         """The other arrays of a call that would have another layout if one had this one, with that layout."""

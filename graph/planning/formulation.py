@@ -26,9 +26,7 @@ from layoutproof.verify.verdict.verdict import Status
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The layouts in which inputs come, by name, and in which outputs go, in order; None where the planner chooses.
-    Others are plain.
-    """
+    """Layouts of inputs, by name, and of outputs, in order; None where the planner chooses. Others are plain."""
 
     inputs: Mapping[str, Layout | None] = field(default_factory=lambda: dict[str, Layout | None]())
     outputs: tuple[tuple[str, Layout | None], ...] = ()
@@ -122,9 +120,7 @@ Asked = MapLike | Free
 
 
 def ends_of(graph: Graph, inputs: Mapping[str, Asked], outputs: Sequence[tuple[str, Asked | None]] | None) -> Ends:
-    """What is asked of a graph's ends, checked. Raises LayoutproofError for names that are none, and for maps that lose
-    elements.
-    """
+    """The checked layouts of an interface. Raises LayoutproofError for unknown names and maps that lose elements."""
     values = graph.by_name()
     names = [value.name for value in graph.inputs]
     for name in inputs:
@@ -163,9 +159,7 @@ def _layout(value: Value, asked: Asked | None) -> Layout | None:
 
 
 def padding_of_ends(rewrite: GraphRewrite, interface: Interface) -> tuple[str, ...]:
-    """What the padding of ends may hold that come or go in a layout with padding: of inputs nobody reads it, of outputs
-    it is proved.
-    """
+    """What the padding of inputs (anything) and outputs (as proved) of the interface may hold."""
     old, new = rewrite.old.by_name(), rewrite.new.by_name()
     found = dict[str, None]()
     for name in interface.inputs:
@@ -190,7 +184,7 @@ def interface_of(problem: Problem, choice: Choice, candidates: Candidates, names
     found = []
     for name, (_, layout) in zip(names, outputs_of(problem, choice), strict=True):
         own = candidates.inner(name, layout)
-        assert own is not None  # it is one that was asked for, or can be said of the value
+        assert own is not None  # it was asked for, or is a layout of the value
         found.append((name, own))
     kept = [name for name, _ in found] == list(graph.outputs) and all(
         own == plain(len(values[name].shape)) for name, own in found

@@ -26,9 +26,7 @@ from layoutproof.verify.smt.optimise import cheapest_assignment
 
 
 def greedy(problem: Problem) -> Choice:
-    """For each call, in order, the variant that takes the operand that it follows as it comes; of several, that which
-    costs least then.
-    """
+    """For each call, in order, the variant that takes the operand it follows as it comes; of several, the cheapest."""
     made: dict[str, Layout] = dict(problem.fixed)
     choice: list[int] = []
     for call in problem.calls:
@@ -157,9 +155,7 @@ def cheapest(problem: Problem, *, rlimit: int = RLIMIT) -> Cheapest:
 
 
 def asked(problem: Problem, *, rlimit: int = RLIMIT) -> Cheapest:
-    """What z3's optimiser finds, or a walk through the graph with what can be mended of it, where that is cheaper.
-    Raises as `cheapest`.
-    """
+    """The result of z3's optimiser, or of a greedy walk with local improvements if cheaper. Raises as `cheapest`."""
     encoded = _Encoded(problem)
     encoded.encode()
     found = cheapest_assignment(encoded.chosen, encoded.clauses, encoded.costs, rlimit=scaled(rlimit))

@@ -1,7 +1,6 @@
 """Planning a graph: layouts for some operators are given, the others follow, and the remaining rewrites cost least.
 
-A variant that cannot be proved is dropped, and the choice is made again. Sources: the seed `relax-layout-
-transformation`, "Minimize Layout Rewrite Cost in Graph".
+A variant that cannot be proved is dropped, and the choice is made again.
 """
 
 from __future__ import annotations
@@ -37,9 +36,7 @@ from layoutproof.verify.verdict.verdict import Verdict
 
 
 def unproved(candidates: Candidates, problem: Problem, choice: Choice) -> Iterator[tuple[Call, Variant, str]]:
-    """The calls whose chosen variant is not proved, each function and variant once, with the reason; of frozen calls
-    nothing is asked.
-    """
+    """The calls, frozen ones aside, whose chosen variant is not proved, each once, with the reason."""
     seen: set[tuple[int, Variant]] = set()
     for call, asked, number in zip(
         calls_of(candidates.graph), problem.calls[problem.inner], choice[problem.inner], strict=True
@@ -58,11 +55,10 @@ def unproved(candidates: Candidates, problem: Problem, choice: Choice) -> Iterat
 
 
 Frozen = Mapping[str, Mapping[str, MapLike | tuple[MapLike, PadNumber]]]
-"""By an operator's name (that of its function, without a number behind it), a map for some of its arrays; the others
-follow.
+"""By an operator's name (its function's, without a number at the end), a map for some of its arrays; others follow.
 
 A map with a number is a contract: padding of an operand has to hold the number, padding of a result will. Without one
-nobody may read it.
+it may not be read.
 """
 
 
@@ -83,9 +79,7 @@ class Plan:
 
     @cached_property
     def cost(self) -> int:
-        """What the rewrites cost, and the padding that is filled: the bytes that are moved where no table says
-        otherwise.
-        """
+        """The cost of rewrites and filled padding: bytes moved where no table has one."""
         return cost_of(self.problem, self.choice)
 
     @property
@@ -105,9 +99,7 @@ class Plan:
 
     @property
     def contracts(self) -> tuple[str, ...]:
-        """What the padding of planned values holds, for each call whose result holds something, and why it is filled
-        where it is.
-        """
+        """What the padding of planned results holds, by call, and why it is filled where it is."""
         found = []
         for call, number in zip(self.problem.calls, self.choice, strict=True):
             variant = call.variants[number]
@@ -123,9 +115,7 @@ class Plan:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What functions of the graph itself take for granted of their operands, which neither a plan nor its proof
-        looks at.
-        """
+        """Preconditions of the graph's own functions on operands, which neither the plan nor its proof checks."""
         found = {
             f"{call.results[0].name} takes for granted: {expr_text(node.condition, 'plain')}": None
             for call in calls_of(self.graph)
@@ -179,8 +169,8 @@ def plan(
 
     `callbacks` are asked, by operators' names, how layouts go through these operators. `calls` gives maps to single
     calls, each by the name of its first result; they come before those of the call's operator. `inputs` come in other
-    layouts than they do: in a given one, or in one that the planner chooses (`FREE`); what their padding holds nobody
-    reads. `outputs` are what goes out instead of the graph's outputs, each of them at least once, in a given layout,
+    layouts than they do: in a given one, or in one that the planner chooses (`FREE`); their padding is not read.
+    `outputs` are what goes out instead of the graph's outputs, each of them at least once, in a given layout,
     one that is chosen, or as it is (None): a value may go out in two layouts. `cost` is what a rewrite costs.
 
     Raises LayoutproofError for names that no operator, array or value has, and for maps that do not fit.
@@ -203,9 +193,7 @@ def plan(
 
 
 def _held(graph: Graph, frozen: Frozen, single: Frozen) -> tuple[dict[str, Variant], dict[str, str], dict[str, str]]:
-    """The variants of calls whose layouts are given, why some could not be given theirs, and why some fill their
-    padding.
-    """
+    """The variants of calls with given layouts, why some could not have them, and why some fill their padding."""
     held: dict[str, Variant] = {}
     refused, filled = dict[str, str](), dict[str, str]()
     for call in calls_of(graph):
@@ -233,9 +221,7 @@ def _check_names(what: str, asked: Iterable[str], known: Collection[str]) -> Non
 
 
 def _frozen_variant(call: Call, given: Mapping[str, MapLike | tuple[MapLike, PadNumber]]) -> Variant:
-    """The variant that an annotation asks for: layouts that follow from its maps, with what it says of padding. Raises
-    NoFlow.
-    """
+    """The variant of an annotation: layouts that follow from its maps, with its claims about padding. Raises NoFlow."""
     signature = signature_of(call.function)
     buffers = {buffer.name: buffer for buffer in (*signature.operands, *signature.results)}
     maps: dict[str, IndexMap] = {}

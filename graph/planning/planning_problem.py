@@ -83,9 +83,7 @@ def cheapest_moves(costs: Mapping[Move, int], source: Layout, needed: Collection
 
 
 def may_chain(costs: Mapping[Move, int], sources: Iterable[Layout], needed: Collection[Layout]) -> bool:
-    """Whether, from one of some layouts, a rewrite to one that is needed may better start from another one, which is
-    then there too.
-    """
+    """Whether a rewrite to a needed layout may better start from another one, which is then there, than from these."""
     for source in sources:
         for target in needed:
             start = None if implies(source, target) else _start(costs, source, target)
@@ -97,17 +95,13 @@ def may_chain(costs: Mapping[Move, int], sources: Iterable[Layout], needed: Coll
 
 
 def _start(costs: Mapping[Move, int], source: Layout, target: Layout) -> tuple[int, Layout] | None:
-    """What a rewrite costs, from a layout or from it with nothing said of its padding, and from which; None where there
-    is none.
-    """
+    """The cost of a rewrite from a layout, or from it without claims about padding, and which; None without one."""
     found = [(costs[each, target], each) for each in dict.fromkeys((source, bare(source))) if (each, target) in costs]
     return min(found, key=lambda item: item[0]) if found else None
 
 
 def _helpful(costs: Mapping[Move, int], source: Layout, wanted: Iterable[Layout]) -> list[Layout]:
-    """The layouts from which another that is needed, or helps, is cheaper to make than from the source. From others
-    nothing need start.
-    """
+    """The layouts from which another needed or helpful one is cheaper to make than from the source."""
     known = dict.fromkeys(layout for move in costs for layout in move)
     found: dict[Layout, None] = {}
     work = [*wanted]
@@ -127,9 +121,7 @@ def _helpful(costs: Mapping[Move, int], source: Layout, wanted: Iterable[Layout]
 def _searched(
     costs: Mapping[Move, int], source: Layout, wanted: Collection[Layout], helpful: Collection[Layout]
 ) -> tuple[Move, ...]:
-    """The cheapest rewrites by way of any layouts that help: for each set of these, the cheapest that lead to all of
-    them.
-    """
+    """The cheapest rewrites by way of helpful layouts: for each set of them, the cheapest that lead to all."""
     extra = _undominated(costs, [layout for layout in helpful if layout not in wanted], [source, *wanted, *helpful])
     # Costs count first, then the number of rewrites.
     weight = len(wanted) + len(extra) + 1
@@ -156,9 +148,7 @@ def _searched(
 
 
 def _undominated(costs: Mapping[Move, int], layouts: Sequence[Layout], known: Collection[Layout]) -> list[Layout]:
-    """Layouts without those in whose place another one does as well: made for no more, and starting everything for no
-    more.
-    """
+    """Layouts without those that another replaces: made for no more, and starting everything for no more."""
 
     def price(source: Layout, target: Layout) -> float:
         start = (0, source) if implies(source, target) else _start(costs, source, target)
@@ -270,9 +260,7 @@ Choice = Sequence[int]
 
 
 def rewrites_of(problem: Problem, choice: Choice) -> Iterator[tuple[str, Layout, Layout]]:
-    """The rewrites that a choice leaves, each once: (value, from, to); of a value, each after the one that makes what
-    it starts from.
-    """
+    """The rewrites that a choice leaves, each once: (value, from, to), in an order in which they can be made."""
     made: dict[str, Layout] = dict(problem.fixed)
     needed: dict[str, dict[Layout, None]] = {}
     for call, number in zip(problem.calls, choice, strict=True):

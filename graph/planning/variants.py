@@ -1,6 +1,4 @@
-"""What may be chosen: the variants of each call, found by letting layouts flow through it, alone and together, until
-nothing new follows.
-"""
+"""The variants of each call among which a plan chooses, found by layout flow until nothing new follows."""
 
 from __future__ import annotations
 
@@ -39,10 +37,9 @@ Given = frozenset[tuple[str, Layout]]
 
 @dataclass(slots=True)
 class Flows:
-    """What flowed through one call so far. `ask` gives the variant that follows from some layouts, or raises NoFlow.
+    """The layouts that flowed through one call. `ask` gives the variant of some layouts, or raises NoFlow.
 
-    `has_room` says whether the call may get more variants; where it has none, layouts are no longer tried together, and
-    `left_out` counts those that would have been.
+    Where the call has no room for more variants, layouts are no longer combined, and `left_out` counts combinations.
     """
 
     function: PrimFunc
@@ -54,10 +51,9 @@ class Flows:
     found: dict[Given, Variant] = field(default_factory=lambda: dict[Given, Variant]())
 
     def arrive(self, array: str, layout: Layout) -> Iterator[tuple[Given, Variant | NoFlow]]:
-        """What follows now that an array may have a layout: for each set of layouts that is new, its variant, or why
-        there is none.
+        """What follows once an array may have a layout: each new set of layouts with its variant, or why it has none.
 
-        Why several layouts do not go together is not told.
+        Why several layouts do not go together is not reported.
         """
         item = (array, layout)
         if item in self.arrived:
@@ -81,15 +77,15 @@ class Flows:
             self.found[given] = variant
             yield given, variant
             if len(given) == 1:
-                work += [known | given for known in self.found if self.go_together(known, item)]
+                work += [known | given for known in self.found if self.are_independent(known, item)]
             else:
-                work += [given | {other} for other in self.arrived if self.go_together(given, other)]
+                work += [given | {other} for other in self.arrived if self.are_independent(given, other)]
 
-    def go_together(self, given: Given, item: tuple[str, Layout]) -> bool:
-        """Whether no layout among these says anything of another's array, a further one included."""
-        return all(self.says_nothing(one, item[0]) and self.says_nothing(item, one[0]) for one in given)
+    def are_independent(self, given: Given, item: tuple[str, Layout]) -> bool:
+        """Whether each of these layouts and a further one leave the others' arrays as they are."""
+        return all(self.is_independent(one, item[0]) and self.is_independent(item, one[0]) for one in given)
 
-    def says_nothing(self, item: tuple[str, Layout], array: str) -> bool:
+    def is_independent(self, item: tuple[str, Layout], array: str) -> bool:
         """Whether a layout flows by itself, and leaves an array as it is."""
         variant = self.found.get(frozenset({item}))
         return (
@@ -116,11 +112,10 @@ MOST_VARIANTS = 48
 
 @dataclass(slots=True)
 class Candidates:
-    """The variants of calls on their way; `stops` says where layouts did not flow, and why, `cut` which variants a call
-    may not have, since it has as many as it may, `refused` which frozen calls cannot have their layouts, and stay as
-    they are.
+    """The variants of calls so far.
 
-    `interface` are layouts that values of the interface have.
+    `interface` are the layouts of values of the interface, `stops` the reasons why layouts did not flow, `cut` the
+    variants past the limit, and `refused` the reasons why frozen calls cannot have their layouts and stay as they are.
     """
 
     graph: Graph
@@ -188,9 +183,7 @@ class Candidates:
         return variant_of(call.function, given) if callback is None else called_back(call.function, given, callback)
 
     def _new(self, call: Call, known: int = 0) -> Iterator[tuple[str, Layout]]:
-        """The layouts that a call's variants, past those known, give its values for the first time; constants pass
-        nothing on.
-        """
+        """New layouts of values, other than constants, in a call's variants past the known ones."""
         for variant in islice(self.variants[call.results[0].name], known, None):
             for name, layout in zip(names_of(call), (*variant.operands, *variant.results), strict=True):
                 item = (self.roots[name].value, self.outer(name, layout))
@@ -225,11 +218,9 @@ class Candidates:
         if root.value == name:
             return layout
         back = inverse_of(root.index_map, self.values[root.value].shape)
-        return (
-            None
-            if back is None
-            else settled(layout_of(map_of_layout(layout).compose(back), pad_of(layout)), self.values[name].shape)
-        )
+        if back is None:
+            return None
+        return settled(layout_of(map_of_layout(layout).compose(back), pad_of(layout)), self.values[name].shape)
 
     def _flow(self, call: Call, name: str, layout: Layout) -> None:
         """Give a call the variants that a layout of one of its values gives it."""
@@ -249,9 +240,7 @@ class Candidates:
                     self._take(call, given, found, self._stopped(call, name, layout))
 
     def unmoved(self, call: Call, variant: Variant) -> str | None:
-        """Why values in the layouts of a variant could not be rewritten; None where they can, constants aside, which
-        are stored anew.
-        """
+        """Why values, other than constants, could not be rewritten to the layouts of a variant; None where they can."""
         for name, layout in zip(names_of(call), (*variant.operands, *variant.results), strict=True):
             root = self.roots[name]
             stored = layout if root.value == name else layout_of(map_of_layout(layout).compose(root.index_map))
@@ -293,7 +282,7 @@ class Candidates:
                     self._keep(call, each)
 
     def _left_out(self, name: str, number: int) -> None:
-        """Count ways in which a call could have had its padding that nobody looked at."""
+        """Count choices of a call's padding that were not tried."""
         self.untried[name] = self.untried.get(name, 0) + number
 
     def _stopped(self, call: Call, name: str, layout: Layout) -> Callable[[str], None]:
@@ -347,10 +336,8 @@ def names_of(call: Call) -> tuple[str, ...]:
 
 
 Callback = Callable[[PrimFunc, Layouts], Layouts | Replacement | None]
-"""What a user knows of an operator: the layouts of its arrays, temporaries too, that go with those of some, or a
-function in these layouts in the operator's place; None where there are none.
-
-It is asked instead of the flow. What it says is proved like anything else before it is used.
+"""A user's rule for an operator, used instead of the flow: from the layouts of some arrays those of all, temporaries
+included, or a function in these layouts; None where there are none. Its answers are proved before they are used.
 """
 
 
@@ -360,9 +347,7 @@ def operator_name(call: Call) -> str:
 
 
 def called_back(func: PrimFunc, given: Layouts, callback: Callback) -> Variant:
-    """The variant that a callback asks for. Raises NoFlow where it knows none or a map would lose elements,
-    LayoutproofError for a map or a name that does not fit.
-    """
+    """A callback's variant. Raises NoFlow without one or if a map loses elements, LayoutproofError if none fits."""
     answer = callback(func, given)
     if answer is None:
         raise NoFlow(func, "its callback knows no layouts that go with these")
@@ -378,7 +363,7 @@ def called_back(func: PrimFunc, given: Layouts, callback: Callback) -> Variant:
 
 
 def calls_of(graph: Graph) -> Iterator[Call]:
-    """The calls of a graph, in order; pads and crops are calls too, of functions that make what they make."""
+    """The calls of a graph, in order, with pads and crops as calls of functions."""
     values = graph.by_name()
     return (as_call(step, values) for step in graph.steps if not isinstance(step, LayoutTransform))
 
@@ -426,9 +411,7 @@ def _variant(func: PrimFunc, layouts: Layouts) -> Variant:
 
 
 def planned_call(candidates: Candidates, call: Call, *, fills_cost: bool = True) -> PlannedCall:
-    """A call with its variants, in terms of roots; the plain one, or the frozen one, is the first. Filled padding may
-    cost its bytes.
-    """
+    """A call with its variants in terms of roots, the plain or frozen one first. Filled padding may cost its bytes."""
     own = tuple(candidates.variants[call.results[0].name])
     operands = tuple(candidates.roots[name].value for name in call.operands)
     results = tuple(value.name for value in call.results)

@@ -1,9 +1,9 @@
-"""The certificate of a rewritten graph read back: everything that it claims is derived and asked again, from what it
-says and nothing else.
+"""The certificate of a rewritten graph read back: everything that it claims is derived and asked again, from the file
+alone.
 
-Each function's steps are derived again, as those of any certificate, which gives their questions and what the checker
-says of them; then each value is asked about as `prove_graph_rewrite` does. What a file does not hold, or says otherwise
-than the checker, is named.
+The steps of each function are derived again, as for any certificate, which gives their questions and the checker's
+verdicts; then each value is proved as `prove_graph_rewrite` does. What a file lacks, or states otherwise than the
+checker, is named.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def _read(path: Path, document: Document, files: Sequence[Path], jobs: int) -> R
             reading.fail(Status.UNKNOWN, what)
         for name, part in parts.items():
             _join(reading, name, part.reading)
-        said = {name: part.said for name, part in parts.items()}
+        checked = {name: part.checked for name, part in parts.items()}
         asked: Asked = {}
-        verdicts = prove_graph_rewrite(rewrite, claim.interface, said, asked)
+        verdicts = prove_graph_rewrite(rewrite, claim.interface, checked, asked)
         for verdict in verdicts:
             _count(reading, verdict)
         if reading.status in GOOD:
@@ -113,9 +113,7 @@ class _Claim:
 
 
 def _claimed(path: str, document: Document) -> _Claim:
-    """What a document claims. Raises LayoutproofError for texts that are none, KeyError and the like for a malformed
-    document.
-    """
+    """The claim of a document. Raises LayoutproofError for unreadable texts, KeyError and the like if malformed."""
     old, new = (_graph(path, document, which) for which in ("old", "new"))
     functions = {func.name: func for func in new.functions()}
     stray = sorted(set(document["functions"]) - set(functions))
@@ -173,9 +171,7 @@ def _placed(entry: Document, dtype: DType) -> Place:
 
 
 def _with_arrays(path: Path, document: Document, rewrite: GraphRewrite, files: Sequence[Path]) -> GraphRewrite:
-    """The graphs with all elements that are at hand: in the document, beside it, in files that are given, or made of
-    others.
-    """
+    """The graphs with all elements that are found: in the document, beside it, in given files, or made of others."""
     inside = {key: array_of(entry) for key, entry in document["arrays"].items()}
     unread = [c for graph in (rewrite.old, rewrite.new) for c in graph.constants if c.sha256 is not None]
     keys = {key_of(c.digest, c.value): c.digest for c in unread}
@@ -197,9 +193,7 @@ def _with_arrays(path: Path, document: Document, rewrite: GraphRewrite, files: S
 
 
 def _unread(rewrite: GraphRewrite, path: Path) -> list[str]:
-    """What cannot be looked at, and where it was looked for. A constant that is in both graphs with one digest need not
-    be.
-    """
+    """Constants that were not found, and where they were looked for, but for those equal in both graphs."""
     kept = {c.digest for c in rewrite.old.constants} & {c.digest for c in rewrite.new.constants}
     unread = [c for graph in (rewrite.old, rewrite.new) for c in graph.constants if c.sha256 is not None]
     missing = [c.value.name for c in unread if c.digest not in kept]
@@ -226,10 +220,10 @@ def _facts(rewrite: GraphRewrite) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What was read of the steps that lead to one function, and what the checker said of each."""
+    """What was read of the steps that lead to one function, and the checker's verdicts on each."""
 
     reading: Reading
-    said: tuple[tuple[Verdict, ...], ...]
+    checked: tuple[tuple[Verdict, ...], ...]
 
 
 def _parts(path: str, document: Document, jobs: int) -> Mapping[str, _Part]:
@@ -279,9 +273,7 @@ def _count(reading: Reading, verdict: Verdict) -> None:
 
 
 def _check_form(path: str, document: Document) -> None:
-    """Raise LayoutproofError where what is written of maps was changed, or what is not stated is not what nobody
-    states.
-    """
+    """Raise LayoutproofError where the parts on maps, tools or what is not stated were changed."""
     if document["not_stated"] != list(NOT_STATED) or not all(
         isinstance(version, str) for version in document["tools"].values()
     ):
@@ -294,9 +286,7 @@ def _check_form(path: str, document: Document) -> None:
 
 
 def _ask(reading: Reading, document: Document, derived: Sequence[MapClaim]) -> None:
-    """The questions about maps: those that are written down, and those that the checker's claims lead to. Raises
-    LayoutproofError.
-    """
+    """The questions about maps: written ones, and those of the checker's claims. Raises LayoutproofError."""
     written = {entry["claim"]: entry["queries"] for entry in document["maps"]}
     claims = {claim.claim: claim for claim in derived}
     stray, missing = sorted(set(written) - set(claims)), sorted(set(claims) - set(written))

@@ -51,9 +51,7 @@ _MOST_PADDING = 64
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The arrays of two graphs that cannot be made of others, by their keys; `keys` are those of each graph's
-    constants, by their names.
-    """
+    """Arrays of two graphs, by keys, that cannot be made of others; `keys` are of each graph's constants, by name."""
 
     arrays: Mapping[str, Array]
     keys: Mapping[str, Mapping[str, str]]
@@ -65,9 +63,7 @@ class Kept:
 
 
 def kept_arrays(old: Graph, new: Graph, places: Mapping[str, Place]) -> Kept:
-    """What has to be kept of the constants of a graph and of what it became: all old ones, and new ones that are not
-    made of those.
-    """
+    """The constants to keep of a graph and its rewrite: all old ones, and new ones that are not made of those."""
     arrays = {_key_of(constant): constant.data for constant in beside(old)}
     before = {constant.value.name: constant for constant in old.constants}
     for constant in beside(new):
@@ -106,9 +102,7 @@ def array_of(entry: Document) -> tuple[Array, str]:
 
 
 def found_arrays(wanted: Iterable[str], files: Iterable[Path]) -> dict[str, Array]:
-    """The arrays of files that have these digests, by these. Raises LayoutproofError for a file that cannot be read as
-    arrays.
-    """
+    """The arrays with these digests in files. Raises LayoutproofError for a file without readable arrays."""
     digests = set(wanted)
     found: dict[str, Array] = {}
     for file in files:
@@ -211,12 +205,12 @@ def claims_of(facts: Iterable[MapFact]) -> tuple[MapClaim, ...]:
     """The claims that rest on such facts, each once."""
     found: dict[str, MapClaim] = {}
     for first, second, shape in facts:
-        for claim in _of_one(first, shape) if second is None else _of_two(first, second, shape):
+        for claim in _layout_claims(first, shape) if second is None else _equality_claims(first, second, shape):
             found.setdefault(claim.claim, claim)
     return tuple(found.values())
 
 
-def _of_one(text: str, shape: Shape) -> Iterator[MapClaim]:
+def _layout_claims(text: str, shape: Shape) -> Iterator[MapClaim]:
     """One place for each index, within the box; where it is a bijection, one index for each place."""
     if not shape:
         return
@@ -226,7 +220,7 @@ def _of_one(text: str, shape: Shape) -> Iterator[MapClaim]:
             yield MapClaim(lemma.name, lemma.queries, lemma.exceptions)
 
 
-def _of_two(first: str, second: str, shape: Shape) -> Iterator[MapClaim]:
+def _equality_claims(first: str, second: str, shape: Shape) -> Iterator[MapClaim]:
     """No index of the box is taken to two places."""
     a, b = parse_index_map(first), parse_index_map(second)
     if a.rank != b.rank or first == second:
@@ -266,9 +260,7 @@ def certify_graph(rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> Do
 
 
 def certificate_files(path: Path, rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> Mapping[Path, Content]:
-    """The files of a certificate that is to stand at a path, with what they hold: arrays that are too large for it,
-    then itself.
-    """
+    """The files of a certificate at a path, with contents: arrays that are too large for it, then itself."""
     kept = kept_arrays(rewrite.old, rewrite.new, rewrite.places)
     files: dict[Path, Content] = {}
     if kept.size > MOST_BYTES and not is_stream(path):
@@ -277,9 +269,7 @@ def certificate_files(path: Path, rewrite: GraphRewrite, interface: Interface = 
 
 
 def save_graph_certificate(path: str | Path, rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> None:
-    """Write the certificate of a rewritten graph, and what stands beside it, whole or not at all. Raises
-    LayoutproofError.
-    """
+    """Write the certificate of a rewritten graph and files beside it, all or none. Raises LayoutproofError."""
     write_whole_files(certificate_files(Path(path), rewrite, interface), verify_codes.CERTIFICATE_WRITE)
 
 
@@ -329,7 +319,7 @@ def _place(place: Place) -> dict[str, Any]:
 def _number(place: Place) -> str | int:
     assert place.pad is not None
     number = number_of(place.pad)
-    assert number is not None  # what padding is said to hold is a number
+    assert number is not None  # a claim about padding is a number
     return number.hex() if isinstance(number, float) else number
 
 

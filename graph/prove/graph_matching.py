@@ -1,6 +1,5 @@
-"""Whether a second graph is the first one, planned: the witness is reconstructed.
-
-Functions given in an operator's place are proved to be the operator in its layouts.
+"""Whether a second graph is the first one, planned: the witness is reconstructed. Functions given in an operator's
+place are proved to be the operator in its layouts.
 """
 
 from __future__ import annotations
@@ -54,9 +53,7 @@ class Replacement:
 
 
 def chain_to(func: PrimFunc, given: PrimFunc, layouts: Layouts, pads: Mapping[str, PadText]) -> Chain:
-    """The one step from an operator to the function that is given for it, proved bit for bit. Raises NoFlow where that
-    is not proved.
-    """
+    """The step from an operator to its given function, proved bit for bit. Raises NoFlow where it is not proved."""
     named = replace(func, name=NAME)
     try:
         with within(settings().under(frozenset())):
@@ -141,9 +138,7 @@ def _unpaired(name: str, why: str) -> Verdict:
 
 @dataclass(slots=True)
 class _Search:
-    """What is known of the new graph's values on the way through it; `used` are the old calls that were paired, by
-    first results.
-    """
+    """What is known of the new graph's values so far; `used` are the old calls that were paired, by first results."""
 
     old: Graph
     new: Graph
@@ -216,9 +211,7 @@ class _Search:
         return True
 
     def enter(self, old: Call, step: Call, layouts: Mapping[str, IndexMap]) -> None:
-        """Pair two calls. Raises NoFlow where the new function is not proved to be the old one, or takes other
-        constants.
-        """
+        """Pair two calls. Raises NoFlow where the functions are not proved equal, or constants differ."""
         signature = signature_of(old.function)
         arrays = (*signature.operands, *signature.results)
         maps = [layouts.get(buffer.name, IndexMap.identity(buffer.rank)) for buffer in arrays]
@@ -234,9 +227,7 @@ class _Search:
         self.used.add(old.results[0].name)
 
     def check_constant(self, func: PrimFunc, ours: str, theirs: str, index_map: IndexMap) -> None:
-        """Raise NoFlow where a new constant holds other elements than an old one: then another call may be the one that
-        is looked for.
-        """
+        """Raise NoFlow where a new constant has other elements than an old one: another call may match."""
         new, old = self.after[ours], self.before[theirs]
         if new.sha256 is not None or old.sha256 is not None:
             raise NoFlow(func, f"only digests of {ours} and {theirs} are known")
@@ -254,9 +245,7 @@ class _Search:
 
 
 def _chain_to(old: PrimFunc, new: PrimFunc) -> Chain:
-    """The one step from an old function to a new one, whose records say how arrays are stored. Raises NoFlow where it
-    is not proved.
-    """
+    """The step from an old function to a new one with layout records. Raises NoFlow where it is not proved."""
     named = replace(old, name=NAME)
     try:
         with within(settings().under(frozenset())):
@@ -271,9 +260,7 @@ def _chain_to(old: PrimFunc, new: PrimFunc) -> Chain:
 
 
 def layouts_beside(old: PrimFunc, new: PrimFunc) -> Mapping[str, IndexMap] | None:
-    """How a new function stores the arrays of an old one, by their names there, as its records of layouts say; None if
-    it has others.
-    """
+    """How a new function stores the arrays of an old one, by its layout records; None if it has other arrays."""
     before, after = layout_records(old), layout_records(new)
     if [len(buffers) for buffers in _roles(old)] != [len(buffers) for buffers in _roles(new)]:
         return None

@@ -1,16 +1,14 @@
-"""Whether a rewritten graph does what the graph did: every new value is asked for by itself, from those before it.
+"""Whether a rewritten graph is equivalent to the old one: a verdict for each new value, in order.
 
-The claim of each new value is that the elements of an old one stand where the witness says, and that all other cells
-hold what it says of them, if it does. For an input that is so where the witness leaves it as it is, or as the interface
-has it; for a constant it is looked at; for the layout operators it is an equality of maps; for a call it follows from
-the proof that its function is the old call's function with its arrays in the layouts in which the witness has operands
-and results, where padding that the function takes for granted is proved of the operands. Pads and crops of the old
-graph are calls of functions that do what they do. Nothing here knows how the new graph was found.
+The claim of a new value is that the elements of an old value are stored where the witness says, and that its padding
+holds what the witness says. It follows for an input from the interface, for a constant from its data, for a layout
+operator from an equality of maps, and for a call from the proof that its function is the old call's function with its
+arrays in the layouts of the witness, where padding that the function requires is proved of the operands. Pads and crops
+of the old graph are calls of functions. Nothing here knows how the new graph was found.
 
-A claim is proved together with those that it rests on: of what is made of a value that is not proved to hold what is
-said, nothing is. Functions may leave something open (undefined padding, elements that they do not write), which one
-call settles for all who use its results: so each old call is made once at most, and calls that reach outside of the
-graph are made just as they were.
+Nothing is proved of what is made of a value that is not proved. What a function leaves open (undefined padding,
+elements that it does not write) has one value for all users of a result, so each old call is made once at most, and
+opaque calls are made as before.
 """
 
 from __future__ import annotations
@@ -56,32 +54,28 @@ from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, V
 
 ENGINE = "structure"
 
-
-Said = Mapping[str, Sequence[Sequence[Verdict]]]
-"""For functions, by their names, what the checker said of each step that leads to them."""
+StepVerdicts = Mapping[str, Sequence[Sequence[Verdict]]]
+"""By names of functions: the checker's verdicts on each step that leads to them."""
 
 
 def prove_graph_rewrite(
     rewrite: GraphRewrite,
     interface: Interface = AS_IT_WAS,
-    said: Said = MappingProxyType({}),
+    checked: StepVerdicts = MappingProxyType({}),
     asked: Asked | None = None,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each value of the new graph, in order, then one for its outputs. Raises LayoutproofError for a
-    malformed graph.
+    """A verdict for each value of the new graph, in order, then one for its outputs.
 
-    `interface` belongs to the claim, not to the witness: in whatever other way the new graph is called, nothing is
-    proved. `said` is for those who have asked the checker about the steps of chains already, and answer for it: they
-    are not checked again. `asked` gets what is asked of index maps, for certificates.
+    `interface` is part of the claim, not of the witness. Steps with verdicts in `checked` are not checked again: the
+    caller answers for them. `asked` gets the questions about index maps, for certificates. Raises LayoutproofError for
+    a malformed graph.
     """
     for graph in (rewrite.old, rewrite.new):
         require_graph(graph)
         for step in graph.steps:
-            if isinstance(step, LayoutTransform):
-                report_of(
-                    step.index_map, graph.by_name()[step.operand].shape, asked
-                )  # what a graph that is well-formed rests on
-    return tuple(_Proof(rewrite, roots_of(rewrite.old), interface, said, asked).verdicts())
+            if isinstance(step, LayoutTransform):  # recorded: that the graph is well-formed rests on it
+                report_of(step.index_map, graph.by_name()[step.operand].shape, asked)
+    return tuple(_Proof(rewrite, roots_of(rewrite.old), interface, checked, asked).verdicts())
 
 
 def _holds(name: str) -> Claim:
@@ -90,14 +84,12 @@ def _holds(name: str) -> Claim:
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """`held` are the values whose claims are proved, `made` the old calls that were made, by their first results, in
-    the new order.
-    """
+    """`held` are the proved values, `made` the first results of the old calls that were made, in order."""
 
     rewrite: GraphRewrite
     roots: Mapping[str, Place]
     interface: Interface
-    said: Said
+    checked: StepVerdicts
     asked: Asked | None
     chained: dict[tuple[str, PrimFunc], str | None] = field(
         default_factory=lambda: dict[tuple[str, PrimFunc], str | None]()
@@ -119,14 +111,12 @@ class _Proof:
         yield self.outputs()
 
     def kept(self, verdict: Verdict, *names: str) -> Verdict:
-        """The verdict, once it is entered which values it is about."""
+        """The verdict; where it is a proof, the values that it is about are held."""
         self.held.update(names if verdict.status is Status.PROVED else ())
         return verdict
 
     def fitting(self, value: Value) -> bool:
-        """Whether what the witness says of a value is a map of an old one's indices, and a number that padding of its
-        type can hold.
-        """
+        """Whether the witness has for a value a map of an old one's indices, and a pad number of its type."""
         place = self.rewrite.places.get(value.name)
         old = self.rewrite.old.by_name()
         if place is None or place.value not in old or len(place.index_map.inputs) != len(old[place.value].shape):
@@ -137,12 +127,11 @@ class _Proof:
 
     def verdict(self, name: str, problem: str | None, engine: str = ENGINE) -> Verdict:
         """Proved, or unknown for a reason."""
-        claim = _holds(name)
         status = Status.PROVED if problem is None else Status.UNKNOWN
-        return Verdict(status, claim, engine, reason=problem)
+        return Verdict(status, _holds(name), engine, reason=problem)
 
     def inputs(self) -> Iterator[tuple[str, Verdict]]:
-        """Inputs are the old ones, as the interface has them; each with its name."""
+        """By names: inputs are the old ones, as the interface has them."""
         old = self.rewrite.old.inputs
         if [(v.name, v.dtype) for v in self.rewrite.new.inputs] != [(v.name, v.dtype) for v in old]:
             yield from (
@@ -162,15 +151,9 @@ class _Proof:
                 yield value.name, self.verdict(value.name, None if kept else "an input is given as it was")
             else:
                 stored = self.stored(value, index_map, before.shape) and place.pad is None and self.fits(value)
-                same_map = (
-                    stored and prove_same(place.index_map, index_map, before.shape, self.asked).status is Status.PROVED
-                )
-                yield (
-                    value.name,
-                    self.verdict(
-                        value.name, None if same_map else f"an input is given by `{index_map_text(index_map)}`"
-                    ),
-                )
+                same_map = stored and self.same(place, index_map)
+                problem = None if same_map else f"an input is given by `{index_map_text(index_map)}`"
+                yield value.name, self.verdict(value.name, problem)
         if len(self.rewrite.new.inputs) != len(old):
             yield "", self.verdict("the graph", "it has more or fewer inputs")
 
@@ -179,19 +162,17 @@ class _Proof:
         return len(index_map.inputs) == len(shape) and value.shape == box_of(index_map, shape, self.asked)
 
     def constant(self, constant: Constant) -> Verdict:
-        """Each element stands in its place, bit for bit, and around them what padding is said to hold."""
+        """Each element is in its place, bit for bit, and padding holds what the witness says."""
         place = self.place(constant.value.name)
         before = next((c for c in self.rewrite.old.constants if c.value.name == place.value), None)
         if before is None or before.value.dtype != constant.value.dtype or not self.fits(constant.value):
             return self.verdict(constant.value.name, "it is not made of a constant")
         if constant.sha256 is not None or before.sha256 is not None:
-            kept = constant.value.shape == before.value.shape and is_identity(
-                place.index_map, before.value.shape, self.asked
-            )
+            shape = before.value.shape
+            kept = constant.value.shape == shape and is_identity(place.index_map, shape, self.asked)
             known = kept and constant.digest == before.digest
-            return self.verdict(
-                constant.value.name, None if known else f"only digests of it and of {place.value} are known", "digest"
-            )
+            problem = None if known else f"only digests of it and of {place.value} are known"
+            return self.verdict(constant.value.name, problem, "digest")
         found = place.index_map.unmap_array(constant.data, before.value.shape)
         # By bytes: NaNs are not all alike to a function that looks at their bits.
         if found.tobytes() != before.data.tobytes():
@@ -201,9 +182,8 @@ class _Proof:
             around = constant.data[~inside]
             number = number_of(place.pad)
             if number is None or not bool(same_values(around, np.full(around.shape, number, around.dtype)).all()):
-                return self.verdict(
-                    constant.value.name, f"its padding holds something else than {expr_text(place.pad)}", "evaluation"
-                )
+                problem = f"its padding holds something else than {expr_text(place.pad)}"
+                return self.verdict(constant.value.name, problem, "evaluation")
         return self.verdict(constant.value.name, None, "evaluation")
 
     def fits(self, value: Value) -> bool:
@@ -217,17 +197,19 @@ class _Proof:
         return inside and report.injective.status is Status.PROVED
 
     def place(self, name: str) -> Place:
-        """What the witness says of a new value, said of the root of the old one."""
+        """The witness of a new value, in terms of the root of the old one."""
         return rooted(self.rewrite.places[name], self.roots)
+
+    def same(self, place: Place, index_map: IndexMap) -> bool:
+        """Whether a map of the old value's indices is proved to be that of the place."""
+        return prove_same(place.index_map, index_map, self.shape(place), self.asked).status is Status.PROVED
 
     def shape(self, place: Place) -> Shape:
         """The shape of the old value."""
         return self.rewrite.old.by_name()[place.value].shape
 
     def padding(self, name: str, value: Value) -> tuple[bool, str | None]:
-        """Whether a value has no padding at all, and what is said of what its padding holds, as text; of an operand
-        that is proved.
-        """
+        """Whether a value has no padding, and the text of what its padding holds by the witness."""
         place = self.place(name)
         full = prod(self.shape(place)) == prod(value.shape)
         return full, None if place.pad is None else expr_text(place.pad)
@@ -250,19 +232,17 @@ class _Proof:
         if found.status is Status.REFUTED and any(after.value == value.name for value in self.rewrite.old.inputs):
             return Verdict(Status.REFUTED, _holds(name), found.engine, counterexample=found.counterexample)
         if found.status is Status.REFUTED:
-            # Elements of anything else but an input may be alike.
-            return self.verdict(
-                name, f"elements of {after.value} stand elsewhere in it: {found.counterexample}", found.engine
-            )
+            # Not refuted: elements of anything else but an input may be equal.
+            problem = f"elements of {after.value} stand elsewhere in it: {found.counterexample}"
+            return self.verdict(name, problem, found.engine)
         if found.status is not Status.PROVED:
             return self.verdict(name, found.reason, found.engine)
         return self.verdict(name, self.filled(step), found.engine)
 
     def filled(self, step: LayoutTransform | Pad | Crop) -> str | None:
-        """Why the padding of what a layout operator makes is not proved to hold what is said; None where it is.
+        """Why the padding of a layout operator's result is not proved to hold what the witness says; None where it is.
 
-        Elements are where the witness says: padding of the result is padding of the operand, moved, and what a pad puts
-        there.
+        Elements are where the witness says, so padding of the result is padding of the operand, moved, or of a pad.
         """
         full, wanted = self.padding(step.result.name, step.result)
         if full or wanted is None:
@@ -284,7 +264,7 @@ class _Proof:
         return None
 
     def call(self, step: Call) -> str | None:
-        """Why a call is not proved to make what the witness says; None where it is."""
+        """Why a call's results are not proved to be what the witness says; None where they are."""
         results = [self.place(value.name) for value in step.results]
         made = self.rewrite.old.producers().get(results[0].value)
         old = None if made is None or isinstance(made, LayoutTransform) else as_call(made, self.rewrite.old.by_name())
@@ -307,7 +287,7 @@ class _Proof:
             return f"nothing says how {new.name} came about"
         key = (new.name, old)
         if key not in self.chained:
-            self.chained[key] = chain_problem(schedule, old, new, self.said.get(new.name))
+            self.chained[key] = chain_problem(schedule, old, new, self.checked.get(new.name))
         problem = self.chained[key]
         if problem is not None:
             return problem
@@ -345,17 +325,16 @@ class _Proof:
     def contracts(
         self, new: PrimFunc, buffer: Buffer, value: Value, contracts: list[Contract | None], result: bool
     ) -> str | None:
-        """Why padding is not proved to hold what a function takes for granted, or what is said of its result; None
-        where it is.
+        """Why padding is not proved to hold what a function requires, or the witness of its result; None where it is.
 
-        Only what a single transform says is used: of several, each speaks of padding that the others move.
+        Only the contract of a single transform is used: the padding of each of several is moved by the others.
         """
-        full, said = self.padding(value.name, value)
+        full, held = self.padding(value.name, value)
         own = contracts[0] if len(contracts) == 1 else None
         if result:
-            held = full or said is None or (own is not None and said == own.text)
-            return None if held else f"the padding of {value.name} is not proved to hold {said}"
-        if any(contract is not None for contract in contracts) and not full and (own is None or said != own.text):
+            proved = full or held is None or (own is not None and held == own.text)
+            return None if proved else f"the padding of {value.name} is not proved to hold {held}"
+        if any(contract is not None for contract in contracts) and not full and (own is None or held != own.text):
             return f"{new.name} takes for granted what the padding of {buffer.name} holds"
         return None
 
@@ -368,12 +347,11 @@ class _Proof:
         else:
             text += ": " + ", ".join(f"{name} by `{index_map_text(index_map)}`" for name, index_map in asked)
         problem = next(self.differences(asked), None)
-        return Verdict(
-            Status.PROVED if problem is None else Status.UNKNOWN, Claim(ClaimKind.OTHER, text), ENGINE, reason=problem
-        )
+        status = Status.PROVED if problem is None else Status.UNKNOWN
+        return Verdict(status, Claim(ClaimKind.OTHER, text), ENGINE, reason=problem)
 
     def differences(self, asked: tuple[tuple[str, IndexMap], ...]) -> Iterator[str]:
-        """Why the new graph is not proved to be called, and to do outside of itself, what the old one was and did."""
+        """Why inputs, outputs and opaque calls of the new graph are not proved to be those of the old one."""
         new, old = self.rewrite.new.by_name(), self.rewrite.old.by_name()
         unknown = sorted(set(self.interface.inputs) - {value.name for value in self.rewrite.old.inputs})
         if unknown:
@@ -390,20 +368,16 @@ class _Proof:
                 yield f"{ours} is not proved to hold what the witness says"
             kept = place.value == root.value and self.stored(new[ours], index_map, old[theirs].shape)
             wanted = index_map.compose(root.index_map)
-            if (
-                not kept
-                or prove_same(place.index_map, wanted, self.shape(place), self.asked).status is not Status.PROVED
-            ):
-                yield f"{ours} is not {theirs}" + (
-                    f" stored by `{index_map_text(index_map)}`" if self.interface.outputs else ""
-                )
+            if not kept or not self.same(place, wanted):
+                by = f" stored by `{index_map_text(index_map)}`" if self.interface.outputs else ""
+                yield f"{ours} is not {theirs}{by}"
         outside = _outside(self.rewrite.old)
         if [name for name in self.made if name in outside] != outside:
             yield "calls that reach outside of the graph are not made as they were"
 
 
 def _outside(graph: Graph) -> list[str]:
-    """The first results of calls whose functions call what is not known here, in order."""
+    """The first results of calls whose functions make opaque calls, in order."""
     return [
         step.results[0].name
         for step in graph.steps
@@ -412,12 +386,12 @@ def _outside(graph: Graph) -> list[str]:
 
 
 def _roles(signature: Signature) -> tuple[list[str], list[str]]:
-    """The arrays that are read and those that are made, by what they hold."""
+    """The data variables of the arrays that are read, and of those that are made."""
     return [buffer.data.name for buffer in signature.operands], [buffer.data.name for buffer in signature.results]
 
 
 def moved_by(step: LayoutTransform | Pad | Crop, place: IndexMap) -> IndexMap:
-    """Where an element stands after a layout operator that stood at `place` before."""
+    """Where a layout operator moves an element from `place`."""
     match step:
         case LayoutTransform():
             return step.index_map.compose(place)
@@ -435,25 +409,24 @@ def _shifted(place: IndexMap, distances: list[int]) -> IndexMap:
 
 
 def chain_problem(
-    schedule: Steps, old: PrimFunc, new: PrimFunc, said: Sequence[Sequence[Verdict]] | None = None
+    schedule: Steps, old: PrimFunc, new: PrimFunc, checked: Sequence[Sequence[Verdict]] | None = None
 ) -> str | None:
-    """Why the steps of a schedule do not lead from one function to another, names aside, each proved; None where they
-    do.
+    """Why proved steps of a schedule do not lead from one function to another, names aside; None where they do.
 
-    `said` is what the checker said of each step, where it was asked already.
+    `checked` are the checker's verdicts on each step, where it was asked already.
     """
     start = schedule.original
-    if _unasked(start) != _unasked(replace(old, name=start.name)):
+    if _without_requests(start) != _without_requests(replace(old, name=start.name)):
         return f"the steps do not start with {old.name}"
     current = start
     for number, step in enumerate(schedule.records, start=1):
         if step.rewrite.old != current:
             return f"step {number} does not start where the one before it ends"
-        # The checker takes it that programs are well-formed, also those that are only passed through.
+        # The checker takes it for granted that programs are well-formed, also those that are only passed through.
         if check_wellformed(step.rewrite.new):
             return f"step {number} leads to a program that is not well-formed"
-        if said is not None:
-            verdicts = tuple(said[number - 1]) if number <= len(said) else ()
+        if checked is not None:
+            verdicts = tuple(checked[number - 1]) if number <= len(checked) else ()
         else:
             verdicts = verdicts_of(step.rewrite, step.where, step.allowed, False, step.primitive, step.arguments)
         if not verdicts:
@@ -467,8 +440,6 @@ def chain_problem(
     return None if current == replace(new, name=schedule.original.name) else f"the steps do not end in {new.name}"
 
 
-def _unasked(func: PrimFunc) -> PrimFunc:
-    """The function without the attribute that lists what is to be re-laid, which says nothing of what the function
-    does.
-    """
+def _without_requests(func: PrimFunc) -> PrimFunc:
+    """The function without the attribute of layout transformations to make, which has no effect on what it does."""
     return replace(func, attrs=func.attrs.without(LAYOUT_TRANSFORMATIONS))

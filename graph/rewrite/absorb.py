@@ -1,5 +1,5 @@
-"""Layout transforms folded into the call before or after them, where that is asked for: in any graph, or in a planned
-one with the plan's witness carried on.
+"""Layout transforms folded into the call before or after them on request, in any graph, or in a planned one with the
+plan's witness.
 """
 
 from __future__ import annotations

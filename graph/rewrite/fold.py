@@ -1,9 +1,8 @@
 """Folding layout operators into one another and into constants, each fold proved before it is made.
 
-Two operators in a row: transforms are composed; a crop goes into the pad before it; a pad goes into the crop before it
-where what was cut off is what is padded, or may be anything. What leaves everything where it is disappears. A layout
-operator on a constant is applied to it. Source: the seed `relax-layout-transformation`, "Folding/Fusing Layout
-Rewrites".
+Two operators in a row: transforms are composed; a crop is folded into the pad before it; a pad into the crop before it
+where the cells that were cut off have the pad's value, or any. Identities disappear. A layout operator on a constant is
+applied to it.
 """
 
 from __future__ import annotations
@@ -75,9 +74,7 @@ class Folding:
 
 
 def fold(graph: Graph) -> Folding:
-    """The graph with its layout operators folded, without steps that nothing uses any more. Raises LayoutproofError for
-    a malformed one.
-    """
+    """The graph with folded layout operators and no unused steps. Raises LayoutproofError for a malformed one."""
     require_graph(graph)
     current, made, refused = graph, list[Fold](), _Refused()
     while True:
@@ -127,9 +124,7 @@ def _held(graph: Graph, chain: Sequence[Rewriting], consumers: Mapping[str, tupl
 
 
 def _tried(root: Value, chain: tuple[Rewriting, ...], length: int, new: tuple[Rewriting, ...], held: int) -> Fold:
-    """The fold of the last operators of a chain, proved by themselves or, where that fails, with all that is known of
-    their operand.
-    """
+    """The fold of the last operators of a chain, proved by itself or else with all that is known of their operand."""
 
     def proved(start: int) -> Fold:
         old = chain[start:]
@@ -152,9 +147,7 @@ def chain_to(step: Rewriting, producers: Mapping[str, Step]) -> tuple[Rewriting,
 
 
 def candidates(root: Value, chain: Sequence[Rewriting]) -> Iterator[tuple[int, tuple[Rewriting, ...]]]:
-    """What the last operators of a chain might become: how many of them, and fewer operators in their place. Claims, to
-    be proved.
-    """
+    """Candidate folds of the last operators of a chain: how many of them, and the fewer operators in their place."""
     last = chain[-1]
     if _leaves_all(last, (chain[-2].result if len(chain) > 1 else root).shape):
         yield 1, ()
@@ -198,9 +191,7 @@ def _pads(_: Shape, first: Pad, second: Pad) -> Pair:
 
 
 def _crop_of_pad(_: Shape, first: Pad, second: Crop) -> Pair:
-    """What is left of the pad, or of the operand where more than the pad is cut off; both, on different axes, are two
-    operators.
-    """
+    """What is left of the pad, or of its operand where more is cut off; both, on different axes, are two operators."""
     inner = [extent - before - after for extent, (before, after) in zip(first.result.shape, first.widths, strict=True)]
     before = [w - s for (w, _), s in zip(first.widths, second.starts, strict=True)]
     after = [s + n - w - e for s, n, (w, _), e in zip(second.starts, second.sizes, first.widths, inner, strict=True)]
@@ -214,9 +205,7 @@ def _crop_of_pad(_: Shape, first: Pad, second: Crop) -> Pair:
 
 
 def _pad_of_crop(whole: Shape, first: Crop, second: Pad) -> Pair:
-    """The larger box, in place of a pad where the crop had cut it off; what is padded beyond all that the crop had cut
-    off.
-    """
+    """The larger box in place of a pad that the crop had cut off; beyond the cropped operand a pad is left."""
     starts = tuple(start - before for start, (before, _) in zip(first.starts, second.widths, strict=True))
     ends = [start + extent - n for start, extent, n in zip(starts, second.result.shape, whole, strict=True)]
     if min(starts) >= 0 and max(ends) <= 0:

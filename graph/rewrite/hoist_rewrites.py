@@ -1,9 +1,8 @@
-"""Layout rewrites that stand before and after a computation in one function, lifted out into functions of their own.
+"""Layout rewrites before and after a computation in one function, hoisted into functions of their own.
 
-A nest is lifted where it is marked (`layout_rewrite_preproc`, `layout_rewrite_postproc`, with or without upstream's
-`meta_schedule.` in front) or does nothing but copy a whole operand into a temporary, or a temporary into a whole
-result. What is left keeps its layouts: it is marked as frozen. That the functions one after the other do what the
-function did is proved. Source: the seed `relax-layout-transformation`, "Hoist Layout Rewrites Pass".
+A nest is hoisted where it is marked (`layout_rewrite_preproc`, `layout_rewrite_postproc`, with or without upstream's
+`meta_schedule.` in front) or only copies a whole operand into a temporary, or a temporary into a whole result. The rest
+keeps its layouts: it is marked as frozen. That the functions in a row are equivalent to the old one is proved.
 """
 
 from __future__ import annotations
@@ -41,9 +40,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """A function that is only a layout rewrite: `outer` is the array of the old function, `inner` the one that the rest
-    has instead.
-    """
+    """A layout rewrite as a function: `outer` is the array of the old function, `inner` that of the rest."""
 
     side: Side
     function: PrimFunc
@@ -58,9 +55,7 @@ class Lifted:
 
 @dataclass(frozen=True, slots=True)
 class Hoisted:
-    """A function in parts: `lifted` ones, and the rest, which is frozen where anything was lifted. `verdicts` are of
-    them all in a row.
-    """
+    """A function in parts: hoisted ones, and the rest, then frozen. `verdicts` are of all in a row."""
 
     function: PrimFunc
     rest: PrimFunc
@@ -175,17 +170,15 @@ def _function(
         body = Block("root", (), body, alloc_buffers=tuple(temporaries))
     attrs, data = func.attrs, {buffer.data.name for buffer in (*arrays, *temporaries)}
     for key in (LAYOUT, LAYOUT_TRANSFORMATIONS, AXIS_SEPARATORS):
-        said = attrs.get(key)
-        if isinstance(said, Mapping):
-            own = {name: value for name, value in said.items() if name in data}
+        stated = attrs.get(key)
+        if isinstance(stated, Mapping):
+            own = {name: value for name, value in stated.items() if name in data}
             attrs = attrs.with_value(key, own) if own else attrs.without(key)
     return require_wellformed(PrimFunc(name, handles, tuple(zip(handles, arrays, strict=True)), body, attrs))
 
 
 def _proved(func: PrimFunc, nests: Sequence[Stmt], order: Sequence[Stmt]) -> tuple[Verdict, ...]:
-    """Whether the nests in another order do what the function did. Put together again, that is what its parts do one
-    after the other.
-    """
+    """Whether the nests in another order are equivalent to the function, and so are its parts one after the other."""
     starts, count = dict[int, int](), 0
     for nest in nests:
         starts[id(nest)] = count
@@ -198,18 +191,14 @@ def _proved(func: PrimFunc, nests: Sequence[Stmt], order: Sequence[Stmt]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Hoisting:
-    """A graph with the layout rewrites of its functions as calls of their own, and the functions that were taken apart
-    for it.
-    """
+    """A graph with hoisted layout rewrites as calls, and the functions that were divided."""
 
     new: Graph
     made: tuple[Hoisted, ...]
 
 
 def hoisting(graph: Graph) -> Hoisting:
-    """Take the functions of a graph apart where layout rewrites stand in them. Raises IllegalTransform where that is
-    not proved.
-    """
+    """Hoist the layout rewrites of a graph's functions. Raises IllegalTransform where that is not proved."""
     steps: list[Step] = []
     taken = {value.name for value in graph.values()}
     parts = {func: hoist_layout_rewrites(func) for func in graph.functions()}
@@ -223,9 +212,7 @@ def hoisting(graph: Graph) -> Hoisting:
 
 
 def hoisted_graph(graph: Graph) -> Graph:
-    """The graph with the layout rewrites of its functions as calls of their own. Raises IllegalTransform where that is
-    not proved.
-    """
+    """The graph with hoisted layout rewrites as calls. Raises IllegalTransform where that is not proved."""
     return hoisting(graph).new
 
 

@@ -1,10 +1,9 @@
-"""Functions that only move elements, recognised from what they access as layout operators.
+"""Functions that only move elements, recognised by their accesses as layout operators.
 
-A store that copies an element is read as `target[y] = source[h(y)]`, or a constant where a guard fails. The box that
-`h` reaches says what is cropped and what is padded, the inverse of `h` is the transform. Of several stores one goes on
-from what the one before made; one that fills an array first is a pad. Nothing of this is believed: the function of the
-operators is compared with the function that was given, by the checker of rewrites. The way back is
-`copies.chain_function`. Source: the seed `relax-layout-transformation`, "Layout Representation".
+A store that copies an element is read as `target[y] = source[h(y)]`, or a constant where a guard fails. The image of
+`h` gives the crop and the pad, the inverse of `h` the transform. Of several stores each continues from the one before;
+one that fills an array first is a pad. The checker of rewrites compares the function of the operators with the given
+one. The way back is `copies.chain_function`.
 """
 
 from __future__ import annotations
@@ -129,9 +128,7 @@ def _add(func: PrimFunc, chain: _Chain, copy: _Copy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """A store over the variables of the loops around it, `names`, which run from 0 to `extents`; `number` is its place
-    in the function.
-    """
+    """A store over loop variables `names` from 0 to `extents`; `number` is its place in the function."""
 
     number: int
     buffer: Buffer
@@ -286,9 +283,7 @@ def _proved(func: PrimFunc, copies: Sequence[_Copy], root: Value, chain: Sequenc
 
 
 def _proved_filled(old: PrimFunc, made: PrimFunc, copy: _Copy, fill: _Store) -> tuple[Verdict, ...]:
-    """Whether the function, which fills its result first, is a rewrite of that of the operators, which leave nothing
-    open.
-    """
+    """Whether the function, which fills its result first, is a rewrite of the operators' function."""
     last, loops = len(loops_of_stores(made.body)) - 1, loops_of_stores(old.body)
     maps = [InstanceMap(number, None, None) for number in range(len(loops))]
     for store in (fill, copy.store):

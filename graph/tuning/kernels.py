@@ -1,5 +1,5 @@
-"""Running a graph with generated C, one kernel for each distinct function, and the schedules for it: reductions with
-results in registers, channels or neighbours as lanes.
+"""Running a graph with generated C, one kernel for each distinct function, and their schedules: reductions with results
+in registers, channels or neighbours as lanes.
 """
 
 from __future__ import annotations
@@ -192,9 +192,7 @@ def tiling_of(func: PrimFunc) -> Tiling | None:
 
 
 def best_tile(blocks: int, width: int) -> tuple[int, int]:
-    """The strip, a divisor of the width, and how many blocks of filters go with it: what reads filters least often, and
-    fills registers.
-    """
+    """The strip, a divisor of the width, and the number of filter blocks that read filters least and fill registers."""
     fitting = [
         (strip, together)
         for together in range(1, MOST_TOGETHER + 1)
@@ -234,9 +232,7 @@ def _loops(schedule: Schedule, block: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A function's kernel, and the arrays that it takes: their names, shapes and types. `direct`: it asks nothing of
-    them but these.
-    """
+    """A function's kernel with its arrays' names, shapes and types. `direct`: it requires nothing else of them."""
 
     kernel: CKernel
     direct: bool
@@ -244,9 +240,7 @@ class _Ready:
     results: tuple[tuple[str, Shape, np.dtype[Any]], ...]
 
     def fits(self, operands: Sequence[Array]) -> bool:
-        """Whether the kernel can run on these operands as they are: its results are new memory, so nothing is left that
-        `raw` would ask.
-        """
+        """Whether the kernel can run on these operands as they are; its results are new memory."""
         return self.direct and all(
             array.shape == shape and array.dtype == dtype and array.flags.c_contiguous and array.flags.aligned
             for array, (_, shape, dtype) in zip(operands, self.operands, strict=True)
@@ -269,9 +263,7 @@ class Kernels:
         self._movers: dict[tuple[IndexMap, Shape, np.dtype[Any]], tuple[CKernel, Shape]] = {}
 
     def __call__(self, func: PrimFunc, operands: Sequence[Array]) -> tuple[Array, ...]:
-        """The results of a function. Raises LayoutproofError for what C cannot express, where no kernel can be built,
-        and for arrays that do not fit.
-        """
+        """The results of a function. Raises LayoutproofError without a kernel in C, or for arrays that do not fit."""
         ready = self._ready.get(func)
         if ready is None:
             signature = signature_of(func)

@@ -1,5 +1,5 @@
-"""Loops of a function in other layouts put in storage order; several passes composed into one step, which is proved
-once. What is not proved is left as it is.
+"""Loops of a function in other layouts, put in storage order; several passes composed into one step, which is proved
+once. A step that is not proved is not made.
 """
 
 from __future__ import annotations
@@ -31,18 +31,14 @@ from layoutproof.lowering.vectors.vectorize import VectorizeLoop
 
 @dataclass(frozen=True)
 class Together(Pass):
-    """Passes one after the other, as one step. `drafted` is what they proposed when they were tried, to save doing it
-    again.
-    """
+    """Passes in a row as one step. `drafted` are the proposals of the draft, so that they are not made again."""
 
     primitive: ClassVar[str] = "together"
     passes: tuple[Pass, ...]
     drafted: tuple[Rewrite, ...] = field(default=(), compare=False, repr=False)
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """What the last pass makes, with a witness from the first one's program. Raises LayoutproofError where they do
-        not compose.
-        """
+        """The last program, with a witness from the first one's. Raises LayoutproofError if passes do not compose."""
         rewrites = self.drafted if self.drafted and self.drafted[0].old == func else self._proposed(func)
         return reduce(_composed, rewrites)
 
@@ -95,9 +91,7 @@ Drafted = tuple[Pass, Rewrite]
 
 
 def drafted(func: PrimFunc, steps: Callable[[Schedule], object]) -> tuple[Drafted, ...]:
-    """The passes that some steps on a function apply, nothing of them proved. Raises IllegalTransform where one does
-    not apply.
-    """
+    """The passes of some steps on a function, unproved. Raises IllegalTransform where one does not apply."""
     draft = _Draft(func, allowed=frozenset())
     steps(draft)
     return tuple((step.transform, step.rewrite) for step in draft.steps)
@@ -140,9 +134,7 @@ LANES = (4, 8, 16)
 
 
 def follow(schedule: Schedule) -> Schedule:
-    """The schedule with the loops of its blocks in the order of what they store, those of reductions in lanes, where
-    that is proved.
-    """
+    """The schedule with loops in the order of what their blocks store, reductions in lanes, where that is proved."""
     moved = False
     for block in blocks_of(schedule.func):
         index_map = order_of(schedule.func, block)
@@ -230,9 +222,7 @@ def order_of(func: PrimFunc, block: Block) -> IndexMap | None:
 
 
 def _part(index: Expr) -> Expr | None:
-    """The part of variables that an index is, a number aside: `v`, `v // 8`, `v % 8`; a number as itself; None for
-    anything else.
-    """
+    """The variable part of an index, `v`, `v // 8`, `v % 8`, without an added number; a number as itself; else None."""
     form = normal(index)
     if form.is_constant:
         return IntImm(form.constant)

@@ -1,4 +1,4 @@
-"""ONNX models as graphs; the package `onnx` reads the files, and is asked for only when one is read."""
+"""ONNX models as graphs; the package `onnx`, which reads the files, is imported when a model is read."""
 
 from __future__ import annotations
 

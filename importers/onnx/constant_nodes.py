@@ -20,9 +20,7 @@ ANY = "biuf"
 
 
 def _elementwise(compute: Callable[..., Any], kinds: str = NUMBERS, *, truth: bool = False) -> Translate:
-    """Element by element, with the operands repeated as numpy has it; the result has the operands' type, or is a truth
-    value.
-    """
+    """Element by element, with numpy's broadcasting; the result has the operands' type, or is a truth value."""
 
     def translate(into: Translation, node: ModelNode) -> Made:
         only(node)

@@ -86,9 +86,7 @@ def _node_of(node: ModelNode, schema: Any) -> Any:
 
 
 def inlined(node: ModelNode, body: Body, inner: ModelNode, absent: frozenset[str]) -> ModelNode:
-    """A node of a body as it stands for one node: with that node's attributes, and without the operands that it leaves
-    out.
-    """
+    """A node of a function body for one call: with the call's attributes, without operands that it leaves out."""
     attributes = dict[str, Any]()
     for name, value in inner.attributes.items():
         if not isinstance(value, Reference):

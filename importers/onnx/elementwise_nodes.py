@@ -1,4 +1,4 @@
-"""Operators on the elements at one place: how ONNX's are said in the library."""
+"""Element-wise ONNX operators in terms of the operator library."""
 
 from __future__ import annotations
 
@@ -95,9 +95,7 @@ def _binary(kind: str, kinds: str = "fiu") -> Translate:
 
 
 def _two(into: Translation, node: ModelNode) -> tuple[Operand, Operand]:
-    """Both operands. Up to version 6 the second is only repeated if the model says so, and may stand at an axis that is
-    given.
-    """
+    """Both operands. Up to version 6 the second is broadcast only on request, from a given axis."""
     given = only(node, consumed_inputs=(), broadcast=0, axis=None) if node.opset < 7 else only(node)
     first, second = node.operands
     if node.opset >= 7:

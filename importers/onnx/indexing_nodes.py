@@ -1,4 +1,4 @@
-"""Operators of ONNX that take elements by places: places that are known only move, others are data of the graph."""
+"""ONNX operators that take elements by indices: known indices become moves, others are data of the graph."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Operators of ONNX that move elements and compute none: of arrays that are known at once, of values as calls of the
-library.
-"""
+"""ONNX operators that only move elements: computed for known arrays, calls of the library for values."""
 
 from __future__ import annotations
 
@@ -137,9 +135,7 @@ def _same(into: Translation, node: ModelNode) -> Made:
 
 
 def _dropout(into: Translation, node: ModelNode) -> Made:
-    """Nothing is dropped, unless the last operand says that the model is trained; the second result says what is kept,
-    which is all.
-    """
+    """Nothing is dropped, unless the last operand asks for training; the second result is a mask of all elements."""
     only(node, ratio=0.5, seed=0, is_test=1, consumed_inputs=())
     trained = has(node, 2) and into.array(node, node.operands[2]).any()
     require(not trained and node.attributes.get("is_test", 1) == 1, node, "only inference is translated")

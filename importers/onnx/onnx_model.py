@@ -20,9 +20,7 @@ from layoutproof.ir.dtype import DType
 
 
 class Extents:
-    """Sizes by the names of dimensions, and by `input.axis`, which wins; it is kept which of them there are and which
-    are used.
-    """
+    """Sizes by names of dimensions, and by `input.axis`, which wins; which of them exist and are used is kept."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         for name, size in sizes.items():
@@ -188,9 +186,7 @@ def _unreadable(item: Any, why: str) -> LayoutproofError:
 
 @dataclass(frozen=True, slots=True)
 class ModelNode:
-    """One operator: `operands` and `results` are names, an empty one is left out. `opset` is the version of ONNX that
-    it is meant in.
-    """
+    """One operator: `operands` and `results` are names, empty where omitted. `opset` is its version of ONNX."""
 
     operator: str
     name: str
@@ -216,9 +212,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Nodes that are done in the place of one, of a function or of a branch; `attributes` are those of a node that
-    gives none.
-    """
+    """Nodes in place of one, of a function or a branch; `attributes` are the defaults."""
 
     operands: tuple[str, ...]
     results: tuple[str, ...]

@@ -60,9 +60,7 @@ def schema_of(operator: str, opset: int) -> Any:
 
 
 def check_node(node: Any, opset: int, told: str) -> None:
-    """Raise LayoutproofError for a node (`onnx.NodeProto`) that its operator cannot have. Operators that ONNX does not
-    know are let be.
-    """
+    """Raise LayoutproofError for a node (`onnx.NodeProto`) that breaks its schema. Operators without one pass."""
     schema = schema_of(node.op_type, opset) if node.domain in DOMAINS else None
     if schema is None:
         return
@@ -96,9 +94,7 @@ _ERRORS_ONLY = 3
 
 @dataclass(frozen=True, slots=True)
 class PeerRun:
-    """What onnxruntime makes of a model, on one thread: outputs in the model's order, and the seconds of the shortest
-    run.
-    """
+    """onnxruntime's outputs of a model on one thread, in the model's order, and the seconds of the fastest run."""
 
     version: str
     outputs: tuple[Array, ...]

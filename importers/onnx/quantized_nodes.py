@@ -1,4 +1,4 @@
-"""Operators of ONNX on numbers that are kept as integers with a scale and a zero: said by casts, sums and products."""
+"""ONNX operators on integers with a scale and a zero point, in terms of casts, sums and products."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def _as(into: Translation, node: ModelNode, operand: Operand, dtype: str) -> Ope
 
 
 def _beside(into: Translation, node: ModelNode, name: str, given: Mapping[str, Any]) -> Operand:
-    """A scale or a zero as it goes with the first operand: one number, one for each place of an axis, or one for each
-    block of an axis.
-    """
+    """A scale or zero point for the first operand: one number, or one for each index or block of an axis."""
     whole, held = into.shape(node.operands[0]), into.shape(name)
     if len(held) == 0 or (held == (1,) and not given["block_size"]):
         return into.array(node, name).reshape(()) if into.is_known(name) else into.value(name, ())
@@ -81,12 +79,12 @@ def _dequantize(into: Translation, node: ModelNode) -> Made:
     zero = _as(into, node, _beside(into, node, node.operands[2], given), dtype) if has(node, 2) else None
     data = _as(into, node, node.operands[0], dtype)
     if not any(isinstance(operand, Value) for operand in (data, scale, zero)):
-        return (_of_arrays(into, node, np.asarray(data), np.asarray(scale), zero),)
+        return (_dequantized_array(into, node, np.asarray(data), np.asarray(scale), zero),)
     apart = data if zero is None else _both(into, "subtract", data, zero, dtype)
     return (_both(into, "multiply", apart, scale, dtype),)
 
 
-def _of_arrays(into: Translation, node: ModelNode, data: Array, scale: Array, zero: Operand | None) -> Array:
+def _dequantized_array(into: Translation, node: ModelNode, data: Array, scale: Array, zero: Operand | None) -> Array:
     into.make_room(node, data.shape, data.itemsize)
     return ((data if zero is None else data - np.asarray(zero)) * scale).astype(data.dtype)
 

@@ -142,22 +142,22 @@ def _reduction(kind: str) -> Translate:
         shape = into.shape(node.operands[0])
         asked = axes_of(into, node, given["axes"], 1)
         if not asked and given["noop_with_empty_axes"]:
-            return _of_each(into, node, kind)
+            return _reduced_elements(into, node, kind)
         axes = tuple(axis_of(node, axis, len(shape) - 1) for axis in asked) if asked else tuple(range(len(shape)))
         require(len(set(axes)) == len(axes), node, f"the axes {list(axes)} are not different axes")
         found = into.known_as(node.operands[0])
         if not isinstance(found, Value) and kind in _OF_ARRAYS and found.dtype.kind in "iuf":
-            return (_of_array(node, kind, found, axes, bool(given["keepdims"])),)
+            return (_reduced_array(node, kind, found, axes, bool(given["keepdims"])),)
         value = into.value(node.operands[0])
         if not axes:
-            return _of_each(into, node, kind)
+            return _reduced_elements(into, node, kind)
         of_truth = {"max": "any", "min": "all"}.get(kind, kind) if value.dtype.is_bool else kind
         return (into.builder.reduce(of_truth, value, axes, keep=bool(given["keepdims"])),)
 
     return translate
 
 
-def _of_each(into: Translation, node: ModelNode, kind: str) -> Made:
+def _reduced_elements(into: Translation, node: ModelNode, kind: str) -> Made:
     """Each element by itself: one of an axis of extent 1, which is not there before or after."""
     if kind in ("sum", "prod", "max", "min", "mean", "log_sum_exp"):
         return (into.known_as(node.operands[0]),)
@@ -166,7 +166,7 @@ def _of_each(into: Translation, node: ModelNode, kind: str) -> Made:
     return (into.builder.reduce(kind, apart, (len(value.shape),)),)
 
 
-def _of_array(node: ModelNode, kind: str, found: Array, axes: tuple[int, ...], keep: bool) -> Array:
+def _reduced_array(node: ModelNode, kind: str, found: Array, axes: tuple[int, ...], keep: bool) -> Array:
     empty = any(found.shape[axis] == 0 for axis in axes)
     require(not empty or kind in ("sum", "prod"), node, f"there is nothing in {list(found.shape)} to choose from")
     with np.errstate(all="ignore"):
@@ -296,9 +296,7 @@ def _lrn(into: Translation, node: ModelNode) -> Made:
 
 
 def _check_channels(into: Translation, node: ModelNode, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-    """Raise LayoutproofError unless there are channels of several elements, and the scale and the bias have the shape
-    that is wanted.
-    """
+    """Raise LayoutproofError unless channels have several elements, and scale and bias the wanted shape."""
     require(len(shape) >= 3, node, f"an array of {len(shape)} axes is no image")
     for name in node.operands[1:]:
         require(into.shape(name) == wanted, node, f"{name} has the shape {list(wanted)}, not {list(into.shape(name))}")

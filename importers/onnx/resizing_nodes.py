@@ -1,4 +1,4 @@
-"""Images made larger or smaller: how ONNX's operators are said in the library."""
+"""ONNX operators that resize images, in terms of the operator library."""
 
 from __future__ import annotations
 
@@ -156,9 +156,7 @@ def _resized(
 
 
 def _line(node: ModelNode, number: int, axis: Axis, known: Mapping[str, Any]) -> Line:
-    """Where the elements of the result stand in the operand. Raises LayoutproofError where no small fraction is the
-    scale.
-    """
+    """The operand's place for each index of the result. Raises LayoutproofError without a small fraction as scale."""
     for ratio in _ratios(axis):
         slope, start = _coordinates(node, axis, ratio, known["coordinate_transformation_mode"])
         divisor = lcm(slope.denominator, start.denominator)

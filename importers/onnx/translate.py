@@ -1,6 +1,4 @@
-"""A model on its way to a graph: what each name is, what nodes are asked for, how functions are called, and how values
-keep the model's names.
-"""
+"""The state of a model's translation to a graph: values and nodes by name, calls of functions, and names of values."""
 
 from __future__ import annotations
 
@@ -121,25 +119,19 @@ class Translation:
         return found
 
     def integers(self, node: ModelNode, name: str) -> list[int]:
-        """A list of integers that must be known at compile time. Raises LayoutproofError where it is not, or is
-        something else.
-        """
+        """Integers known at compile time. Raises LayoutproofError where they are not, or are something else."""
         found = self.array(node, name)
         require(found.dtype.kind in "iu" and found.ndim <= 1, node, f"{name} is no list of integers")
         return [int(number) for number in found.reshape(-1)]
 
     def number(self, node: ModelNode, name: str) -> Any:
-        """One number that must be known at compile time, as numpy has it. Raises LayoutproofError where it is not, or
-        is something else.
-        """
+        """One number known at compile time, as numpy has it. Raises LayoutproofError where it is not."""
         found = self.array(node, name)
         require(found.size == 1, node, f"{name} is no single number, but {list(found.shape)} of them")
         return found.reshape(-1)[0]
 
     def make_room(self, node: ModelNode, shape: tuple[int, ...], itemsize: int) -> None:
-        """Count an array that a node is about to make while the model is read. Raises LayoutproofError where all such
-        get too large.
-        """
+        """Count an array that is made while the model is read. Raises LayoutproofError where all get too large."""
         require(all(extent >= 0 for extent in shape), node, f"{list(shape)} is the shape of no array")
         self._made += prod(shape) * itemsize
         require(
@@ -149,9 +141,7 @@ class Translation:
         )
 
     def type_of(self, node: ModelNode, kind: int) -> np.dtype[Any]:
-        """The numpy type that a number of ONNX stands for. Raises LayoutproofError for other than types of numbers that
-        are known.
-        """
+        """The numpy type of ONNX's number for it. Raises LayoutproofError for types without numbers."""
         try:
             found: np.dtype[Any] = np.dtype(library().helper.tensor_dtype_to_np_dtype(kind))
             DType.parse(found.name)

@@ -1,4 +1,4 @@
-"""ONNX operators that move a window, in terms of the operator library: convolutions, their transposes, and pooling."""
+"""ONNX operators over windows, in terms of the operator library: convolutions, their transposes, and pooling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from layoutproof.graph.operators.convolution import conv, conv_transpose, window_steps
+from layoutproof.graph.operators.convolution import Sliding, conv, conv_transpose, window_steps
 from layoutproof.graph.operators.reduction import arg_extreme
 from layoutproof.graph.operators.spatial import avg_pool, has_elements, max_pool
 from layoutproof.importers.onnx.onnx_model import ModelNode
@@ -38,9 +38,7 @@ MOST_AXES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """On each axis: the extent, the window's size, strides and dilation. `given` are all attributes, with those for the
-    cells around.
-    """
+    """Of each axis the extent, the window's size, stride and dilation; `given` are all attributes of the node."""
 
     node: ModelNode
     sizes: tuple[int, ...]
@@ -61,21 +59,21 @@ class Windows:
 
     @property
     def needed(self) -> tuple[int, ...]:
-        """How many cells around each axis make as many windows as strides do of the extent; below zero, where elements
-        are left over.
-        """
+        """The cells around each axis for one window per stride of the extent; negative where elements are left over."""
         return tuple(
             (-(-extent // stride) - 1) * stride + span - extent
             for extent, stride, span in zip(self.sizes, self.strides, self.spans, strict=True)
         )
 
     def halo(self) -> tuple[int, ...]:
-        """How many cells lie around the array: before on each axis, then after. Raises LayoutproofError for what ONNX
-        has not.
-        """
+        """The halo: cells before each axis, then after. Raises LayoutproofError for unknown attributes."""
         found = self._around()
         self.check_small(found)
         return found
+
+    def sliding(self, halo: tuple[int, ...]) -> Sliding:
+        """How the windows move over the array with these cells around it."""
+        return Sliding(self.strides, halo, self.dilation)
 
     def check_small(self, around: Sequence[int]) -> None:
         """Raise LayoutproofError where places, those behind the last window too, cannot be computed in 32 bits."""
@@ -107,9 +105,7 @@ class Windows:
         return (*less, *more) if kind == "SAME_UPPER" else (*more, *less)
 
     def steps(self, halo: Sequence[int]) -> tuple[int, ...] | None:
-        """How many windows there are on each axis, where `ceil_mode` asks for more than fit; each begins in the array
-        or before it.
-        """
+        """The windows on each axis if `ceil_mode` asks for more than fit; each starts in the array or before it."""
         if not self.given.get("ceil_mode", 0) or self.same:
             return None
         rank = len(self.sizes)
@@ -175,7 +171,7 @@ def _conv(into: Translation, node: ModelNode) -> Made:
         min(windows.fitting(halo)) >= 1, node, f"filters of {list(windows.window)} leave nothing of {list(data[2:])}"
     )
     dtype = same_type(into, node, node.operands[:2], "f")
-    func = conv(data, weight, windows.strides, halo, windows.dilation, groups, dtype)
+    func = conv(data, weight, windows.sliding(halo), groups, dtype)
     return _with_bias(into, node, func, weight[0])
 
 
@@ -196,14 +192,12 @@ def _conv_transpose(into: Translation, node: ModelNode) -> Made:
     )
     require(min(sizes) >= 1, node, f"it would make an image of {list(sizes)}")
     dtype = same_type(into, node, node.operands[:2], "f")
-    func = conv_transpose(data, weight, windows.strides, halo, windows.dilation, groups, extra, dtype)
+    func = conv_transpose(data, weight, windows.sliding(halo), groups, extra, dtype)
     return _with_bias(into, node, func, weight[1] * groups)
 
 
 def _spread(node: ModelNode, windows: Windows, whole: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What is taken away on each axis before and after, and the result's sizes; `whole` are the sizes if nothing is
-    taken away or added.
-    """
+    """The cells cut off before and after each axis, and the result's sizes; `whole` are the sizes without cuts."""
     given, rank = windows.given, len(whole)
     more = tuple(given["output_padding"]) or (0,) * rank
     require(
@@ -273,29 +267,20 @@ def _max_pool(into: Translation, node: ModelNode) -> Made:
         "the places of the largest elements, its second result, are not translated",
     )
     windows, halo, dtype = _windows(into, node, "fiu", ceil_mode=0, storage_order=0)
-    func = max_pool(
-        into.shape(node.operands[0]),
-        windows.window,
-        windows.strides,
-        halo,
-        windows.dilation,
-        windows.steps(halo),
-        dtype,
-    )
+    shape = into.shape(node.operands[0])
+    func = max_pool(shape, windows.window, windows.sliding(halo), windows.steps(halo), dtype)
     return (called(into, func, node.operands[0]),)
 
 
 def _average_pool(into: Translation, node: ModelNode) -> Made:
     windows, halo, dtype = _windows(into, node, "f", ceil_mode=0, count_include_pad=0)
     shape, steps, counted = into.shape(node.operands[0]), windows.steps(halo), bool(windows.given["count_include_pad"])
-    func = avg_pool(shape, windows.window, windows.strides, halo, windows.dilation, steps, counted, dtype)
+    func = avg_pool(shape, windows.window, windows.sliding(halo), steps, counted, dtype)
     return (called(into, func, node.operands[0]),)
 
 
 def _windows(into: Translation, node: ModelNode, kinds: str, **more: Any) -> tuple[Windows, tuple[int, ...], str]:
-    """The windows, the cells around the array, and the type. Raises LayoutproofError where some window lies outside of
-    the array.
-    """
+    """The windows, halo and type. Raises LayoutproofError where some window is outside of the array."""
     windows = windows_of(node, into.shape(node.operands[0]), **more)
     # Systems that run models do not agree on what lies around windows with gaps, or around those that leave elements
     # out at the end.

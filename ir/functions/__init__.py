@@ -1,3 +1,1 @@
-"""Named math functions as data: each a straight line of float64 operations, which an evaluator runs and generators
-print.
-"""
+"""Named math functions as data: each a sequence of float64 operations, which an evaluator runs and generators print."""

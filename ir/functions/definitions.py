@@ -1,6 +1,6 @@
-"""The math functions of float16, bfloat16 and float32: each one sequence of float64 operations whose result is rounded
-to the type, a table of the arguments at which that rounding goes wrong, and the sequences compiled for Python numbers
-and arrays.
+"""The math functions of float16, bfloat16 and float32: each one sequence of float64 operations that is rounded to the
+type, with a table of the arguments at which that rounding is wrong; and the sequences compiled for Python numbers and
+arrays.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ _ROOT_HALF = 0x3FE6A09E00000000
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function: its sequence, and up to which magnitude that is it (None: everywhere); beyond, it is the C library's
-    float64 function.
-    """
+    """A function: its sequence, valid up to a magnitude (None: any); beyond, the C library's float64 function."""
 
     name: str
     sequence: Sequence
@@ -209,9 +207,7 @@ def _atan(x: Term) -> Term:
 
 
 def _quadrant(x: Term) -> tuple[Term, Term, Word]:
-    """The sine and the cosine of the distance to the nearest multiple of pi / 2, and the number of that multiple in low
-    bits.
-    """
+    """The sine and cosine of the distance to the nearest multiple of pi / 2, and the low bits of its number."""
     k, shifted = _nearest(x * c.TWO_OVER_PI[0])
     whole = (x - k * c.HALF_PI[0]) - k * c.HALF_PI[1]
     rest = k * c.HALF_PI[2]

@@ -1,6 +1,8 @@
-"""Straight lines of IEEE 754 operations on float64 numbers and on their bits, which math functions are made of, and
-their text in Python, C and OpenCL. There are no branches, so a sequence has the same result wherever it is run, as
-long as no operation is contracted, regrouped or left out.
+"""Sequences of IEEE 754 operations on float64 numbers and their bits, of which math functions are made, with their text
+in Python, C and OpenCL.
+
+There are no branches, so a sequence has the same result everywhere, as long as no operation is contracted, regrouped or
+left out.
 """
 
 from __future__ import annotations
@@ -11,9 +13,7 @@ from enum import Enum, auto
 
 
 class Op(Enum):
-    """What a step does. Words are unsigned and wrap; a choice takes its third operand where the comparison holds, else
-    the fourth.
-    """
+    """An operation. Words are unsigned and wrap; a choice is its third operand where the comparison holds."""
 
     ADD = auto()
     SUB = auto()
@@ -186,9 +186,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A language: each operation as a pattern over its operands, constants, and an assignment by whether it declares a
-    word.
-    """
+    """A language: operations as patterns over operands, constants, and assignments by whether they declare a word."""
 
     operations: Mapping[Op, str]
     number: Callable[[float], str]
@@ -282,9 +280,7 @@ C = Spelling(
 
 
 def statements(sequence: Sequence, spelling: Spelling, argument: str) -> Iterator[str]:
-    """The steps, each assigned to a name of its own, without the end of a statement; the last one's name is
-    `result_name`.
-    """
+    """The steps, each assigned to a name, without the statement's end; the last name is `result_name`."""
     for number, step in enumerate(sequence.steps, 1):
         yield f"{spelling.assignment(step.is_word)}v{number} = {_expression(step, spelling, argument)}"
 

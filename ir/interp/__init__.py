@@ -1,8 +1,8 @@
-"""The reference interpreter: what a program does, on arrays, with every fault seen.
+"""The reference interpreter: what a program does on arrays, with every fault detected.
 
-`run` (and `run_fillings`) execute a function in full, `run_slice` only what chosen cells depend on (`slice_inputs` says
-on which elements of the parameters), `count_instances` says how large a full run is. `Fault` is what a faulty program
-ends with.
+`run` (and `run_fillings`) execute a function in full, `run_slice` only what chosen cells depend on (`slice_inputs`
+gives the elements of parameters that they depend on), `count_instances` counts the instances of a full run. A faulty
+program ends with a `Fault`.
 """
 
 from layoutproof.ir.interp.fault import Fault, FaultKind

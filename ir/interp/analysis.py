@@ -1,4 +1,4 @@
-"""What a run needs to know of a function beforehand: which pointers are one block of memory, what may hold arbitrary
+"""What a run needs to know of a function beforehand: which pointers share a block of memory, what may hold arbitrary
 values, and which iterations and units a partial run executes.
 """
 
@@ -13,6 +13,7 @@ from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.intrinsics import Assume, PointerCast, Undef, undef_loads
+from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Let, Stmt
 from layoutproof.ir.visit import walk
@@ -33,7 +34,7 @@ class Memories:
 
     def of(self, buffer: Buffer) -> str:
         """The block of memory behind a buffer."""
-        return self.root.get(buffer.data.name, buffer.data.name)
+        return _root_of(self.root, buffer)
 
 
 def pointee(value: Expr) -> Var | None:
@@ -55,55 +56,48 @@ def find_memories(func: PrimFunc, arbitrary: frozenset[str] = frozenset()) -> Me
     units: dict[str, int] = {}
     types: dict[str, frozenset[DType]] = {}
     for buffer in [*func.buffers, *(n for n in walk(func.body) if isinstance(n, Buffer))]:
-        name = root.get(buffer.data.name, buffer.data.name)
+        name = _root_of(root, buffer)
         units[name] = gcd(units.get(name, 0), buffer.dtype.bits // 8)
         types[name] = types.get(name, frozenset()) | {buffer.dtype.element}
-    written = frozenset(
-        root.get(n.buffer.data.name, n.buffer.data.name) for n in walk(func.body) if isinstance(n, BufferStore)
-    )
+    written = frozenset(_root_of(root, n.buffer) for n in walk(func.body) if isinstance(n, BufferStore))
     return Memories(root, units, types, _arbitrary(func.body, root, arbitrary), written)
 
 
 def _arbitrary(body: Stmt, root: Mapping[str, str], start: frozenset[str]) -> frozenset[str]:
     """The roots that an arbitrary value may be stored to, by a fixpoint over all stores, whatever their order."""
-    found, variables = set(start), set[str]()
     if not start and not any(isinstance(node, Undef) for node in walk(body)):
         return frozenset()
+    found, variables = set(start), set[str]()
 
-    def tainted(expr: Expr) -> bool:
-        for node in walk(expr):
-            if isinstance(node, Undef) or (isinstance(node, Var) and node.name in variables):
-                return True
-            if isinstance(node, BufferLoad) and root.get(node.buffer.data.name, node.buffer.data.name) in found:
-                return True
-        return False
+    def is_tainted(node: Node) -> bool:
+        if isinstance(node, BufferLoad):
+            return _root_of(root, node.buffer) in found
+        return isinstance(node, Undef) or (isinstance(node, Var) and node.name in variables)
 
     while True:
         before = len(found) + len(variables)
         for node in walk(body):
-            if isinstance(node, BufferStore) and tainted(node.value):
-                found.add(root.get(node.buffer.data.name, node.buffer.data.name))
-            elif isinstance(node, Let) and tainted(node.value):
+            if isinstance(node, BufferStore) and any(map(is_tainted, walk(node.value))):
+                found.add(_root_of(root, node.buffer))
+            elif isinstance(node, Let) and any(map(is_tainted, walk(node.value))):
                 variables.add(node.var.name)
             elif isinstance(node, Assume):
-                found |= {
-                    root.get(load.buffer.data.name, load.buffer.data.name) for load in undef_loads(node.condition)
-                }
+                found |= {_root_of(root, load.buffer) for load in undef_loads(node.condition)}
         if len(found) + len(variables) == before:
             return frozenset(found)
 
 
+def _root_of(root: Mapping[str, str], buffer: Buffer) -> str:
+    return root.get(buffer.data.name, buffer.data.name)
+
+
 def reads_memory(expr: Expr) -> bool:
-    """Whether an expression loads anything (or asks for an arbitrary value): its value then is not a function of the
-    variables.
-    """
+    """Whether an expression depends on more than its variables: loads, or asks for an arbitrary value."""
     return any(isinstance(n, BufferLoad | Undef) for n in walk(expr))
 
 
 def is_index_like(expr: Expr) -> bool:
-    """Whether a number in a condition is index arithmetic: integers over variables and constants, nothing loaded or
-    from floats.
-    """
+    """Whether an expression is index arithmetic: integers over variables and constants, no loads, no floats."""
     if not expr.dtype.is_integer:
         return False
     return not any(isinstance(n, BufferLoad | Undef) or (isinstance(n, Expr) and n.dtype.is_float) for n in walk(expr))

@@ -1,6 +1,6 @@
-"""The fast evaluator: a program as a generated Python function, made once and run with every check on.
+"""The fast evaluator: a program as a generated Python function with every check on.
 
-The writers of statements and blocks stand here; those of expressions and accesses in `write_expr` and `write_access`.
+The writers of statements and blocks are here; those of expressions and accesses in `write_expr` and `write_access`.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def write_attribute(g: Generator, s: AttrStmt) -> None:
 
 
 def write_evaluate(g: Generator, s: Evaluate) -> None:
-    """An assumption is checked; a plain value is evaluated for its faults; a call nobody knows cannot be run."""
+    """An assumption is checked; a plain value is evaluated for its faults; an opaque call cannot be run."""
     if isinstance(s.value, OpaqueCall):
         raise cannot_interpret(f"the call of {s.value.function}", s.value.span if s.value.span is not None else s.span)
     if not isinstance(s.value, Assume):
@@ -158,9 +158,7 @@ def write_evaluate(g: Generator, s: Evaluate) -> None:
 
 
 def _assumed(g: Generator, condition: Expr) -> Operand:
-    """The condition of an assumption: value identity in its top-level connectives; `A[...] == undef` makes the cell
-    arbitrary.
-    """
+    """An assumption: value identity in its top-level connectives; `A[...] == undef` makes the cell arbitrary."""
     if isinstance(condition, Logical) and condition.dtype.lanes == 1:
         left = g.atom(_assumed(g, condition.lhs))
         refuse_taint(g, left, "an assumption")
@@ -403,9 +401,7 @@ def _value(operand: Operand, names: Mapping[str, object]) -> object:
 
 
 def compile_program(func: PrimFunc, facts: Facts) -> Compiled:
-    """The generated program for one binding of symbols. Raises TooDeep where Python's compiler would refuse the
-    nesting.
-    """
+    """The generated program for one binding of symbols. Raises TooDeep where Python's compiler refuses the nesting."""
     g = Generator(facts, EXPRESSIONS, STATEMENTS)
     for root in facts.sizes:
         bind_memory(g, root, f"storages[{root!r}]")

@@ -1,7 +1,7 @@
-"""What can go wrong in a run: faults of the program, told exactly, and programs or arguments that cannot be run at all.
+"""What can go wrong in a run: faults of the program, and programs or arguments that cannot be run at all.
 
-A fault is an event of the program's meaning (`proof`: out of bounds, a trap, a race, the use of an unreadable cell,
-...); it is never mixed up with an input error, which is a `LayoutproofError` with a diagnostic.
+A fault is an event of the program's meaning (out of bounds, a trap, a race, the use of an unreadable cell, ...); an
+input error is a `LayoutproofError` with a diagnostic.
 """
 
 from __future__ import annotations

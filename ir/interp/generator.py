@@ -1,7 +1,7 @@
-"""The state of writing one program as Python source: lines, names, scopes, and the operands that expressions become.
+"""The state of generating Python source from one program: lines, names, scopes, and operands of expressions.
 
-The fast evaluator is a generated Python function, one assignment or check a line. A line's number leads back to the
-statement it came from, so checks cost nothing until they fail.
+The fast evaluator is a generated function, one assignment or check a line. A line's number leads back to its statement,
+so checks cost nothing until they fail.
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One group of perfectly nested parallel loops being run: the source of the iteration's name, and the tables by
-    root.
-    """
+    """One group of perfectly nested parallel loops: the source of the iteration's name, and the tables by root."""
 
     iteration: str
     tables: Mapping[str, str]
@@ -142,9 +140,7 @@ class Generator:
         return name
 
     def expr(self, expr: Expr, index: bool = False) -> list[Operand]:
-        """The lanes of an expression; `index` says that its integers are index arithmetic, which must fit instead of
-        wrapping.
-        """
+        """The lanes of an expression; `index`: integers are index arithmetic, which must fit instead of wrapping."""
         write = self.expressions.get(type(expr))
         if write is None:
             raise cannot_interpret(f"the expression {type(expr).__name__}", expr.span)

@@ -40,9 +40,7 @@ _FORMATS = {
 
 
 def memory_format(dtype: DType) -> str:
-    """The memoryview format of one lane; 16-bit floats lie as their bits. Raises TypeError for handles, which are not
-    stored.
-    """
+    """The memoryview format of one lane; 16-bit floats are stored as bits. Raises TypeError for handles."""
     code = _FORMATS.get((dtype.kind, dtype.bits))
     if code is None:
         raise TypeError(f"elements of type {dtype} are not stored")

@@ -1,4 +1,5 @@
-"""Running a function on arrays: the reference that everything else is compared with, and how far two results lie apart.
+"""Runs of a function on arrays, the reference for everything else, and how far two results differ.
+
 Two evaluators share memory, faults and single operations: a plain one that walks the tree (`walker`), and a fast one
 that generates Python source (`compiled`).
 """
@@ -13,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutproof.ir.dtype import DType
 from layoutproof.ir.interp.analysis import Memories, find_memories
 from layoutproof.ir.interp.arguments import Arguments, Array, Bound, bind, fill_memory, read_back
 from layoutproof.ir.interp.compiled import Compiled, compile_program
@@ -125,14 +125,10 @@ def _mark(storage: Storage, states: States, memories: Memories, filling: Filling
     dtype = min(memories.types[storage.name], key=lambda d: (d.bits, str(d)))
     arbitrary = np.flatnonzero(spread == POISON)
     for unit in arbitrary[:_DRAWN]:
-        _fill(storage, dtype, int(unit), filling)
+        storage.write(dtype, int(unit), filling.value(dtype))
     if arbitrary.size > _DRAWN:
         numbers = storage.data.view(np.dtype(f"u{storage.unit}"))
         numbers[arbitrary[_DRAWN:]] = numbers[arbitrary[np.arange(arbitrary.size - _DRAWN) % _DRAWN]]
-
-
-def _fill(storage: Storage, dtype: DType, unit: int, filling: Filling) -> None:
-    storage.write(dtype, unit, filling.value(dtype))
 
 
 _PROGRAMS: Kept[Compiled] = Kept(64)
@@ -145,9 +141,7 @@ def _memories(func: PrimFunc, arbitrary: frozenset[str]) -> Memories:
 
 
 def _compiled(prepared: Prepared, programs: dict[tuple[object, ...], Compiled] | None) -> Compiled:
-    """The generated program, made once for a function and a binding; one of a selection is kept in `programs`, which
-    belongs to it.
-    """
+    """The generated program, made once for a function and a binding; `programs` keeps those of a selection."""
     facts, func = prepared.facts, prepared.func
     key = (
         tuple(sorted(facts.symbols.items())),

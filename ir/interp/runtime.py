@@ -105,9 +105,7 @@ def minimum(a: float, b: float) -> float:
 
 
 def _total(function: Callable[[float], float], *, pole: float | None = None) -> Callable[[float], float]:
-    """A one-argument function of the C library: NaN where Python raises for the domain, `pole` at zero, infinity on
-    overflow.
-    """
+    """A one-argument function of the C library: NaN outside its domain, `pole` at zero, infinity on overflow."""
 
     def call(x: float) -> float:
         if x == 0.0 and pole is not None:
@@ -211,9 +209,7 @@ def before_rounding(function: str, dtype: DType) -> Callable[..., float]:
 
 
 def call_math(function: str, arguments: tuple[float | int, ...], dtype: DType) -> float | int:
-    """One named math function on one lane: computed in float64 (`ir/functions`) and rounded to `dtype`, or exact, or
-    (fma) rounded once.
-    """
+    """One math function on one lane: float64 (`ir/functions`) rounded to `dtype`, or exact, or (fma) rounded once."""
     if dtype.is_integer:
         return wrap(abs(int(arguments[0])), dtype)
     if function == "fma":
@@ -297,10 +293,10 @@ def over(limit: int) -> NoReturn:
 
 
 class RaceTable:
-    """Who touched which cell of one memory, among the iterations of one run of a concurrent loop.
+    """The accesses to the cells of one memory by the iterations of one run of a concurrent loop.
 
-    Iterations are run one after the other, so of a cell's readers the first is enough: whoever writes later is that one
-    only if it is the only one.
+    Iterations are run in order, so the first reader of a cell is enough: a later writer is that iteration only if no
+    other one read the cell.
     """
 
     __slots__ = ("_readers", "_writers")

@@ -1,5 +1,5 @@
-"""Which iterations touch which cells, and how many store instances a full run has: loops are opened one after the
-other, and boxes that cannot touch a needed cell are dropped early.
+"""Which iterations access which cells, and how many store instances a full run has: loops are opened one by one, and
+boxes that cannot access a needed cell are dropped early.
 """
 
 from __future__ import annotations
@@ -260,9 +260,7 @@ def boxes_of(rows: npt.NDArray[np.int64], names: tuple[str, ...], symbols: Mappi
 def elements_touched(
     cells: Cells, access: Access, rows: npt.NDArray[np.int64], names: tuple[str, ...]
 ) -> Iterator[npt.NDArray[np.int64] | None]:
-    """The elements that an access touches when the loops in `names` have the values of any row, in chunks; None: it may
-    be any.
-    """
+    """The elements of an access when the loops in `names` have the values of any row, in chunks; None: unknown."""
     wanted = access.relevant() & bounded_loops(access, cells.symbols)
     used = tuple(n for n in names if n in wanted)
     rows = unique_rows(rows[:, [names.index(n) for n in used]]) if used else rows[:1, :0]
@@ -353,9 +351,7 @@ def _point(expr: Expr, boxes: Boxes) -> int | None:
 
 
 class _Pins:
-    """Which loops have one value where an expression has a given one; `steps` has each name's definition, None for a
-    loop.
-    """
+    """The loops with one value where an expression has a given one; `steps` has definitions by name, None for loops."""
 
     def __init__(self, boxes: Boxes, steps: Mapping[str, Expr | None]) -> None:
         self.boxes = boxes

@@ -1,7 +1,6 @@
-"""Ranges of index expressions over many boxes of loop values at once, for finding the iterations that touch given
-cells.
+"""Ranges of index expressions over many boxes of loop values at once, to find the iterations that access given cells.
 
-A box holds an interval for every loop variable. `None` stands for "could be anything": the caller then keeps the box.
+A box holds an interval for every loop variable. `None` stands for an unknown range: the caller keeps the box.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A program taken apart for slicing: the units that a partial run executes or leaves out, and what each of them
-touches.
+"""A program divided into the units that a partial run executes or omits, and the accesses of each unit.
 
-A unit is a block, together with everything inside it (unless it only holds blocks and has no init itself), or a store
-or assumption that stands outside such blocks.
+A unit is a block with everything inside it (unless it only holds blocks and has no init itself), or a store or
+assumption outside such blocks.
 """
 
 from __future__ import annotations
@@ -44,9 +43,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One load or store: under `steps` (loops and definitions, outermost first) and `guards` (all true where it
-    happens, as far as they can be told).
-    """
+    """One load or store under `steps` (loops and definitions, outermost first) and `guards` (those that are known)."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]

@@ -1,9 +1,9 @@
-"""Running only what chosen output cells depend on: the backward slice of a program too large to run in full.
+"""Runs of only what chosen output cells depend on: the backward slice of a program too large to run in full.
 
-From the last statement to the first, and again until nothing changes: the instances of each unit that can write a
-needed cell are found, and every cell they read becomes needed. Order and overwriting play no part, so the slice is a
-superset of what counts and closed under reading: each needed cell sees exactly the writes of a full run, in the same
-order. What the slice leaves out is not checked for faults.
+From the last statement to the first, and again until nothing changes, the instances of each unit that can write a
+needed cell are found, and all cells that they read become needed. Order and overwriting are ignored, so the slice is a
+superset that is closed under reading: each needed cell sees exactly the writes of a full run, in the same order. What
+the slice leaves out is not checked for faults.
 """
 
 from __future__ import annotations

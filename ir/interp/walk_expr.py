@@ -27,7 +27,6 @@ from layoutproof.ir.expr import (
     Var,
 )
 from layoutproof.ir.interp import runtime
-from layoutproof.ir.interp import runtime as number
 from layoutproof.ir.interp.analysis import is_index_like
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.generator import Facts
@@ -107,7 +106,7 @@ _FLOATS: Mapping[BinaryOp, Callable[[float, float], float]] = {
     BinaryOp.ADD: lambda a, b: a + b,
     BinaryOp.SUB: lambda a, b: a - b,
     BinaryOp.MUL: lambda a, b: a * b,
-    BinaryOp.DIV: number.float_div,
+    BinaryOp.DIV: runtime.float_div,
     BinaryOp.MIN: semantics.select_min,
     BinaryOp.MAX: semantics.select_max,
 }
@@ -206,7 +205,7 @@ def _call(s: State, e: Call, index: bool) -> list[Lane]:
         value = (
             settle(abs(int(values[0])), dtype, index)
             if dtype.is_integer
-            else number.call_math(e.function, values, dtype)
+            else runtime.call_math(e.function, values, dtype)
         )
         result.append((value, any(t for _, t in lane)))
     return result
@@ -231,14 +230,18 @@ def _load(s: State, e: BufferLoad, index: bool) -> list[Lane]:
         state = worst_state(storage.states(dtype.bits // 8, address))
         if not state & READABLE:
             runtime.unreadable(state, e.buffer.name, element)
-        track(s, storage, "reads", dtype, address, e.buffer, element)
+        track(s, "reads", dtype, e.buffer, (storage, address, element))
         value = storage.read(dtype, address)
         result.append((int(value != 0) if dtype.is_bool else value, bool(state & ARBITRARY)))
     return result
 
 
-def cells_of(s: State, buffer: Buffer, indices: tuple[Expr, ...]) -> list[tuple[Storage, int, tuple[int, ...]]]:
-    """The scalars of an access: memory, scalar number, and the element's indices. Raises Fault outside any bound."""
+Cell = tuple[Storage, int, tuple[int, ...]]
+"""One scalar of an access: its memory, its number there, and the element's indices."""
+
+
+def cells_of(s: State, buffer: Buffer, indices: tuple[Expr, ...]) -> list[Cell]:
+    """The scalars of an access. Raises Fault outside any bound."""
     storage = s.memory.get(s.facts.memories.of(buffer))
     if storage is None:
         raise cannot_interpret(
@@ -267,10 +270,9 @@ def cells_of(s: State, buffer: Buffer, indices: tuple[Expr, ...]) -> list[tuple[
     return cells
 
 
-def track(
-    s: State, storage: Storage, what: str, dtype: DType, address: int, buffer: Buffer, element: tuple[int, ...]
-) -> None:
+def track(s: State, what: str, dtype: DType, buffer: Buffer, cell: Cell) -> None:
     """Tell the concurrent loops around that this iteration reads or writes a cell."""
+    storage, address, element = cell
     units = dtype.bits // 8 // storage.unit
     for level in s.levels:
         table = level.tables.get(id(storage))
@@ -292,7 +294,7 @@ def store_lanes(s: State, buffer: Buffer, indices: tuple[Expr, ...], lanes: list
         if FORBIDDEN in storage.states(dtype.bits // 8, address):
             runtime.unwritable(buffer.name, element)
         if not assumed:
-            track(s, storage, "writes", dtype, address, buffer, element)
+            track(s, "writes", dtype, buffer, (storage, address, element))
         storage.write(dtype, address, value)
         storage.set_states(dtype.bits // 8, address, POISON if tainted else DEFINED)
 

@@ -1,6 +1,4 @@
-"""The plain evaluator: a program run by walking its tree, written to be read beside `programs`' rules rather than to be
-fast.
-"""
+"""The plain evaluator: runs a program by walking its tree, written to be read; the oracle of the fast one."""
 
 from __future__ import annotations
 

@@ -19,9 +19,7 @@ MEMORY, STATE, SIZE = "m", "s", "z"
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The scalars of an access: their numbers, as names, each with the source of the element's indices; `units` states
-    a scalar.
-    """
+    """The scalars of an access: names of their numbers, sources of the element's indices; `units` states a scalar."""
 
     numbers: tuple[str, ...]
     indices: tuple[str, ...]
@@ -40,9 +38,7 @@ def view_name(root: str, dtype: DType) -> str:
 
 
 def locate(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Cells:
-    """The scalars that an access touches, every check on them written. The same access in the same scope is written
-    once.
-    """
+    """The scalars of an access, with every check on them written, once for the same access in the same scope."""
     root = g.root(buffer)
     if root not in g.owners:
         raise cannot_interpret(
@@ -140,7 +136,7 @@ def write_load(g: Generator, e: BufferLoad, index: bool) -> list[Operand]:
     result = []
     for number, text in zip(cells.numbers, cells.indices, strict=True):
         taint = _check_state(g, e.buffer, root, number, text, cells.units)
-        _track(g, "reads", e.buffer, root, number, text, cells.units)
+        _track(g, "reads", e.buffer, number, text, cells.units)
         result.append(Operand(g.temp(_read(g, root, dtype, number)), *limits_of(dtype), taint))
     g.site = outer
     return result
@@ -179,10 +175,10 @@ def _encode(dtype: DType, code: str) -> str:
     return code
 
 
-def _track(g: Generator, what: str, buffer: Buffer, root: str, number: str, text: str, units: int) -> None:
+def _track(g: Generator, what: str, buffer: Buffer, number: str, text: str, units: int) -> None:
     """Tell the parallel loops around that this iteration touches a cell."""
     for level in g.levels:
-        table = level.tables.get(root)
+        table = level.tables.get(g.root(buffer))
         if table is not None:
             for k in range(units):
                 unit = number if units == 1 else f"{number} * {units} + {k}"
@@ -200,24 +196,17 @@ def write_store(
         g.emit(f"if len({{{listed}}}) != {len(cells.numbers)}: lanes_collide({buffer.name!r}, {cells.indices[0]})")
     states = python_name(STATE, root)
     for number, text, value in zip(cells.numbers, cells.indices, values, strict=True):
-        place = (
-            f"[{number}]"
-            if cells.units == 1
-            else f"[{number} * {cells.units}:{number} * {cells.units} + {cells.units}]"
-        )
+        first = number if cells.units == 1 else f"{number} * {cells.units}"
+        place = f"[{first}]" if cells.units == 1 else f"[{first}:{first} + {cells.units}]"
         if root in g.facts.guarded:
             test = f"{states}{place} == 4" if cells.units == 1 else f"4 in {states}{place}"
             g.emit(f"if {test}: unwritable({buffer.name!r}, {text})")
         if not assumed:
-            _track(g, "writes", buffer, root, number, text, cells.units)
+            _track(g, "writes", buffer, number, text, cells.units)
         g.emit(f"{view_name(root, dtype)}[{number}] = {_encode(dtype, value.code)}")
         if root not in g.facts.always:
             state = "1" if value.taint is None else f"(3 if {value.taint} else 1)"
-            g.emit(
-                f"{states}{place} = {state}"
-                if cells.units == 1
-                else f"{states}{place} = bytes(({state},)) * {cells.units}"
-            )
+            g.emit(f"{states}{place} = {state if cells.units == 1 else f'bytes(({state},)) * {cells.units}'}")
 
 
 def _may_collide(buffer: Buffer, indices: tuple[Expr, ...]) -> bool:

@@ -33,9 +33,7 @@ from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 
 
 def fit(g: Generator, operand: Operand, dtype: DType, index: bool) -> Operand:
-    """An exact integer result brought to its type: checked for index arithmetic, wrapped for values; free where its
-    range fits.
-    """
+    """An exact integer result as its type: checked for index arithmetic, wrapped for values; free if its range fits."""
     low, high = limits_of(dtype)
     if low <= operand.low and operand.high <= high:
         return g.short(operand)
@@ -73,7 +71,7 @@ def integer_binary(g: Generator, op: BinaryOp, a: Operand, b: Operand, dtype: DT
         case BinaryOp.BITAND | BinaryOp.BITOR | BinaryOp.BITXOR:
             exact = Operand(f"({a.code} {op} {b.code})", *_bitwise_range(op, a, b, dtype), taint)
         case BinaryOp.SHL | BinaryOp.SHR:
-            return _shift(g, op, a, b, dtype, index, taint)
+            return _shift(g, op, a, b, dtype, index)
         case _:
             return _divide(g, op, a, b, dtype, taint)
     return fit(g, exact, dtype, index)
@@ -93,7 +91,8 @@ def _bitwise_range(op: BinaryOp, a: Operand, b: Operand, dtype: DType) -> tuple[
     return 0, (1 << max(a.high.bit_length(), b.high.bit_length())) - 1
 
 
-def _shift(g: Generator, op: BinaryOp, a: Operand, b: Operand, dtype: DType, index: bool, taint: str | None) -> Operand:
+def _shift(g: Generator, op: BinaryOp, a: Operand, b: Operand, dtype: DType, index: bool) -> Operand:
+    taint = join_taints(a, b)
     a, b = g.atom(a), g.atom(b)
     if not (b.low >= 0 and b.high < dtype.bits):
         g.emit(f"if not 0 <= {b.code} < {dtype.bits}: bad_shift({b.code}, {str(dtype)!r})")
@@ -103,9 +102,7 @@ def _shift(g: Generator, op: BinaryOp, a: Operand, b: Operand, dtype: DType, ind
 
 
 def _divide(g: Generator, op: BinaryOp, a: Operand, b: Operand, dtype: DType, taint: str | None) -> Operand:
-    """The four divisions; in line where the divisor is known to be positive and the operands make floor and trunc
-    alike.
-    """
+    """The four divisions, inline where the divisor is positive and floor and trunc agree."""
     truncated = op in (BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
     division = op in (BinaryOp.FLOORDIV, BinaryOp.TRUNCDIV)
     if b.low < 1 or (truncated and a.low < 0):
@@ -298,9 +295,7 @@ def write_not(g: Generator, e: Not, index: bool) -> Lanes:
 
 
 def write_select(g: Generator, e: Select, index: bool) -> Lanes:
-    """Both sides are evaluated, then one is taken lane by lane. The choice is a value like another: undefined, it
-    taints the result.
-    """
+    """Both sides are evaluated, then one is taken lane by lane; an undefined choice taints the result."""
     conditions = g.expr(e.condition, index)
     then, otherwise = g.expr(e.then, index), g.expr(e.otherwise, index)
     if len(conditions) == 1:

@@ -1,4 +1,4 @@
-"""Layouts as strings: `NCHW4c`, `OIHW4i16o4i`, and the index map from one to another.
+"""Layouts as strings, `NCHW4c`, `OIHW4i16o4i`, and the index map from one to another.
 
 An upper-case letter is an axis, a number with the lower-case letter a tile of it. Tiles of one axis are written from
 coarse to fine: in `OIHW4i16o4i` the axis I is split into I//16, then four, then four. The numbers are extents, so each
@@ -21,9 +21,7 @@ _TOKEN = re.compile(r"(?P<digits>[0-9]*)(?P<letter>[A-Za-z])")
 
 @dataclass(frozen=True, slots=True)
 class LayoutAxis:
-    """One axis of a layout: `name` in upper case, `extent` of a tile (None for the outermost part), `stride` of one
-    step along it.
-    """
+    """A part of an axis: `name` in upper case, `extent` of a tile (None: outermost part), `stride` of one step."""
 
     name: str
     extent: int | None
@@ -48,40 +46,34 @@ class Layout:
 
 
 def parse_layout(text: str, name: str = "<layout>") -> Layout:
-    """Read a layout string. Raises LayoutproofError naming the place of a repeated axis, a tile without a size or
-    without its axis.
-    """
+    """Read a layout string. Raises LayoutproofError at a repeated axis, or a tile without size or axis."""
     source = Source(name, text)
     if not text.strip():
         raise error(codes.EMPTY, "the text is empty: a layout such as NCHW4c is expected", _span(source, 0, 1))
     parts = _tokens(source)
-    seen: dict[str, Span] = {}
-    for letter, size, span in parts:
-        if letter.isupper():
-            if size is not None:
-                raise error(
-                    codes.LAYOUT_STRING,
-                    f"the axis {letter} takes no size; a tile of it is written {size}{letter.lower()}",
-                    span,
-                )
-            if letter in seen:
-                raise error(codes.LAYOUT_STRING, f"the axis {letter} stands twice in {text}", span)
-            seen[letter] = span
-    for letter, size, span in parts:
-        if letter.islower():
-            if size is None:
-                raise error(codes.LAYOUT_STRING, f"the tile {letter} has no size: write for example 4{letter}", span)
-            if not 1 <= size <= INT32.max_int:
-                raise error(
-                    codes.LAYOUT_STRING, f"the tile {size}{letter} needs a size from 1 to {INT32.max_int}", span
-                )
-            if letter.upper() not in seen:
-                raise error(
-                    codes.LAYOUT_STRING,
-                    f"the tile {size}{letter} belongs to an axis {letter.upper()} that {text} lacks",
-                    span,
-                )
+    axes = set[str]()
+    for letter, size, span in (part for part in parts if part[0].isupper()):
+        if size is not None:
+            message = f"the axis {letter} takes no size; a tile of it is written {size}{letter.lower()}"
+            raise error(codes.LAYOUT_STRING, message, span)
+        if letter in axes:
+            raise error(codes.LAYOUT_STRING, f"the axis {letter} stands twice in {text}", span)
+        axes.add(letter)
+    for letter, size, span in (part for part in parts if part[0].islower()):
+        problem = _tile_problem(letter, size, axes, text)
+        if problem is not None:
+            raise error(codes.LAYOUT_STRING, problem, span)
     return Layout(text, _with_strides(parts))
+
+
+def _tile_problem(letter: str, size: int | None, axes: set[str], text: str) -> str | None:
+    if size is None:
+        return f"the tile {letter} has no size: write for example 4{letter}"
+    if not 1 <= size <= INT32.max_int:
+        return f"the tile {size}{letter} needs a size from 1 to {INT32.max_int}"
+    if letter.upper() not in axes:
+        return f"the tile {size}{letter} belongs to an axis {letter.upper()} that {text} lacks"
+    return None
 
 
 _Part = tuple[str, int | None, Span]

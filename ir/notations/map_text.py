@@ -1,6 +1,6 @@
-"""Index maps, shapes and conditions as people write them: on a command line, in a trace, in a report.
+"""Index maps, shapes and conditions as text: on a command line, in a trace, in a report.
 
-Maps and single integers stand in programs too (`script/index_maps.py`); shapes and conditions only here.
+Maps and integers occur in programs too (`script/index_maps.py`); shapes and conditions only here.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ __all__ = ["parse_condition", "parse_index_map", "parse_integer", "parse_shape"]
 
 
 def parse_shape(text: str, name: str = "<shape>") -> tuple[Expr, ...]:
-    """The extents of `16,64,n` or `(4*n, m)`; every name is a new variable. Raises LayoutproofError, also for constants
-    below 1.
-    """
+    """The extents of `16,64,n` or `(4*n, m)`, names being new variables. Raises LayoutproofError, also below 1."""
     tree, source = parse_expression(Source(name, text), "a shape such as 16,64,n")
     nodes = list(tree.elts) if isinstance(tree, ast.Tuple | ast.List) else [tree]
     reader = IntegerReader(source, PlainNames({}, open_ended=True), "a shape")
@@ -39,9 +37,7 @@ def parse_shape(text: str, name: str = "<shape>") -> tuple[Expr, ...]:
 def parse_condition(
     text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<condition>", *, folded: bool = True
 ) -> Expr:
-    """A truth value over the given variables: `n >= 1 and 0 <= i < n`; `folded` as in `parse_index_map`. Raises
-    LayoutproofError.
-    """
+    """A condition over the variables, `0 <= i < n`; `folded` as in `parse_index_map`. Raises LayoutproofError."""
     known = by_name(variables)
     tree, source = parse_expression(Source(name, text), "a condition such as n >= 1")
     with limited_depth(source):

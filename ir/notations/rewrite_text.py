@@ -1,18 +1,17 @@
-"""Rewrites as text that people write and certificates keep: the witness in comment lines, then two programs, `before`
-and `after`.
+"""Rewrites as text for people and certificates: the witness in comment lines, then two programs, `before` and `after`.
 
     # theta: 1 -> 0: lambda i, jo, ji: [i, 4*jo + ji] where 4*jo + ji < 14
     # theta: 2 -> none
     # cells: A_data -> A_data: lambda i, j: [i, j//4, j%4]
     # interface: A, B
 
-New store 1 computes old store 0, new store 2 none. A line without a map, `0 -> 0`, says that both stand in as many
-loops, one for one; without any theta line that is said of every store and the one of its number (`theta: none` is a
-witness that says nothing).
+New store 1 computes old store 0, new store 2 none. A line without a map, `0 -> 0`, maps the loops of two equal nests
+one to one; without any theta line every store has such a line with the store of its number (`theta: none` is an empty
+witness). A test case has further lines, which are no part of the rewrite: `where` (preconditions), `expect`,
+`strictness`, `clause` and `about`.
 
-A test case has further lines, which are no part of the rewrite: `where` (what callers vouch for), `expect`,
-`strictness`, `clause` and `about`. The types of a map's inputs are those of the loops (cells: int32) unless ` of int64,
-int32` stands behind it; functions with names of their own are named by `# functions: old, new`.
+The types of a map's inputs are those of the loops (cells: int32) unless ` of int64, int32` follows it; functions with
+names of their own are named by `# functions: old, new`.
 """
 
 from __future__ import annotations
@@ -333,9 +332,7 @@ def _same_stores(new: PrimFunc) -> tuple[InstanceMap, ...]:
 
 
 def rewrite_text(rewrite: Rewrite, header: LitmusHeader | None = None) -> str:
-    """The text of a rewrite (and of a test case's header), which reads back equal. Raises KeyError for a store that is
-    not there.
-    """
+    """The text of a rewrite, and of a test case's header; it reads back equal. Raises KeyError for an unknown store."""
     lines = [f"# {key}: {value}" for key, value in (*_header_lines(header), *_witness_lines(rewrite))]
     functions = [print_func(replace(f, name=n)) for f, n in ((rewrite.old, BEFORE), (rewrite.new, AFTER))]
     bodies = [text.removeprefix(CURRENT.header[1]).lstrip("\n") for text in functions]

@@ -1,4 +1,4 @@
-"""The codes of everything that can be wrong with a text, with what each means."""
+"""The codes of errors in a text, with what each means."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What names mean while a program is read, and the declarations in a text: buffers, allocations, aliases, and
-attributes. A name is bound once on any path from the root of a function.
+"""The scope of names while a program is read, and declarations: buffers, allocations, aliases, attributes.
+
+A name is bound once on any path from the root of a function.
 """
 
 from __future__ import annotations
@@ -61,9 +62,7 @@ class Environment:
             self._depth -= levels
 
     def bind(self, name: str, value: Expr | Buffer, node: ast.AST, loop: Range | None = None) -> None:
-        """Give `name` its meaning; `loop` is the range of a loop variable. Raises LayoutproofError where it has one
-        already.
-        """
+        """Give `name` its meaning; `loop` is a loop variable's range. Raises LayoutproofError where it has one."""
         earlier = self._find(name)
         span = self.text.span(node)
         if earlier is not None:
@@ -140,7 +139,7 @@ def read_value(reader: ExpressionReader, node: ast.expr) -> object:
 
 
 def _target(reader: ExpressionReader, node: ast.Call) -> object:
-    """`T.target("llvm")`, or a dictionary for the text: kept as a text, since nobody here looks into it."""
+    """`T.target("llvm")`, or a dictionary for the text, kept as a text."""
     bound = bind(reader.text, node, "T.target", ("target", "host"), 1)
     texts = []
     for part in bound.values():
@@ -170,8 +169,7 @@ BUFFER_PARAMETERS = (
 
 
 class BufferArguments:
-    """Reads the arguments of one buffer. A string where an integer is expected names a variable, made when it is "
-    "new."""
+    """Reads the arguments of one buffer. A string where an integer is expected names a variable, which may be new."""
 
     def __init__(self, reader: ExpressionReader, env: Environment) -> None:
         self.reader = reader
@@ -181,9 +179,7 @@ class BufferArguments:
     def buffer(
         self, node: ast.AST, name: str, bound: Bound, data: Var | None = None, dtype: DType | None = None
     ) -> Buffer:
-        """The buffer that `bound` describes. `data` overrides the text's own, `dtype` is the default where it gives
-        none.
-        """
+        """The buffer that `bound` describes; `data` overrides the text's own, `dtype` is the default."""
         shape = tuple(self.extent(entry, "an extent") for entry in self._entries(bound["shape"], "a shape"))
         strides = (
             tuple(self.extent(e, "a stride") for e in self._entries(bound["strides"], "strides"))
@@ -332,9 +328,7 @@ def _bind_decl(reader: ExpressionReader, call: ast.Call, name: str) -> dict[str,
 def read_allocation(
     statements: CallReader, node: ast.stmt, target: ast.Name, call: ast.Call, name: str, following: ast.stmt | None
 ) -> Scoped:
-    """`T.alloc_buffer(...)` as a statement, and `T.allocate([16], "float32", "global")` with the T.decl_buffer that
-    names its buffer.
-    """
+    """`T.alloc_buffer(...)` as a statement, or `T.allocate([16], "float32", "global")` with its T.decl_buffer."""
     reader, env = statements.exprs, statements.env
     if name != "allocate":
         bound = bind(reader.text, call, f"T.{name}", (*BUFFER_PARAMETERS, "annotations"), 1)
@@ -391,9 +385,7 @@ def _plain_buffer(
 def _named_by(
     statements: CallReader, handle: str, plain: Buffer, following: ast.stmt | None
 ) -> tuple[ast.Name, dict[str, ast.expr]] | None:
-    """The target and arguments of the T.decl_buffer after an allocation that views exactly what was allocated; else
-    None.
-    """
+    """The target and arguments of a T.decl_buffer that views the whole allocation before it; else None."""
     if (
         not isinstance(following, ast.Assign)
         or len(following.targets) != 1

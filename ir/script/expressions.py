@@ -95,9 +95,7 @@ class ExpressionReader(OperandReader):
         return value
 
     def repeated(self, node: ast.expr) -> Expr:
-        """A value that is evaluated once, and written more than once here: one that is the same each time, and of a
-        bounded size.
-        """
+        """A value that is written more than once here: it is the same each time, and of a bounded size."""
         value = self.named(node)
         for part in walk(value):
             if isinstance(part, OpaqueCall | Undef):

@@ -37,7 +37,15 @@ from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.expressions import ExpressionReader, Handler
 from layoutproof.ir.script.operands import Value, Weak
-from layoutproof.ir.script.parsing import bind, did_you_mean, parse_dtype, read_dtype, read_integer, read_string
+from layoutproof.ir.script.parsing import (
+    bind,
+    did_you_mean,
+    is_text,
+    parse_dtype,
+    read_dtype,
+    read_integer,
+    read_string,
+)
 from layoutproof.ir.visit import children, substitute
 
 
@@ -121,16 +129,12 @@ def _cast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     stated = any(k.arg == "dtype" for k in node.keywords) and len(node.args) == 1  # T.cast(value, dtype="int32")
     bound = bind(reader.text, node, name, ("value", "dtype") if stated else ("dtype", "value"), 2)
     dtype_node, value_node = bound["dtype"], bound["value"]
-    if name.endswith("cast") and not _names_dtype(dtype_node) and _names_dtype(value_node):
+    if name.endswith("cast") and not is_text(dtype_node) and is_text(value_node):
         dtype_node, value_node = value_node, dtype_node  # T.cast(value, dtype) of the old dialect
     dtype, value = read_dtype(reader.text, dtype_node), reader.read(value_node)
     if isinstance(value, Weak) and value.default is None and value.literal is None:
         return value.build(dtype)  # T.Cast("float32", T.undef()) is how TVM 0.27 writes an undefined float
     return reader.make(node, Cast, dtype, reader.strong(value))
-
-
-def _names_dtype(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _astype(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
@@ -145,7 +149,7 @@ def _typed(dtype: DType) -> Handler:
 
     def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
         argument = bind(reader.text, node, name, ("expr",), 1)["expr"]
-        if _names_dtype(argument) and dtype.is_float:
+        if is_text(argument) and dtype.is_float:
             return reader.make(node, FloatImm, _special_float(reader, argument), dtype)
         value = reader.read(argument)
         if isinstance(value, Weak) and (value.literal is not None or value.default is None):
@@ -258,9 +262,7 @@ def _opaque(function: str) -> Handler:
 def _opaque_dtype(reader: ExpressionReader, node: ast.expr) -> DType:
     if isinstance(node, ast.Attribute) and node.attr == "ty" and isinstance(node.value, ast.Call):
         node = node.value.func  # T.handle("int32").ty
-    name = (
-        read_string(reader.text, node, "the data type of a call") if not isinstance(node, ast.Attribute) else node.attr
-    )
+    name = node.attr if isinstance(node, ast.Attribute) else read_string(reader.text, node, "the data type of a call")
     return HANDLE if name in ("handle", "void", "") else parse_dtype(reader.text, node, name)
 
 
@@ -281,9 +283,7 @@ def _ceildiv(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
 
 
 def _clz(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
-    """The number of zeros before the first one in the bits of an integer: a choice by its size. Of 0 all bits; TVM
-    leaves that open.
-    """
+    """The number of leading zeros of an integer, as a choice by its size. Of 0 all bits; TVM leaves that open."""
     value = reader.repeated(bind(reader.text, node, name, ("x",), 1)["x"])
     dtype = value.dtype
     if dtype.kind not in (Kind.INT, Kind.UINT) or dtype.bits not in (32, 64) or dtype.lanes != 1:
@@ -311,11 +311,8 @@ def _let(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     for key, entry in zip(where.keys, where.values, strict=True):
         var = reader.expr(key) if isinstance(key, ast.Name) else None
         if not isinstance(var, Var) or key is None:
-            raise reader.text.fail(
-                codes.WRONG_ARGUMENTS,
-                f"{name} gives values to names declared before",
-                key if key is not None else entry,
-            )
+            message = f"{name} gives values to names declared before"
+            raise reader.text.fail(codes.WRONG_ARGUMENTS, message, key if key is not None else entry)
         value = reader.repeated(entry)
         if value.dtype != var.dtype:
             raise reader.text.fail(
@@ -390,7 +387,8 @@ _KINDS = {
     Kind.BFLOAT: (16,),
     Kind.BOOL: (8,),
 }
-_TYPES = tuple(DType(kind, bits) for kind, widths in _KINDS.items() for bits in widths)
+TYPES = tuple(DType(kind, bits) for kind, widths in _KINDS.items() for bits in widths)
+"""The data types of one lane that a program may name."""
 _LANES = (2, 3, 4, 8, 16, 32, 64)
 
 _BASIC: Mapping[str, Handler] = {
@@ -398,8 +396,8 @@ _BASIC: Mapping[str, Handler] = {
     **{name: _strict(op) for name, op in _NODES.items()},
     **{name: _math(name) for name in MATH_FUNCTIONS},
     **{name: _opaque(name) for name in OPAQUE_CALLS},
-    **{str(dtype): _typed(dtype) for dtype in _TYPES},
-    **{str(dtype.with_lanes(lanes)): _typed(dtype.with_lanes(lanes)) for dtype in _TYPES for lanes in _LANES},
+    **{str(dtype): _typed(dtype) for dtype in TYPES},
+    **{str(dtype.with_lanes(lanes)): _typed(dtype.with_lanes(lanes)) for dtype in TYPES for lanes in _LANES},
     "min": _extreme(BinaryOp.MIN),
     "max": _extreme(BinaryOp.MAX),
     "Div": _division(BinaryOp.DIV, BinaryOp.TRUNCDIV),
@@ -438,24 +436,9 @@ FUNCTIONS: Mapping[str, Handler] = {
     "Let": _let,
 }
 
-# What a plain text (an index map, a condition, a shape) may call without a prefix.
-PLAIN_FUNCTIONS = frozenset(
-    {
-        "min",
-        "max",
-        "abs",
-        "select",
-        "if_then_else",
-        "floordiv",
-        "floormod",
-        "truncdiv",
-        "truncmod",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-    }
-)
-# What a program may: Python's own, as TVM's texts use them.
+# What a program may call without a prefix: Python's own functions, as TVM's texts use them.
 SCRIPT_BUILTINS = frozenset({"min", "max", "abs"})
+# What a plain text (an index map, a condition, a shape) may call without a prefix.
+_PLAIN_ARITHMETIC = {"select", "if_then_else", "floordiv", "floormod", "truncdiv", "truncmod"}
+PLAIN_FUNCTIONS = SCRIPT_BUILTINS | _PLAIN_ARITHMETIC | {"int8", "int16", "int32", "int64"}
 PLAIN_NAMESPACES = frozenset({"T", "te", "tir", "tirx", "tvm.tir", "tvm.te", "tvm.tirx"})

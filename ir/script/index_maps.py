@@ -1,7 +1,6 @@
-"""Index maps and integers in a text that is no program: what stands in quotes in a layout record, on a command line, in
-a trace.
+"""Index maps and integers outside of programs: in layout records, on a command line, in a trace.
 
-Read with the same grammar as programs, never executed. Names of shapes are 32-bit index variables. Arithmetic on
+They are read with the grammar of programs, never executed. Names of shapes are 32-bit index variables. Arithmetic on
 constants alone is computed, as calling the lambda would (`i & (2**3 - 1)`); nothing else is simplified.
 """
 

@@ -1,7 +1,6 @@
-"""Layout records as a text of a program has them, plain values with maps, extents and contracts in quotes ->
-LayoutRecord.
+"""Layout records in a program's text (plain values with maps, extents and contracts in quotes) -> LayoutRecord.
 
-They are read once, when their function has been: a contract may load from its buffer, and use the function's symbols.
+They are read after their function: a contract may load from its buffer, and use the function's symbols.
 """
 
 from __future__ import annotations
@@ -44,9 +43,7 @@ def with_records(func: PrimFunc, text: Text, place: ast.AST) -> PrimFunc:
 
 @dataclass(frozen=True, slots=True)
 class RecordReader:
-    """What texts may name: maps and extents the function's `variables`, contracts its `buffers` and what is constant in
-    a call.
-    """
+    """The names of texts: the function's `variables` for all, its `buffers` and constants of a call for contracts."""
 
     variables: Mapping[str, Var]
     constants: Mapping[str, Var]

@@ -1,5 +1,5 @@
-"""Warnings about programs that mean something else than is usually wanted: a block's init that does not run or runs
-late, and forms where TVM 0.27 computes something else (the table in `docs/reference/programs.md`).
+"""Warnings about programs that may not mean what is wanted: an init that does not run or runs late, and forms where TVM
+0.27 computes something else (the table in `docs/reference/programs.md`).
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ _EXACT = (BinaryOp.MIN, BinaryOp.MAX)
 
 
 def check_upstream(f: PrimFunc) -> tuple[Diagnostic, ...]:
-    """One diagnostic for each kind of difference, at the first place that has it: warnings, and notes of what only
-    TVM's code for LLVM does otherwise.
-    """
+    """One diagnostic for each kind of difference from TVM, at its first place; notes where only LLVM code differs."""
     nodes = list(walk(f.body))
     expressions = [node for node in nodes if isinstance(node, Expr)]
     found = (*(check(expressions) for check in _CHECKS), _loops([node for node in nodes if isinstance(node, For)]))

@@ -18,7 +18,7 @@ from layoutproof.ir.script import codes
 from layoutproof.ir.script.declarations import BUFFER_PARAMETERS, BufferArguments, Environment, read_attributes
 from layoutproof.ir.script.expressions import ExpressionReader, syntax_name
 from layoutproof.ir.script.operands import extent_between
-from layoutproof.ir.script.parsing import bind, did_you_mean, read_integer, read_list, read_string
+from layoutproof.ir.script.parsing import bind, did_you_mean, is_text, read_integer, read_list, read_string
 from layoutproof.ir.stmt import Attributes, Block, ForKind, IterKind, IterVar, MatchBuffer, Stmt
 
 
@@ -81,7 +81,7 @@ def read_loop(reader: ExpressionReader, call: ast.Call, name: str, shown: str) -
         kind is ForKind.THREAD_BINDING
         and len(positional.args) == 2
         and "thread" not in bound
-        and _is_text(positional.args[1])
+        and is_text(positional.args[1])
     ):
         bound["thread"] = limits.pop(1)  # T.thread_binding(16, "threadIdx.x")
     if len(limits) not in (1, 2):
@@ -111,10 +111,6 @@ def _in_steps(reader: ExpressionReader, domain: Range, step: int, call: ast.Call
         reader.make(call, Binary, BinaryOp.FLOORDIV, most, reader.constant(call, step, dtype)),
         span=domain.span,
     )
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _domain(reader: ExpressionReader, limits: list[ast.expr], call: ast.Call) -> Range:

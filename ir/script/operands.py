@@ -1,5 +1,5 @@
-"""Operands while an expression is read: numbers without a type until they meet one that has it, the rule that brings
-two operands to one type (TVM's), ranges by stop and by extent, and messages where a node refuses an operand.
+"""Operands while an expression is read: numbers without a type until they meet one that has it, TVM's rule for two
+operands of different types, ranges, and messages where a node refuses an operand.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ _ORDER = (BOOL, INT32, INT64, FLOAT32, FLOAT64)
 
 
 def default_type(literal: Literal) -> DType | None:
-    """The type of a bare constant: the narrowest of int32 and int64 that holds it, float32, bool; None for an integer
-    past int64.
-    """
+    """The type of a bare constant: int32 or int64 as it fits, float32, bool; None for an integer past int64."""
     if isinstance(literal, bool):
         return BOOL
     if isinstance(literal, float):
@@ -151,9 +149,7 @@ class OperandReader:
         return self.converted(a, dtype, lanes), self.converted(b, dtype, lanes)
 
     def converted(self, value: Value, dtype: DType, lanes: int = 1) -> Expr:
-        """A value as one of a scalar type and that many lanes: a number written in it, or a cast; a vector keeps its
-        lanes.
-        """
+        """A value of a scalar type and that many lanes: a constant, or a cast; a vector keeps its lanes."""
         if isinstance(value, Weak):
             return value.build(dtype.with_lanes(lanes))
         if value.dtype.lanes == 1 < lanes:
@@ -187,7 +183,7 @@ class OperandReader:
         return self.make(node, Binary, op, *self.matched(node, a, b))
 
     def _of_type(self, value: Weak, dtype: DType) -> Expr:
-        """A number beside `&` or `<<`. TVM takes 32 bits of it, whatever it is, which nobody means."""
+        """A number beside `&` or `<<`, of which TVM takes 32 bits whatever its size."""
         if value.default != INT32:
             message = "TVM takes 32 bits of a number here, and this one has more"
             raise self.text.fail(codes.NUMBER_RANGE, message, value.node, help=f"write T.{dtype.element}(...)")
@@ -202,9 +198,7 @@ class OperandReader:
                 raise self.text.fail(codes.WRONG_TYPE, message, node, help='write T.Cast("int32", ...)')
 
     def same(self, node: ast.expr, name: str, a: Value, b: Value) -> tuple[Expr, Expr]:
-        """Both operands, which have one type as they stand: TVM brings those of `name` to none. `T.undef()` has the
-        other's.
-        """
+        """Both operands, whose types TVM does not convert for `name`. `T.undef()` gets the other's type."""
         first, second = (v.dtype if isinstance(v, Expr) else v.default for v in (a, b))
         if first is not None and second is not None and first.element != second.element:
             message = f"the operands of {name} have types {first} and {second}, and TVM does not bring them to one"
@@ -241,9 +235,7 @@ class OperandReader:
     def choice(
         self, node: ast.expr, kind: type[Select] | type[IfThenElseExpr], condition: Expr, a: Value, b: Value
     ) -> Value:
-        """One of two values; the sides of `T.Select` have one type as they stand. Still untyped where one is and
-        nothing else decides.
-        """
+        """One of two values; sides of `T.Select` are not converted. Untyped where a side is and nothing decides."""
         if isinstance(a, Weak) and isinstance(b, Weak) and (a.number is None or b.number is None):
             return Weak(
                 node,
@@ -292,9 +284,7 @@ class OperandReader:
 
 
 def extent_between(start: Expr, stop: Expr) -> Expr:
-    """`stop - start`, undone where `stop` was written as `start + extent`; so that what printing adds, reading takes
-    away.
-    """
+    """`stop - start`, or `extent` where `stop` is `start + extent`, so that a printed range reads back."""
     if isinstance(start, IntImm) and isinstance(stop, IntImm) and stop.value - start.value <= start.dtype.max_int:
         return IntImm(stop.value - start.value, start.dtype, span=stop.span)
     if isinstance(stop, Binary) and stop.op is BinaryOp.ADD and stop.lhs == start:

@@ -1,5 +1,5 @@
-"""From text to Python's syntax tree, with a message at its place for every way in which that fails; and the arguments
-of a call, bound to parameter names as Python would.
+"""Text -> Python's syntax tree, with a message at its place for every failure; and the arguments of a call, bound to
+parameter names as Python does.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _check_characters(source: Source) -> None:
 def _parse(code: str, text: Text, mode: str) -> ast.AST:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in strings that nobody here looks into
+            warnings.simplefilter("ignore")  # about escapes in strings
             return ast.parse(code, mode=mode)
     except SyntaxError as problem:
         raise _syntax_error(problem, text) from problem
@@ -141,9 +141,7 @@ def _syntax_error(problem: SyntaxError, text: Text) -> LayoutproofError:
 
 
 def check_depth(tree: ast.AST, text: Text, limit: int = MAX_DEPTH) -> None:
-    """Raise LayoutproofError where the tree is deeper than `limit`; a chain of n `and`s counts as n - 1 levels, each
-    `elif` as one.
-    """
+    """Raise LayoutproofError for a tree deeper than `limit`; n `and`s count as n - 1 levels, each `elif` as one."""
     if len(text.source.text) <= limit:
         return  # every level takes a character
     stack: list[tuple[ast.AST, int]] = [(tree, 0)]
@@ -238,6 +236,11 @@ def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str | Non
     """`did you mean ...?` for the closest known name, or None."""
     close = get_close_matches(name, list(known), n=1, cutoff=0.7)
     return f"did you mean `{prefix}{close[0]}`?" if close else None
+
+
+def is_text(node: ast.expr) -> bool:
+    """Whether an expression is a string literal."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def read_string(text: Text, node: ast.expr, what: str) -> str:

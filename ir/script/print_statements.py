@@ -37,9 +37,7 @@ from layoutproof.ir.visit import free_variables
 
 
 class Page:
-    """Lines of one function. `handles` says how data variables are written, `loops` the ranges of the loops that are
-    open.
-    """
+    """Lines of one function. `handles` are the texts of data variables, `loops` the ranges of the open loops."""
 
     def __init__(self, dialect: Dialect, depth: int = 0) -> None:
         self.dialect = dialect
@@ -271,9 +269,7 @@ def _is_plain(s: Stmt) -> bool:
 
 
 def _grid(s: For) -> list[For]:
-    """The loops that one T.grid can say: plain ones directly inside one another, no extent using an outer one's
-    variable.
-    """
+    """The loops that one T.grid can express: plain, directly nested, no extent with an outer one's variable."""
     chain = [s]
     while _is_plain(chain[-1]) and isinstance(chain[-1].body, For) and _is_plain(chain[-1].body):
         inner = chain[-1].body

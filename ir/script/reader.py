@@ -245,9 +245,7 @@ class PrimFuncReader:
         self.map[param] = buffer
 
     def _matched_parameter(self, call: ast.Call) -> Var:
-        """The handle that is matched: the one named, or the next one where the text names none, as in the seeds'
-        examples.
-        """
+        """The handle that is matched: by name, or the next one where the text has no name."""
         node = next((k.value for k in call.keywords if k.arg in ("param", "a")), call.args[0] if call.args else None)
         free = [p for p in self.params if p.dtype.kind is Kind.HANDLE and p not in self.map]
         if node is None or isinstance(node, ast.Tuple | ast.List):
@@ -363,7 +361,7 @@ class _ModuleReader:
             raise self._unexpected(node)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        """Imports are not followed; they only say what the script's namespace is called."""
+        """Imports are not followed; they only name the script's namespace."""
         prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
         for alias in node.names:
             module = prefix + alias.name

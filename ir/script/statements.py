@@ -1,4 +1,4 @@
-"""Python's statements -> IR statements, by one table of syntax nodes and one of the script's own statements."""
+"""Python's statements -> IR statements, by a table of syntax nodes and one of the script's own statements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from layoutproof.ir.buffer import Range, access_type
+from layoutproof.ir.buffer import access_type
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var
@@ -16,7 +16,7 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_allocation, read_decl
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
-from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS
+from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS, TYPES
 from layoutproof.ir.script.loops_and_blocks import HEADER_NAMES, LOOP_NAMES, BlockReader, LoopHead, read_grid, read_loop
 from layoutproof.ir.script.operands import Value
 from layoutproof.ir.script.parsing import Text, bind, did_you_mean, parse_dtype, read_dtype, read_string
@@ -100,9 +100,7 @@ class StatementReader:
     # ---- declarations of variables
 
     def declare(self, node: ast.stmt) -> bool:
-        """Bind the variables of `n = T.int32()` or `n, m = T.int32(), T.int32()`; False where the statement is
-        something else.
-        """
+        """Bind the variables of `n = T.int32()` or `n, m = T.int32(), T.int32()`; False for other statements."""
         found = self.declarations(node)
         for name, dtype, target in found:
             if self.env.lookup(name) != Var(name, dtype):  # a signature may have brought it in already
@@ -179,12 +177,8 @@ class StatementReader:
         if not isinstance(node.target, ast.Name):
             raise self.text.fail(codes.UNSUPPORTED, "a let binds a name", node.target)
         if node.value is None:
-            raise self.text.fail(
-                codes.UNSUPPORTED,
-                f"`{node.target.id}` is given no value",
-                node,
-                help="a symbolic size is n = T.int32()",
-            )
+            message, help = f"`{node.target.id}` is given no value", "a symbolic size is n = T.int32()"
+            raise self.text.fail(codes.UNSUPPORTED, message, node, help=help)
         dtype = self._let_type(node.annotation)
         source = node.value
         found = self.script_call(source)
@@ -202,9 +196,7 @@ class StatementReader:
         if isinstance(node, ast.Subscript) and self.script_name(node.value) == "let":
             return self._let_type(node.slice)
         if isinstance(node, ast.Call) and (not node.args or self.script_name(node.func) == "handle"):
-            node = (
-                node.func
-            )  # T.int32(), and T.handle("int32"): what a pointer points to is said by the buffers that use it
+            node = node.func  # T.int32(), T.handle("int32"): buffers that use a pointer have the type it points to
         name = self.script_name(node)
         if name == "let":
             return None
@@ -224,9 +216,6 @@ class StatementReader:
         """`A[i] = value`, converted to the type of the element."""
         buffer = self.exprs.buffer(target.value)
         indices = self.exprs.indices(target, buffer)
-        return self._store(node, buffer, indices, value)
-
-    def _store(self, node: ast.AST, buffer: Any, indices: tuple[Expr, ...], value: Value) -> Stmt:
         stored = self.exprs.stored(value, access_type(buffer, indices))
         return self.exprs.make(node, BufferStore, buffer, indices, stored, code=codes.BUFFER_USE)
 
@@ -256,13 +245,9 @@ class StatementReader:
         for var, value in reversed(steps):
             result = self.exprs.make(node, Let, var, value, result)
         for var, head in reversed(list(zip(names, heads, strict=True))):
-            d = (
-                head.domain
-                if head.step == 1
-                else Range(IntImm(0, var.dtype), head.domain.extent, span=head.domain.span)
-            )
+            start = head.domain.start if head.step == 1 else IntImm(0, var.dtype)
             result = self.exprs.make(
-                node, For, var, d.start, d.extent, head.kind, result, head.thread, head.annotations
+                node, For, var, start, head.domain.extent, head.kind, result, head.thread, head.annotations
             )
         return result
 
@@ -288,14 +273,11 @@ class StatementReader:
                 return read_grid(self.exprs, node)
             if name is not None and name in LOOP_NAMES:
                 return [read_loop(self.exprs, node, name, shown)]
-            help = did_you_mean(name, LOOP_NAMES, "T.") if name is not None else None
             if name is not None:
-                raise self.text.fail(
-                    codes.UNKNOWN_FUNCTION, f"a loop over `{shown}` is not known", node.func, help=help
-                )
-        raise self.text.fail(
-            codes.UNSUPPORTED, "a loop runs over range(...), T.serial(...), T.grid(...) and the like", node
-        )
+                message, help = f"a loop over `{shown}` is not known", did_you_mean(name, LOOP_NAMES, "T.")
+                raise self.text.fail(codes.UNKNOWN_FUNCTION, message, node.func, help=help)
+        message = "a loop runs over range(...), T.serial(...), T.grid(...) and the like"
+        raise self.text.fail(codes.UNSUPPORTED, message, node)
 
     def branch(self, node: ast.If, following: ast.stmt | None) -> Stmt:
         """`if`, `elif`, `else`."""
@@ -335,9 +317,8 @@ class StatementReader:
             if self._allocates(name):
                 return read_allocation(self, node, target, call, name, node.body[0])
             return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
-        help = did_you_mean(
-            name, ("block", "sblock", "init", "attr", "let", "LetStmt", "allocate", "decl_buffer"), "T."
-        )
+        known = ("block", "sblock", "init", "attr", "let", "LetStmt", "allocate", "decl_buffer")
+        help = did_you_mean(name, known, "T.")
         raise self.text.fail(codes.UNKNOWN_FUNCTION, f"`with T.{name}` is not known", call.func, help=help)
 
     def _with_let(self, node: ast.With, item: ast.withitem, name: str, call: ast.Call) -> Scoped:
@@ -348,13 +329,11 @@ class StatementReader:
             bound = bind(self.text, call, "T.let", ("var", "value"), 2)
             target = bound["var"]
         if not isinstance(target, ast.Name):
-            raise self.text.fail(
-                codes.WRONG_ARGUMENTS, f"T.{name} binds a name", target if target is not None else call
-            )
+            place = target if target is not None else call
+            raise self.text.fail(codes.WRONG_ARGUMENTS, f"T.{name} binds a name", place)
         declared = self.env.lookup(target.id) if item.optional_vars is None else None
         if declared is not None:
-            # `x = T.int32()` before it says the type; the let is what binds the name.
-            self.env.forget(target.id)
+            self.env.forget(target.id)  # `x = T.int32()` before it gives the type; the let binds the name
         value = self.exprs.expr(bound["value"], declared.dtype if isinstance(declared, Var) else None)
         return self._let(node, target, value)
 
@@ -387,9 +366,8 @@ class StatementReader:
         value = self.exprs.read(node.value)
         if isinstance(value, Assume | OpaqueCall):
             return self.exprs.make(node, Evaluate, value)
-        raise self.text.fail(
-            codes.UNSUPPORTED, "an expression whose value nobody uses", node, help="T.evaluate(...) keeps it"
-        )
+        message = "an expression whose value nobody uses"
+        raise self.text.fail(codes.UNSUPPORTED, message, node, help="T.evaluate(...) keeps it")
 
     def _buffer_store(self, node: ast.Expr, call: ast.Call) -> Stmt:
         bound = bind(self.text, call, "T.buffer_store", ("buffer", "value", "indices"), 3)
@@ -398,18 +376,13 @@ class StatementReader:
 
     def misplaced(self, call: ast.Call, name: str) -> Exception:
         """The error for a statement that belongs to the start of a function or block."""
-        where = (
-            "of the function"
-            if name == "func_attr"
-            else "of a block"
-            if name != "match_buffer"
-            else "of the function or a block"
-        )
-        if name in self.block_allocations:
+        where = "of a block"
+        if name == "match_buffer" or name in self.block_allocations:
             where = "of the function or a block"
-        return self.text.fail(
-            codes.MISPLACED, f"T.{name} stands at the start {where}, before its other statements", call
-        )
+        elif name == "func_attr":
+            where = "of the function"
+        message = f"T.{name} stands at the start {where}, before its other statements"
+        return self.text.fail(codes.MISPLACED, message, call)
 
     def pass_(self, node: ast.Pass, following: ast.stmt | None) -> Stmt:
         """Nothing."""
@@ -426,32 +399,15 @@ class StatementReader:
                 if actual != wanted:
                     raise self.text.fail(codes.ASSERTION, f"the assertion is false: the type is {actual}", node)
                 return seq()
-        raise self.text.fail(
-            codes.UNSUPPORTED, 'only assertions about types, `assert A[0].dtype == "float32"`, are supported', node
-        )
+        message = 'only assertions about types, `assert A[0].dtype == "float32"`, are supported'
+        raise self.text.fail(codes.UNSUPPORTED, message, node)
 
 
 def _as_tuple(node: ast.expr) -> ast.expr:
     return ast.copy_location(ast.Tuple(node.elts, ast.Load()), node) if isinstance(node, ast.List) else node
 
 
-_TYPE_NAMES = frozenset(
-    {
-        "bool",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float16",
-        "float32",
-        "float64",
-        "bfloat16",
-    }
-)
+_TYPE_NAMES = frozenset(str(dtype) for dtype in TYPES)
 
 _STATEMENTS: Mapping[type[ast.stmt], Callable[[StatementReader, Any, ast.stmt | None], Stmt | Scoped]] = {
     ast.Assign: StatementReader.assign,

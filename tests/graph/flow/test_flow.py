@@ -7,7 +7,7 @@ from tests.graph.nets import NCHW4C
 from tests.shares import one_in
 
 from layoutproof.graph.flow.layout_flow import NoFlow, flow, relaid
-from layoutproof.graph.operators.convolution import conv2d
+from layoutproof.graph.operators.convolution import Sliding, conv2d
 from layoutproof.graph.operators.elementwise import binary, unary
 from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, take, transpose
 from layoutproof.graph.operators.normalise import batch_norm, response_norm, softmax
@@ -74,7 +74,7 @@ CASES: dict[str, tuple[PrimFunc, dict[str, str], dict[str, str]]] = {
     ),
     "swizzle": (unary("relu", (8, 8)), {"Y": "lambda i, j: [i, i ^ j]"}, {"X": "lambda i, j: [i, i ^ j]"}),
     "convolution, both layouts given": (
-        conv2d((1, 8, 5, 5), (8, 8, 3, 3), halo=(1, 1, 1, 1)),
+        conv2d((1, 8, 5, 5), (8, 8, 3, 3), Sliding(halo=(1, 1, 1, 1))),
         {"X": NCHW4C, "Y": NCHW4C},
         {"P": NCHW4C, "W": "lambda c, a0, h, w: [c//4, a0//4, h, w, a0%4, c%4]"},
     ),

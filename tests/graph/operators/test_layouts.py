@@ -17,7 +17,7 @@ from tests.shares import one_in
 from layoutproof.graph.flow.layout_flow import NoFlow, flow, relaid
 from layoutproof.graph.model.graph import shape_of, signature_of
 from layoutproof.graph.model.graph_run import interpret
-from layoutproof.graph.operators.convolution import conv, conv_transpose
+from layoutproof.graph.operators.convolution import Sliding, conv, conv_transpose
 from layoutproof.graph.operators.elementwise import (
     ACTIVATIONS,
     BINARY,
@@ -65,25 +65,25 @@ FUNCTIONS: Mapping[str, Callable[[], PrimFunc]] = {
     "cast to truth values": lambda: cast(IMAGE, "float32", "bool"),
     "is_nan": lambda: predicate("is_nan", IMAGE),
     "logical_not": lambda: predicate("logical_not", IMAGE, "bool"),
-    "conv1d": lambda: conv((1, 8, 9), (8, 8, 3), (2,), (1, 1), (1,)),
-    "conv3d": lambda: conv((1, 4, 3, 3, 3), (4, 4, 2, 2, 2), (1, 1, 1), (1, 0, 0, 0, 0, 1), (1, 1, 1)),
-    "depthwise_conv1d": lambda: conv((1, 8, 9), (8, 1, 3), (1,), (1, 1), (2,), 8),
-    "conv_transpose2d": lambda: conv_transpose(IMAGE, (8, 4, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1, (1, 1)),
-    "depthwise_conv_transpose1d": lambda: conv_transpose((1, 8, 5), (8, 1, 3), (2,), (0, 1), (1,), 8),
-    "max_pool2d": lambda: max_pool(IMAGE, (3, 2), (2, 2), (1, 0, 1, 0), steps=(2, 3)),
-    "max_pool1d": lambda: max_pool((1, 8, 9), (3,), (1,), (0, 0), (2,)),
-    "max_pool3d": lambda: max_pool((1, 4, 3, 3, 3), (2, 2, 2), (1, 1, 1), (0,) * 6),
-    "avg_pool2d": lambda: avg_pool(IMAGE, (3, 2), (2, 1), (1, 1, 1, 1)),
+    "conv1d": lambda: conv((1, 8, 9), (8, 8, 3), Sliding((2,), (1, 1), (1,))),
+    "conv3d": lambda: conv((1, 4, 3, 3, 3), (4, 4, 2, 2, 2), Sliding((1, 1, 1), (1, 0, 0, 0, 0, 1), (1, 1, 1))),
+    "depthwise_conv1d": lambda: conv((1, 8, 9), (8, 1, 3), Sliding((1,), (1, 1), (2,)), 8),
+    "conv_transpose2d": lambda: conv_transpose(IMAGE, (8, 4, 3, 3), Sliding((2, 2), (1, 1, 1, 1)), 1, (1, 1)),
+    "depthwise_conv_transpose1d": lambda: conv_transpose((1, 8, 5), (8, 1, 3), Sliding((2,), (0, 1), (1,)), 8),
+    "max_pool2d": lambda: max_pool(IMAGE, (3, 2), Sliding((2, 2), (1, 0, 1, 0)), steps=(2, 3)),
+    "max_pool1d": lambda: max_pool((1, 8, 9), (3,), Sliding((1,), (0, 0), (2,))),
+    "max_pool3d": lambda: max_pool((1, 4, 3, 3, 3), (2, 2, 2), Sliding((1, 1, 1), (0,) * 6, (1, 1, 1))),
+    "avg_pool2d": lambda: avg_pool(IMAGE, (3, 2), Sliding((2, 1), (1, 1, 1, 1))),
     "avg_pool2d, the halo counted": lambda: avg_pool(
-        IMAGE, (3, 2), (2, 1), (1, 1, 1, 1), count_halo=True, steps=(2, 6)
+        IMAGE, (3, 2), Sliding((2, 1), (1, 1, 1, 1)), count_halo=True, steps=(2, 6)
     ),
-    "avg_pool1d with gaps": lambda: avg_pool((1, 8, 9), (3,), (1,), (2, 2), (2,)),
+    "avg_pool1d with gaps": lambda: avg_pool((1, 8, 9), (3,), Sliding((1,), (2, 2), (2,))),
     "batch_norm": lambda: batch_norm(IMAGE),
     "instance_norm": lambda: instance_norm(IMAGE),
     "resize_nearest": lambda: resize_nearest(IMAGE, (1, 8, 8, 7), ((1, 0, 1), (1, 0, 1), (1, 0, 2), (5, 1, 7))),
     "resize_linear": lambda: resize_linear(IMAGE, 2, 7, (8, -3, 14)),
     "resize_cubic": lambda: resize_cubic(IMAGE, 3, 10, (2, -1, 4)),
-    "grouped_conv2d, each group a block": lambda: conv((1, 16, 4, 4), (16, 4, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 4),
+    "grouped_conv2d, each group a block": lambda: conv((1, 16, 4, 4), (16, 4, 3, 3), Sliding(halo=(1, 1, 1, 1)), 4),
     "depth_to_space to one block": lambda: depth_to_space((1, 16, 2, 3), 2),
     "depth_to_space": lambda: depth_to_space((1, 32, 2, 3), 2),
     "argmax of rows": lambda: arg_extreme("argmax", IMAGE, 2, keep=True),

@@ -16,7 +16,7 @@ from tests.shares import one_in
 from layoutproof.graph.flow.layout_flow import NoFlow, flow, relaid
 from layoutproof.graph.model.graph import shape_of, signature_of
 from layoutproof.graph.model.graph_run import interpret
-from layoutproof.graph.operators.convolution import conv, conv2d
+from layoutproof.graph.operators.convolution import Sliding, conv, conv2d
 from layoutproof.graph.operators.elementwise import BINARY, UNARY, binary, unary
 from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, transpose
 from layoutproof.graph.operators.normalise import batch_norm, response_norm, softmax
@@ -42,17 +42,17 @@ LAYOUTS: tuple[str | None, ...] = (None, BY_4, BY_8, CHANNELS_LAST, TURNED)
 IMAGE = (2, 8, 6, 5)
 OPERATORS: Mapping[str, PrimFunc] = {
     "convolution": conv2d(IMAGE, (16, 8, 3, 3)),
-    "halo": conv2d(IMAGE, (16, 8, 3, 3), (1, 1), (1, 1, 1, 1)),
-    "halo on one side": conv2d(IMAGE, (8, 8, 2, 2), (1, 1), (0, 1, 1, 0)),
-    "stride": conv2d(IMAGE, (8, 8, 3, 3), (2, 2), (1, 1, 1, 1)),
-    "stride of single pixels": conv2d(IMAGE, (8, 8, 1, 1), (2, 2)),
-    "dilation": conv2d((1, 8, 7, 7), (8, 8, 3, 3), (1, 1), (0, 0, 0, 0), (2, 2)),
-    "dilation and stride": conv2d((1, 8, 9, 9), (8, 8, 3, 3), (2, 1), (2, 2, 2, 2), (2, 2)),
-    "three channels": conv2d((1, 3, 8, 8), (8, 3, 3, 3), (2, 2), (1, 1, 1, 1)),
+    "halo": conv2d(IMAGE, (16, 8, 3, 3), Sliding((1, 1), (1, 1, 1, 1))),
+    "halo on one side": conv2d(IMAGE, (8, 8, 2, 2), Sliding((1, 1), (0, 1, 1, 0))),
+    "stride": conv2d(IMAGE, (8, 8, 3, 3), Sliding((2, 2), (1, 1, 1, 1))),
+    "stride of single pixels": conv2d(IMAGE, (8, 8, 1, 1), Sliding((2, 2))),
+    "dilation": conv2d((1, 8, 7, 7), (8, 8, 3, 3), Sliding(dilation=(2, 2))),
+    "dilation and stride": conv2d((1, 8, 9, 9), (8, 8, 3, 3), Sliding((2, 1), (2, 2, 2, 2), (2, 2))),
+    "three channels": conv2d((1, 3, 8, 8), (8, 3, 3, 3), Sliding((2, 2), (1, 1, 1, 1))),
     "groups": conv2d((1, 16, 5, 5), (16, 8, 1, 1), groups=2),
-    "groups with halo": conv2d((1, 16, 5, 5), (32, 8, 3, 3), (1, 1), (1, 1, 1, 1), groups=2),
-    "depthwise": conv2d(IMAGE, (8, 1, 3, 3), (1, 1), (1, 1, 1, 1), groups=8),
-    "depthwise, two filters each": conv2d(IMAGE, (16, 1, 3, 3), (2, 2), (1, 1, 1, 1), groups=8),
+    "groups with halo": conv2d((1, 16, 5, 5), (32, 8, 3, 3), Sliding(halo=(1, 1, 1, 1)), groups=2),
+    "depthwise": conv2d(IMAGE, (8, 1, 3, 3), Sliding(halo=(1, 1, 1, 1)), groups=8),
+    "depthwise, two filters each": conv2d(IMAGE, (16, 1, 3, 3), Sliding((2, 2), (1, 1, 1, 1)), groups=8),
     "max_pool2d": max_pool2d(IMAGE, (3, 3), (2, 2), (1, 1, 1, 1)),
     "avg_pool2d": avg_pool2d(IMAGE, (3, 2), (2, 1), (1, 0, 0, 1)),
     "avg_pool2d with its halo": avg_pool2d(IMAGE, (2, 2), (2, 2), (1, 1, 1, 1), count_halo=True),
@@ -78,7 +78,7 @@ FLAT: Mapping[str, PrimFunc] = {
     "matmul": matmul((12, 20), (20, 16)),
     "batched matmul": matmul((3, 8, 10), (3, 10, 8)),
     "one row": dense((1, 7), (5, 7)),
-    "conv1d": conv((1, 8, 12), (16, 8, 3), (1,), (1, 1), (1,)),
+    "conv1d": conv((1, 8, 12), (16, 8, 3), Sliding((1,), (1, 1), (1,))),
     "sum of rows": reduce("sum", (6, 16, 10), (2,)),
 }
 USUAL = [

@@ -13,7 +13,7 @@ from tests.graph.nets import filled
 
 from layoutproof.graph import codes
 from layoutproof.graph.model.graph_run import interpret
-from layoutproof.graph.operators.convolution import Halo, conv2d
+from layoutproof.graph.operators.convolution import Halo, Sliding, conv2d
 from layoutproof.graph.operators.elementwise import BINARY, UNARY, binary, unary
 from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, transpose
 from layoutproof.graph.operators.normalise import batch_norm, response_norm, softmax
@@ -64,14 +64,14 @@ def test_convolutions(
 ) -> None:
     """Convolutions with halo, strides and groups, and depthwise ones, are the sums of products that they say."""
     x, w = filled(*data), filled(*weight, seed=1)
-    close(conv2d(data, weight, strides, halo, (1, 1), groups), [x, w], [convolved(x, w, strides, halo, groups)])
+    close(conv2d(data, weight, Sliding(strides, halo), groups), [x, w], [convolved(x, w, strides, halo, groups)])
 
 
 def test_a_dilated_convolution() -> None:
     """Dilation takes every second element of a window."""
     x, w = filled(1, 2, 6, 6), filled(3, 2, 2, 2, seed=1)
     wanted = np.einsum("ncyxrs,kcrs->nkyx", windows(x, (3, 3), (1, 1), (0, 0, 0, 0), 0.0)[..., ::2, ::2], w)
-    close(conv2d(x.shape, w.shape, dilation=(2, 2)), [x, w], [wanted])
+    close(conv2d(x.shape, w.shape, Sliding(dilation=(2, 2))), [x, w], [wanted])
 
 
 ONE: Mapping[str, Callable[[Array], Array]] = {

@@ -16,7 +16,7 @@ from layoutproof.graph.flow.layout_flow import relaid
 from layoutproof.graph.model.graph import Call, Graph, LayoutTransform, frozen
 from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.graph.model.graph_witness import Chain, GraphRewrite, Place
-from layoutproof.graph.operators.convolution import conv2d
+from layoutproof.graph.operators.convolution import Sliding, conv2d
 from layoutproof.graph.operators.elementwise import cast
 from layoutproof.graph.planning.array_layouts import map_of_layout
 from layoutproof.graph.planning.formulation import problem_of
@@ -322,7 +322,9 @@ def with_rewrites() -> Graph:
     weight = "lambda k, c, r, s: [k//4, c//4, r, s, c%4, k%4]"
     back = "lambda n, o, h, w, i: [n, o*4 + i, h, w]"
     maps = {"X": parse_index_map(NCHW4C), "Y": parse_index_map(NCHW4C), "W": parse_index_map(weight)}
-    first = frozen(replace(relaid(conv2d((1, 8, 6, 6), (8, 8, 3, 3), halo=(1, 1, 1, 1)), maps).func, name="conv"))
+    first = frozen(
+        replace(relaid(conv2d((1, 8, 6, 6), (8, 8, 3, 3), Sliding(halo=(1, 1, 1, 1))), maps).func, name="conv")
+    )
     second = frozen(replace(relaid(conv2d((1, 8, 6, 6), (4, 8, 1, 1)), maps).func, name="conv2"))
     g = GraphBuilder("drawn")
     x = g.layout_transform(g.input("x", (1, 8, 6, 6)), NCHW4C)

@@ -14,7 +14,7 @@ from tests.shares import one_in
 from layoutproof.graph.flow.layout_flow import flow, relaid
 from layoutproof.graph.model.graph import shape_of, signature_of
 from layoutproof.graph.model.graph_run import interpret, run_graph, transformed
-from layoutproof.graph.operators.convolution import Halo, conv2d
+from layoutproof.graph.operators.convolution import Halo, Sliding, conv2d
 from layoutproof.graph.operators.elementwise import unary
 from layoutproof.graph.operators.moving import concat
 from layoutproof.graph.operators.reduction import reduce
@@ -87,7 +87,7 @@ def test_convolutions_keep_their_results_in_registers(
     data: tuple[int, ...], weight: tuple[int, ...], strides: tuple[int, int], halo: Halo
 ) -> None:
     """A convolution in blocks of channels gets the schedule for it, and computes the same, bit for bit."""
-    before = blocked(conv2d(data, weight, strides, halo), "X", "Y")
+    before = blocked(conv2d(data, weight, Sliding(strides, halo)), "X", "Y")
     after = arranged(before.fork())
     assert "vectorize_loop" in [step.transform.primitive for step in after.steps]
     same(before, after)

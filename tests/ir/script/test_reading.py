@@ -336,20 +336,17 @@ def test_assumptions_with_and_without_evaluate() -> None:
     assert isinstance(body, Evaluate) and isinstance(body.value, Assume) and body.value.dtype == BOOL
 
 
+def sized(a: str, b: str, *lines: str) -> str:
+    """The text of a function over two arrays, with these lines."""
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"@T.prim_func\ndef f(A: T.Buffer{a}, B: T.Buffer{b}):\n{body}"
+
+
 SYMBOLIC = {
-    "quoted": (
-        '@T.prim_func\ndef f(A: T.Buffer(("n", 4), "float32"), B: T.Buffer((n,), "float32")):\n    n = T.int32()\n'
-        "    pass\n"
-    ),
-    "tuple": (
-        '@T.prim_func\ndef f(A: T.Buffer((n, 4), "float32"), B: T.Buffer((n,), "float32")):\n'
-        "    n, k = T.int32(), T.int32()\n"
-    ),
-    "var": (
-        '@T.prim_func\ndef f(A: T.Buffer[(n, 4), "float32"], B: T.Buffer[n, "float32"]):\n    n = T.var("int32")\n'
-        "    pass\n"
-    ),
-    "undeclared": '@T.prim_func\ndef f(A: T.Buffer(("n", 4), "float32"), B: T.Buffer(("n",), "float32")):\n    pass\n',
+    "quoted": sized('(("n", 4), "float32")', '((n,), "float32")', "n = T.int32()", "pass"),
+    "tuple": sized('((n, 4), "float32")', '((n,), "float32")', "n, k = T.int32(), T.int32()"),
+    "var": sized('[(n, 4), "float32"]', '[n, "float32"]', 'n = T.var("int32")', "pass"),
+    "undeclared": sized('(("n", 4), "float32")', '(("n",), "float32")', "pass"),
 }
 
 
@@ -384,10 +381,8 @@ def test_separators_are_counted_in_texts() -> None:
 def test_imports_name_the_namespace() -> None:
     """A module imported under another name is the script's namespace; other imports say nothing."""
     head = "import os\nfrom tvm.script import tirx as X\n'what it does'\n"
-    assert (
-        loads(f"{head}@X.prim_func\ndef f(A: X.Buffer((4,), 'int32')):\n    'and how'\n    A[0] = X.min(1, 2)\n").name
-        == "f"
-    )
+    text = f"{head}@X.prim_func\ndef f(A: X.Buffer((4,), 'int32')):\n    'and how'\n    A[0] = X.min(1, 2)\n"
+    assert loads(text).name == "f"
 
 
 def test_modules_of_both_dialects() -> None:
@@ -443,8 +438,7 @@ def test_an_init_that_may_not_run(where: str, extent: str, severities: list[str]
     ],
 )
 def test_an_init_that_may_come_late(domain: str, loop: str, binding: str, late: bool) -> None:
-    """A reduction whose loop does not begin at the start of the domain is reported: other steps come before its "
-    "init."""
+    """A reduction whose loop does not begin at the domain's start is reported: other steps come before its init."""
     text = (
         '@T.prim_func\ndef f(A: T.Buffer((14, 14), "float32"), B: T.Buffer((14,), "float32")):\n'
         f"    for i in range(14):\n        for k in {loop}:\n            with T.block('B'):\n"
