@@ -1,9 +1,8 @@
-"""How long the steps of whole schedules take, and what they are proved under: the roadmap's examples and a convolution
-stored by channels in fours, for the sizes that people have and for every size.
+"""How long the steps of whole schedules take, and their preconditions: usual sizes and every size, in the roadmap's
+examples and a convolution stored by channels in fours.
 
 Run `python -m benchmarks.bench_schedules [CASE ...]`; figures are milliseconds of the wall clock, medians over rounds
-in one process, solvers loaded. What a solver said of values is remembered within a process, so the first round stands
-in a column of its own.
+in one process, solvers loaded. Answers of solvers are cached within a process, so the first round has a column.
 """
 
 from __future__ import annotations

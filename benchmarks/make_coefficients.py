@@ -2,8 +2,7 @@
 ir/functions/coefficients.py`.
 
 Each polynomial interpolates its function at the Chebyshev points of its interval, in 80 digits; each coefficient is
-then rounded to float64. What the rounding does to results is not reasoned about: all inputs are gone through
-(`benchmarks/check_functions.py`).
+then rounded to float64. The effect of that rounding is checked on all inputs (`tests/ir/functions/exhaustive.py`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The nine networks that lie inside the package `onnx`, with weights: the files leave them out, and make every element
-alike.
+"""The nine networks inside the package `onnx`, with random weights, which the files leave out.
 
-Filters are scaled by what they sum over, so that numbers neither vanish nor grow on their way; what is added to a
-shortcut is made small, or sixteen additions would end in a softmax that gives everything to one class, whatever was
-computed. Variances are positive. All is drawn from one seed, so that the graph here and the session of onnxruntime hold
-the same weights.
+Filters are scaled by the number of their summands, so that values neither vanish nor grow; additions to a shortcut are
+small, or the softmax would give everything to one class. Variances are positive. One seed gives the graph here and the
+session of onnxruntime the same weights.
 """
 
 from __future__ import annotations

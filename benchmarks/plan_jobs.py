@@ -1,9 +1,8 @@
-"""Networks measured side by side: each in a process of its own, and in another one with what the first left in the
-proof cache.
+"""Networks measured side by side: each in a process of its own, and in another one with the first one's proof cache.
 
-Reading, planning, proving and compiling go on at once, one process a core. Whoever is done with that waits, its kernels
-in memory; when all wait, runs are timed, one after the other. The network as it is does not depend on blocks: it is run
-where blocks are largest.
+Reading, planning, proving and compiling are concurrent, one process a core. When all processes are done and wait, with
+kernels in memory, runs are timed one after the other. The unplanned network does not depend on blocks: it is run where
+blocks are largest.
 """
 
 from __future__ import annotations

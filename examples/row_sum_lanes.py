@@ -16,7 +16,7 @@ ROWS, COLUMNS = 1000, 14
 def main() -> None:
     """The whole way, one stage after the other."""
     # Rows of 14 in blocks of 4 end in two elements of padding. Adding them anyway saves a branch for every element, if
-    # padding holds zeros. Where nobody says what it holds, that is refused.
+    # padding holds zeros. Without a contract that is refused.
     unknown = Schedule(row_sum_program(ROWS, COLUMNS))
     unknown.transform_layout("row_sum", "A", lambda i, j: [i, j // 4, j % 4])
     unknown.sequential_buffer_access("row_sum", "A")

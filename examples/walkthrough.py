@@ -60,7 +60,7 @@ print("for every n:", every_size["injective"]["status"], every_size["physical_sh
 #
 # 14 elements do not fill four rows of four. The cells that no element goes to are padding, and the report says which
 # they are, as a predicate over the physical index. What padding *holds* is no property of the map: it is a contract
-# between whoever writes the buffer and whoever reads it, and it has to be made explicit before anybody may rely on it.
+# between the writers and the readers of the buffer, and has to be made explicit before code may rely on it.
 
 section("3. Padding")
 print("box:", report.to_dict()["physical_shape"], "padding where:", report.to_dict()["padding"]["predicate"])
@@ -91,7 +91,7 @@ print("the interpreter's sums:", run(program, {"A": matrix, "B": np.zeros(3, np.
 # ---- 5. A layout transform, proved
 #
 # A schedule has a program and changes it, step by step. This step stores the rows of A in fours. Every load of A is
-# rewritten, and the signature: whoever calls the function now passes a 3 by 4 by 4 array. With a pad value of 0 the
+# rewritten, and the signature: callers now pass a 3 by 4 by 4 array. With a pad value of 0 the
 # contract becomes program text: the function begins with an assumption about the padding, which its caller has to keep.
 # An attribute keeps what was stored how.
 

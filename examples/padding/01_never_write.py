@@ -1,4 +1,4 @@
-"""Padding that is never written: nobody may touch it, so the producer's loops keep a guard.
+"""Padding that is never written: it may not be accessed, so the producer's loops keep a guard.
 
 The roadmap's first way, and what happens without a pad value. Run it from anywhere: `python
 examples/padding/01_never_write.py`.
@@ -27,10 +27,10 @@ def main() -> None:
     # 14 elements in 4 rows of 4: the last two cells are padding. The loop still visits elements only.
     print(step_text(schedule.transform_layout("fill", "A", lambda i: [i // 4, i % 4])))
 
-    # Walking through memory in order visits every cell; a guard skips the two that nobody may write.
+    # Walking through memory in order visits every cell; a guard skips the two that may not be written.
     print(step_text(schedule.sequential_buffer_access("fill", "A")))
 
-    # Without a contract the guard cannot go: even a value that nobody reads would be written where no one may write.
+    # Without a contract the guard cannot go: the padding would be written, even if only with a value that is not read.
     try:
         schedule.remove_branching_through_overcompute("fill")
     except lp.IllegalTransform as problem:

@@ -1,5 +1,5 @@
-"""A default that arises by itself: a window that lies in zeros alone gives zero, so nobody need write the padding's
-zeros.
+"""A default that arises by itself: a window that lies in zeros alone gives zero, so the padding's zeros need
+no store.
 
 The roadmap's fifth way. The convolution reaches two cells over either end of its input; stored two cells into rows of
 8, what it reaches is padding. Its output has the padding that the next convolution wants. Run it from anywhere: `python

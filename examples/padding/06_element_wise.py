@@ -28,7 +28,7 @@ def main() -> None:
     print(step_text(schedule.transform_layout("double", "B", lambda i: [i // 4, i % 4], pad_value=lp.undef)))
     print(step_text(schedule.sequential_buffer_access("double", "B")))
 
-    # What is stored in the padding is overwritten by `undef`: nobody will look.
+    # What is stored in the padding is overwritten by `undef`: it is not read.
     print(step_text(schedule.remove_branching_through_overcompute("double")))
 
     # The other way around, too: what only touches padding may be guarded off, and the guard may go again.
