@@ -130,9 +130,7 @@ def _exactly(expr: Expr, env: Mapping[str, Any], points: int) -> NDArray[Any]:
         return values.astype(object)
 
 
-def over_box(
-    expr: Expr, names: Sequence[str], extents: Sequence[int], symbols: Mapping[str, int] | None = None
-) -> NDArray[Any]:
+def over_box(expr: Expr, names: Sequence[str], extents: Sequence[int]) -> NDArray[Any]:
     """The values of `expr` at every point of the box, flat and row-major: int64, or Python integers if that is narrow.
 
     The expression must not trap. Raises TooLarge past 2**22 points, and past 2**16 where an intermediate value may
@@ -141,8 +139,7 @@ def over_box(
     if prod(extents) > MAX_CELLS:
         raise TooLarge(f"{prod(extents)} points")
     bounds = dict(zip(names, extents, strict=True))
-    bounds.update({name: value + 1 for name, value in (symbols or {}).items()})
-    env: dict[str, Any] = {**(symbols or {}), **dict(zip(names, grid(extents), strict=True))}
+    env: dict[str, Any] = dict(zip(names, grid(extents), strict=True))
     values = np.asarray(evaluate(expr, env)) if fits_arrays(expr, bounds) else _exactly(expr, env, prod(extents))
     return np.broadcast_to(values, tuple(extents)).reshape(-1) if extents else values.reshape(-1)
 
@@ -167,10 +164,6 @@ class Table:
             result.append(digit)
         return tuple(reversed(result))
 
-    def image(self, position: int) -> tuple[int, ...]:
-        """The outputs at a row-major position."""
-        return tuple(int(column[position]) for column in self.columns)
-
     def flat(self, box: Sequence[int]) -> Ints:
         """The row-major offset in `box` of every point's image; Python integers past 62 bits. Raises TooLarge."""
         wide = prod(box) > _SAFE
@@ -182,16 +175,12 @@ class Table:
         return offsets
 
 
-def tabulate(
-    outputs: Sequence[Expr], names: Sequence[str], extents: Sequence[int], symbols: Mapping[str, int] | None = None
-) -> Table:
+def tabulate(outputs: Sequence[Expr], names: Sequence[str], extents: Sequence[int]) -> Table:
     """All values. The outputs must not trap on the box. Raises TooLarge past 2**20 points or 64 bits."""
     if prod(extents) > MAX_POINTS:
         raise TooLarge(f"{prod(extents)} points; at most {MAX_POINTS} are tried one by one")
     try:
-        return Table(
-            tuple(extents), [over_box(total(o), names, extents, symbols).astype(np.int64, copy=False) for o in outputs]
-        )
+        return Table(tuple(extents), [over_box(total(o), names, extents).astype(np.int64, copy=False) for o in outputs])
     except OverflowError as reason:
         raise TooLarge("a value of more than 64 bits") from reason
 
@@ -204,9 +193,7 @@ def duplicate(offsets: Ints) -> tuple[int, int] | None:
     return None if not len(same) else (int(order[same[0]]), int(order[same[0] + 1]))
 
 
-def first_where(
-    condition: Expr, names: Sequence[str], extents: Sequence[int], symbols: Mapping[str, int] | None = None
-) -> tuple[int, ...] | None:
+def first_where(condition: Expr, names: Sequence[str], extents: Sequence[int]) -> tuple[int, ...] | None:
     """The first point of the box, row-major, at which a condition holds. Raises TooLarge."""
-    hits = np.flatnonzero(over_box(total(condition), names, extents, symbols))
+    hits = np.flatnonzero(over_box(total(condition), names, extents))
     return None if not len(hits) else Table(tuple(extents), []).point(int(hits[0]))

@@ -114,7 +114,7 @@ class AtomKind(Enum):
 
 @dataclass(slots=True)
 class Atom:
-    """`low` and `high` bound it by numbers, `least` and `greatest` by polynomials over earlier atoms.
+    """`low` and `high` bound it by numbers, `greatest` by a polynomial over earlier atoms.
 
     A floor atom has its numerator and its divisor in `parts`, an XOR atom its operands; `support` is a set of unknowns.
     """
@@ -124,7 +124,6 @@ class Atom:
     parts: tuple[Poly, ...]
     low: int | None
     high: int | None
-    least: Poly | None = None
     greatest: Poly | None = None
     support: int = 0
 
@@ -246,9 +245,8 @@ class Bounded:
         if low is not None:
             if low >= 0:
                 return True
-            if all(self.atoms[a].least is None and self.atoms[a].greatest is None for m in poly for a in m) and not any(
-                self.atoms[a].kind is AtomKind.FLOOR for m in poly for a in m
-            ):
+            atoms = [self.atoms[a] for m in poly for a in m]
+            if all(atom.greatest is None and atom.kind is not AtomKind.FLOOR for atom in atoms):
                 return False
         key = key_of(poly)
         known = self._nonnegative.get(key)
@@ -283,7 +281,7 @@ class Bounded:
                 add(multiply(inner, end), multiply(divisor, rest)), multiply(scaled, divisor), depth - 1
             ):
                 return True
-        polynomial, end_value = (atom.least, atom.low) if sign > 0 else (atom.greatest, atom.high)
+        polynomial, end_value = (None, atom.low) if sign > 0 else (atom.greatest, atom.high)
         for value in (polynomial, None if end_value is None else constant(end_value)):
             if value is not None and self._eliminate(add(multiply(inner, value), rest), scaled, depth - 1):
                 return True

@@ -47,13 +47,12 @@ class Ring(Bounded):
         low: int | None,
         high: int | None,
         *,
-        least: Poly | None = None,
         greatest: Poly | None = None,
         unknown: bool = False,
     ) -> Poly:
-        """A new named atom within `[low, high]`, and within the polynomial bounds where there are any."""
+        """A new named atom within `[low, high]`, and at most `greatest` if there is one."""
         number = len(self.atoms)
-        self.atoms.append(Atom(AtomKind.NAME, name, (), low, high, least, greatest, 1 << number if unknown else 0))
+        self.atoms.append(Atom(AtomKind.NAME, name, (), low, high, greatest, 1 << number if unknown else 0))
         return {(number,): 1}
 
     def below(self, name: str, extent: Poly, *, unknown: bool = False) -> Poly:

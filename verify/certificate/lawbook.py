@@ -144,9 +144,9 @@ def _decided(name: str, question: Question, expected: Status, ask: Ask, licences
 
 def ask_z3(name: str, query: SmtQuery) -> None:
     """Raise Unexpected unless z3 gives the expected answer."""
-    said = Solving(_BUDGET).ask("z3", query.text, query.logic)
-    if said.answer.value != query.expected:
-        raise Unexpected(f"{name}: z3 says {said.answer} ({said.reason})")
+    reply = Solving(_BUDGET).ask("z3", query.text, query.logic)
+    if reply.answer.value != query.expected:
+        raise Unexpected(f"{name}: z3 says {reply.answer} ({reply.reason})")
 
 
 def _model(answer: ValueAnswer) -> dict[str, object]:

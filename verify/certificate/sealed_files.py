@@ -184,9 +184,9 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def chained(items: Sequence[Document], start: str = _START) -> list[Document]:
+def chained(items: Sequence[Document]) -> list[Document]:
     """The items, each with the hash of itself and of the hash before it."""
-    found, before = [], start
+    found, before = [], _START
     for item in items:
         bare = {key: value for key, value in item.items() if key != HASH}
         before = digest([before, bare])
@@ -227,11 +227,11 @@ def from_bytes(data: bytes, name: str) -> Document:
     return document
 
 
-def check_chain(items: Any, where: str, start: str = _START) -> None:
+def check_chain(items: Any, where: str) -> None:
     """Raise LayoutproofError, naming the place, unless the items' hashes form a chain."""
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise error(codes.CERTIFICATE_FORM, f"{where} is no list of objects")
-    for number, (item, fresh) in enumerate(zip(items, chained(items, start), strict=True), start=1):
+    for number, (item, fresh) in enumerate(zip(items, chained(items), strict=True), start=1):
         if item.get(HASH) != fresh[HASH]:
             raise error(
                 codes.CERTIFICATE_CHANGED,

@@ -27,7 +27,7 @@ class Task:
 def ask_engine(seconds: float, task: Task) -> Reply:
     """An engine's answer; unknown with the exception that it raised."""
     try:
-        return ask(task.engine, task.query.text, task.query.logic, seconds)
+        return ask(task.engine, task.query.text, seconds)
     except Exception as problem:  # noqa: BLE001  # solvers raise what they like; the reason is told
         return Reply(Answer.UNKNOWN, f"{type(problem).__name__}: {problem}")
 

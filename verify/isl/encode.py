@@ -61,21 +61,19 @@ _SETS: dict[CompareOp, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
 class Encoder:
     """Expressions over the names of one space.
 
-    `values` gives names that stand for functions of the space (let-bound variables, affine loads). Bounds of bitwise
-    operands and quotients are those on `domain` and in the numeric `ranges` of names; functions hold only there.
+    Bounds of bitwise operands and quotients are those on `domain` and in the numeric `ranges` of names; functions hold
+    only there.
     """
 
     def __init__(
         self,
         space: NamedSpace,
         domain: isl.Set | None = None,
-        values: Mapping[str, isl.PwAff] | None = None,
         ranges: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
         self.space = space
         self.domain = domain
         self.ranges: Mapping[str, tuple[int, int]] = ranges if ranges is not None else {}
-        self._values: dict[str, isl.PwAff] = dict(values) if values is not None else {}
         self._done: dict[Expr, isl.PwAff] = {}
 
     def function(self, expr: Expr) -> isl.PwAff:
@@ -338,9 +336,6 @@ def _binary(enc: Encoder, expr: Binary) -> isl.PwAff:
 
 
 def _variable(enc: Encoder, expr: Var) -> isl.PwAff:
-    known = enc._values.get(expr.name)
-    if known is not None:
-        return known
     if expr.name not in enc.space:
         raise NotQuasiAffine(expr, f"{expr.name} is neither an index nor a symbol of the shape")
     return isl.PwAff.from_aff(enc.space.variable(expr.name))

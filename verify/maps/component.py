@@ -310,14 +310,16 @@ def make_renderer(part: Part) -> Renderer:
 # Enumeration
 
 
-def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
+def by_enumeration(part: Part) -> Answer:
     """Every point of the component. Raises TooLarge."""
     units = part.unit_names
     table = tabulate(part.outputs, [*part.names, *units], [*part.extents, *(1 for _ in units)])
     offsets = table.flat(part.box)
     twice = duplicate(offsets)
     padding, reason, hole, count = _image_of(part, offsets)
-    answer = Answer(Status.PROVED, engine, padding=padding, padding_reason=reason, image=constant(count), hole=hole)
+    answer = Answer(
+        Status.PROVED, "enumeration", padding=padding, padding_reason=reason, image=constant(count), hole=hole
+    )
     if twice is not None:
         return replace(answer, status=Status.REFUTED, collision=_collision_at(part, table, twice, {}))
     try:

@@ -31,9 +31,9 @@ from layoutproof.verify.maps.problem import Problem
 Directions = dict[int, int]  # +1 rising, -1 falling, 0 both, for each input atom
 
 
-def directions(ring: Ring, poly: Poly, sign: int = 1, found: Directions | None = None) -> Directions:
+def directions(ring: Ring, poly: Poly) -> Directions:
     """The direction in which the form moves with each unknown; 0 where it is not known to be monotone."""
-    result: Directions = {} if found is None else found
+    result: Directions = {}
     for monomial, c in poly.items():
         unknown = [a for a in monomial if ring.atoms[a].support]
         if not unknown:
@@ -42,7 +42,7 @@ def directions(ring: Ring, poly: Poly, sign: int = 1, found: Directions | None =
         if len(unknown) > 1 and not all(ring.atoms[a].kind is AtomKind.NAME for a in unknown):
             others_ok = False
         for number in unknown:
-            _one_direction(ring, number, (sign if c > 0 else -sign) if others_ok or len(monomial) == 1 else 0, result)
+            _one_direction(ring, number, (1 if c > 0 else -1) if others_ok or len(monomial) == 1 else 0, result)
     return result
 
 

@@ -135,13 +135,13 @@ class Statement:
         for v, extent in zip(problem.index_map.inputs, problem.shape, strict=True):
             term = values[v.name] = self.query.integer(f"{v.name}{tag}")
             self.query.add(term >= 0, term < self.symbols.integer(extent))
-        return IntEncoder(self.query, values, width=self.symbols.width)
+        return IntEncoder(self.query, values)
 
 
-def make_statement(problem: Problem, width: int | None = None) -> Statement:
+def make_statement(problem: Problem) -> Statement:
     """A fresh query with the assumptions on symbols. Raises NotInteger."""
     query = Query()
-    statement = Statement(problem, query, IntEncoder(query, width=width))
+    statement = Statement(problem, query, IntEncoder(query))
     statement.assume_symbols()
     return statement
 

@@ -50,12 +50,12 @@ def takes(engine: str, logic: str, text: str) -> bool:
     return _BITWUZLA_LOGIC.fullmatch(logic) is not None and "bfloat16" not in formats_of(text)
 
 
-def ask(engine: str, text: str, logic: str, seconds: float) -> Reply:
+def ask(engine: str, text: str, seconds: float) -> Reply:
     """Ask an engine, with a time limit of its own. May hang or crash; see `verify.certificate.solvers`."""
-    return _ASK[engine](text, logic, seconds)
+    return _ASK[engine](text, seconds)
 
 
-def _ask_z3(text: str, logic: str, seconds: float) -> Reply:
+def _ask_z3(text: str, seconds: float) -> Reply:
     z3 = z3_module()
     context = z3.Context()
     solver = z3.Solver(ctx=context)
@@ -68,7 +68,7 @@ def _ask_z3(text: str, logic: str, seconds: float) -> Reply:
     return Reply(Answer.SAT if result == z3.sat else Answer.UNSAT)
 
 
-def _ask_cvc5(text: str, logic: str, seconds: float) -> Reply:
+def _ask_cvc5(text: str, seconds: float) -> Reply:
     cvc5 = import_module("cvc5")
     solver = cvc5.Solver(cvc5.TermManager())
     solver.setOption("tlimit-per", str(int(seconds * 1000)))
@@ -91,7 +91,7 @@ def _ask_cvc5(text: str, logic: str, seconds: float) -> Reply:
     return _reply(answer, "it gave up")
 
 
-def _ask_bitwuzla(text: str, logic: str, seconds: float) -> Reply:
+def _ask_bitwuzla(text: str, seconds: float) -> Reply:
     bitwuzla = import_module("bitwuzla")
     options = bitwuzla.Options()
     options.set(bitwuzla.Option.TIME_LIMIT_PER, int(seconds * 1000))
@@ -111,4 +111,4 @@ def _reply(answer: str, reason: str) -> Reply:
             return Reply(Answer.UNKNOWN, reason)
 
 
-_ASK: dict[str, Callable[[str, str, float], Reply]] = {Z3: _ask_z3, CVC5: _ask_cvc5, BITWUZLA: _ask_bitwuzla}
+_ASK: dict[str, Callable[[str, float], Reply]] = {Z3: _ask_z3, CVC5: _ask_cvc5, BITWUZLA: _ask_bitwuzla}

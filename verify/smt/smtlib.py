@@ -340,23 +340,20 @@ def mixed_radix_step() -> SmtQuery:
 
 def digits_are_the_number(claim: Digits) -> Iterator[SmtQuery]:
     """That the digits make the index, and the radices the extent, as identities. Raises NotInteger."""
-    for whole, parts in ((claim.index, _number(claim)), (claim.extent, None)):
-        query = Query()
-        encoder = Writer(query)
-        total = query.number(1)
-        if parts is None:
-            for radix in claim.radices:
-                total = total * encoder.integer(radix)
-        else:
-            total = query.number(0)
-            for digit, radix in parts:
-                total = total * encoder.integer(radix) + encoder.integer(digit)
-        query.add(encoder.integer(whole) != total)
-        yield written(query, "mixed-radix")
-
-
-def _number(claim: Digits) -> list[tuple[Expr, Expr]]:
-    return list(zip(claim.digits, claim.radices, strict=True))
+    query = Query()
+    encoder = Writer(query)
+    number = query.number(0)
+    for digit, radix in zip(claim.digits, claim.radices, strict=True):
+        number = number * encoder.integer(radix) + encoder.integer(digit)
+    query.add(encoder.integer(claim.index) != number)
+    yield written(query, "mixed-radix")
+    query = Query()
+    encoder = Writer(query)
+    product = query.number(1)
+    for radix in claim.radices:
+        product = product * encoder.integer(radix)
+    query.add(encoder.integer(claim.extent) != product)
+    yield written(query, "mixed-radix")
 
 
 _LINEAR, _NONLINEAR = "QF_LIA", "QF_NIA"

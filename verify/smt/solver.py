@@ -131,10 +131,10 @@ class Query:
         """Assert what an SMT-LIB 2 script asserts, its declarations included; other commands of it are ignored."""
         self._assertions.extend(self.z3.parse_smt2_string(text, ctx=self.ctx))
 
-    def solve(self, *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None, seed: int = SEED) -> Outcome:
+    def solve(self, *, rlimit: int = DEFAULT_RLIMIT, seed: int = SEED) -> Outcome:
         """Ask once, with at most `rlimit` units of work; another seed searches in another order."""
         z3, rlimit = self.z3, scaled(rlimit)
-        solver = z3.SolverFor(logic, ctx=self.ctx) if logic is not None else z3.Solver(ctx=self.ctx)
+        solver = z3.Solver(ctx=self.ctx)
         solver.set("random_seed", seed)
         solver.set("rlimit", rlimit)
         solver.add(*self._assertions)
@@ -156,11 +156,11 @@ def _values(z3: Any, model: Any) -> dict[str, int]:
     found: dict[str, int] = {}
     for declaration in model.decls():
         value = model[declaration]
-        if declaration.arity() == 0 and z3.is_int_value(value):
+        if declaration.arity() > 0:
+            continue
+        if z3.is_int_value(value) or z3.is_bv_value(value):
             found[declaration.name()] = value.as_long()
-        elif declaration.arity() == 0 and z3.is_bv_value(value):
-            found[declaration.name()] = value.as_long()
-        elif declaration.arity() == 0 and (z3.is_true(value) or z3.is_false(value)):
+        elif z3.is_true(value) or z3.is_false(value):
             found[declaration.name()] = int(z3.is_true(value))
     return found
 

@@ -113,15 +113,6 @@ def test_unknown_name_is_named() -> None:
         Encoder(NamedSpace(ctx, ["i"])).function(Var("q") + 1)
 
 
-def test_let_bound_names_stand_for_functions() -> None:
-    """`values` gives names that are functions of the space."""
-    with limited() as ctx:
-        space = NamedSpace(ctx, ["i", "j"])
-        inner = Encoder(space).function(X * 2 + Y)
-        function = Encoder(space, values={"t": inner}).function(Var("t") + 1)
-        assert function.eval(point_of(space, 3, 4)).to_python() == 11
-
-
 def test_budget_stops_the_same_way_every_time() -> None:
     """A hard question raises BudgetExceeded, again and again; its context is spent, since isl may leave what it was at
     half changed.
