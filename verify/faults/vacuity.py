@@ -125,7 +125,7 @@ def _comes_with(facts: Facts, domain: IterationDomain, failing: IterationDomain)
     return True
 
 
-# ---- faults
+# Faults
 
 
 def _faults(facts: Facts) -> list[_Failure]:
@@ -160,7 +160,7 @@ def _always_traps(facts: Facts, expr: Expr, domain: IterationDomain) -> bool:
     return expr.op in _SHIFTS and isinstance(amount, IntImm) and not 0 <= amount.value < expr.dtype.bits
 
 
-# ---- assumptions about data
+# Assumptions about data
 
 
 @dataclass(frozen=True, slots=True)

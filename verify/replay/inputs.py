@@ -292,8 +292,7 @@ class Unread:
         if self._useless >= _ATTEMPTS or self._made >= _MOST or self.pair.strictness.reading is None:
             return None
         placement = self.pair.placement(sample.numbers)
-        old = {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
-        read = self.pair.read(sample, old, limit)
+        read = self.pair.read(sample, self.pair.old_arrays(placement, sample), limit)
         if read is None:
             return None
         value = _VALUES[self._made % len(_VALUES)]
