@@ -127,7 +127,7 @@ class Memories:
         )
         return (*leading, *cell, *((sub_lane,) if sub_lane is not None else ()))
 
-    def is_element(self, access: Access, cell: tuple[Expr, ...]) -> Expr:
+    def cell_condition(self, access: Access, cell: tuple[Expr, ...]) -> Expr:
         """That an access whose indices may depend on data means this cell (of the memory's shape)."""
         memory = self.of(access.data, access.node)
         plain = is_zero(memory.root.elem_offset) and _is_row_major(memory.root)
