@@ -242,9 +242,7 @@ def _stored(function: PrimFunc) -> set[str]:
 
 
 def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
-    """That the layout records go on where they were, so that what is padding without a contract stays so, and that a
-    parameter whose layout changes has its change recorded.
-    """
+    """Layout records extend the old ones, so that padding without a contract stays so, and state declared changes."""
     watch = Stopwatch()
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
     if not (old or new or rewrite.witness.changes_interface):

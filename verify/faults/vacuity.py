@@ -382,9 +382,7 @@ def _shown_without_a_run(facts: Facts, state: SearchState, opaque: bool) -> bool
 
 
 def _constants_do(facts: Facts) -> bool:
-    """Whether every assumption but those that `facts` has holds where each array has one value all over: the one that
-    an assumption says its elements have.
-    """
+    """Whether constant arrays, with the values that assumptions state, satisfy all assumptions but `facts`'."""
     parameters = {buffer.data for buffer in facts.program.function.buffers}
     values: dict[Var, Expr] = {}
     conditions = (node.condition for node in walk(facts.program.function.body) if isinstance(node, Assume))

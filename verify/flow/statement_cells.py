@@ -197,9 +197,7 @@ def _seen_otherwise(function: PrimFunc) -> Mapping[str, DType]:
 
 
 def _unflattened(number: Expr, sizes: Sequence[int]) -> tuple[Expr, ...]:
-    """The digits of an element's number, where all axes but the first have these sizes; right for every element inside,
-    and accesses are proved to stay inside.
-    """
+    """The digits of an element's number for these sizes of all axes but the first; right inside the box."""
     digits: list[Expr] = []
     for position in range(len(sizes) + 1):
         weight = prod(sizes[position:])

@@ -195,9 +195,7 @@ class Palette:
 def samples(
     placement: Placement, numbers: Mapping[str, Number], palette: Palette, hints: Hints, *, few: bool = False
 ) -> Iterator[Sample]:
-    """Inputs for one choice of numbers, those that tell most first; it never ends. Where only a few will be tried, one
-    of the first is of numbers whose sums round.
-    """
+    """Inputs for one choice of numbers, the most telling first, without end; `few`: rough numbers early."""
     places = placement.places
     padded = any(p.written for p in places)
 
