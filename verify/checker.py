@@ -35,7 +35,7 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in, walk
 from layoutproof.verify.faults.bounds import find_outside
-from layoutproof.verify.faults.facts import Facts, Stopwatch, proved, unknown
+from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import check_facts, contents_of
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, prove_runs
@@ -51,8 +51,6 @@ from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.solving import QUICK
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
-
-STRUCTURE = "structure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +81,8 @@ def prove_rewrite(
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
     # The new program is called as the old one was: it may not state sizes of its own.
-    old, new = (
-        Facts.of(rewrite.old, where, gathered=gathered),
-        Facts.of(rewrite.new, where, rewrite.old, gathered=gathered),
-    )
+    old = Facts.of(rewrite.old, where, gathered=gathered)
+    new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)
     contents = contents_of(rewrite, old)
     verdicts = (
         *_prove_cell_maps(rewrite, old, new, where),
@@ -134,11 +130,8 @@ def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict
         reason = "the new program stores nothing to a parameter, so that nothing can be observed"
         found = Verdict(Status.VACUOUS, RUNS, STRUCTURE, reason=reason, because=frozenset((Because.NOTHING_SEEN,)))
     # What else the new one assumes follows, but not what it assumes of padding that callers are to fill.
-    if (
-        found is None
-        and rewrite.witness.changes_interface
-        and any(isinstance(node, Assume) for node in walk(rewrite.new.body))
-    ):
+    assumes = any(isinstance(node, Assume) for node in walk(rewrite.new.body))
+    if found is None and rewrite.witness.changes_interface and assumes:
         found = prove_runs(rewrite.new, where)
     return () if found is None else (found,)
 
@@ -211,21 +204,14 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Iterator[Ver
     """That callers find what they found before, declared layout changes aside."""
     watch = Stopwatch()
     claim = Claim(ClaimKind.INTERFACE, "parameters keep their order, types and shapes, declared layout changes aside")
-    if rewrite.old.params != rewrite.new.params or [p for p, _ in rewrite.old.buffer_map] != [
-        p for p, _ in rewrite.new.buffer_map
-    ]:
+    handles = [[param for param, _ in function.buffer_map] for function in (rewrite.old, rewrite.new)]
+    if rewrite.old.params != rewrite.new.params or handles[0] != handles[1]:
         yield unknown(claim, STRUCTURE, "the parameters themselves differ", watch)
         return
     moved = {cells.old_data: cells for cells in rewrite.witness.cells}
     for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=True):
-        same = (before.data, before.dtype, before.strides, before.elem_offset) == (
-            after.data,
-            after.dtype,
-            after.strides,
-            after.elem_offset,
-        )
         declared = before.name in rewrite.witness.changes_interface
-        if not same or (before.shape != after.shape and not declared):
+        if _but_shape(before) != _but_shape(after) or (before.shape != after.shape and not declared):
             yield unknown(claim, STRUCTURE, f"{before.name} is another one", watch)
             return
         cells = moved.get(before.data.name)
@@ -247,27 +233,23 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Iterator[Ver
     yield proved(claim, STRUCTURE, watch)
 
 
+def _but_shape(buffer: Buffer) -> tuple[object, ...]:
+    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset
+
+
 def _stored(function: PrimFunc) -> set[str]:
     return {store.buffer.data.name for store in stores_in(function.body)}
 
 
 def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
-    """That the layout records go on where they were, so that what is padding without a contract stays so, and that a
-    parameter whose layout changes has its change recorded.
-    """
+    """Layout records extend the old ones, so that padding without a contract stays so, and state declared changes."""
     watch = Stopwatch()
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
     if not (old or new or rewrite.witness.changes_interface):
         return
     claim = Claim(ClaimKind.RECORDS, "layout records keep their steps, and have each declared change")
-    invented = next(
-        (
-            b.name
-            for b in rewrite.new.buffers
-            if b.name not in rewrite.witness.changes_interface and _longer(b, old, new)
-        ),
-        None,
-    )
+    undeclared = (b for b in rewrite.new.buffers if b.name not in rewrite.witness.changes_interface)
+    invented = next((b.name for b in undeclared if _is_longer(b, old, new)), None)
     if invented is not None:
         yield unknown(claim, STRUCTURE, f"the record of {invented} states a change that is not declared", watch)
         return
@@ -276,11 +258,7 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     there = {buffer.data.name for buffer in (*buffers_in(rewrite.new.body), *rewrite.new.buffers)}
     for name, record in old.items():
         kept = new.get(name)
-        if name in there and (
-            kept is None
-            or kept.logical_shape != record.logical_shape
-            or kept.steps[: len(record.steps)] != record.steps
-        ):
+        if name in there and not (kept is not None and _continues(kept, record)):
             yield unknown(claim, STRUCTURE, f"the record of {name} is another one", watch)
             return
     if len(rewrite.old.buffers) != len(rewrite.new.buffers):
@@ -295,12 +273,14 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     yield proved(claim, STRUCTURE, watch)
 
 
-def _longer(buffer: Buffer, old: Mapping[str, LayoutRecord], new: Mapping[str, LayoutRecord]) -> bool:
+def _continues(record: LayoutRecord, before: LayoutRecord) -> bool:
+    return record.logical_shape == before.logical_shape and record.steps[: len(before.steps)] == before.steps
+
+
+def _is_longer(buffer: Buffer, old: Mapping[str, LayoutRecord], new: Mapping[str, LayoutRecord]) -> bool:
     """Whether the new record of a parameter has more steps than the old one."""
-    before, after = (
-        len(records[buffer.data.name].steps) if buffer.data.name in records else 0 for records in (old, new)
-    )
-    return after > before
+    name = buffer.data.name
+    return len(new[name].steps if name in new else ()) > len(old[name].steps if name in old else ())
 
 
 def _unrecorded(
@@ -315,12 +295,8 @@ def _unrecorded(
     cells = next((c for c in rewrite.witness.cells if c.old_data == before.data.name), None)
     done = len(old.steps) if old is not None else 0
     if cells is None:
-        goes_on = new is not None and len(new.steps) > done
-        return (
-            f"the layout of {before.name} changes, and no cell map says how"
-            if before.shape != after.shape or goes_on
-            else None
-        )
+        changes = before.shape != after.shape or (new is not None and len(new.steps) > done)
+        return f"the layout of {before.name} changes, and no cell map says how" if changes else None
     if new is None or len(new.steps) <= done:
         return f"the layout of {before.name} changes, and its record does not say so"
     logical = old.shape if old is not None else new.logical_shape
@@ -328,16 +304,15 @@ def _unrecorded(
         if shape != LayoutRecord(buffer.shape).shape:
             return f"the record of {before.name} is of another shape"
     new.check_names(v.name for v in Facts.of(rewrite.new, where).program.symbols)
-    said: Sequence[Expr] = cells.cells.inputs
+    outputs: Sequence[Expr] = cells.cells.inputs
     for step in new.steps[done:]:
-        said = step.index_map.map_indices(said)
-    composed = IndexMap(cells.cells.inputs, tuple(said))
+        outputs = step.index_map.map_indices(outputs)
+    composed = IndexMap(cells.cells.inputs, tuple(outputs))
     if composed.outputs == cells.cells.outputs:
         return None
-    verdict = prove_equal_maps(composed, cells.cells, before.shape, where)
-    return (
-        None if verdict.status is Status.PROVED else f"the record of {before.name} states another map than the witness"
-    )
+    if prove_equal_maps(composed, cells.cells, before.shape, where).status is Status.PROVED:
+        return None
+    return f"the record of {before.name} states another map than the witness"
 
 
 def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
@@ -355,9 +330,7 @@ def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
 
 
 def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
-    """That each new store is spoken of, by several instance maps only where each of them names an old store: what they
-    say of one instance twice, the simulation refuses.
-    """
+    """Each new store has an instance map, several only if each names an old store (the simulation refuses overlaps)."""
     watch = Stopwatch()
     claim = Claim(ClaimKind.WITNESS, "the witness speaks of every new store, and of old stores that are there")
     old, new = len(list(stores_in(rewrite.old.body))), len(list(stores_in(rewrite.new.body)))
@@ -371,22 +344,18 @@ def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
         return unknown(
             claim, STRUCTURE, f"it says that new store {twice} has a counterpart, and that it has none", watch
         )
-    wrong = next(
-        (m.old_store for m in rewrite.witness.instances if m.old_store is not None and not 0 <= m.old_store < old), None
-    )
-    return (
-        proved(claim, STRUCTURE, watch)
-        if wrong is None
-        else unknown(claim, STRUCTURE, f"there is no old store {wrong}", watch)
-    )
+    named = (m.old_store for m in rewrite.witness.instances if m.old_store is not None)
+    wrong = next((store for store in named if not 0 <= store < old), None)
+    if wrong is not None:
+        return unknown(claim, STRUCTURE, f"there is no old store {wrong}", watch)
+    return proved(claim, STRUCTURE, watch)
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """A proved step as whoever made it has it: the primitive's name, its arguments as JSON has them, and what it did.
+    """A proved step: the primitive's name, its arguments as plain data for JSON, and the rewrite.
 
-    `where` is the condition on symbols and `allowed` the licences under which it was proved, as `check_rewrite` takes
-    them.
+    `where` (a condition on symbols) and `allowed` are those under which it was proved, as in `check_rewrite`.
     """
 
     primitive: str

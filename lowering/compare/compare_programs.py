@@ -43,7 +43,8 @@ from layoutproof.lowering.compare.comparison import Comparison, Found, Furthest,
 from layoutproof.lowering.compare.shared_interface import aligned, check_contracts, paired
 from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
 from layoutproof.lowering.runtime.array_layouts import check_records
-from layoutproof.verify.lockstep.identity import CLAIM, STRUCTURE, is_same_program
+from layoutproof.verify.faults.facts import STRUCTURE
+from layoutproof.verify.lockstep.identity import CLAIM, is_same_program
 from layoutproof.verify.settings import scaled, settings
 from layoutproof.verify.values.fast_math import ALL
 from layoutproof.verify.verdict.verdict import Status, Verdict

@@ -194,9 +194,7 @@ def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[E
 
 
 def counted_bytes(root: Buffer, box: Sequence[Expr]) -> int | None:
-    """How large the cells are that the box of a layout record counts: the memory's elements, or, where these became
-    vectors later, their scalars. None where that is not known.
-    """
+    """The bytes of a cell of a layout record's box: the memory's elements, or their scalars; None if unknown."""
     if root.dtype.lanes == 1:
         return root.dtype.bytes
     elements, cells = (_product(shape) for shape in (root.shape, box))

@@ -147,8 +147,8 @@ def _has_an_instance(facts: Facts, domain: IterationDomain, numbers: Mapping[str
 def find_run(
     facts: Facts, limit: int, most_runs: int, state: SearchState, hints: Sequence[Mapping[str, float | int]] = ()
 ) -> bool:
-    """Whether an input was found on which the program runs to its end and stores to a parameter, with at most `limit`
-    iterations in all and `most_runs` runs. What was seen stands in `state`.
+    """Whether the program ran to its end and stored to a parameter on some input, within `limit` iterations in all and
+    `most_runs` runs; `state` records the search.
     """
     func = facts.program.function
     for numbers in islice(numbers_of(facts), _SIZES):

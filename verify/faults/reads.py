@@ -71,9 +71,7 @@ def find_forbidden(facts: Facts, domain: IterationDomain, cell: Sequence[Expr], 
 
 
 def _is_onto(record: LayoutRecord, number: int) -> bool:
-    """Whether a step's map certainly reaches every cell of its box, so that the step introduced no padding: a swizzle,
-    say, of which integer sets make heavy weather.
-    """
+    """Whether a step's map certainly reaches every cell of its box (a swizzle, say): no padding."""
     step = record.steps[number]
     before = record.steps[number - 1].shape if number > 0 else record.logical_shape
     return _reaches_all(step.index_map, before, step.shape)

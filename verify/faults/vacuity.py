@@ -125,7 +125,7 @@ def _comes_with(facts: Facts, domain: IterationDomain, failing: IterationDomain)
     return True
 
 
-# ---- faults
+# Faults
 
 
 def _faults(facts: Facts) -> list[_Failure]:
@@ -160,7 +160,7 @@ def _always_traps(facts: Facts, expr: Expr, domain: IterationDomain) -> bool:
     return expr.op in _SHIFTS and isinstance(amount, IntImm) and not 0 <= amount.value < expr.dtype.bits
 
 
-# ---- assumptions about data
+# Assumptions about data
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,9 +382,7 @@ def _shown_without_a_run(facts: Facts, state: SearchState, opaque: bool) -> bool
 
 
 def _constants_do(facts: Facts) -> bool:
-    """Whether every assumption but those that `facts` has holds where each array has one value all over: the one that
-    an assumption says its elements have.
-    """
+    """Whether constant arrays, with the values that assumptions state, satisfy all assumptions but `facts`'."""
     parameters = {buffer.data for buffer in facts.program.function.buffers}
     values: dict[Var, Expr] = {}
     conditions = (node.condition for node in walk(facts.program.function.body) if isinstance(node, Assume))

@@ -24,9 +24,7 @@ from layoutproof.verify.values.terms import constant_value
 
 
 def chooses_for_several(function: PrimFunc) -> bool:
-    """Whether a value that operations on floats take part in has a name, and is used more than once: where its name
-    stands twice, or in a loop that it was computed outside of.
-    """
+    """Whether a value with float operations has a name that is used more than once, or in an inner loop."""
     computed: set[Var] = set()
     for node in walk(function.body):  # outer names come before inner ones, which may stand for what is made of them
         if isinstance(node, Let) and _computes(node.value, computed):

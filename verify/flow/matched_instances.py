@@ -27,9 +27,7 @@ from layoutproof.verify.verdict.verdict import Status
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The answer to whether a new statement computes what its counterpart does on a region; `unpaired` are loads of the
-    new statement of which nothing is known there.
-    """
+    """Whether a new statement computes its counterpart on a region; `unpaired` are loads of unknown value."""
 
     claim: Counterpart
     region: Region

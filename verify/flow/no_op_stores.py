@@ -130,9 +130,7 @@ def find_no_ops(
 
 
 def _find_dead(program_model: ProgramModel, found: Sequence[NoOps]) -> None:
-    """Note the extra instances that write cells at which no matched instance, no end that matters and no other extra
-    instance ever looks: without them, all that these find is what it was.
-    """
+    """Record as dead the instances whose cells no matched instance, no other live one and no end that matters reads."""
     if not found:
         return
     seen = _cells_looked_at(program_model)

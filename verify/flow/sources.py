@@ -188,9 +188,7 @@ def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of:
 
 
 def copied_reads(statement: Statement) -> Iterator[Read]:
-    """The loads each of which is all that a statement stores, in the instances in which it happens: its value, or what
-    a lazy choice on the loops takes from one of its sides.
-    """
+    """The loads that are all that a statement stores: its value, or one side of a lazy choice on loops."""
     if statement.scatter:
         return
     final_states = list(_lazy_ends(statement.value))

@@ -127,7 +127,7 @@ class Memories:
         )
         return (*leading, *cell, *((sub_lane,) if sub_lane is not None else ()))
 
-    def is_element(self, access: Access, cell: tuple[Expr, ...]) -> Expr:
+    def cell_condition(self, access: Access, cell: tuple[Expr, ...]) -> Expr:
         """That an access whose indices may depend on data means this cell (of the memory's shape)."""
         memory = self.of(access.data, access.node)
         plain = is_zero(memory.root.elem_offset) and _is_row_major(memory.root)
@@ -197,9 +197,7 @@ def _seen_otherwise(function: PrimFunc) -> Mapping[str, DType]:
 
 
 def _unflattened(number: Expr, sizes: Sequence[int]) -> tuple[Expr, ...]:
-    """The digits of an element's number, where all axes but the first have these sizes; right for every element inside,
-    and accesses are proved to stay inside.
-    """
+    """The digits of an element's number for these sizes of all axes but the first; right inside the box."""
     digits: list[Expr] = []
     for position in range(len(sizes) + 1):
         weight = prod(sizes[position:])

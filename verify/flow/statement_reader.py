@@ -253,7 +253,7 @@ class StatementReader:
             if index is not None:
                 targets.append(same(index, dim.var))
         if not plain:
-            targets.append(self._memories.is_element(access, tuple(cells)))
+            targets.append(self._memories.cell_condition(access, tuple(cells)))
         leading = (d.var for d in memory.leading)
         return (*leading, *cells, *((sub_lane,) if sub_lane is not None else ())), tuple(unmatched), tuple(targets)
 

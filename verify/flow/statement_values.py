@@ -54,9 +54,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What is around a statement or an expression, and when it is its turn. `truths` dims are around the innermost let
-    of a truth value (-1: there is none).
-    """
+    """What is around an expression, and its timestamp. `truths` dims are around the innermost boolean let, or -1."""
 
     dims: tuple[Dim, ...] = ()
     conditions: tuple[Condition, ...] = ()
@@ -183,9 +181,7 @@ class Values:
     # Saying
 
     def say(self, expr: Expr, where: Where, lane: Expr | None = None) -> Expr:
-        """One lane of an expression evaluated at `where`. Raises NotModelled, naming what nobody looks into, and for
-        values that grow too large.
-        """
+        """One lane of an expression evaluated at `where`. Raises NotModelled for opaque or too large values."""
         said = self._say(expr, where, lane if expr.dtype.lanes > 1 else None)
         if is_larger(said, _LARGEST):
             raise NotModelled("a value that grows too large when lets are replaced", expr)

@@ -170,9 +170,7 @@ _LARGEST = 2000
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A statement on some of its instances (`points`, with its tuple name), where values stand in the place of some of
-    its loads: there it stores what the statement stores.
-    """
+    """A statement on some of its instances (`points`), with stored values in place of some of its loads."""
 
     statement: Statement
     points: Points
@@ -322,7 +320,7 @@ def _may_be_anything(value: Expr) -> bool:
 
 
 def unfolded(flow: Dataflow, statement: Statement, read: Read, points: Points, kept: Sources) -> Iterator[Form]:
-    """The forms of a statement in which one of its loads is the value that it finds, where that was stored by instances
-    outside `kept`; of the rest of `points` nothing is said. For whoever proposes what `StoredValues` then confirms.
+    """The forms of a statement in which one of its loads is the stored value, where instances outside `kept` stored it;
+    nothing of the rest of `points`. Proposals, which `StoredValues` confirms.
     """
     return StoredValues(flow, kept).through_load(statement, read, points)

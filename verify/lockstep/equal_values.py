@@ -46,9 +46,7 @@ class ProgramPoint:
     questions: int = 0
 
     def is_same(self, old: Expr, new: Expr, *, index: bool = False) -> bool:
-        """Whether two expressions over the shared names agree. `index`: they stand where only index arithmetic may, and
-        are compared over the integers whatever their types.
-        """
+        """Whether two expressions over the shared names agree; with `index`, over the integers."""
         before = self.take_old(old)
         after = self.take_new(new, self.domain)
         return self.agree(before, after, self.domain, index=index)

@@ -18,9 +18,9 @@ from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATI
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Attributes, Block, DeclBuffer, For, Let
 from layoutproof.ir.visit import children
+from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
-STRUCTURE = "structure"
 CLAIM = Claim(ClaimKind.SAME_VALUE, "both programs are the same, up to names")
 _BY_DATA = (LAYOUT_TRANSFORMATIONS, AXIS_SEPARATORS, LAYOUT)  # attributes whose keys are names of data variables
 _NAME = "global_symbol"

@@ -321,9 +321,7 @@ class Memories:
     # Cells
 
     def is_same_cell(self, old: Cells, new: Cells, domain: IterationDomain, *, plainly: bool = False) -> bool:
-        """Whether the new access touches the cells that those of the old one became, lane by lane, at every instance.
-        `plainly`: as they are written, no engine asked.
-        """
+        """Whether the new access touches the images of the old one's cells, lane by lane; `plainly`: as written."""
         data = self.old.root(old.buffer)
         if self.became(data) != self.new.root(new.buffer) or not same_element(old.buffer, new.buffer):
             return False

@@ -15,7 +15,7 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, substitute
-from layoutproof.verify.faults.facts import Facts, proved
+from layoutproof.verify.faults.facts import STRUCTURE, Facts, proved
 from layoutproof.verify.lockstep.domains import Asking, Mismatch
 from layoutproof.verify.lockstep.items import Flattener, Item
 from layoutproof.verify.lockstep.memories import (
@@ -192,7 +192,7 @@ def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver
             _check_records(rewrite, ())
         except Mismatch as problem:
             return Lockstep((), problem.reason)
-        return Lockstep((proved(_UNCHANGED, "structure", watch),))
+        return Lockstep((proved(_UNCHANGED, STRUCTURE, watch),))
     try:
         said, engines = _walk(rewrite, old, new, values)
     except Mismatch as problem:
@@ -209,12 +209,12 @@ def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> tupl
     grown = _grown(rewrite, memories)
     origins = {m.new_store: m.old_store for m in rewrite.witness.instances if m.old_store is not None}
     mine, theirs = Flattener(before), Flattener(after)
-    extras = UnmatchedSteps(memories, asking, Assumptions(memories, asking, grown))
-    walking = Walk(memories, asking, values, mine, theirs, origins, extras)
+    unmatched = UnmatchedSteps(memories, asking, Assumptions(memories, asking, grown))
+    walking = Walk(memories, asking, values, mine, theirs, origins, unmatched)
     walking.sequence(
         mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body)), IterationDomain(), top=True
     )
-    said = [*walking.said, *PaddingPostconditions(memories, asking, theirs, grown).check(walking.top)]
+    said = [*walking.claims, *PaddingPostconditions(memories, asking, theirs, grown).check(walking.top)]
     if is_asked(rewrite):
         said.append(ASKED)
     return said, list(asking.engines)

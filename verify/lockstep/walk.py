@@ -54,7 +54,7 @@ _WORDS: dict[type, str] = {
 
 @dataclass(slots=True)
 class Walk:
-    """A walk under way. `origins` gives the old numbers of new stores; `said` collects what was found to hold; `top`
+    """A walk under way. `origins` gives the old numbers of new stores; `claims` collects what was proved; `top`
     the new program's steps at its top, each with whether it has no counterpart.
     """
 
@@ -64,8 +64,8 @@ class Walk:
     before: Flattener
     after: Flattener
     origins: Mapping[int, int]
-    extras: UnmatchedSteps
-    said: dict[Claim, None] = field(default_factory=dict)
+    unmatched: UnmatchedSteps
+    claims: dict[Claim, None] = field(default_factory=dict)
     top: list[tuple[Item, bool]] = field(default_factory=list)
     _trying: bool = False
     _tried: list[tuple[Stmt, Stmt]] = field(default_factory=list)
@@ -95,11 +95,11 @@ class Walk:
             elif self._trying:
                 raise self._out_of_order(old, new)
             elif new is not None and not self._origins(new):
-                self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, domain)))
+                self.claims.update(dict.fromkeys(self.unmatched.check_added(new, self.after, domain)))
                 steps.append((new, True))
                 news.pop(0)
             elif old is not None and not self._is_awaited(old, news):
-                self.extras.check_dropped(old, self.before, domain)
+                self.unmatched.check_dropped(old, self.before, domain)
                 olds.pop(0)
             else:
                 raise self._out_of_order(old, new)
@@ -134,7 +134,7 @@ class Walk:
         if old is None or self._trying or self._is_awaited(old, news):
             name = new.node.buffer.name if isinstance(new.node, Fresh) else "memory"
             raise Mismatch(f"{name} comes into being {new.place}, where the old program does not have it anew")
-        self.extras.check_dropped(old, self.before, domain)
+        self.unmatched.check_dropped(old, self.before, domain)
         return []
 
     def _is_awaited(self, old: Item, news: list[Item]) -> bool:
@@ -334,7 +334,7 @@ class Walk:
                 if not self._is_same(old.say(a.value), new.say(b.value), domain):
                     raise Mismatch(f"the call {new.place} is not known to be the one {old.place}")
                 if has_calls(a.value):
-                    self.said.setdefault(Claim(ClaimKind.SAME_VALUE, "the call", new.place, " is made as it was"))
+                    self.claims.setdefault(Claim(ClaimKind.SAME_VALUE, "the call", new.place, " is made as it was"))
 
     def _assumes_the_same(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
         """Whether one assumption follows from the other, part by part: `A[i] == v` is value identity there."""
@@ -357,7 +357,7 @@ class Walk:
     def _store(self, old: Item, a: BufferStore, new: Item, b: BufferStore, domain: IterationDomain) -> None:
         memories = self.memories
         if memories.old.root(a.buffer) in memories.missed and not self._calls(a, b):
-            self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, domain)))
+            self.claims.update(dict.fromkeys(self.unmatched.check_added(new, self.after, domain)))
             return
         point = self._point(domain)
         first, second = cells_of(old, a), cells_of(new, b)
@@ -379,7 +379,7 @@ class Walk:
                 f"is not known to be `{texts[1]}` ({old.place})"
             )
         tail = " writes what it wrote before, in the cell that its cell became"
-        self.said.setdefault(Claim(ClaimKind.SAME_VALUE, f"the store to {expr_text_of(b)}", new.place, tail))
+        self.claims.setdefault(Claim(ClaimKind.SAME_VALUE, f"the store to {expr_text_of(b)}", new.place, tail))
 
     def _stores_the_same(self, point: ProgramPoint, old: Expr, new: Expr) -> bool:
         alike = point.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else point.is_same

@@ -31,10 +31,8 @@ from layoutproof.verify.replay.placement import Place, Positions
 Integers = NDArray[np.int64]
 Point = dict[str, int]
 
-_LINES, _ROUNDS = (
-    6,
-    2,
-)  # lines along each loop, for each comparison; the second time from points at other comparisons' edges
+_LINES = 6  # lines along each loop, for each comparison
+_ROUNDS = 2  # the second time from points at other comparisons' edges
 _NEAR = 3  # points of a line that are kept
 _COMPARISONS, _LOOPS = 24, 4  # of one store
 _LONGEST = 1 << 14  # iterations of a loop that are looked at one by one

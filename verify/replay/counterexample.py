@@ -175,9 +175,7 @@ class Counterexample:
 
     @staticmethod
     def cells_of(data: Mapping[str, Any]) -> tuple[LookedAt, ...]:
-        """The cells that a run has to look at, as `to_dict` wrote them: that of the difference, else those of the
-        fault; none where all are looked at. Raises LayoutproofError, as `sample_of` does.
-        """
+        """The cells that a run has to look at, as `to_dict` wrote them, or none. Raises as `sample_of`."""
         try:
             listed = [data["element"]] if "element" in data else data.get("cells", [])
             return tuple(

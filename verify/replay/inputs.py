@@ -195,9 +195,7 @@ class Palette:
 def samples(
     placement: Placement, numbers: Mapping[str, Number], palette: Palette, hints: Hints, *, few: bool = False
 ) -> Iterator[Sample]:
-    """Inputs for one choice of numbers, those that tell most first; it never ends. Where only a few will be tried, one
-    of the first is of numbers whose sums round.
-    """
+    """Inputs for one choice of numbers, the most telling first, without end; `few`: rough numbers early."""
     places = placement.places
     padded = any(p.written for p in places)
 
@@ -292,8 +290,7 @@ class Unread:
         if self._useless >= _ATTEMPTS or self._made >= _MOST or self.pair.strictness.reading is None:
             return None
         placement = self.pair.placement(sample.numbers)
-        old = {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
-        read = self.pair.read(sample, old, limit)
+        read = self.pair.read(sample, self.pair.old_arrays(placement, sample), limit)
         if read is None:
             return None
         value = _VALUES[self._made % len(_VALUES)]

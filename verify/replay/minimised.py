@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -25,10 +24,9 @@ from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Seq, S
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, map_children
 from layoutproof.verify.replay.counterexample import Counterexample, Failure, Number, Sample, Written
-from layoutproof.verify.replay.placement import NotComparable
+from layoutproof.verify.replay.placement import NotComparable, Positions
 from layoutproof.verify.replay.trial import Pair, element_of, numbers_of
 
-Positions = NDArray[np.int64]
 Telling = Mapping[str, Positions]
 
 _PLAIN = (0, 1, -1)
@@ -190,7 +188,7 @@ def explain(pair: Pair, failure: Failure, limit: int) -> Counterexample:
             name, sample.numbers, sample.arrays, sample.other_padding, fault=str(failure.fault), cells=cells
         )
     place = next(p for p in placement.places if p.name == difference.buffer)
-    old = {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
+    old = pair.old_arrays(placement, sample)
     variants = pair.new_arguments(placement, sample, old, limit)
     before = None
     if difference.old_index is not None:
@@ -253,10 +251,8 @@ class _Notes:
 
     def __post_init__(self) -> None:
         self.which, self.taken = make_buffer("which'", (1 + self.most,), INT64), make_buffer("taken'", (_LOADS,), INT64)
-        self.cells, self.whole = (
-            make_buffer("cells'", (_LOADS * _RANK,), INT64),
-            make_buffer("whole'", (_LOADS,), INT64),
-        )
+        self.cells = make_buffer("cells'", (_LOADS * _RANK,), INT64)
+        self.whole = make_buffer("whole'", (_LOADS,), INT64)
         self.floats = make_buffer("floats'", (_LOADS,), FLOAT64)
 
     @property

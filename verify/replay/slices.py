@@ -141,9 +141,7 @@ class SlicedPair(Pair):
         return failure
 
     def telling(self, sample: Sample) -> dict[str, Positions] | None:
-        """By parameter, the scalars of its logical array that what is chosen depends on: all others may be anything.
-        None where that cannot be told.
-        """
+        """By parameter, the scalars of its logical array that chosen elements depend on; None if unknown."""
         buffers = (*self.rewrite.old.buffers, *self.rewrite.new.buffers)
         if any(b.strides or not (isinstance(b.elem_offset, IntImm) and b.elem_offset.value == 0) for b in buffers):
             return None

@@ -61,8 +61,10 @@ from layoutproof.ir.visit import children, loads_in, map_children, rewrite_botto
 from layoutproof.verify.values.fast_math import Licence, Licences
 
 # Functions that give the same for a zero of either sign, or zeros.
-_SIGN_IS_LOST = frozenset({"exp", "exp2", "cos", "abs", "sigmoid", "tanh", "erf", "floor", "ceil", "round", "trunc", "sin", "tan", "sinh",
-                           "cosh", "atan", "fmax", "fmin", "maximum", "minimum", "fma", "sqrt", "log", "log2", "log10"})  # fmt: skip
+_SIGN_IS_LOST = frozenset(
+    "exp exp2 cos abs sigmoid tanh erf floor ceil round trunc sin tan sinh cosh atan fmax fmin maximum minimum fma "
+    "sqrt log log2 log10".split()
+)
 _ROUNDED = frozenset({BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV})
 _MOST_OPERATIONS = 200  # float operations of one expression that are watched: each check repeats its operands
 

@@ -16,7 +16,7 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.algebra.radix import Polynomial, factors_of, stride_radices
 from layoutproof.verify.faults.bounds import Place, digits_in_range, in_box
-from layoutproof.verify.faults.facts import Facts, proved, refuted
+from layoutproof.verify.faults.facts import STRUCTURE, Facts, proved, refuted
 from layoutproof.verify.faults.reads import record_shape
 from layoutproof.verify.program.instances import Access, AccessKind, Dim
 from layoutproof.verify.program.questions import above, below
@@ -24,7 +24,6 @@ from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 TEXTURE = "global.texture"
 RGBA = 4
-STRUCTURE = "structure"
 _LOOKS = (AccessKind.READ, AccessKind.WRITE)
 _Axis = frozenset[tuple[tuple[Expr, ...], int]]
 

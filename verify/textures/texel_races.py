@@ -15,6 +15,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.faults.bounds import Place
 from layoutproof.verify.faults.facts import (
+    STRUCTURE,
     Facts,
     Stopwatch,
     left_open,
@@ -28,7 +29,6 @@ from layoutproof.verify.faults.races import MARK, joined, same_cell
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain, Loop
 from layoutproof.verify.program.questions import Search, below, differ
 from layoutproof.verify.textures.texel_places import (
-    STRUCTURE,
     Texel,
     Texture,
     channels_written,

@@ -23,10 +23,20 @@ from layoutproof.ir.stmt import BufferStore, Let
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.faults.bounds import prove_access_in_bounds
-from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.facts import (
+    STRUCTURE,
+    Facts,
+    Stopwatch,
+    left_open,
+    proved,
+    refuted,
+    unknown,
+    values_text,
+    visible,
+)
 from layoutproof.verify.program.instances import Access, AccessKind, IterationDomain
 from layoutproof.verify.program.questions import Because, Search, compare_integers
-from layoutproof.verify.textures.texel_places import STRUCTURE, Texture, find_textures, is_texture, texel_places
+from layoutproof.verify.textures.texel_places import Texture, find_textures, is_texture, texel_places
 from layoutproof.verify.textures.texel_races import prove_texel_races, prove_texel_writes
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 

@@ -38,9 +38,7 @@ YES, NO = Status.PROVED, Status.REFUTED
 
 @dataclass(frozen=True)
 class Row:
-    """A question, and its answer where exactly `allowed` may be used: proved under all of `allowed` and nothing less,
-    or refuted.
-    """
+    """A question and its answer: proved under all of `allowed` and nothing less, or refuted under it."""
 
     name: str
     question: Question

@@ -1,6 +1,4 @@
-"""What a texture asks of a program: each obligation proved where it holds, refused with the texel or the size where it
-does not.
-"""
+"""The obligations of textures, proved where they hold, refused with the texel or the size where they do not."""
 
 from __future__ import annotations
 
@@ -26,14 +24,8 @@ from layoutproof.verify.textures.texture_checks import (
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 LIMITS = PROFILES["16384x16384"]
-COVERS, RACES, SIZE, IMAGE, VALUE, INSIDE = (
-    "covers its texel",
-    "is read by another",
-    "is at most",
-    "is an image",
-    "stores a value",
-    "stays",
-)
+COVERS, RACES, SIZE = "covers its texel", "is read by another", "is at most"
+IMAGE, VALUE, INSIDE = "is an image", "stores a value", "stays"
 
 
 def textured(
@@ -128,9 +120,7 @@ THREADS = "for j in T.thread_binding(8, thread='threadIdx.x'):\n        "
     ],
 )
 def test_work_items_by_their_axes(body: str, expected: list[Status]) -> None:
-    """Loops bound to blocks and threads are work items where they enclose the whole kernel; elsewhere nothing is said
-    of them.
-    """
+    """Loops bound to blocks and threads are work items where they enclose the whole kernel, only there."""
     assert [v.status for v in told(textured(body), COVERS)] == expected
 
 
@@ -190,16 +180,12 @@ def test_elements_that_are_vectors(dtype: str, shape: str, value: str, expected:
     ],
 )
 def test_reads_and_writes_of_one_image(body: str, expected: Status) -> None:
-    """An image that a kernel reads and writes has no texel that one work item writes and another reads, whichever
-    channels.
-    """
+    """No texel of an image that a kernel reads and writes is written by one work item and read by another."""
     assert statuses(told(textured(body), RACES)) == {expected}
 
 
 def test_an_image_race_between_other_channels() -> None:
-    """Two work items that touch different elements race where these are channels of one texel; the counterexample has
-    it.
-    """
+    """Work items that touch different channels of one texel race; the counterexample has it."""
     (verdict,) = told(textured("for j in T.parallel(8):\n    B[0, j * 4] = B[0, (7 - j) * 4 + 1]"), RACES)
     assert verdict.counterexample is not None
     one, other = verdict.counterexample["first"]["j"], verdict.counterexample["second"]["j"]
@@ -330,20 +316,15 @@ def test_an_image_has_two_or_three_axes(shape: str, expected: Status, hint: str 
 )
 def test_views_of_an_image_agree(view: str, part: str) -> None:
     """An image has one shape, one type and one scope, whatever views the text declares."""
-    index, value = (
-        ("0", "T.float32(1.0)")
-        if view.startswith("(32")
-        else ("0, 0", "T.int32(1)" if "int32" in view else "T.float32(1.0)")
-    )
+    index = "0" if view.startswith("(32") else "0, 0"
+    value = "T.int32(1)" if "int32" in view else "T.float32(1.0)"
     func = textured(f"V = T.decl_buffer({view})\nA[0, 0] = B[0, 0]\nV[{index}] = {value}")
     (verdict,) = told(func, IMAGE)
     assert verdict.status is Status.REFUTED and verdict.reason is not None and part in verdict.reason
 
 
 def test_views_by_texels_and_by_channels() -> None:
-    """A view of the same image whose elements are texels is another way to say the same, and writes by both are
-    compared.
-    """
+    """A view of the same image may have texels as elements; writes by both views are compared."""
     body = (
         'V = T.decl_buffer((4, 8), "float32x4", data=B.data, scope="global.texture")\n'
         f"for j in T.parallel(8):\n    V[0, j] = {FOUR}\n    B[0, {{}}] = {ONE}"
@@ -390,9 +371,7 @@ ALIASED = """
     ],
 )
 def test_parameters_are_apart(data: str, noalias: bool, expected: Status) -> None:
-    """Two `restrict` parameters that are one memory are refused by name; without `noalias` nobody says that they are
-    apart.
-    """
+    """Two `restrict` parameters that are one memory are refused by name; without `noalias` they may overlap."""
     (verdict,) = told(program(ALIASED.format(data=data, noalias=noalias)), "no two parameters")
     assert verdict.status is expected
     if expected is Status.REFUTED:
@@ -406,12 +385,10 @@ def test_plain_restrict_parameters_are_apart_too() -> None:
     assert verdict.status is Status.REFUTED
 
 
-def test_what_nobody_looks_into() -> None:
+def test_opaque_calls() -> None:
     """A call that could reach a texture by itself leaves everything open that depends on who writes what."""
-    verdicts = check_texels(
-        textured("T.call_extern('int32', 'paint', B.data)\nfor j in T.parallel(8):\n    B[0, j * 4] = T.float32(1.0)"),
-        LIMITS,
-    )
+    body = "T.call_extern('int32', 'paint', B.data)\nfor j in T.parallel(8):\n    B[0, j * 4] = T.float32(1.0)"
+    verdicts = check_texels(textured(body), LIMITS)
     unknown = {v.claim.text.partition(" (")[0] for v in verdicts if v.status is Status.UNKNOWN}
     assert unknown == {
         "textures are reached by loads and stores only",
@@ -421,10 +398,7 @@ def test_what_nobody_looks_into() -> None:
 
 SYMBOLIC = """
     @T.prim_func
-    def main(
-        A: T.Buffer(("n", "h", "w", 4 * c), "float32"),
-        B: T.Buffer((n * h, c * w * 4), "float32", scope="global.texture"),
-    ):
+    def main(A: T.Buffer(("n", "h", "w", 4 * c)), B: T.Buffer((n * h, c * w * 4), scope="global.texture")):
         n, h, w, c = T.int32(), T.int32(), T.int32(), T.int32()
         T.func_attr({{"tirx.noalias": True}})
         for i in T.parallel(n):
