@@ -6,6 +6,7 @@ Sources: the seeds `clarifying-buffer-declaration-and-access`, `buffer-physical-
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -137,6 +138,11 @@ class BufferRegion(Node):
 
     buffer: Buffer
     ranges: tuple[Range, ...]
+
+    @staticmethod
+    def cell(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+        """The region of one cell."""
+        return BufferRegion(buffer, tuple(Range(index, const(1, index.dtype)) for index in indices))
 
     def _check(self) -> None:
         require(

@@ -233,11 +233,7 @@ def _nest(
         IterVar(axis, IterKind.SPATIAL, Range(zero, extent), each)
         for axis, zero, extent, each in zip(axes, zeros, shape, loops, strict=True)
     )
-    body: Stmt = Block(block, iters, store, where=where, writes=(_region(store.buffer, store.indices),))
+    body: Stmt = Block(block, iters, store, where=where, writes=(BufferRegion.cell(store.buffer, store.indices),))
     for each, zero, extent in zip(reversed(loops), reversed(zeros), reversed(shape), strict=True):
         body = For(each, zero, extent, ForKind.SERIAL, body)
     return body
-
-
-def _region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple(Range(index, const(1, index.dtype)) for index in indices))
