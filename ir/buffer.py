@@ -5,6 +5,7 @@ Two buffers alias when they share `data`. A buffer does not carry its padding co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -139,6 +140,11 @@ class BufferRegion(Node):
 
     buffer: Buffer
     ranges: tuple[Range, ...]
+
+    @staticmethod
+    def cell(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+        """The region of one cell."""
+        return BufferRegion(buffer, tuple(Range(index, const(1, index.dtype)) for index in indices))
 
     def _check(self) -> None:
         require(

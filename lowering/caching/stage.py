@@ -98,7 +98,7 @@ class Redirection:
         if self.new.shape == self.old.shape and self.indices(starts) == starts:
             return replace(region, buffer=self.new)
         if all(r.extent == const(1, r.extent.dtype) for r in region.ranges):
-            return BufferRegion(self.new, tuple(Range(i, const(1, i.dtype)) for i in self.indices(starts)))
+            return BufferRegion.cell(self.new, self.indices(starts))
         return BufferRegion(self.new, tuple(Range(const(0, e.dtype), e) for e in self.new.shape))
 
 
@@ -181,8 +181,8 @@ def stage(
         iter_vars.append(IterVar(value, IterKind.SPATIAL, Range(const(0, extent.dtype), extent), binding))
     cell = tuple(i.var for i in iter_vars)
     body = make(cell)
-    reads = tuple(dict.fromkeys(_point(load.buffer, load.indices) for load in loads_in(body)))
-    writes = tuple(dict.fromkeys(_point(store.buffer, store.indices) for store in stores_in(body)))
+    reads = tuple(dict.fromkeys(BufferRegion.cell(load.buffer, load.indices) for load in loads_in(body)))
+    writes = tuple(dict.fromkeys(BufferRegion.cell(store.buffer, store.indices) for store in stores_in(body)))
     guard = TRUE if where is None else where([i.binding for i in iter_vars])
     result: Stmt = Block(name, tuple(iter_vars), body, where=guard, reads=reads, writes=writes)
     for loop, over in reversed(list(zip(loops, box.ranges, strict=True))):
@@ -193,10 +193,6 @@ def stage(
 def _fresh(name: str, extent: Expr, taken: set[str]) -> Var:
     chosen = take_fresh(name, taken)
     return Var(chosen, extent.dtype)
-
-
-def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple(Range(i, const(1, i.dtype)) for i in indices))
 
 
 def copy_of(target: Buffer, source: Buffer) -> Callable[[Cell], Stmt]:

@@ -32,7 +32,7 @@ from layoutproof.lowering.codegen.writer import comment
 
 NAME = "tile"
 PAST_CACHE = 4 << 20
-"""The bytes from which on what is written is taken not to stay in a cache until it is read."""
+"""Bytes from which on the destination is assumed not to stay in the cache until it is read."""
 
 
 def write_tile(statements: Statements, stmt: For) -> bool:
@@ -80,10 +80,7 @@ class _TileWriter:
 
     def place(self, pointer: str, steps: Steps, loops: Sequence[Axis]) -> str:
         """The address of an index in the current iterations of open axes; other axes are at their first."""
-        index = steps.base
-        for axis in loops:
-            index = added(index, multiplied(steps.by_loop.get(axis.var, {}), {(axis.var,): 1}))
-        offset = self.text(index)
+        offset = self.text(_index(steps, loops))
         return pointer if offset == "0" else f"&{pointer}[{offset}]"
 
     def size(self, elements: Expr) -> str:
@@ -106,13 +103,14 @@ class _TileWriter:
 
     def copy_straight(self, source: Steps) -> None:
         """Runs that are contiguous on both sides."""
+        self.copy_runs(self.pointer_read, source)
+
+    def copy_runs(self, pointer: str, steps: Steps) -> None:
+        """Copy run by run to the destination."""
         outer = self.tile.outer
 
         def write() -> None:
-            target, origin = (
-                self.place(self.target, self.tile.target, outer),
-                self.place(self.pointer_read, source, outer),
-            )
+            target, origin = self.place(self.target, self.tile.target, outer), self.place(pointer, steps, outer)
             self.call(self.leave, target, origin, self.size(self.tile.run_length))
 
         self.looped(outer, write)
@@ -128,15 +126,7 @@ class _TileWriter:
         self.fill()
         if tile.load is not None:
             self.prefetch(tile.load)
-
-        def write() -> None:
-            target, origin = (
-                self.place(self.target, tile.target, tile.outer),
-                self.place(self.name, tile.local, tile.outer),
-            )
-            self.call(self.leave, target, origin, self.size(tile.run_length))
-
-        self.looped(tile.outer, write)
+        self.copy_runs(self.name, tile.local)
 
     # --- filling
 
@@ -213,20 +203,14 @@ class _TileWriter:
     def store(self) -> None:
         """One element, into the tile."""
         tile = self.tile
-        index: Polynomial = {}
-        for axis in tile.axes:
-            index = added(index, multiplied(tile.local.by_loop[axis.var], {(axis.var,): 1}))
-        buffer = Buffer(
-            self.name,
-            tile.store.buffer.dtype,
-            (const(tile.capacity),),
-            Var(f"{self.name} of the generated code", HANDLE),
-        )
+        data = Var(f"{self.name} of the generated code", HANDLE)
+        buffer = Buffer(self.name, tile.store.buffer.dtype, (const(tile.capacity),), data)
         memory = Memory(buffer, is_parameter=False, mixed=False, written=True, read=True)
         before = self.expressions.memory
         self.expressions.memory = MemoryMap({**before.by_data, buffer.data.name: memory})
         self.expressions.pointers[buffer.data.name] = self.name
-        self.statements.emit(BufferStore(buffer, (expression(index),), tile.store.value))
+        index = expression(_index(tile.local, tile.axes))
+        self.statements.emit(BufferStore(buffer, (index,), tile.store.value))
         self.expressions.memory = before
 
     # --- what is read next
@@ -249,10 +233,15 @@ class _TileWriter:
         length = length if step in (None, 1) else length * const(step or 1, length.dtype)
 
         def write() -> None:
-            index = steps.base
-            for axis in rest:
-                index = added(index, multiplied(steps.by_loop.get(axis.var, {}), {(axis.var,): 1}))
-            offset = expression(index)
+            offset = expression(_index(steps, rest))
             self.call("lp_prefetch", self.pointer_read, self.size(offset), self.size(length))
 
         self.looped(rest, write)
+
+
+def _index(steps: Steps, loops: Sequence[Axis]) -> Polynomial:
+    """The index in the current iterations of some loops; others are at their first."""
+    index = steps.base
+    for axis in loops:
+        index = added(index, multiplied(steps.by_loop.get(axis.var, {}), {(axis.var,): 1}))
+    return index

@@ -96,16 +96,11 @@ def _check_report(report: MapReport) -> None:
     text = index_map_text(report.index_map)
     verdict = report.injective
     if verdict.status is not Status.PROVED:
-        why = (
-            f": {verdict.counterexample}"
-            if verdict.counterexample is not None
-            else f": {verdict.reason}"
-            if verdict.reason
-            else ""
-        )
+        why = verdict.counterexample if verdict.counterexample is not None else verdict.reason
         raise error(
             codes.NOT_INJECTIVE,
-            f"{text} is not shown to store every element in a place of its own ({verdict.status.value}){why}",
+            f"{text} is not shown to store every element in a place of its own ({verdict.status.value})"
+            + (f": {why}" if why not in (None, "") else ""),
             help="a layout change keeps every element: each needs a physical index that no other one has",
         )
     if None in report.physical_shape:
@@ -192,10 +187,8 @@ def _gather(
 ) -> Stmt:
     """Loops over the destination; `index` gives the source of each cell, `inside` which cells have an element."""
     axes = tuple(Var(f"v{k}", extent.dtype) for k, extent in enumerate(target.shape))
-    types = {v.name: axis.dtype for v, axis in zip(index.inputs, axes, strict=True)}
-    names: dict[Var, Expr] = {Var(v.name, axis.dtype): axis for v, axis in zip(index.inputs, axes, strict=True)}
     value: Expr = BufferLoad(source, index.map_indices(axes))
-    condition = _renamed(inside, types, names, axes)
+    condition = _renamed(inside, index.inputs, axes)
     if pad is not None:
         inputs, filling = pad
         given: dict[Var, Expr] = dict(zip(inputs, axes, strict=True))
@@ -204,24 +197,21 @@ def _gather(
     return _nest(BufferStore(target, axes, value), axes, target.shape, BLOCK, "i", condition)
 
 
-def _renamed(condition: Expr, types: dict[str, DType], names: dict[Var, Expr], axes: Sequence[Var]) -> Expr:
-    """A predicate over `p0, p1, ...` as one over the block's variables."""
+def _renamed(condition: Expr, inputs: Sequence[Var], axes: Sequence[Var]) -> Expr:
+    """A predicate over a map's inputs, or over `p0, p1, ...`, as one over the block's variables."""
     if condition == TRUE:
         return condition
-    cells = {f"p{k}": axis.dtype for k, axis in enumerate(axes)}
-    wide = retype(condition, {**types, **cells})
-    return substitute(
-        wide, {**names, **{Var(name, dtype): axis for (name, dtype), axis in zip(cells.items(), axes, strict=True)}}
-    )
+    named = {v.name: axis for v, axis in zip(inputs, axes, strict=True)}
+    named |= {f"p{k}": axis for k, axis in enumerate(axes)}
+    wide = retype(condition, {name: axis.dtype for name, axis in named.items()})
+    return substitute(wide, {Var(name, axis.dtype): axis for name, axis in named.items()})
 
 
 def _scatter(target: Buffer, source: Buffer, index: IndexMap, inside: Expr = TRUE) -> Stmt:
     """Loops over the source, where `inside` holds."""
     axes = tuple(Var(f"v{k}", extent.dtype) for k, extent in enumerate(source.shape))
-    types = {v.name: axis.dtype for v, axis in zip(index.inputs, axes, strict=True)}
-    names: dict[Var, Expr] = {Var(v.name, axis.dtype): axis for v, axis in zip(index.inputs, axes, strict=True)}
     store = BufferStore(target, index.map_indices(axes), BufferLoad(source, axes))
-    return _nest(store, axes, source.shape, BLOCK, "i", _renamed(inside, types, names, axes))
+    return _nest(store, axes, source.shape, BLOCK, "i", _renamed(inside, index.inputs, axes))
 
 
 def _nest(
@@ -233,11 +223,7 @@ def _nest(
         IterVar(axis, IterKind.SPATIAL, Range(zero, extent), each)
         for axis, zero, extent, each in zip(axes, zeros, shape, loops, strict=True)
     )
-    body: Stmt = Block(block, iters, store, where=where, writes=(_region(store.buffer, store.indices),))
+    body: Stmt = Block(block, iters, store, where=where, writes=(BufferRegion.cell(store.buffer, store.indices),))
     for each, zero, extent in zip(reversed(loops), reversed(zeros), reversed(shape), strict=True):
         body = For(each, zero, extent, ForKind.SERIAL, body)
     return body
-
-
-def _region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple(Range(index, const(1, index.dtype)) for index in indices))

@@ -86,11 +86,9 @@ def _stage(
         iter_vars.append(IterVar(axis, IterKind.SPATIAL, Range(const(0, extent.dtype), extent), loop))
     cell = tuple(v.var for v in iter_vars)
     guard = substitute(padding.predicate, dict(zip(padding.variables, loops, strict=True))) if body_guarded else TRUE
-    own = BufferRegion(padding.buffer, tuple(Range(v, const(1, v.dtype)) for v in cell))
+    own = BufferRegion.cell(padding.buffer, cell)
     loads = [n for n in walk(padding.value.at(cell)) if isinstance(n, BufferLoad)]
-    regions = tuple(
-        BufferRegion(load.buffer, tuple(Range(i, const(1, i.dtype)) for i in load.indices)) for load in loads
-    )
+    regions = tuple(BufferRegion.cell(load.buffer, load.indices) for load in loads)
     statement: Stmt = Block(
         fresh(name, used),
         tuple(iter_vars),

@@ -197,7 +197,7 @@ class _Building:
         else:
             value = read = self.formula(op.value, values)
         reads = _regions(read)
-        writes = (_region(buffer, index),) if reads is not None else None
+        writes = (BufferRegion.cell(buffer, index),) if reads is not None else None
         store = BufferStore(buffer, index, value)
         return Block(tensor.name, iters, store, init=init, reads=reads, writes=writes)
 
@@ -223,11 +223,7 @@ def _regions(value: Expr) -> tuple[BufferRegion, ...] | None:
     outer = [load for load in loads if not any(load in walk(i) for other in loads for i in other.indices)]
     if len(outer) != len(loads) or len({load.buffer for load in loads}) != len(loads):
         return None
-    return tuple(_region(load.buffer, load.indices) for load in loads)
-
-
-def _region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple(Range(index, const(1, index.dtype)) for index in indices))
+    return tuple(BufferRegion.cell(load.buffer, load.indices) for load in loads)
 
 
 def identity(combiner: Combiner, dtype: DType) -> Expr:

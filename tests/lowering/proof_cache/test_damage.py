@@ -295,7 +295,7 @@ def test_without_mending_nothing_is_moved(file: Path) -> None:
     assert file.read_text() == "no database" * 1000
 
 
-def test_trouble_is_a_python_warning_where_nobody_listens(file: Path) -> None:
+def test_a_failure_is_a_python_warning_by_default(file: Path) -> None:
     """Without a listener, trouble is told as a warning of Python's."""
     from layoutproof.lowering.proof_cache.store import ProofStore
 

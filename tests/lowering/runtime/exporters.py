@@ -175,7 +175,7 @@ class Lazy:
     """Something that can make an array of itself, but has none."""
 
     def __array__(self, dtype: object = None, copy: object = None) -> Array:
-        raise AssertionError("nobody asks for a copy")
+        raise AssertionError("no copy is asked for")
 
 
 MAKERS: dict[str, Callable[[Array], Any]] = {

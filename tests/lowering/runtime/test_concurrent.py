@@ -1,6 +1,4 @@
-"""Many builds at once: each kernel is compiled by one builder, the others find it, and one that dies on the way holds
-nobody up.
-"""
+"""Many builds at once: each kernel is compiled by one builder, the others find it, and a dead one blocks none."""
 
 import fcntl
 import os

@@ -77,9 +77,8 @@ def test_buffers_and_symbols() -> None:
 def test_logical_calls_pack_and_unpack() -> None:
     """The face is that of a C kernel: logical arrays, padding by contract, what is known of buffers."""
     func = pointwise(16, double)
-    a, b = (
-        make_buffer(name, (4, 4), "float32", data=buffer.data) for name, buffer in zip("AB", func.buffers, strict=True)
-    )
+    pairs = zip("AB", func.buffers, strict=True)
+    a, b = (make_buffer(name, (4, 4), "float32", data=buffer.data) for name, buffer in pairs)
     func = replace(func, buffer_map=tuple((p, new) for (p, _), new in zip(func.buffer_map, (a, b), strict=True)))
     source = replace(pointer_source(pointwise(16, double), "a + a"), parameters=parameters(func))
     layouts = {"A": rows_of_four(14, const(0.5, FLOAT32)), "B": rows_of_four(14)}
