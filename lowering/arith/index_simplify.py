@@ -244,7 +244,7 @@ def not_plain(conditions: Iterable[Expr], scope: Scope) -> Expr:
 
 
 def _has_product(expr: Expr) -> bool:
-    """Whether two things that are no constants are multiplied in an expression."""
+    """Whether an expression contains a product of two terms that are not constant."""
     products = (n for n in walk(expr) if isinstance(n, Binary) and n.op is BinaryOp.MUL)
     return any(not isinstance(n.lhs, IntImm) and not isinstance(n.rhs, IntImm) for n in products)
 

@@ -74,7 +74,6 @@ class Scope:
         return scope
 
     def _tightened(self, conjunct: Affine) -> Scope:
-        """The scope where `conjunct >= 0`."""
         known = dict(self.known)
         for term, coefficient in conjunct.terms.items():
             if not isinstance(term, Var):
@@ -205,7 +204,6 @@ def _at_least(interval: Interval, low: int) -> Interval:
 
 
 def _at_most(interval: Interval, high: int) -> Interval:
-    """The values up to `high`, likewise."""
     return Interval(interval.low, min(interval.high, high)) if interval.low <= high else interval
 
 

@@ -72,14 +72,13 @@ def _box(
 
 
 def _fixed(stmt: Stmt, scope: Scope) -> Scope:
-    """What is known below a statement of variables that stay what they are: bounds, and no ends to put in for them."""
+    """The facts below a statement about invariants: bounds, without ends to substitute."""
     inner = _inside(stmt, scope)
     new = {v: Known(known.interval) for v, known in inner.known.items() if v not in scope.known}
     return Scope({**inner.known, **new})
 
 
 def _inside(stmt: Node, scope: Scope) -> Scope:
-    """What is known in the body of a statement."""
     match stmt:
         case For(var=var, start=start, extent=extent):
             return scope.with_range(var, start, extent)
@@ -92,7 +91,7 @@ def _inside(stmt: Node, scope: Scope) -> Scope:
 
 
 def _domains(block: Block, scope: Scope) -> Scope:
-    """What is known in a block without its guard, which says nothing of its init."""
+    """The facts in a block without its guard, which does not apply to its init."""
     for each in block.iter_vars:
         scope = scope.with_range(each.var, each.domain.start, each.domain.extent)
     return scope
@@ -149,7 +148,7 @@ def _axis(indices: Sequence[tuple[Expr, Scope]], extent: Expr, outside: Scope) -
 
 
 def _ends(index: Expr, scope: Scope) -> tuple[Affine | None, Affine | None]:
-    """The least and the largest value of an index, in terms of what is the same throughout."""
+    """The least and the largest value of an index, in terms of invariants."""
     if isinstance(index, Broadcast):
         return _ends(index.value, scope)
     if isinstance(index, Ramp):
@@ -169,7 +168,7 @@ def _end(value: Affine, scope: Scope, *, highest: bool) -> Affine | None:
 
 
 def _one_out(value: Affine, scope: Scope, highest: bool) -> Affine | None:
-    """The value with one thing that varies replaced by its end; itself where nothing varies."""
+    """The value with one variant term replaced by its end; the value itself if nothing varies."""
     for term, coefficient in value.terms.items():
         upwards = (coefficient > 0) is highest
         rest = Affine({t: c for t, c in value.terms.items() if t != term}, value.constant)

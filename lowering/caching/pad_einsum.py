@@ -149,7 +149,7 @@ def _chain(place: Place, block: Block) -> Chain:
 
 
 def _padded(block: Block, chain: Chain, padding: Sequence[int]) -> Extents:
-    """The iterators that a factor does not divide, with the extents that it makes of theirs."""
+    """The iterators that a factor does not divide, with their new extents."""
     if len(padding) != len(block.iter_vars):
         said, needed = (
             counted(len(padding), "factor", "factors"),

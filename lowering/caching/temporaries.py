@@ -131,7 +131,7 @@ class CompactBuffer(Pass):
 
 
 def _less(index: Expr, start: Expr) -> Expr:
-    """An index counted from where the box begins."""
+    """An index relative to the start of the box."""
     if is_zero(start):
         return index
     if isinstance(index, Ramp):
@@ -179,7 +179,6 @@ class SinkAllocation(Pass):
 
 
 def _uses(node: Node, buffer: Buffer) -> bool:
-    """Whether a load or store below goes to the buffer's memory."""
     return any(isinstance(n, BufferLoad | BufferStore) and n.buffer.data == buffer.data for n in walk(node))
 
 

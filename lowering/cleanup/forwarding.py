@@ -207,7 +207,7 @@ class Contents:
 
 
 def _stores(stmt: Stmt, here: Here) -> Iterator[tuple[BufferStore, Here]]:
-    """Every store below with what is around it."""
+    """Every store below, with its scope."""
     match stmt:
         case BufferStore():
             yield stmt, here
@@ -234,7 +234,7 @@ def _is_opaque(node: Node) -> bool:
 
 
 def _may_know_something(body: Stmt) -> bool:
-    """Whether anything that could be known is loaded: a quick look, since most programs know nothing."""
+    """A quick test whether any load could be known, since in most programs none is."""
     assumed = {n.buffer for e in walk(body) if isinstance(e, Assume) for n in walk(e) if isinstance(n, BufferLoad)}
     stored = {n.buffer for n in walk(body) if isinstance(n, BufferStore) and is_plain_value(n.value)}
     loads = (

@@ -137,7 +137,7 @@ def with_lets(expr: Expr, lets: Mapping[Var, Expr]) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What is between a loop and a node in it."""
+    """The statements between a loop and a node in it."""
 
     bindings: Mapping[Var, Expr]
     lets: Mapping[Var, Expr]
@@ -420,7 +420,7 @@ class _Hoisting:
 
 
 def _taken_out(loop: For, let: Let) -> For:
-    """A loop without one of the lets in it, whose variable is bound outside now."""
+    """A loop without one of its lets, whose variable is bound outside now."""
 
     def visit(node: Node) -> Node:
         if node is let:

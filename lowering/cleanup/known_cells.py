@@ -96,7 +96,7 @@ class Fact:
         return None if any(set(free_variables(value)) & set(own) for value in found.values()) else found
 
     def _by_indices(self, indices: Sequence[Expr]) -> dict[Var, Expr]:
-        """Those of its own loops that the indices of a cell decide."""
+        """The own loops that the indices of a cell decide."""
         own = [dim.var for dim in self.over]
         found: dict[Var, Expr] = {}
         pending = list(zip(self.indices, indices, strict=True))
@@ -113,7 +113,7 @@ class Fact:
         return found
 
     def _asked_for(self, variable: Var, start: Expr) -> Expr:
-        """The value for which a guard asks by an equation; `start` where none does."""
+        """The value for which a guard asks by an equation; `start` if none does."""
         for guard in (part for each in self.guards for part in conjuncts_of(each)):
             if isinstance(guard, Compare) and guard.op is CompareOp.EQ:
                 for left, right in ((guard.lhs, guard.rhs), (guard.rhs, guard.lhs)):
@@ -241,7 +241,6 @@ class Cells:
         return None
 
     def _by(self, fact: Fact, load: BufferLoad, here: Here) -> Expr | None:
-        """The value that a fact gives a load."""
         lanes, index, plain = self._index_of(load, here)
         own = fact.at(index)
         if own is None:

@@ -108,7 +108,6 @@ class Merging:
         return None
 
     def _one_arm(self, stmt: IfThenElse, here: Here) -> Stmt:
-        """One arm, where both are equal."""
         if stmt.otherwise is None or stmt.then != stmt.otherwise:
             return stmt
         condition = here.over_loops(stmt.condition)
@@ -139,7 +138,6 @@ class Merging:
 
 
 def _merged(first: IfThenElse, second: IfThenElse, relation: Relation) -> IfThenElse:
-    """Both branches as one on the condition of the first."""
     arms: list[Stmt | None] = [second.then, second.otherwise]
     if relation is Relation.CONTRARY:
         arms.reverse()

@@ -98,7 +98,7 @@ def refuted(asked: Asked, trials: Sequence[Trial], instead: Trial | None = None)
 
 
 def _difference_text(shown: Verdict) -> str:
-    """What was seen; of what no two results show, an access out of bounds or a race, with the claim that it refutes."""
+    """The difference that was seen; a fault that no two results show, with the claim that it refutes."""
     text = str(counterexample_text(shown))
     example = shown.counterexample
     return text if example is None or "element" in example else f"{shown.claim} is refuted: {text}"

@@ -195,7 +195,7 @@ def _question(asked: Asked, moved: Sequence[Moved]) -> Question:
 
 
 def _without_witness(asked: Asked, moved: Sequence[Moved], furthest: Furthest, seconds: float) -> Comparison:
-    """What runs say where no witness was found; layouts that are not known leave it open, faults aside."""
+    """The verdict from runs if no witness was found; unknown layouts leave it open, except for faults."""
     known = checked(asked, moved, {}, (), search=False)
     found = [] if asked.unknown else refuted(asked, moved, ())
     fault = fault_alone(asked, known) if asked.unknown else None
@@ -209,7 +209,7 @@ def _without_witness(asked: Asked, moved: Sequence[Moved], furthest: Furthest, s
 
 
 def _with_layouts_found(asked: Asked) -> Comparison:
-    """The comparison where some layouts are to be found: the one with which most is proved."""
+    """The comparison if some layouts are searched: the one with which most is proved."""
     from layoutproof.lowering.compare.layout_search import find_witnesses
 
     given = asked.moved()
@@ -241,7 +241,7 @@ def _with_layouts_found(asked: Asked) -> Comparison:
 
 
 def _with_layouts(asked: Asked, found: Found) -> Trial | None:
-    """What comes of one choice of layouts; None for one whose image a shape does not hold."""
+    """The comparison for one choice of layouts; None if a shape does not contain an image."""
     try:
         moved = asked.moved(found.cells)
     except LayoutproofError:

@@ -52,7 +52,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """How far a search was when it tried one of several ways."""
+    """The state of a search when it tried one of several ways."""
 
     theta: dict[tuple[int, int], Link]
     asked: dict[tuple[int, int], list[Link]]
@@ -131,7 +131,7 @@ class Search:
                 )
 
     def _take_apart(self) -> None:
-        """Where a new instance could compute instances of two old statements, it computes the first."""
+        """A new instance that could compute instances of two old statements computes the first."""
         taken: dict[int, Points] = {}
         for key in sorted(self.theta):
             link, before = self.theta[key], taken.get(key[0])
@@ -202,7 +202,7 @@ class Search:
         return None
 
     def _check_cells(self, mine: str, theirs: str, link: Link, cause: Cause) -> None:
-        """What two programs find as it was at the start is the same where the cells are the same."""
+        """The initial values of two programs are equal if the cells are."""
         name = theirs.removeprefix(f"{OLD}in_")
         if all(name != buffer.data.name for buffer in self.rewrite_model.rewrite.old.buffers):
             raise self._endings.at(None, None, "the program before finds what was never written", link, cause)
@@ -321,7 +321,7 @@ class Search:
             )
 
     def _adopt(self, seed: Seed, found: Extended, way: Way) -> None:
-        """Take a relation for what two statements have in common, and see what follows for their loads."""
+        """Take a relation for what two statements have in common, and follow their loads."""
         known = self.theta.get(seed.key)
         if found.wide is not None:
             before = len(self._work)
@@ -366,7 +366,7 @@ class Search:
         return link
 
     def _push(self, new: Statement, old: Statement, part: Part, way: Way) -> None:
-        """What matched loads find is to be the same."""
+        """Require that the sources of matched loads are equal."""
         for mine, theirs in Places.reads_of(new, old, way if way in part.ways else part.ways[0]):
             if mine.data in self.new.written or theirs.data in self.old.written:
                 found = self._found(new, mine, old, theirs, part)

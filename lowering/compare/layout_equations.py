@@ -203,7 +203,6 @@ class Solving:
         return first == f"{NEW}in_{self.rewrite_model.entry(name).new_data}"
 
     def _constants(self, pair: Pair) -> list[Link]:
-        """The pairs of instances that store one number."""
         if all(each.statement(name) is None for each, name in zip(self._sides, pair, strict=True)):
             return []
         return [meeting.region for meeting in self.meetings.between(*pair) if meeting.constant]
@@ -215,7 +214,7 @@ class Solving:
     # Downwards: what is asked for
 
     def _ends(self, name: str) -> bool:
-        """Ask for what a parameter holds at the end; whether every cell can hold it."""
+        """Require the final values of a parameter; whether every cell can hold its value."""
         mine, theirs, step = self._final(name)
         self._last[name] = mine, theirs
         if self._ask(mine, theirs, name, step):
@@ -304,7 +303,7 @@ class Solving:
                 self.spots.setdefault(name, []).append(Spot(instances, operand.reader, operand.load.coordinates))
 
     def _written_cells(self, name: str) -> None:
-        """Cells of a written parameter without a layout that end with the same."""
+        """Cells of a written parameter without a layout that end with the same value."""
         mine, theirs = self._last[name]
         for (_, first), ours in by_pair(mine).items():
             for (_, second), other in by_pair(theirs).items():
@@ -321,5 +320,5 @@ class Solving:
 
 
 def _same_ends(part: Link, whole: Link) -> bool:
-    """Whether a part of a link leads from and to all that the whole does."""
+    """Whether a part of a link has the domain and the range of the whole."""
     return bool(whole.domain().is_subset(part.domain()) and whole.range().is_subset(part.range()))

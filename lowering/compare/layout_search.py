@@ -70,7 +70,7 @@ def find_witnesses(question: Question, operations: int = OPERATIONS) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
-    """A parameter whose layout is looked for; `names` are the indices of its cells in the program before."""
+    """A parameter whose layout is searched; `names` are the indices of its cells in the program before."""
 
     before: Buffer
     after: Buffer
@@ -100,7 +100,7 @@ class _Parameter:
 
 
 class _Stage(StrEnum):
-    """Where a layout comes from: accesses state it, or nearly, or it is one that the shapes allow."""
+    """The origin of a layout: accesses state it, or nearly, or the shapes allow it."""
 
     STATED = "stated"
     GUESSED = "guessed"
@@ -135,8 +135,6 @@ class _Choice:
 
 @dataclass(slots=True)
 class _Hunt:
-    """One search for layouts."""
-
     question: Question
     operations: int
     tried: list[str] = field(default_factory=list)
@@ -187,7 +185,7 @@ class _Hunt:
         heapq.heappush(self._heap, (cost, next(self._number), choice))
 
     def _go_on(self, cost: int, choice: _Choice) -> None:
-        """Find the ways to choose one more layout; by the shapes alone where integer sets do not help."""
+        """Find the ways to choose one more layout; by the shapes alone if integer sets do not help."""
         if choice.blind:
             self._guess(
                 cost, choice, [parameter for name, parameter in self._parameters.items() if name not in choice.maps]
@@ -314,7 +312,7 @@ class _Hunt:
         return [Candidate(each, cost) for cost, each in enumerate(found.values())]
 
     def _proposed(self, solving: Solving, parameter: _Parameter) -> list[Candidate]:
-        """The layouts that the shapes allow, and what is known does not contradict."""
+        """The layouts that the shapes allow, without contradictions to what is known."""
         rewrite_model = solving.rewrite_model
         allowed = solving.allowed(parameter.data)
         found: list[Candidate] = []
@@ -330,7 +328,6 @@ class _Hunt:
     def _fits(
         self, rewrite_model: RewriteModel, parameter: _Parameter, index_map: IndexMap, allowed: Link | None
     ) -> bool:
-        """Whether a map stays within what is known."""
         try:
             return allowed is None or is_inside(self._link(rewrite_model, parameter.data, index_map), allowed)
         except NotQuasiAffine:
@@ -372,7 +369,7 @@ class _Hunt:
             self.best = furthest
 
     def _furthest(self) -> Furthest:
-        """What came furthest, and with which layouts."""
+        """The search that came furthest, and its layouts."""
         names = ", ".join(self.question.unknown)
         best = self.best if self.best is not None else Furthest("nothing is known of it")
         if not self.tried:

@@ -76,7 +76,7 @@ class Renamed:
 
     @property
     def _plain(self) -> dict[Var, Expr]:
-        """What the symbols of maps and extents are, which have 32 bits there."""
+        """The symbols of maps and extents, which have 32 bits there."""
         return {Var(v.name): narrowed(value) for v, value in self.symbols.items() if v != value}
 
     def _shape(self, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -111,7 +111,7 @@ class Renamed:
 
 
 def _apart(inputs: tuple[Var, ...], values: Mapping[Var, Expr]) -> tuple[Var, ...]:
-    """Inputs with names that no symbol has in what is put for others."""
+    """Inputs with names that no symbol of the substituted expressions has."""
     used = {u.name for value in values.values() for u in free_variables(value)}
     taken = used | {v.name for v in inputs}
     return tuple(replace(v, name=fresh(f"{v.name}_", taken)) if v.name in used else v for v in inputs)
@@ -315,7 +315,7 @@ def paired(old: PrimFunc, new: PrimFunc, match: Mapping[str, str]) -> tuple[tupl
 
 
 def _stated(old: PrimFunc, new: PrimFunc, match: Mapping[str, str]) -> dict[str, str]:
-    """`match`, once each of its names is there and is used once."""
+    """`match`, after checking that each of its names exists and is used once."""
     found: dict[str, str] = {}
     for name, known in match.items():
         for what, func, given in (("after", new, name), ("before", old, known)):

@@ -143,7 +143,6 @@ class Matcher:
         return expr.dtype.is_integer and is_index_like(expr) and not any(v in value.loads for v in free_variables(expr))
 
     def _together(self, order: Order) -> Iterator[Way]:
-        """The ways to match all operands at once."""
         found = [Way()]
         for new, old in order:
             ways = self._ways(new, old, True)
@@ -171,7 +170,7 @@ class Matcher:
 
     @staticmethod
     def _first_loads(value: Value) -> list[Read]:
-        """The loads that a value has, one for each cell as it is written."""
+        """The loads of a value, one for each cell as written."""
         used = [read for read in value.reads if read.var in free_variables(value.expr)]
         firsts = {(read.data, read.coordinates): read for read in reversed(used)}
         return list(reversed(firsts.values()))
@@ -193,7 +192,7 @@ class Matcher:
         return sorted(found, key=lambda each: each[0])[:_FEW]
 
     def _neutral(self, new: Expr, old: Expr, is_new: bool) -> Iterator[_Blocked]:
-        """The load of one program's sum or product that may find what changes nothing: the rest matches without it."""
+        """The load of one program's sum or product that may find a neutral value: the rest matches without it."""
         side = self.new if is_new else self.old
         expr = new if is_new else old
         if not isinstance(expr, Binary) or expr.op not in (BinaryOp.ADD, BinaryOp.MUL):

@@ -115,7 +115,7 @@ def _instances(search: Search) -> tuple[InstanceMap, ...]:
 
 
 def _stand_ins(question: Question) -> list[CellMap]:
-    """Cell maps for the parameters whose layouts are not known: of the right ranks, and of no meaning."""
+    """Cell maps of the right ranks, without a meaning, for the parameters whose layouts are not known."""
     after = {buffer.data.name: buffer for buffer in question.new.buffers}
     result: list[CellMap] = []
     for buffer in question.old.buffers:
@@ -141,7 +141,7 @@ def _is_better_side_by_side(question: Question) -> bool:
 
 
 def _in_order(question: Question, why: str, *, out_of_budget: bool = False) -> Found:
-    """Each store its own, loops one for one: what programs may still be compared by that have no exact model."""
+    """Stores paired by number, loops one for one: for programs without an exact model."""
     mine, theirs = _stores(question.new), _stores(question.old)
     if len(mine) != len(theirs):
         counts = f"{len(mine)} stores against {len(theirs)}"

@@ -148,7 +148,7 @@ def _in_home(stmt: Stmt, buffer: Buffer, func: PrimFunc, insert: Callable[[Stmt]
 
 
 def _in_shell(stmt: Stmt, insert: Callable[[Stmt], Stmt]) -> Stmt:
-    """`insert` applied below the statements that only declare: allocations, aliases, a root block."""
+    """The body with `insert` applied below declarations: allocations, aliases, a root block."""
     if isinstance(stmt, Allocate | DeclBuffer | AttrStmt | Let) or (isinstance(stmt, Block) and stmt.is_root):
         return replace(stmt, body=_in_shell(stmt.body, insert))
     return insert(stmt)

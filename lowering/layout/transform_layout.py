@@ -182,7 +182,7 @@ def padding_of(func: PrimFunc, physical: Buffer, predicate: Expr, value: Contrac
 
 
 def _with_stage(func: PrimFunc, padding: Padding) -> PrimFunc:
-    """The contract as program text: a parameter that is only read is assumed to hold it, anything else is made to."""
+    """The contract as program text: an assumption for a parameter that is only read, else a stage."""
     buffer = padding.buffer
     if buffer not in func.buffers or buffer.data in data_written(func.body):
         return with_padding_stage(func, padding)
@@ -194,7 +194,7 @@ def _with_stage(func: PrimFunc, padding: Padding) -> PrimFunc:
 
 
 def _origins(moved: PrimFunc, result: PrimFunc) -> list[int | None]:
-    """The old numbers of the new stores; None for those of the stage that was put among the others."""
+    """The old numbers of the new stores; None for those of the stage that was added."""
     before, after = list(stores_in(moved.body)), list(stores_in(result.body))
     added = len(after) - len(before)
     position = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a is not b), len(before))
@@ -265,7 +265,7 @@ def check_alone(func: PrimFunc, buffer: Buffer) -> None:
 
 
 def _check_seen(func: PrimFunc, buffer: Buffer) -> None:
-    """Raise LayoutproofError if the buffer's memory is seen otherwise than by accesses to a plain buffer."""
+    """Raise LayoutproofError if the buffer's memory is used other than by accesses to a plain buffer."""
     if buffer.strides or buffer.elem_offset != const(0, buffer.elem_offset.dtype):
         raise error(
             codes.STRIDES,
@@ -309,7 +309,7 @@ def _pointer_used(node: Node, data: Var) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Relaying:
-    """Puts new views in the place of old ones, mapping the indices of every access."""
+    """Replaces old views by new ones, mapping the indices of every access."""
 
     views: Mapping[Buffer, Buffer]
     index_map: IndexMap

@@ -124,7 +124,7 @@ def _below(
 
 
 def _executed(node: Node) -> Iterator[Node]:
-    """What runs below a node: of a block, its init and body, not what it says of its regions."""
+    """The parts of a node that run: of a block, its init and body, without its regions."""
     if isinstance(node, Block):
         if node.init is not None:
             yield node.init
@@ -196,7 +196,7 @@ def turn_around(
 
 
 def _candidates(component: Component, reductions: frozenset[Var]) -> Iterator[tuple[For, ...]]:
-    """What may be kept: little before much, reductions before others, inner loops before outer ones."""
+    """Sets of loops to keep: small before large, reductions before others, inner loops before outer ones."""
     order = sorted(component.loops, key=lambda loop: (loop.var not in reductions, -component.loops.index(loop)))
     for count in range(len(order)):
         yield from combinations(order, count)

@@ -58,12 +58,12 @@ def grown(iter_var: IterVar, scope: Scope, dropped: Sequence[Expr], kept: Sequen
 
 
 def _is_sayable(part: Affine, dtype: DType) -> bool:
-    """Whether every number in it has a place in the type; the ends of a fused symbolic loop may have none."""
+    """Whether every number in it fits its type; the ends of a fused symbolic loop may not."""
     return all(abs(number) <= dtype.max_int for number in (part.constant, *part.terms.values()))
 
 
 def _holds(part: Affine, scope: Scope, known: Sequence[Affine]) -> bool:
-    """Whether `part >= 0`, by what loops say or by a condition."""
+    """Whether `part >= 0`, by loops or by a condition."""
     if scope.is_nonnegative(part):
         return True
     rests = (part - each for each in known)
@@ -101,7 +101,7 @@ def _one_out(value: Affine, scope: Scope, highest: bool) -> Affine | None:
 
 
 def _is_loop(variable: Var, scope: Scope) -> bool:
-    """Whether a variable changes in the course of the function: symbols have bounds, but no ends."""
+    """Whether a variable varies within the function: symbols have bounds, but no ends."""
     known = scope.known.get(variable)
     return known is not None and (known.low is not None or known.high is not None)
 
@@ -391,7 +391,7 @@ def _number(block: str, sites: Sequence[GuardSite], choice: int) -> int:
 
 
 def _instances(old: PrimFunc, new: PrimFunc, origins: Sequence[Sequence[Origin]]) -> Iterator[InstanceMap]:
-    """Theta is the identity on loops, wherever the conditions that were dropped hold."""
+    """Theta is the identity on loops where the dropped conditions hold."""
     old_loops, new_loops = loops_of_stores(old.body), loops_of_stores(new.body)
     for number, (loops, claims) in enumerate(zip(new_loops, origins, strict=True)):
         inputs = tuple(loop.var for loop in loops)

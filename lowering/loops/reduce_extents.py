@@ -207,7 +207,6 @@ def _value(condition: Expr, point: Mapping[str, int]) -> bool | None:
 
 
 def _floor(dividend: Affine, divisor: int, like: Var) -> Affine:
-    """`dividend // divisor`."""
     whole, rest = dividend.split(divisor)
     if rest.is_constant:
         return whole
@@ -325,7 +324,7 @@ class _Shrinking:
 
 
 def _ranging(loop: For, scope: Scope, low: Affine, past: Affine) -> For:
-    """The loop from `low` to before `past`; over nothing where the one is past the other."""
+    """The loop from `low` to before `past`; empty if `low` is past it."""
     dtype = loop.var.dtype
     extent = past - low
     if extent.is_constant and extent.constant <= 0:
@@ -348,7 +347,7 @@ class _Guard:
 
 
 def _guards_below(stmt: Stmt, inner: tuple[For, ...]) -> Iterator[_Guard]:
-    """The guards that decide over all that a statement does."""
+    """The guards of everything that a statement does."""
     match stmt:
         case For(start=start, extent=extent) if is_pure(start, extent):
             yield from _guards_below(stmt.body, (*inner, stmt))

@@ -52,7 +52,7 @@ def distribute(func: PrimFunc, top: For, target: Stmt) -> tuple[PrimFunc, tuple[
 
 
 def _parts(path: Sequence[Stmt]) -> Parts:
-    """What runs before the end of a path, with it, and after it, each in what is around it."""
+    """The parts before the end of a path, with it, and after it, each in its enclosing statements."""
     stmt, rest = path[0], path[1:]
     if not rest:
         return None, stmt, None

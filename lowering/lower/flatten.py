@@ -205,7 +205,7 @@ class _Flattening:
 
 
 def _wide(parts: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Extents and strides in 64 bits, so that what is computed from them is."""
+    """Extents and strides in 64 bits, and so the index computed from them."""
     return tuple(with_type(part, INT64) for part in parts)
 
 

@@ -105,7 +105,7 @@ class _Around:
 
 
 def _below(stmt: Stmt, target: Block | None, elements: Elements, around: _Around) -> Iterator[Place]:
-    """The places below a statement; `target` is None inside of the block that is looked for."""
+    """The places below a statement; `target` is None inside of the requested block."""
     match stmt:
         case BufferStore():
             if target is None:
@@ -225,7 +225,7 @@ def _subsets(count: int) -> Iterator[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Guarding:
-    """Puts the conditions of places around their stores, as far out as they hold for all that is there."""
+    """Puts the conditions of places around their stores, as far out as they hold for everything inside."""
 
     places: Sequence[Place]
 

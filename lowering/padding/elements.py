@@ -106,7 +106,7 @@ def _both(first: Expr, second: Expr) -> Expr:
 
 
 def _assumed(condition: Expr, loops: tuple[For, ...]) -> Iterator[_Said]:
-    """`element(cell) or A[cell] == v` says that all other cells are padding."""
+    """`element(cell) or A[cell] == v` states that all other cells are padding."""
     parts = _disjuncts(condition)
     equations = [
         part
@@ -208,7 +208,7 @@ class Elements:
         return [*conditions, *(equal(cells[axis], outputs[axis]) for axis in cells if axis not in turned)]
 
     def _counted_out(self, buffer: Buffer, index_map: IndexMap, shape: Sequence[Expr]) -> list[Expr] | None:
-        """What is left of the box without the padding that the map's report names."""
+        """The box without the padding that the map's report names."""
         try:
             report = check_map(index_map, shape, assumed_of_constants(self.func), physical_shape=buffer.shape)
         except LayoutproofError:

@@ -94,7 +94,7 @@ def candidate_values(scope: Stmt, buffer: Buffer) -> tuple[CandidateValue, ...]:
 
 
 def _value(name: str, dtype: DType) -> PadText:
-    """A value by its name, as a trace states it; None if the type has none such."""
+    """A value by its name, in the form of a trace; None if the type has none."""
     if dtype.is_bool:
         return {"0": False, "1": True, "ones": True, "lowest": False, "highest": True}.get(name)
     if dtype.is_float:
@@ -113,7 +113,7 @@ def _value(name: str, dtype: DType) -> PadText:
 
 
 def _reductions(scope: Stmt) -> Iterator[str]:
-    """The operators by which stores below `scope` combine what is in a cell with something else."""
+    """The operators by which stores below `scope` update a cell."""
     for store in stores_in(scope):
         operator = _operator(store)
         if operator is not None:

@@ -100,7 +100,7 @@ def _code(transform: Pass, rewrite: Rewrite, verdict: Verdict) -> tuple[str, str
 
 
 def _further(verdict: Verdict, func: PrimFunc, first: Span | None) -> Iterator[tuple[Span, str]]:
-    """Further lines that the reason names, where two places matter: the accesses of a race."""
+    """Further lines of the reason, if two places matter: the accesses of a race."""
     lines = dict(reversed(verdict.related)) if first is not None and verdict.status is Status.REFUTED else {}
     for line, what in lines.items():
         place = _line(func, line)

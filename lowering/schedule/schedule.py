@@ -189,7 +189,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         return self.apply(self.made(SetAxisSeparators, buffer=buffer, separators=separators))
 
     def _with_wrapping_offered(self, problem: IllegalTransform, transform: Pass) -> IllegalTransform:
-        """The refusal; of guards that cannot go, with the wrapped index as its help where only that is missing."""
+        """The refusal, with the wrapped index as its help if only that is missing."""
         if not isinstance(transform, RemoveBranchingThroughOvercompute) or transform.wrap:
             return problem
         if not any(verdict.claim.kind is ClaimKind.WITHIN_BUFFER for verdict in problem.verdicts):

@@ -202,7 +202,7 @@ class RewriteRampAsPointerCast(Pass):
 
 
 def _views(func: PrimFunc, target: VectorTarget) -> Views:
-    """The views that are needed, by the buffer that is accessed and the number of lanes."""
+    """The necessary views, by accessed buffer and number of lanes."""
     alignment = alignments(func, target)
     names = names_in(func.body) | {b.name for b in func.buffers}
     found: Views = {}
@@ -221,7 +221,7 @@ def _views(func: PrimFunc, target: VectorTarget) -> Views:
 
 
 def _with_views(body: Stmt, views: Views) -> Stmt:
-    """The body with accesses through the views, each declared where its buffer is."""
+    """The body with accesses through the views, each declared at its buffer's declaration."""
 
     def visit(node: Node) -> Node:
         if isinstance(node, Buffer):

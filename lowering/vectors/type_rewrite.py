@@ -141,7 +141,7 @@ class VectorTypeRewrite(Pass):
 
 
 def _pairs(old: PrimFunc, new: PrimFunc, looped: Sequence[bool]) -> Iterator[InstanceMap]:
-    """Every store computes the one of its number; that of a loop over lanes computes one lane."""
+    """Store n computes the old store n; that of a loop over lanes computes one lane."""
     loops = zip(loops_of_stores(old.body), loops_of_stores(new.body), strict=True)
     for number, ((before, after), lanes) in enumerate(zip(loops, looped, strict=True)):
         inputs = tuple(loop.var for loop in after)
@@ -177,7 +177,7 @@ def _lane_after_lane(body: Stmt, name: str, looped: list[bool]) -> Stmt:
 
 
 def _retyped(func: PrimFunc, target: VectorTarget, blocked: frozenset[Var]) -> dict[Buffer, Buffer]:
-    """The buffers that become buffers of vectors, and what they become; `blocked` memories stay."""
+    """The buffers that become buffers of vectors, and their new form; `blocked` memories stay."""
     lengths = {data: lanes for data, lanes in _lengths(func).items() if data not in blocked}
     alignment, names = alignments(func, target), names_in(func.body) | {b.name for b in func.buffers}
     used = {access.buffer for access in accesses_in(func)}
@@ -198,7 +198,7 @@ def _retyped(func: PrimFunc, target: VectorTarget, blocked: frozenset[Var]) -> d
 
 
 def _divides(buffer: Buffer, lanes: int) -> bool:
-    """Whether the buffer is a whole number of vectors: what is allocated stays as large as it was."""
+    """Whether the buffer is a whole number of vectors: allocations keep their size."""
     return bool(buffer.shape) and divided(buffer.shape[-1], lanes) is not None
 
 

@@ -75,8 +75,6 @@ class VectorizeLoop(Pass):
 
 @dataclass(frozen=True, slots=True)
 class _Vectorizing:
-    """Goes through a function for its vectorized loops, the innermost first."""
-
     scalarize: bool
     lets: frozenset[Var]
 
@@ -115,8 +113,6 @@ class _Vectorizing:
 
 @dataclass(frozen=True, slots=True)
 class _Laning:
-    """The body of one vectorized loop, statement by statement."""
-
     outer: _Vectorizing
     loop: For
     lanes: Lanes
