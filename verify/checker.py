@@ -52,7 +52,7 @@ from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.solving import QUICK
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
-STRUCTURE = "structure"
+STRUCTURE = "symbolic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueP
     found = simulate(rewrite, old, new, checking.for_check(values.budget))
     if all(v.status is Status.PROVED for v in found.verdicts):
         return Checked(found.verdicts)
-    note = f" (and not in lockstep: {lockstep.reason})"
+    note = f" (simulation: {lockstep.reason})"
     failed = next(k for k, v in enumerate(found.verdicts) if v.status is not Status.PROVED)
     told = replace(found.verdicts[failed], reason=f"{found.verdicts[failed].reason}{note}")
     return Checked((*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), found.hints, found.suspect_cells)
@@ -150,7 +150,7 @@ def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | Non
         if before is None or after is None:
             missing = cells.old_data if before is None else cells.new_data
             claim = Claim(ClaimKind.OTHER, f"cells of {cells.old_data}")
-            yield unknown(claim, STRUCTURE, f"the witness speaks of memory {missing}, which is not there", watch)
+            yield unknown(claim, STRUCTURE, f"the witness names memory `{missing}`, which does not exist", watch)
             continue
         yield prove_injective(cells.cells, before.shape, where, old.gathered)
         yield _prove_inside(old, cells, before, after)
@@ -259,7 +259,7 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
     if not (old or new or rewrite.witness.changes_interface):
         return
-    claim = Claim(ClaimKind.RECORDS, "layout records keep their steps, and have each declared change")
+    claim = Claim(ClaimKind.RECORDS, "layout metadata is consistent")
     invented = next(
         (
             b.name
@@ -359,7 +359,7 @@ def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
     say of one instance twice, the simulation refuses.
     """
     watch = Stopwatch()
-    claim = Claim(ClaimKind.WITNESS, "the witness speaks of every new store, and of old stores that are there")
+    claim = Claim(ClaimKind.WITNESS, "the witness maps every store of the new program to a store of the old one")
     old, new = len(list(stores_in(rewrite.old.body))), len(list(stores_in(rewrite.new.body)))
     said = Counter(m.new_store for m in rewrite.witness.instances)
     if sorted(said) != list(range(new)):

@@ -54,7 +54,7 @@ from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, Verdict
 
-ENGINE = "structure"
+ENGINE = "symbolic"
 
 
 Said = Mapping[str, Sequence[Sequence[Verdict]]]

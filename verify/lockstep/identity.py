@@ -20,7 +20,7 @@ from layoutproof.ir.stmt import Allocate, Attributes, Block, DeclBuffer, For, Le
 from layoutproof.ir.visit import children
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
-STRUCTURE = "structure"
+STRUCTURE = "symbolic"
 CLAIM = Claim(ClaimKind.SAME_VALUE, "both programs are the same, up to names")
 _BY_DATA = (LAYOUT_TRANSFORMATIONS, AXIS_SEPARATORS, LAYOUT)  # attributes whose keys are names of data variables
 _NAME = "global_symbol"

@@ -24,7 +24,7 @@ from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 TEXTURE = "global.texture"
 RGBA = 4
-STRUCTURE = "structure"
+STRUCTURE = "symbolic"
 _LOOKS = (AccessKind.READ, AccessKind.WRITE)
 _Axis = frozenset[tuple[tuple[Expr, ...], int]]
 
