@@ -45,7 +45,7 @@ class Timed:
 
 
 def strictness(step: Step) -> tuple[str, ...]:
-    """The float licences that the proofs of a step need."""
+    """The fast-math assumptions that the proofs of a step need."""
     return names_of(frozenset(Licence(word) for verdict in step.verdicts for word in verdict.strictness))
 
 

@@ -80,12 +80,23 @@ def format_option(*formats: str) -> Decorator:
     )
 
 
+def _set_verbose(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    from layoutproof.cli.output import VERBOSE
+
+    context.meta[VERBOSE] = value
+
+
+verbose_option = click.option(
+    "--verbose", is_flag=True, expose_value=False, callback=_set_verbose, help="Name the engine behind each verdict."
+)
+
+
 result_options = _group(format_option("text", "json"), output_option)
 size_option = click.option(
     "--size", "sizes", multiple=True, metavar="NAME=N", help="The value of a symbolic extent; may be repeated."
 )
 seed_option = click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0, LARGEST_SEED), help="Of the made-up data."
+    "--seed", default=0, show_default=True, type=click.IntRange(0, LARGEST_SEED), help="Seed of the random inputs."
 )
 function_option = click.option("--function", metavar="NAME", help="Which function, where the program has several.")
 trace_option = click.option(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3, "vacuous": 3}
 STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow"}
 _PLAIN_WIDTH = 100
+VERBOSE = "layoutproof.verbose"
 Found = TypeVar("Found")
 FoundIn = TypeVar("FoundIn", contravariant=True)
 
@@ -36,6 +37,12 @@ class Render(Protocol[FoundIn]):
 
     def __call__(self, found: FoundIn, /, *, markup: bool = False) -> str:
         """The text, whole lines."""
+
+
+def is_verbose() -> bool:
+    """Whether the command that runs was called with --verbose."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(VERBOSE))
 
 
 def exit_code(status: Status) -> int:

@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--layoutproof-strictness",
         metavar="LICENCES",
         default="reals",
-        help="float licences that proofs may use: ieee, finite, reals (all)",
+        help="fast-math assumptions that proofs may use: ieee, finite, reals (all)",
     )
     add("--layoutproof-budget", metavar="FACTOR", type=float, default=1.0, help="a factor on every budget of a proof")
     add(

@@ -175,7 +175,9 @@ section("9. A pad value that makes it legal")
 schedule.remove_branching_through_overcompute("sum")
 print(schedule.script())
 print("licences needed:", sorted({licence for v in schedule.steps[-1].verdicts for licence in v.strictness}))
-print([verdict.claim.text for verdict in schedule.steps[-1].verdicts if "extra instance" in verdict.claim.text])
+print(
+    [verdict.claim.text for verdict in schedule.steps[-1].verdicts if "overcomputed iterations" in verdict.claim.text]
+)
 
 # ---- 10. The certificate, and the trace
 #

@@ -46,7 +46,7 @@ def always(answer: object) -> Callable[..., object]:
 
 def proved(*_asked: object) -> Verdict:
     """What a function says that proves whatever it is asked."""
-    return Verdict(Status.PROVED, ANYTHING, "structure")
+    return Verdict(Status.PROVED, ANYTHING, "symbolic")
 
 
 _stated, _of_flows, _compared = Knowledge._stated, Agreement.of_flows, Matcher._compared
@@ -133,7 +133,7 @@ def match_all_values(self: Matcher, claim: Any, bound: Any, *asked: Any) -> Matc
 def end_observed(
     _rewrite_model: object, _agreement: object, _new: object, _old: object, _values: object, data: Var
 ) -> FinalState:
-    """Every observable cell ends with the value that it had."""
+    """Output buffers are preserved."""
     return FinalState(data.name, ANYTHING, PROVED)
 
 

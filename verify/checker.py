@@ -115,7 +115,7 @@ def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueP
     found = simulate(rewrite, old, new, checking.for_check(values.budget))
     if all(v.status is Status.PROVED for v in found.verdicts):
         return Checked(found.verdicts)
-    note = f" (and not in lockstep: {lockstep.reason})"
+    note = f" (simulation: {lockstep.reason})"
     failed = next(k for k, v in enumerate(found.verdicts) if v.status is not Status.PROVED)
     told = replace(found.verdicts[failed], reason=f"{found.verdicts[failed].reason}{note}")
     return Checked((*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), found.hints, found.suspect_cells)
@@ -143,7 +143,7 @@ def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | Non
         if before is None or after is None:
             missing = cells.old_data if before is None else cells.new_data
             claim = Claim(ClaimKind.OTHER, f"cells of {cells.old_data}")
-            yield unknown(claim, STRUCTURE, f"the witness speaks of memory {missing}, which is not there", watch)
+            yield unknown(claim, STRUCTURE, f"the witness names memory `{missing}`, which does not exist", watch)
             continue
         yield prove_injective(cells.cells, before.shape, where, old.gathered)
         yield _prove_inside(old, cells, before, after)
@@ -247,7 +247,7 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
     if not (old or new or rewrite.witness.changes_interface):
         return
-    claim = Claim(ClaimKind.RECORDS, "layout records keep their steps, and have each declared change")
+    claim = Claim(ClaimKind.RECORDS, "layout metadata is consistent")
     undeclared = (b for b in rewrite.new.buffers if b.name not in rewrite.witness.changes_interface)
     invented = next((b.name for b in undeclared if _is_longer(b, old, new)), None)
     if invented is not None:
@@ -332,7 +332,7 @@ def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
 def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
     """Each new store has an instance map, several only if each names an old store (the simulation refuses overlaps)."""
     watch = Stopwatch()
-    claim = Claim(ClaimKind.WITNESS, "the witness speaks of every new store, and of old stores that are there")
+    claim = Claim(ClaimKind.WITNESS, "the witness maps every store of the new program to a store of the old one")
     old, new = len(list(stores_in(rewrite.old.body))), len(list(stores_in(rewrite.new.body)))
     said = Counter(m.new_store for m in rewrite.witness.instances)
     if sorted(said) != list(range(new)):

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from layoutproof.cli import codes
-from layoutproof.cli.options import file_path, format_option, function_option, takes, target_options, trace_option
+from layoutproof.cli.options import (
+    file_path,
+    format_option,
+    function_option,
+    takes,
+    target_options,
+    trace_option,
+    verbose_option,
+)
 from layoutproof.ir.diagnostic import error
 
 if TYPE_CHECKING:
@@ -59,12 +67,13 @@ class BuildRequest:
     help="Compile, and compare with the reference interpreter, before anything is written.",
 )
 @format_option("text", "json")
+@verbose_option
 @takes(BuildRequest)
 def build_command(request: BuildRequest) -> int:
     """Write PROGRAM (text in TVM's script syntax) as C that other programs can call: prove each step of the schedule,
     lower, generate.
 
-    Nothing is written unless every step is proved, and, with --check, the kernel does on made-up data what the
+    Nothing is written unless every step is proved, and, with --check, the kernel does on random inputs what the
     reference interpreter does. Both files are written, or neither.
     """
     from layoutproof.cli.output import exit_code, say, tell

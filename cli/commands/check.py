@@ -17,6 +17,7 @@ from layoutproof.cli.options import (
     proof_options,
     report_options,
     takes,
+    verbose_option,
 )
 
 SECONDS = 600.0  # as `cli.gating` has it, which takes long to load
@@ -46,7 +47,7 @@ class CheckRequest(GateOptions):
 )
 @function_option
 @proof_options(
-    "The float licences that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words "
+    "The fast-math assumptions that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words "
     "such as 'nnan ninf'."
 )
 @policy_options
@@ -67,6 +68,7 @@ class CheckRequest(GateOptions):
 )
 @cache_options
 @report_options
+@verbose_option
 @takes(CheckRequest)
 def check_command(request: CheckRequest) -> int:
     """Prove what PATHs hold: gates, schedules, rewrites; folders are searched.

@@ -22,6 +22,7 @@ from layoutproof.cli.options import (
     proof_options,
     report_options,
     takes,
+    verbose_option,
 )
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 
@@ -73,7 +74,7 @@ class CompareRequest(GateOptions):
     help="Which function, where a file has several: before's, and after's if it differs.",
 )
 @proof_options(
-    "The float licences that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), or words."
+    "The fast-math assumptions that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), or words."
 )
 @click.option(
     "--witness", type=file_path, metavar="FILE", help="Write there which store computes which, for `layoutproof check`."
@@ -82,6 +83,7 @@ class CompareRequest(GateOptions):
 @limit_options("End the comparison if it takes longer; 0: never.", "End the comparison if it takes more.")
 @cache_options
 @report_options
+@verbose_option
 @takes(CompareRequest)
 def compare_command(request: CompareRequest) -> int:
     """Does AFTER do what BEFORE does, up to these layouts?

@@ -89,7 +89,7 @@ def demo_command(output: Path) -> int:
     _say(
         out,
         "4. The program after",
-        "Padding is program text: assumed of the inputs, written where the function owes it.",
+        "Padding is program text: a precondition of the inputs, a postcondition of the outputs.",
     )
     _show(out, print_func(schedule.func))
     _say(
@@ -116,7 +116,7 @@ def _run(out: Console, func: PrimFunc, schedule: Schedule, folder: Path) -> bool
     from layoutproof.ir.script.printer import print_func
     from layoutproof.verify.maps.check_map import check_map
 
-    _say(out, "6. Compile, run, compare", "With the reference interpreter, on made-up data, bit for bit.")
+    _say(out, "6. Compile, run, compare", "With the reference interpreter, on random inputs, bit for bit.")
     with stages(3) as advance:
         advance("compiling")
         kernel = schedule.build("c")

@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from layoutproof.cli.options import result_options, takes
+from layoutproof.cli.options import result_options, takes, verbose_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class MapRequest:
 )
 @click.option("--physical-shape", metavar="N,N,...", help="The physical box to use; it must hold the image.")
 @result_options
+@verbose_option
 @takes(MapRequest)
 def map_command(request: MapRequest) -> int:
     """Is MAP injective, what is its physical shape, which cells are padding, what is its inverse?

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from layoutproof.cli.options import cache_options, certificate_option, file_path, format_option, seed_option, takes
+from layoutproof.cli.options import (
+    cache_options,
+    certificate_option,
+    file_path,
+    format_option,
+    seed_option,
+    takes,
+    verbose_option,
+)
 from layoutproof.cli.plan.plan_options import PlanOptions, read_limits
 
 if TYPE_CHECKING:
@@ -74,9 +82,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Measure on this machine what rewrites cost, those that --costs does not have, and write the table there.",
 )
-@click.option(
-    "--greedy", is_flag=True, help="Plan by a greedy walk, which adapts each operator to what comes before it."
-)
+@click.option("--greedy", is_flag=True, help="Plan greedily: each operator adapts to what comes before it.")
 @click.option(
     "--at-most",
     "limits",
@@ -95,7 +101,7 @@ if TYPE_CHECKING:
 @click.option(
     "--run",
     is_flag=True,
-    help="Run the graph and the planned one as compiled C on made-up data, and compare bit for bit.",
+    help="Run the graph and the planned one as compiled C on random inputs, and compare bit for bit.",
 )
 @click.option(
     "--onnxruntime", is_flag=True, help="With --run, compare with onnxruntime too, which has to be installed."
@@ -112,6 +118,7 @@ if TYPE_CHECKING:
 @certificate_option
 @cache_options
 @format_option("text", "json")
+@verbose_option
 @takes(PlanOptions)
 def plan_command(asked: PlanOptions) -> int:
     """Give operators of a graph their layouts, with as few bytes moved between layouts as can be.

@@ -18,6 +18,7 @@ from layoutproof.cli.options import (
     takes,
     target_options,
     trace_option,
+    verbose_option,
 )
 
 if TYPE_CHECKING:
@@ -52,11 +53,12 @@ class RunRequest:
 @seed_option
 @click.option("--emit", "emit_path", type=file_path, metavar="FILE", help="Also write the generated source there.")
 @result_options
+@verbose_option
 @takes(RunRequest)
 def run_command(request: RunRequest) -> int:
     """Run PROGRAM (text in TVM's script syntax): apply the schedule, prove each step, lower, compile, run, compare.
 
-    The data is made up; the result is compared with the reference interpreter bit for bit (where a device's own
+    Inputs are random; the result is compared with the reference interpreter bit for bit (where a device's own
     functions may differ, with the enclosure of the program): all cells, or, past two million instances, the backward
     slice of chosen ones, 1,000 of those beside padding and 1,000 at random. Padding of the outputs must hold what the
     schedule promises.

@@ -173,6 +173,6 @@ def columns_of(report: PlanReport) -> tuple[Column, Column]:
         title = f"{what}: {counted(left.count, 'rewrite', 'rewrites')}, {bytes_text(left.bytes)}"
         return column_of(rewrite, title, report.layout_name)
 
-    return column("as asked", unplanned.rewrite, report.moved(unplanned.choice)), column(
+    return column("naive", unplanned.rewrite, report.moved(unplanned.choice)), column(
         "planned", report.rewrite, report.left
     )

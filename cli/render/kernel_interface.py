@@ -24,7 +24,7 @@ Layouts = Mapping[str, Layout]
 FUNCTION, HOST, CALLER = (
     "checked by the function at every call",
     "to be checked by the host before a launch",
-    "the caller's word",
+    "not checked",
 )
 """Who sees to an assumption, where no Python does."""
 

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from layoutproof.cli.output import is_verbose
 from layoutproof.cli.render.markup import escaped, styled
+from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import FALSE, TRUE, Binary, Expr
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.program.instances import DIVISIONS
-from layoutproof.verify.verdict.verdict import Verdict
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _LABEL_WIDTH = 16
 
 
-def verdict_text(verdict: Verdict, markup: bool = False, *, calm: bool = False) -> str:
-    """`proved  by isl in 0.12 ms`, followed by its reason, if any. `calm`: no colour, for mere information."""
-    word = styled(f"{verdict.status.value:<8}", verdict.status, markup and not calm)
-    text = f"{word} {escaped(f'by {verdict.engine} in {_duration(verdict.seconds)}', markup)}"
+def verdict_text(verdict: Verdict, markup: bool = False) -> str:
+    """`proved  in 0.12 ms`, followed by its reason, if any; with --verbose, `by isl in 0.12 ms`."""
+    word = styled(f"{verdict.status.value:<8}", verdict.status, markup)
+    text = f"{word} {escaped(_how(verdict), markup)}"
     if verdict.strictness:
         text += escaped(f", needs {' '.join(verdict.strictness)}", markup)
     if verdict.reason is not None:
         text += escaped(f"; {verdict.reason}", markup)
     return text
+
+
+def _how(verdict: Verdict) -> str:
+    time = f"in {_duration(verdict.seconds)}"
+    return f"by {verdict.engine} {time}" if is_verbose() else time
 
 
 def _duration(seconds: float) -> str:
@@ -56,14 +63,14 @@ def _index(values: object) -> str:
 
 
 def render_map(report: MapReport, markup: bool = False) -> str:
-    """The report, one fact a line; with `markup`, verdicts are coloured, except surjectivity, which is information."""
+    """The report, one fact a line; with `markup`, the verdict on injectivity is coloured."""
     example, hole = counterexample_text(report.injective), counterexample_text(report.bijective)
     rows: list[tuple[str, str]] = [
         ("index map", escaped(index_map_text(report.index_map), markup)),
         ("logical shape", escaped(_extents(report.shape), markup)),
         ("injective", verdict_text(report.injective, markup)),
         ("", escaped(example or "", markup)),
-        ("onto the box", verdict_text(report.bijective, markup, calm=True)),
+        ("surjective", escaped(_surjective(report), markup)),
         ("", escaped(hole if hole is not None and hole != example else "", markup)),
         ("physical shape", escaped(_extents(report.physical_shape), markup)),
         ("flattened shape", escaped(_extents(report.flattened_shape), markup)),
@@ -77,6 +84,23 @@ def render_map(report: MapReport, markup: bool = False) -> str:
         ),
     ]
     return "".join(f"{label:<{_LABEL_WIDTH}}{text}\n" for label, text in rows if text)
+
+
+def _surjective(report: MapReport) -> str:
+    """Whether every cell of the box holds an index. A map that is not injective has no verdict on that of its own."""
+    verdict, cells = report.bijective, report.padding.cells
+    how = f"; {_how(verdict)}" if is_verbose() else ""
+    if report.padding.predicate == FALSE or cells == 0:
+        return f"yes{how}"
+    if verdict.status in (Status.UNKNOWN, Status.VACUOUS):
+        return f"{verdict.status.value:<8} {verdict.reason}{how}"
+    if verdict.status is Status.PROVED:
+        return f"yes{how}"
+    if isinstance(cells, int):
+        return f"no ({counted(cells, 'padding cell', 'padding cells')}){how}"
+    if report.injective.status is Status.REFUTED:
+        return f"unknown  {'the padding has no closed form' if report.padding.reason is None else report.padding.reason}{how}"
+    return f"no{how}" if cells is None else f"no ({expr_text(cells, 'plain')} padding cells){how}"
 
 
 def _extents(extents: Sequence[Expr | None]) -> str:

@@ -120,7 +120,7 @@ def before_planning(hoisting: Hoisting, folding: Folding, assumed: Sequence[str]
         yield f"  folded: {', '.join(dict.fromkeys(fold.value for fold in folding.made))}"
     for fold in folding.made:
         if fold.assumed is not None:
-            yield f"    on its author's word: {fold.assumed}"
+            yield f"    precondition that is not checked: {fold.assumed}"
     for fold in folding.refused[:_MOST_REASONS]:
         worst = next(verdict for verdict in fold.verdicts if verdict.status is fold.status)
         example = counterexample_text(worst)
@@ -129,22 +129,21 @@ def before_planning(hoisting: Hoisting, folding: Folding, assumed: Sequence[str]
         yield f"    not folded: {fold.value}, {steps}: {fold.status.value}: {why.splitlines()[0]}"
     if len(folding.refused) > _MOST_REASONS:
         yield f"    and {len(folding.refused) - _MOST_REASONS} more that are not folded; --format json has all"
-    yield from (f"  not proved, the graph's author says so: {text}" for text in assumed)
+    yield from (f"  precondition that is not checked: {text}" for text in assumed)
 
 
 def _counts(report: PlanReport) -> Iterator[str]:
     plan = report.plan
-    rows = [("as asked, nothing planned", plan.unplanned, "")]
+    rows = [("naive", plan.unplanned, "")]
     if not report.greedy:
-        rows.append(("by a greedy walk", plan.greedy, ""))
-    possible = "possible" if not plan.cut else "among the variants that were looked at"
-    how = (
-        f", and nothing cheaper is {possible}"
-        if plan.optimal
-        else f", the best that was found; {_cost(report.costs, plan.least)} has to be"
-    )
-    how = f", by a greedy walk{how if plan.optimal else ''}" if report.greedy else how
-    rows.append(("planned", plan.choice, how))
+        rows.append(("greedy", plan.greedy, ""))
+    among = " among the variants examined" if plan.cut else ""
+    if report.greedy:
+        rows.append(("greedy", plan.choice, f", optimal{among}" if plan.optimal else ""))
+    elif plan.optimal:
+        rows.append(("optimal", plan.choice, among))
+    else:
+        rows.append(("best found", plan.choice, f"; lower bound {_cost(report.costs, plan.least)}"))
     width = max(
         len(name) for name in (*(name for name, _, _ in rows), *([_ABSORBED] if report.absorbed is not None else []))
     )
@@ -239,7 +238,7 @@ def proof_lines(hoisting: Hoisting, folding: Folding, values: Sequence[Verdict],
             yield f"  {counted(len(verdicts), 'claim', 'claims')} of {what}: {_statuses(verdicts)}"
     every = (*hoists, *folds, *values)
     if values and all(verdict.status is Status.PROVED for verdict in every):
-        yield "  every value holds bit for bit what it held"
+        yield "  every value is preserved bit for bit"
     for verdict in every:
         if verdict.status is not Status.PROVED:
             yield f"    {escaped(verdict.claim.text, markup)}: {verdict_text(verdict, markup)}"
@@ -262,7 +261,7 @@ def _run(trial: GraphTrial, markup: bool) -> Iterator[str]:
     yield from output_lines(trial.outputs, markup)
     times = (
         ("as it was given", trial.given_seconds),
-        ("as asked, nothing planned", trial.unplanned_seconds),
+        ("naive", trial.unplanned_seconds),
         ("planned", trial.planned_seconds),
     )
     yield f"  one run: {'; '.join(f'{name} {seconds * 1e3:.1f} ms' for name, seconds in times)}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from layoutproof.cli.output import is_verbose
 from layoutproof.cli.render.map_report import counterexample_text, verdict_text
 from layoutproof.cli.render.markup import escaped, styled
 from layoutproof.cli.trial.kernel_trial import OutputTrial, PaddingTrial, Trial
@@ -166,20 +167,24 @@ def _not_proved(verdicts: Iterable[Verdict], markup: bool) -> Iterator[str]:
 
 
 # Claims of these kinds, one per access, are counted in a summary; all others are listed.
-_KINDS = {ClaimKind.WITHIN_BUFFER: "accesses stay within their buffers", ClaimKind.DEFINED_READ: "reads find a value"}
+_KINDS = {
+    ClaimKind.WITHIN_BUFFER: "accesses stay within their buffers",
+    ClaimKind.DEFINED_READ: "no uninitialised reads",
+}
 
 
 def summary_lines(verdicts: Sequence[Verdict], markup: bool) -> Iterator[str]:
-    """Proved obligations by kind, with their number and engines; each that was not proved in full."""
+    """Proved obligations by kind, with their number and, if verbose, engines; each that was not proved in full."""
     groups: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.status is Status.PROVED:
             groups.setdefault(_KINDS.get(verdict.claim.kind, verdict.claim.text), []).append(verdict)
     for kind, group in groups.items():
-        engines = ", ".join(
-            f"{name} {n}" if len(group) > 1 else name for name, n in Counter(v.engine for v in group).items()
-        )
-        text = f"{f'{len(group)} ' if len(group) > 1 else ''}{kind} ({engines})"
+        parts = [str(len(group))] if len(group) > 1 else []
+        if is_verbose():
+            engines = Counter(v.engine for v in group)
+            parts += [", ".join(f"{name} {n}" if len(group) > 1 else name for name, n in engines.items())]
+        text = f"{kind} ({': '.join(parts)})" if parts else kind
         yield f"      {escaped(text, markup)}"
     yield from _not_proved(verdicts, markup)
 
@@ -257,15 +262,14 @@ def _output_text(output: OutputTrial, trial: Trial) -> str:
 
 
 def _padding_text(padding: PaddingTrial) -> str:
-    parts = [f"{padding.required:,} padding cells hold what they owe"] if padding.required else []
-    parts += [f"{padding.untouchable:,} padding cells were left alone"] if padding.untouchable else []
+    parts = [f"{padding.required:,} padding cells satisfy their contract"] if padding.required else []
+    parts += [f"{padding.untouchable:,} padding cells unchanged"] if padding.untouchable else []
     if padding.first is None:
         return f"{padding.buffer}: {', '.join(parts)}"
     index, found, wanted = padding.first
     return (
         f"{padding.buffer}: {padding.wrong:,} of {padding.required + padding.untouchable:,} padding cells are "
-        f"wrong, first {list(index)}: "
-        f"{number_text(found)} instead of {number_text(wanted)}"
+        f"wrong, first {list(index)}: expected {number_text(wanted)}, got {number_text(found)}"
     )
 
 

@@ -2,7 +2,7 @@
  * A C program that calls a generated kernel and knows nothing of Python.
  *
  * The kernel sums the rows of a matrix of 16 rows and m columns, which it takes four columns to a tile: [16, (m + 3)/4, 4]. The columns that
- * fill the last tile up are padding, and its header says what it takes the caller's word for: padding holds 0.
+ * fill the last tile up are padding, and its header lists it as a precondition that is not checked: padding holds 0.
  *
  *     caller [m]     prints the 16 sums (m is 14 unless given) and compares them with sums of its own; exit code 0 where they agree
  */

@@ -79,7 +79,7 @@ def _same(first: str, second: str, shape: Shape) -> Verdict:
     if a.rank != b.rank:
         origin = [0] * len(shape)
         example = {"index": origin, "first": list(a.evaluate(origin)), "second": list(b.evaluate(origin))}
-        return Verdict(Status.REFUTED, _SAME, "structure", counterexample=example)
+        return Verdict(Status.REFUTED, _SAME, "symbolic", counterexample=example)
     return prove_equal_maps(a, b, shape)
 
 

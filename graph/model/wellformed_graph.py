@@ -39,7 +39,7 @@ from layoutproof.verify.faults.races import prove_race_free
 from layoutproof.verify.faults.reads import prove_readable
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
-STRUCTURE = "structure"
+STRUCTURE = "symbolic"
 """The engine of what the text of a function says by itself."""
 
 _VERDICTS: Kept[Verdict] = Kept(4096)

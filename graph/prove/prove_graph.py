@@ -52,7 +52,7 @@ from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, Verdict
 
-ENGINE = "structure"
+ENGINE = "symbolic"
 
 StepVerdicts = Mapping[str, Sequence[Sequence[Verdict]]]
 """By names of functions: the checker's verdicts on each step that leads to them."""

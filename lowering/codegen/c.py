@@ -210,7 +210,7 @@ class _Emission:
         left = [r.text for r in self.contract.requirements if not is_expressible(r, names)]
         for title, texts in (
             ("Checked at every call", [r.text for r in self.contract.requirements if r.text not in left]),
-            ("The caller's word is taken for", [*left, *self.contract.promises]),
+            ("Preconditions that are not checked", [*left, *self.contract.promises]),
         ):
             yield from [f" * {title}:", *(f" *   {inside_comment(text)}" for text in texts)] if texts else []
         yield f" * Returns 0, or {', '.join(f'{code}: {meaning}' for code, (_, meaning) in ERRORS.items())}."

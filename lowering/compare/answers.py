@@ -18,7 +18,7 @@ from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 ENGINE = "compare"
-REPLAY = "replay"
+REPLAY = "counterexample run"
 
 
 def claim_of(asked: Asked, layouts: Sequence[BufferLayout]) -> Claim:
@@ -31,7 +31,7 @@ def _claim(before: str, after: str, layouts: Sequence[BufferLayout]) -> Claim:
     said = "".join(
         f", with {_stored(layout)}" if k == 0 else f", {_stored(layout)}" for k, layout in enumerate(layouts)
     )
-    text = f"{names[0]} does what {names[1]} does{said}: every observable cell ends with the value that it had"
+    text = f"{names[0]} refines {names[1]}{said}: output buffers are preserved"
     return Claim(ClaimKind.SAME_END, text)
 
 

@@ -73,7 +73,7 @@ def verdicts_of(
 
 def _seen_by_a_run(entries: Iterable[Mapping[str, Any]]) -> bool:
     """Whether an answer is one that only a search gives."""
-    return any(entry["engine"] == "replay" for entry in entries)
+    return any(entry["engine"] == "counterexample run" for entry in entries)
 
 
 def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bool) -> tuple[Verdict, ...]:

@@ -34,8 +34,8 @@ class Duty(StrEnum):
     """Who ensures that an assumption holds."""
 
     CHECKED = "checked at every call"
-    PACKED = "made so by kernel(...), the caller's word in kernel.raw(...)"
-    PROMISED = "the caller's word"
+    PACKED = "established by kernel(...), not checked in kernel.raw(...)"
+    PROMISED = "not checked"
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ def self_check(func: PrimFunc, kernel: Kernel) -> str:
             why = f"not done: {f'{count} statement instances' if size <= MOST_BYTES else too_large}"
         return why
     except Fault as fault:
-        return f"not done: the interpreter stops on made-up data: {str(fault).splitlines()[0]}"
+        return f"not done: the interpreter stops on random inputs: {str(fault).splitlines()[0]}"
     except NoEnclosureError as problem:
         return f"not done: results may differ, and the program has no enclosure: {problem}"
     except LayoutproofError as problem:

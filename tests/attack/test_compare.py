@@ -100,7 +100,7 @@ def test_padding_with_a_zero_of_the_other_sign() -> None:
         == "padding of compute is np.float32(-0.0), its contract says 0.0"
     )
     found = pair.with_after(after).compared()
-    assert found.status is Status.REFUTED and "padding ends with its pad value" in told(found)
+    assert found.status is Status.REFUTED and "satisfies its contract" in told(found)
 
 
 @pytest.mark.campaign

@@ -50,9 +50,7 @@ DESCRIPTION = closed(
     ),
     index_bits={"enum": [32, 64]},
     extensions=listed(TEXT),
-    assumptions=listed(
-        closed(text=TEXT, duty={"enum": ["to be checked by the host before a launch", "the caller's word"]})
-    ),
+    assumptions=listed(closed(text=TEXT, duty={"enum": ["to be checked by the host before a launch", "not checked"]})),
 )
 
 TEXTURE = """

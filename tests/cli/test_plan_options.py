@@ -208,7 +208,7 @@ def test_limits(call: Caller, example: str) -> None:
         "TOO MANY  at most 1 was allowed, there are 2\n" in found.out
         and "at most 0.5kB was allowed, there are " in found.out
     )
-    assert "every value holds bit for bit what it held" in found.out and found.out.startswith("running.py: proved\n")
+    assert "every value is preserved bit for bit" in found.out and found.out.startswith("running.py: proved\n")
     limits = call("plan", example, *CONV, "--at-most", "1", "--at-most", "1GiB", "--format", "json").json()["limits"]
     assert limits == [{"at_most": "1", "kept": False}, {"at_most": "1GiB", "kept": True}]
 
@@ -298,7 +298,10 @@ def test_what_was_taken_apart_and_folded_is_told(call: Caller, saved: Callable[[
     found = call("plan", source)
     assert found.code == 0, found.err
     assert "layout rewrites taken out of packed: X before; the rest keeps its layouts" in found.out
-    assert "on its author's word: what cropped_2 cuts off" in found.out and "not folded: padded_1, G.crop(" in found.out
+    assert (
+        "precondition that is not checked: what cropped_2 cuts off" in found.out
+        and "not folded: padded_1, G.crop(" in found.out
+    )
     assert (
         "T.float32(0.0)): refuted: chain: Y[7, 3]" in found.out
         and "claims of functions taken apart: all proved" in found.out
@@ -353,10 +356,7 @@ def test_a_planned_graph_is_checked(call: Caller, small: str) -> None:
     found = call("plan", small, "--planned", "planned.py", "--at-most", "2", "--run", "--certificate", "p.lpcert.json")
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("planned.py is small.py, planned: proved\n  1 call, 2 layout rewrites, 256 B moved\n")
-    assert (
-        "every value holds bit for bit what it held" in found.out
-        and "equal  conv2d: 16 cells, bit for bit" in found.out
-    )
+    assert "every value is preserved bit for bit" in found.out and "equal  conv2d: 16 cells, bit for bit" in found.out
     assert found.out.endswith("written: p.lpcert.json\n") and Path("p.lpcert.json").exists()
     told = call("plan", small, "--planned", "planned.py", "--at-most", "1", "--format", "json")
     assert told.code == 1 and told.json()["limits"] == [{"at_most": "1", "kept": False}]

@@ -118,14 +118,14 @@ def terminal_output(arguments: list[str], columns: int) -> str:
 
 @pytest.mark.parametrize("columns", [20, 80, 300])
 def test_colour_on_a_terminal(columns: int) -> None:
-    """On a terminal of any width the verdict on injectivity is coloured, that on the box is not, and no line is
+    """On a terminal of any width the verdict on injectivity is coloured, surjectivity is not, and no line is
     broken.
     """
     lines = terminal_output(MAP, columns).splitlines()
     (injective,) = [line for line in lines if line.startswith("injective")]
-    (onto,) = [line for line in lines if line.startswith("onto the box")]
+    (onto,) = [line for line in lines if line.startswith("surjective")]
     assert "\x1b[1;32mproved" in injective
-    assert "refuted" in onto and "\x1b" not in onto
+    assert "no (2 padding cells)" in onto and "\x1b" not in onto
     assert any(line.rstrip() == "inverse         lambda p0, p1: [4*p0 + p1]" for line in lines)
 
 

@@ -69,7 +69,7 @@ def allowed_by(strictness: Sequence[str] | None) -> Licences:
 
 
 def _words(licences: Sequence[str]) -> str:
-    return " ".join(licences) if licences else "no licences"
+    return " ".join(licences) if licences else "no fast-math assumptions"
 
 
 def _why(verdicts: Sequence[Verdict], status: Status) -> str:

@@ -109,9 +109,9 @@ class _Sizes:
         """What the proof rests on, or None."""
         if not self.assumed:
             return None
-        shown = [f"{_readable(e)} fits {e.dtype}" for e in self.assumed[:_SHOWN]]
+        shown = [f"`{_readable(e)}` does not overflow {e.dtype}" for e in self.assumed[:_SHOWN]]
         more = len(self.assumed) - len(shown)
-        return f"assumed of every call: {', '.join(shown)}" + (f", and {more} more like these" if more else "")
+        return f"precondition: {', '.join(shown)}" + (f", and {more} more" if more else "")
 
     def find_overflow(self, arithmetic: Arithmetic, expr: Expr, domain: IterationDomain) -> Search:
         """An instance where `expr` leaves its type."""

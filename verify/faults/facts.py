@@ -29,7 +29,7 @@ from layoutproof.verify.program.questions import Because, Search, above, below, 
 from layoutproof.verify.smt.index_arithmetic import RLIMIT, search_instances
 from layoutproof.verify.verdict.verdict import Claim, Related, Status, Verdict
 
-STRUCTURE = "structure"
+STRUCTURE = "symbolic"
 INTERVALS = "intervals"
 # Sizes that symbols take in turn when a small instance is tried.
 _SMALL_SIZES = ((2, 3, 4), (3, 2), (1,), (4,))

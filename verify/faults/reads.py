@@ -190,7 +190,7 @@ def _places(facts: Facts, data: Var) -> list[Place]:
 
 def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
     access, watch = place.access, facts.watch()
-    claim = Claim(ClaimKind.DEFINED_READ, f"read {access.text} finds a value", access.place, buffers=_names(access))
+    claim = Claim(ClaimKind.DEFINED_READ, f"read `{access.text}` is initialised", access.place, buffers=_names(access))
     program = facts.program
     record = layout_records(program.function).get(access.data.name)
     if record is not None and has_forbidden(record):

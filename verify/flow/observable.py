@@ -99,6 +99,10 @@ def _written_parameters(rewrite_model: RewriteModel) -> Iterator[Buffer]:
     yield from (buffer for buffer in rewrite_model.rewrite.old.buffers if buffer.data.name in written)
 
 
+def _buffer_name(function: PrimFunc, data: Var) -> str:
+    return next((b.name for b in function.buffers if b.data.name == data.name), data.name)
+
+
 def _observable(
     rewrite_model: RewriteModel,
     agreement: Agreement,
@@ -107,7 +111,7 @@ def _observable(
     values: ValueProver,
     data: Var,
 ) -> FinalState:
-    claim = Claim(ClaimKind.SAME_END, f"{data.name}: every observable cell ends with the value that it had")
+    claim = Claim(ClaimKind.SAME_END, f"output buffer `{_buffer_name(rewrite_model.rewrite.old, data)}` is preserved")
     old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(data.name))
     name = f"{OLD}out_{data.name}"
     box = rewrite_model.cells_region(rewrite_model.before, old_data)
@@ -198,7 +202,8 @@ def _postconditions(
     for number in range(known_steps, len(record.steps)):
         if record.steps[number].padding is not Cell.PAD_VALUE:
             continue
-        what = f"{data.name}: padding ends with its pad value {record.steps[number].contract}"
+        name_of_buffer = _buffer_name(rewrite_model.rewrite.new, new_data)
+        what = f"padding of `{name_of_buffer}` satisfies its contract `{record.steps[number].contract}`"
         claim = Claim(ClaimKind.PADDING_POSTCONDITION, what, buffers=(data.name, new_data.name))
         if len(box.encoder.space.dims) != len(record.shape):
             raise NotModelled(f"the cells of {new_data.name} are not those of its layout record", None)
@@ -207,7 +212,9 @@ def _postconditions(
             continue
         wanted = contract_value(rewrite_model.rewrite.new, new_data, record.steps[number].contract)
         if wanted is None:
-            unknown = ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only")
+            unknown = ValueAnswer(
+                Status.UNKNOWN, reason="a pad value that is no constant is checked by simulation only"
+            )
             yield FinalState(data.name, claim, unknown, region, is_new=True)
         else:
             stored = facts.of_flow(_inside(facts.flow.final(new_data), region, name), name, region)

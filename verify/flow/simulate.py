@@ -3,7 +3,7 @@ that it stands for.
 
 The argument: let every matched instance store what its counterpart stored, as long as each value that it reads is what
 its counterpart read; let each value that it reads be so, because both come from one source, or from constants; then, by
-induction over the new program's time, every observable cell ends with the value that it had. Part of the trust base.
+induction over the new program's time, output buffers are preserved. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> S
         found = simulator.run()
     except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
         because = frozenset(() if isinstance(problem, NotQuasiAffine) else problem.because)
-        claim = Claim(ClaimKind.SAME_VALUE, "every value has the source that it had")
+        claim = Claim(ClaimKind.SAME_VALUE, "every read has the same last writer")
         hints = simulator.hints if simulator is not None else []
         open_one = Verdict(Status.UNKNOWN, claim, ENGINE, reason=str(problem), seconds=watch.seconds(), because=because)
         return Simulation((open_one,), hints)
@@ -145,7 +145,7 @@ class _Simulator:
                 (name, each.chains.data.name): each.chains for each in reordered for name in self._old_names(each)
             }
             agreement = Agreement(self.rewrite_model, after, groups)
-        return _State(tuple(self._told(no_ops, "extra")), reordered, agreement, self.full_facts.with_flow(after))
+        return _State(tuple(self._told(no_ops, "overcomputed")), reordered, agreement, self.full_facts.with_flow(after))
 
     def _updates(self, reordered: Sequence[Reordered]) -> Sources:
         """The old updates of regrouped reductions."""
@@ -182,7 +182,7 @@ class _Simulator:
         return [v for v in verdicts if v is not None]
 
     def _regrouped(self, each: Reordered) -> Verdict:
-        what = f"the updates of {each.chains.data.name} by `{each.operator.value}` may be done in another order"
+        what = f"the updates of `{each.chains.data.name}` by `{each.operator.value}` may be reordered"
         return self._proved(Claim(ClaimKind.SAME_VALUE, what), each.licences)
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
@@ -200,7 +200,7 @@ class _Simulator:
         watch = Stopwatch()
         access = statement.access
         claim = Claim(
-            ClaimKind.SAME_VALUE, access.text, access.place, " computes what it computed before, from the same values"
+            ClaimKind.SAME_VALUE, f"`{access.text}`", access.place, " stores the same value at the remapped index"
         )
         answers: list[ValueAnswer] = []
         for pair, points in self.rewrite_model.matched[statement.number]:
@@ -231,13 +231,13 @@ class _Simulator:
         reason = answer.reason or "the values differ"
         return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason, because=answer.because)
 
-    def _extra(self, each: NoOps, which: str) -> Verdict | None:
+    def _extra(self, each: NoOps, kind: str) -> Verdict | None:
         """The report of unmatched instances; None if none is a no-op and the flow decides whether that matters."""
         if each.deleted is None or each.deleted.is_empty:
             return None
-        kind = f"every {which} instance" if each.left.is_empty else f"a part of the {which} instances"
+        which = f"{kind} iterations" if each.left.is_empty else f"some {kind} iterations"
         access = each.statement.access
-        claim = Claim(ClaimKind.SAME_END, f"{kind} of {access.text}", access.place, " stores the value that is there")
+        claim = Claim(ClaimKind.SAME_END, f"{which} leave `{access.text}`", access.place, " unchanged")
         notes = [f"invariant: {name}" for name in each.invariants]
         found = self._proved_by(claim, each.answers, notes, proofs=tuple(each.invariants.values()))
         return replace(found, because=found.because | {Because.INVARIANT}) if each.invariants else found

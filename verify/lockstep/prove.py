@@ -71,7 +71,7 @@ class PaddingPostconditions:
                 continue
             if any(step.padding is Cell.PAD_VALUE for step in steps):
                 if len(steps) != 1:
-                    raise Mismatch(f"the padding of {relaid.after.name} is owed by several steps at once")
+                    raise Mismatch(f"several steps at once state a contract for the padding of {relaid.after.name}")
                 said.append(self._paid(data, relaid, steps[0], top))
         return said
 
@@ -80,7 +80,7 @@ class PaddingPostconditions:
         place = next((n for n, (item, added) in enumerate(top) if added and self._writes(item, data)), None)
         if place is None:
             raise Mismatch(
-                f"the padding of {name} is owed {step.contract}, and no stage at the function's top writes it"
+                f"the contract of the padding of {name} is {step.contract}, and no stage at the function's top writes it"
             )
         for item, _ in top[place + 1 :]:
             if self._writes(item, data):
@@ -93,7 +93,7 @@ class PaddingPostconditions:
         self._check_coverage(found[0].domain, cells, relaid)
         return Claim(
             ClaimKind.PADDING_POSTCONDITION,
-            f"every cell of the padding of {name} holds {step.contract} at the end",
+            f"padding of `{name}` satisfies its contract `{step.contract}`",
             found[0].item.place,
         )
 
@@ -113,8 +113,8 @@ class PaddingPostconditions:
             )
         if not is_contract(step.contract, value, cell, symbols):
             raise Mismatch(
-                f"the padding of {name} is owed {step.contract}, "
-                f"and gets {expr_text(value, Style.PLAIN)} ({leaf.item.place})"
+                f"padding of {name}: its contract is {step.contract}, "
+                f"got {expr_text(value, Style.PLAIN)} ({leaf.item.place})"
             )
         guards = [g.as_expr for g in leaf.domain.guards]
         for load in loads_of(value):
@@ -164,11 +164,11 @@ class PaddingPostconditions:
         )
 
 
-ENGINE = "lockstep"
+ENGINE = "simulation"
 SAME_ORDER = Claim(
-    ClaimKind.SAME_VALUE, "both programs do the same things in the same order, under the same conditions"
+    ClaimKind.SAME_VALUE, "both programs execute the same operations in the same order, under the same conditions"
 )
-_UNCHANGED = Claim(ClaimKind.SAME_VALUE, "the program is the one that it was")
+_UNCHANGED = Claim(ClaimKind.SAME_VALUE, "the program is unchanged")
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class Assumptions:
         load, value = _identity(identity)
         assert load is not None
         text = expr_text(value, Style.PLAIN)
-        what = f"what is newly assumed speaks of padding of {load.buffer.name} alone: it holds {text} at every call"
+        what = f"precondition: padding of `{load.buffer.name}` is {text}"
         return Claim(ClaimKind.ASSUMPTION, what, item.place)
 
     def _problem(
@@ -317,12 +317,10 @@ class UnmatchedSteps:
             raise Mismatch(f"the call {item.place} has no counterpart in the old program")
         data, head = memories.new.root(store.buffer), f"the store to {store.buffer.name}"
         if memories.is_harmless(data):
-            return Claim(ClaimKind.SAME_VALUE, head, item.place, " reaches nothing that the old program has")
+            return Claim(ClaimKind.SAME_VALUE, head, item.place, " reaches no memory of the old program")
         cells = cells_of(item, store)
         if memories.outside_image(cells, leaf.domain):
-            return Claim(
-                ClaimKind.SAME_VALUE, head, item.place, " fills padding that the layout brought along, and nothing else"
-            )
+            return Claim(ClaimKind.SAME_VALUE, head, item.place, " writes only padding of the new layout")
         if self._is_no_op(leaf, store) or self.asking.is_empty(leaf.domain):
             return None
         raise Mismatch(f"{head} ({item.place}) has no counterpart in the old program")

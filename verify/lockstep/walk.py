@@ -378,8 +378,8 @@ class Walk:
                 f"the value `{texts[0]}` stored to {where_to} ({new.place}) "
                 f"is not known to be `{texts[1]}` ({old.place})"
             )
-        tail = " writes what it wrote before, in the cell that its cell became"
-        self.claims.setdefault(Claim(ClaimKind.SAME_VALUE, f"the store to {expr_text_of(b)}", new.place, tail))
+        tail = " stores the same value at the remapped index"
+        self.claims.setdefault(Claim(ClaimKind.SAME_VALUE, f"`{expr_text_of(b)}`", new.place, tail))
 
     def _stores_the_same(self, point: ProgramPoint, old: Expr, new: Expr) -> bool:
         alike = point.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else point.is_same

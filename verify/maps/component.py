@@ -45,9 +45,9 @@ def by_bits(part: Part) -> Answer | None:
     padding = () if full else tuple(padding_exprs(linear, part.box, cells))
     if linear.kernel:
         first, second = (dict(zip(part.inputs, point, strict=True)) for point in kernel_points(linear, part.extents))
-        return Answer(Status.REFUTED, "f2", collision=Collision(first, second), padding=padding, image=image)
+        return Answer(Status.REFUTED, "GF(2)", collision=Collision(first, second), padding=padding, image=image)
     inverse = dict(zip(part.inputs, input_exprs(linear, part.extents, cells), strict=True))
-    return Answer(Status.PROVED, "f2", inverse=inverse, padding=padding, image=image)
+    return Answer(Status.PROVED, "GF(2)", inverse=inverse, padding=padding, image=image)
 
 
 def collision_in_window(part: Part) -> Collision | None:
@@ -128,12 +128,12 @@ def _unused_input(part: Part) -> Answer:
     for instance in instances(part.problem, points=None):
         if instance.extents[k] > 1:
             collision = Collision({k: 0}, {k: 1}, instance.values)
-            return Answer(Status.REFUTED, "structure", collision=collision, padding=(), image=constant(1))
+            return Answer(Status.REFUTED, "symbolic", collision=collision, padding=(), image=constant(1))
     extent = part.problem.extent_polys[k]
     if extent is not None and part.problem.ring.is_nonnegative(plus(scale(extent, -1), 1)):
-        return Answer(Status.PROVED, "structure", inverse={k: const(0)}, padding=(), image=constant(1))
+        return Answer(Status.PROVED, "symbolic", inverse={k: const(0)}, padding=(), image=constant(1))
     reason = "an input is not used, and no instance in which it has two values was found"
-    return Answer(Status.UNKNOWN, "structure", reason=reason)
+    return Answer(Status.UNKNOWN, "symbolic", reason=reason)
 
 
 def _concrete(part: Part) -> Answer:
@@ -188,7 +188,7 @@ def by_identity(part: Part) -> Answer | None:
     atom = problem.atoms[k]
     if problem.outputs[axis] != {(atom,): 1} or problem.extent_polys[k] != part.sizes.get(axis):
         return None
-    return Answer(Status.PROVED, "structure", inverse={k: part.cell(axis)}, padding=(), image=problem.extent_polys[k])
+    return Answer(Status.PROVED, "symbolic", inverse={k: part.cell(axis)}, padding=(), image=problem.extent_polys[k])
 
 
 def by_constant(part: Part) -> Answer:
@@ -198,7 +198,7 @@ def by_constant(part: Part) -> Answer:
         v: number(0, v.dtype) for v, atom in zip(problem.index_map.inputs, problem.atoms, strict=True) if atom is None
     }
     outputs = [substitute(o, zero) for o in part.outputs]
-    answer = Answer(Status.PROVED, "structure", inverse={}, padding=(), image=constant(1))
+    answer = Answer(Status.PROVED, "symbolic", inverse={}, padding=(), image=constant(1))
     if part.box_size() == constant(1):
         return answer
     if not all(_is_plain(o) for o in outputs):
@@ -264,7 +264,7 @@ def by_structure(part: Part) -> Answer | None:
         if part.cell_type == INT64:
             return None  # another engine may have smaller numbers
         raise
-    engine = "mixed-radix" if _has_products(part) else "structure"
+    engine = "mixed-radix" if _has_products(part) else "symbolic"
     padding = _read_from_table(part, padding)
     if sum(map(written_size, [*inverse.values(), *padding])) <= MAX_WRITTEN:
         return Answer(Status.PROVED, engine, inverse=inverse, padding=padding, image=size)

@@ -163,13 +163,13 @@ def _injective(problem: Problem, answers: Sequence[Answer]) -> Verdict:
     return Verdict(Status.PROVED, claim, _engine(answers), reason=problem.assumptions())
 
 
-_ENGINES = ("structure", "mixed-radix", "f2", "isl", "z3", "enumeration")
+_ENGINES = ("symbolic", "mixed-radix", "GF(2)", "isl", "z3", "enumeration")
 
 
 def _engine(answers: Sequence[Answer]) -> str:
     """The engine that did the hardest part."""
     used = {a.engine for a in answers}
-    return next((e for e in reversed(_ENGINES) if e in used), "structure")
+    return next((e for e in reversed(_ENGINES) if e in used), "symbolic")
 
 
 def replayed(problem: Problem, collision: Collision) -> dict[str, Any] | None:
@@ -304,7 +304,7 @@ def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Exp
         if joined.outputs[axis] is None:
             check_traps(joined, axis)
     if not open_pairs:
-        return Verdict(Status.PROVED, claim, "structure", reason=joined.assumptions(), seconds=perf_counter() - start)
+        return Verdict(Status.PROVED, claim, "symbolic", reason=joined.assumptions(), seconds=perf_counter() - start)
     different = logical_or(
         *(compare(CompareOp.NE, joined.index_map.outputs[a], joined.index_map.outputs[b]) for a, b in open_pairs)
     )

@@ -204,11 +204,11 @@ class Counterexample:
             return f"only the new program faults: {self.fault}"
         lane = f", lane {d.lane}" if d.lane else ""
         if d.logical is None and d.old_index is None:
-            place = f"padding {_access(d.buffer, d.new_index)}{lane}"
-            return f"{place} ends as {number_text(d.new)}; its contract {d.required} asks for {number_text(d.old)}"
+            place = _access(d.buffer, d.new_index)
+            return f"padding `{place}`{lane}: expected {number_text(d.old)} by its contract `{d.required}`, got {number_text(d.new)}"
         where = _access(d.buffer, d.logical if d.logical is not None else d.old_index)
         moved = "" if d.new_index in (d.logical, d.old_index) else f" (now at {list(d.new_index)})"
-        return f"{where}{moved}{lane} ends as {number_text(d.new)}, it ended as {number_text(d.old)}"
+        return f"`{where}`{moved}{lane}: expected {number_text(d.old)}, got {number_text(d.new)}"
 
 
 def _index(value: Any) -> tuple[int, ...] | None:

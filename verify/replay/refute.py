@@ -274,7 +274,7 @@ def replays(
         return False
 
 
-REPLAY = "replay"
+REPLAY = "counterexample run"
 
 
 def check_rewrite(

@@ -266,7 +266,7 @@ class SlicedPair(Pair):
         if licences & {Licence.NNAN, Licence.NINF} and (
             self.strictness.left_out(old) or not stays_finite(self.rewrite.old, old, sample.numbers)
         ):
-            return Verdictless("the old program may compute what the licences leave out")
+            return Verdictless("the old program may compute what the fast-math assumptions exclude")
         if self._firm is None:
             return failure
         before = [

@@ -154,7 +154,7 @@ class Pair:
         left_out = self.strictness.left_out(old)
         read = self.read(sample, old, limit) if left_out else None
         if read is not None and any((mask & (read[name] != 0)).any() for name, mask in left_out.items()):
-            return Verdictless("the old program reads an input that the licences leave out")
+            return Verdictless("the old program reads an input that the fast-math assumptions exclude")
         # Where the reads are not known, none may happen, and no write either.
         forbidden = left_out if read is None else {}
         readable = {

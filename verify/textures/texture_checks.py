@@ -150,8 +150,8 @@ def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict
         else:
             asked.append(expr_text(size.fits, Style.PLAIN))
     if asked:
-        claim = Claim(ClaimKind.OTHER, f"{claim}, which is asked of every call")
-        return proved(claim, STRUCTURE, watch, f"asked: {', '.join(asked)}")
+        claim = Claim(ClaimKind.OTHER, f"precondition: {claim}")
+        return proved(claim, STRUCTURE, watch, f"precondition: {', '.join(asked)}")
     return proved(claim, engine, watch)
 
 

@@ -52,7 +52,7 @@ def parse_licences(text: str) -> Licences:
     unknown = next((word for word in words if word not in set(Licence)), None)
     if not words or unknown is not None:
         wrong = "it is empty" if unknown is None else f"{unknown!r} is none"
-        raise ValueError(f"{wrong} of {', '.join(PRESETS)}, or licences ({', '.join(Licence)})")
+        raise ValueError(f"{wrong} of {', '.join(PRESETS)}, or fast-math assumptions ({', '.join(Licence)})")
     return frozenset(Licence(word) for word in words)
 
 

@@ -389,7 +389,9 @@ def _evaluated(question: Question, values: dict[str, Values], size: int) -> Clai
 
 
 def _no_reason(refuted: bool) -> str:
-    return "refuted bit for bit; nothing decides it under more licences" if refuted else "nothing decides it"
+    return (
+        "refuted bit for bit; nothing decides it under more fast-math assumptions" if refuted else "nothing decides it"
+    )
 
 
 def _refutes(claim: Claim, licences: Licences) -> bool:

@@ -246,7 +246,7 @@ def with_fresh_symbols(question: Question) -> Question:
     return replace(question, new=new, old=new if question.goal is not None else question.old)
 
 
-STRUCTURE = "structure"
+STRUCTURE = "symbolic"
 LAWS = "laws"
 ENUMERATION = "enumeration"
 TRIALS = "trials"

@@ -46,7 +46,7 @@ class Clause(StrEnum):
     CONTRIBUTIONS = "contributions"  # every reader of a reduction sees the same multiset of contributions
     ASSUMPTIONS = "assumptions"  # a new assumption follows from old ones, or speaks of a parameter's padding only
     PADDING_POSTCONDITION = "padding-postcondition"  # padding whose contract is a value holds it at the end
-    OBSERVABLE = "observable"  # every observable cell ends with the value that it had
+    OBSERVABLE = "observable"  # output buffers are preserved
     VACUITY = "vacuity"  # some input satisfies all assumptions; on it the old program stores something observable
 
 
@@ -133,7 +133,7 @@ GOOD: frozenset[Status] = frozenset({Status.PROVED})
 class Verdict:
     """The answer to one claim.
 
-    `engine` decided it (`structure`, `isl`, `f2`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness` has the
+    `engine` decided it (`symbolic`, `isl`, `GF(2)`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness` has the
     fast-math assumptions it needs; `counterexample` is plain data as in JSON; `seconds` is wall-clock time. `rests_on`
     names the laws, axioms and invariants that were used. `queries` (to solvers) and `evidence` (of other engines, if
     recorded) are for certificates, so that other solvers can be asked again. `because` is the reason for code,

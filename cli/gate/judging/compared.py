@@ -139,10 +139,14 @@ def _assumed(compared: Comparison) -> Iterator[str]:
             continue  # what only the program after assumes is proved, or the whole is not
         by_whom.setdefault(entry["whose"], []).append(entry["text"])
     for whose, texts in by_whom.items():
-        yield f"assumed {_WHOSE[whose]}: {'; '.join(texts)}"
+        yield f"{_WHOSE[whose]}: {'; '.join(texts)}"
 
 
-_WHOSE = {"whoever asked": "by whoever asked", "the program": "by the program before", "every call": "of every call"}
+_WHOSE = {
+    "whoever asked": "given precondition",
+    "the program": "precondition of the old program",
+    "every call": "precondition of every call",
+}
 
 
 # ---- what is not proved

@@ -60,7 +60,7 @@ def _two_runs(example: Mapping[str, Any]) -> tuple[str, ...]:
     # Padding is no element: it has the places of its cells only.
     places = (element[key] for key in ("logical", "after_index", "before_index"))
     index = next((place for place in places if place is not None), ())
-    rows.append((f"{element['buffer']}{_index(index)} ends as", number(example["before"]), number(example["after"])))
+    rows.append((f"final {element['buffer']}{_index(index)}", number(example["before"]), number(example["after"])))
     before, after = example.get("before_store"), example.get("after_store")
     if before is not None or after is not None:
         rows.append(("stored by", _store(before), _store(after)))

@@ -243,7 +243,7 @@ class _Emission:
         yield f" * Buffers are row-major{overlap}."
         for title, texts in (
             ("The host checks before a launch", [r.text for r in contract.requirements]),
-            ("The caller's word is taken for", list(contract.promises)),
+            ("Preconditions that are not checked", list(contract.promises)),
         ):
             yield from [f" * {title}:", *(f" *   {inside_comment(text)}" for text in texts)] if texts else []
         yield " */"

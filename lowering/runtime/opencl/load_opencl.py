@@ -116,7 +116,7 @@ def _report(
     notes = [
         *built.notes,
         *([slow] if UNOPTIMISED in built.options else []),
-        *(f"licence {each.name}: {each.words}" for each in taken),
+        *(f"fast-math assumption {each.name}: {each.words}" for each in taken),
     ]
     if fast:
         allowed = "may regroup float operations and take NaN, infinity and the sign of zero for absent"

@@ -115,8 +115,8 @@ RACING = AFTER.replace("T.vectorized", "T.parallel").replace("B[io, ii]", "B[io,
     [
         (UNGUARDED, (), "LP215", "read A[io*4 + ii] stays within [14] (line 8) is refuted: A[1"),
         (RACING, (), "LP220", "touch one cell, one writing (line 7) is refuted: "),
-        (AFTER, ("--pad", "B=1.0"), "LP223", "its contract T.float32(1.0) asks for 1.0"),
-        (WRONG, (), "LP222", "B[13] (now at [3, 1]) ends as 0.0"),
+        (AFTER, ("--pad", "B=1.0"), "LP223", "expected 1.0 (0x1p+0) by its contract `T.float32(1.0)`, got "),
+        (WRONG, (), "LP222", "`B[13]` (now at [3, 1]): expected 1.0 (0x1p+0), got 0.0"),
     ],
 )
 def test_codes(call: Caller, folder: Path, text: str, options: tuple[str, ...], code: str, said: str) -> None:
@@ -196,7 +196,7 @@ def test_where(call: Caller, folder: Path) -> None:
     Path("halves.py").write_text(halves, encoding="utf-8")
     assert call("compare", "n.py", "halves.py").code == 1
     told = call("compare", "n.py", "halves.py", "--where", "n % 2 == 0")
-    assert told.code == 0 and "assumed by whoever asked: n%2 == 0" in told.out
+    assert told.code == 0 and "given precondition: n%2 == 0" in told.out
 
 
 def test_findings_can_be_spared(call: Caller, folder: Path) -> None:

@@ -35,7 +35,7 @@ def test_demo(call: Caller, tmp_path: Path) -> None:
     assert len(re.findall("^injective +proved", outcome.out, re.MULTILINE)) == 2
     assert len(re.findall("^injective +refuted", outcome.out, re.MULTILINE)) == 1
     assert len(re.findall(r"^  proved +transform_layout\(", outcome.out, re.MULTILINE)) == 4
-    assert "equal    conv2d_nhwc: " in outcome.out and "6,272 padding cells hold what they owe" in outcome.out
+    assert "equal    conv2d_nhwc: " in outcome.out and "6,272 padding cells satisfy their contract" in outcome.out
     assert max(len(line) for line in outcome.out.splitlines()) < 300
     assert '"layoutproof.layout": ...' in outcome.out
     after = load(tmp_path / "demo" / "after.py")

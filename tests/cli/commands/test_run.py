@@ -280,7 +280,7 @@ def test_a_kernel_that_differs_is_refuted(
     assert "DIFFERS  A_red: 16 of 16 cells compared, 1 differ" in text and "first at [3]" in text
     assert (
         "DIFFERS  A_red: 1 of 2 padding cells are wrong, first [5, 2]" in text
-        and "instead of 0x1.c000000000000p+2" in text
+        and "expected 0x1.c000000000000p+2, got " in text
     )
 
 

@@ -7,7 +7,7 @@
  *   A_red  float32 [6, 3], read and written; logical [16] by lambda i: [i//3, i%3]
  *
  * Buffers are row-major and do not overlap where one of them is written.
- * The caller's word is taken for:
+ * Preconditions that are not checked:
  *   padding of A_red holds T.float32(7.0)
  * Returns 0, or 1: out of memory, 2: two buffers overlap and one of them is written, 3: an extent or a scalar is not as assumed.
  */

@@ -28,8 +28,8 @@ def steps(body: str) -> PrimFunc:
     [
         (conv2d((1, 2, 4, 4), (2, 2, 3, 3)), "facts"),
         (reduce("max", (2, 4), (1,)), "facts"),
-        (softmax((2, 4)), "structure"),
-        (unary("relu", (2, 4)), "structure"),
+        (softmax((2, 4)), "symbolic"),
+        (unary("relu", (2, 4)), "symbolic"),
     ],
     ids=lambda value: value.name if isinstance(value, PrimFunc) else value,
 )

@@ -209,7 +209,7 @@ def test_programs_on_the_way_are_well_formed() -> None:
     witness = Witness((InstanceMap(0, 0, AS_IT_IS),))
     pairs = (Rewrite(func, between, witness), Rewrite(between, func, witness))
     chain = Chain(func, tuple(StepRecord("split", {}, each, None, frozenset()) for each in pairs))
-    good = (Verdict(Status.PROVED, Claim(ClaimKind.OTHER, "it is the same"), "structure"),)
+    good = (Verdict(Status.PROVED, Claim(ClaimKind.OTHER, "it is the same"), "symbolic"),)
     assert chain_problem(chain, func, func, (good, good)) == "step 1 leads to a program that is not well-formed"
     assert chain_problem(Chain(func, ()), func, func, ()) is None
 

@@ -304,13 +304,9 @@ def test_parameters_that_may_overlap_are_asked_not_to() -> None:
     schedule = Schedule(running_sum())
     schedule.cache_write("sum", "B")
     assert "layoutproof.apart" in schedule.script()
-    assert "parameters do not overlap, which is asked of every call" in [
-        v.claim.text for v in schedule.steps[0].verdicts
-    ]
+    assert "precondition: parameters do not overlap" in [v.claim.text for v in schedule.steps[0].verdicts]
     schedule.cache_read("B_global", "B_global", "local")
-    assert "parameters do not overlap, which is asked of every call" not in [
-        v.claim.text for v in schedule.steps[1].verdicts
-    ]
+    assert "precondition: parameters do not overlap" not in [v.claim.text for v in schedule.steps[1].verdicts]
 
 
 def test_assumptions_go_on_to_speak_of_the_parameter() -> None:

@@ -123,11 +123,11 @@ def test_the_header_says_what_is_checked_and_what_is_not() -> None:
     shifted = Requirement((N >> 1) > 0)
     source = source_with([Requirement(equal(N % 4, const(0, INT64))), shifted], ("padding of A holds 0",))
     comment = source.header
-    checked, _, trusted = comment.partition("The caller's word is taken for:")
+    checked, _, trusted = comment.partition("Preconditions that are not checked:")
     assert "Checked at every call:\n *   n%4 == 0\n" in checked
     assert shifted.text in trusted and "padding of A holds 0" in trusted and shifted.text not in checked
     plain = emit_c(function("plain", [make_buffer("B", (3,), "float32")], loop("i", 3, lambda i: store_zero(i))))
-    assert "Checked" not in plain.header and "caller's word" not in plain.header
+    assert "Checked" not in plain.header and "not checked" not in plain.header
 
 
 def store_zero(i: Var) -> BufferStore:
@@ -150,4 +150,6 @@ def test_what_has_no_value_does_not_hold() -> None:
     size = Requirement(Call("abs", (N,)) < 3)
     assert size.failure({"n": -2}) is None and size.failure({"n": 5}) == "it does not hold"
     load = BufferLoad(make_buffer("A", (1,), "float32"), (const(0),))
-    assert load.dtype == FLOAT32 and "caller's word is taken for:\n *   abs(n) < 3" in source_with([size]).header
+    assert (
+        load.dtype == FLOAT32 and "Preconditions that are not checked:\n *   abs(n) < 3" in source_with([size]).header
+    )

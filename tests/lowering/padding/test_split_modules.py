@@ -104,7 +104,7 @@ class Row:
 
 COPY, FILL = "0 -> 0: lambda io, ii: [io, ii]", "1 -> none"
 PROVED, REFUTED = Status.PROVED, Status.REFUTED
-UNREADABLE = "B[jo, ji] finds a value"
+UNREADABLE = "`B[jo, ji]` is initialised"
 
 TABLE = {
     "one function, producer fills": Row(
@@ -124,7 +124,7 @@ TABLE = {
         one_function(OTHER_FILLING_COPY, PLAIN_SUM),
         (COPY, "1 -> 1: lambda io, ii: [io, ii]", "2 -> 2: lambda: []", f"3 -> 3: {SPLIT_SUM}"),
         REFUTED,
-        "C_data: every observable cell ends with the value that it had",
+        "output buffer `C` is preserved",
     ),
     "one function, consumer unguarded, nothing filled": Row(
         one_function(GUARDED_COPY, GUARDED_SUM),
@@ -158,7 +158,7 @@ TABLE = {
         consumer("undef", PLAIN_SUM),
         ("0 -> 0: lambda: []", f"1 -> 1: {SPLIT_SUM}"),
         REFUTED,
-        "C_data: every observable cell ends with the value that it had",
+        "output buffer `C` is preserved",
     ),
     "value, producer fills at once": Row(
         producer("value", GUARDED_COPY),

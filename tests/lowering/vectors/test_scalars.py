@@ -83,7 +83,7 @@ def test_a_let_of_a_vector_stays() -> None:
 def test_lanes_that_are_not_apart_are_refused() -> None:
     """A store that reads what its other lanes write is no loop over lanes: all are read before one is written."""
     schedule = Schedule(function("B[T.Ramp(1, 1, 8)] = B[T.Ramp(0, 1, 8)]\nB[0] = A[0]"))
-    with pytest.raises(IllegalTransform, match=r"is refuted: main: B\[8\] ends as"):
+    with pytest.raises(IllegalTransform, match=r"is refuted: main: `B\[8\]`: expected"):
         schedule.vector_type_rewrite(scalarize=True)
 
 

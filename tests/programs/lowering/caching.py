@@ -60,7 +60,7 @@ def main(A: T.Buffer((8, 8), "int32")):
 # step: cache_read(block='second', buffer='B', scope='global')
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
-# error[LP216] 1-8: cache_read(block='second', buffer='B', scope='global'): read B[v0] finds a value (in block B_global) is refuted: B[0] is read at ax0 = 0 before it is written
+# error[LP216] 1-8: cache_read(block='second', buffer='B', scope='global'): read `B[v0]` is initialised (in block B_global) is refuted: B[0] is read at ax0 = 0 before it is written
     T.func_attr({"tirx.noalias": True})
     B = T.sblock_alloc_buffer((6,), "int32")
     for i in range(6):
@@ -83,7 +83,7 @@ def main(A: T.Buffer((14, 5), "int32"), B: T.Buffer((14,), "int32")):
             with T.init():
                 B[vi] = 0
             B[vi] = B[vi] + A[vi, vk]
-            # error[LP221] 13-37: cache_read(block='sum', buffer='B', scope='global'): B[vi] (line 10) computes what it computed before, from the same values is refuted: main: B[13] ends as 1, it ended as 0
+            # error[LP221] 13-37: cache_read(block='sum', buffer='B', scope='global'): `B[vi]` (line 10) stores the same value at the remapped index is refuted: main: `B[13]`: expected 0, got 1
             #      before: line 10, at i = 13, k = 4, vi = 13, vk = 4: B[vi] = B[vi] + A[vi, vk]; B[13] is 0; A[13, 4] is 0
             #      after: line 10, at i = 13, k = 4, vi = 13, vk = 4: B[vi] = B[vi] + A[vi, vk]; B_global[13] is 1; A[13, 4] is 0
             #      A, int32 [14, 5]: all 0
@@ -186,7 +186,7 @@ def main(A: T.Buffer((6,), "int32")):
         with T.sblock("more"):
             v = T.axis.spatial(6, i)
             A[v] = A[v] + 1
-            # error[LP216] 13-27: cache_write(block='more', buffer='A', scope='global'): read A_global[v] finds a value (line 6) is refuted: A_global[0] is read at i = 0 before it is written
+            # error[LP216] 13-27: cache_write(block='more', buffer='A', scope='global'): read `A_global[v]` is initialised (line 6) is refuted: A_global[0] is read at i = 0 before it is written
 
 # ----- write_that_is_read_too_soon
 # step: cache_write(block='first', buffer='B', scope='global')
@@ -201,7 +201,7 @@ def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
         with T.sblock("second"):
             v = T.axis.spatial(6, i)
             C[v] = B[v] * 2
-            # error[LP216] 13-27: cache_write(block='first', buffer='B', scope='global'): read B[v] finds a value (line 11) is refuted: B[0] is read at i = 0 before it is written
+            # error[LP216] 13-27: cache_write(block='first', buffer='B', scope='global'): read `B[v]` is initialised (line 11) is refuted: B[0] is read at i = 0 before it is written
 
 # ----- reindex_root
 # step: reindex(block='root', buffer='B')

@@ -49,7 +49,7 @@ def main(A: T.Buffer((20,), "int32"), B: T.Buffer((20,), "int32"), m: T.int32):
 # step: transform_block_layout(block='sum', index_map='lambda i, k: [i, k + 3]')
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer((20,), "int32"), B: T.Buffer((20,), "int32"), m: T.int32):
-# error[LP222] 1-8: transform_block_layout(block='sum', index_map='lambda i, k: [i, k + 3]'): B_data: every observable cell ends with the value that it had is refuted: main with m = 0: B[3] ends as 1, it ended as 0
+# error[LP222] 1-8: transform_block_layout(block='sum', index_map='lambda i, k: [i, k + 3]'): output buffer `B` is preserved is refuted: main with m = 0: `B[3]`: expected 0, got 1
 #      before: line 9, at i = 3, k = 4, vi = 3, vk = 4: B[vi] = B[vi] + A[vk]; B[3] is 0; A[4] is 0
 #      after: line 9, at ax0 = 3, ax1 = 7, v0 = 3, v1 = 7: B[vi] = B[vi] + A[vk]; B[3] is 1; A[4] is 0
 #      A, int32 [20]: all 0
@@ -183,7 +183,7 @@ def main(A: T.Buffer((20,), "int32"), B: T.Buffer((20,), "int32"), m: T.int32):
         B[i] = A[i]
     for j in range(19):
         A[j] = B[j + 1]
-        # error[LP221] 9-23: merge_adjacent_loops(block='root', loop='i'): A[i] (line 7) computes what it computed before, from the same values is refuted: main with m = 0: A[17] ends as 1, it ended as 0
+        # error[LP221] 9-23: merge_adjacent_loops(block='root', loop='i'): `A[i]` (line 7) stores the same value at the remapped index is refuted: main with m = 0: `A[17]`: expected 0, got 1
         #      before: line 7, at j = 17: A[j] = B[j + 1]; B[18] is 0
         #      after: line 7, at i = 17: A[j] = B[j + 1]; B[18] is 1
         #      A, int32 [20]: all 0
@@ -242,7 +242,7 @@ def main(A: T.Buffer((14, 5), "int32"), B: T.Buffer((14,), "int32")):
 # step: reduce_loop_extents(block='root')
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer((20,), "int32"), B: T.Buffer((20,), "int32"), m: T.int32):
-# error[LP230] 1-8: reduce_loop_extents(block='root'): B_data: every observable cell ends with the value that it had is not decided: what was stored last there is not what was (and not in lockstep: the old program has a loop (line 4), the new one a store (line 6))
+# error[LP230] 1-8: reduce_loop_extents(block='root'): output buffer `B` is preserved is not decided: what was stored last there is not what was (simulation: the old program has a loop (line 4), the new one a store (line 6))
     T.func_attr({"tirx.noalias": True})
     for i in range(20):
         if i * i * i < 50:

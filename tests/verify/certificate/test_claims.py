@@ -200,7 +200,7 @@ def test_obligations_of_operators(path: Path) -> None:
     for verdict in verdicts:
         queries, missing = queries_of(verdict.evidence)
         assert missing == ()
-        assert queries or verdict.engine in ("structure", "intervals")
+        assert queries or verdict.engine in ("symbolic", "intervals")
         assert [ask("z3", query.text, 20.0).answer for query in queries] == [Answer.UNSAT] * len(queries)
 
 

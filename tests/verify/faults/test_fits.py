@@ -61,7 +61,7 @@ def test_symbols_alone_are_assumed_and_listed() -> None:
     (verdict,) = prove_index_fits(facts(HALO))
     assert verdict.status is Status.PROVED
     assert verdict.reason is not None
-    assert "n + 2 fits int32" in verdict.reason
+    assert "`n + 2` does not overflow int32" in verdict.reason
     assert {expr_text(e, "plain") for e in call_assumptions(program(HALO))} == {"n + 2", "n + 1"}
 
 

@@ -181,8 +181,8 @@ def test_opaque_calls_are_not_looked_into() -> None:
 
 _KINDS: dict[FaultKind, tuple[str, ...]] = {
     FaultKind.OUT_OF_BOUNDS: ("stays within", "stays inside"),
-    FaultKind.UNINITIALISED: ("finds a value",),
-    FaultKind.FORBIDDEN: ("finds a value", "stays off"),
+    FaultKind.UNINITIALISED: ("is initialised",),
+    FaultKind.FORBIDDEN: ("is initialised", "stays off"),
     FaultKind.TRAP: ("has a result",),
     FaultKind.RACE: ("touch one cell", "meet"),
     FaultKind.OVERFLOW: ("fits",),

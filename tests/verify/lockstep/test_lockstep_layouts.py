@@ -61,8 +61,8 @@ def test_a_temporary_stored_differently() -> None:
 def test_padding_that_is_filled_and_owed() -> None:
     """The pad stage harms no element, and leaves every padding cell with the contract's value."""
     claims = accepted(relaid(output(f"{MOVED}\n{PAD}"), pairs={0: 0, 1: None}))
-    assert any("fills padding that the layout brought along" in claim for claim in claims)
-    assert any("holds T.float32(0.0) at the end" in claim for claim in claims)
+    assert any("writes only padding of the new layout" in claim for claim in claims)
+    assert any("satisfies its contract `T.float32(0.0)`" in claim for claim in claims)
 
 
 @pytest.mark.parametrize("condition", ["13 <= p * 4 + q", "14 <= p * 4 + q + 1", "p == 3", "14 <= p * 4 + q or p == 0"])
@@ -76,8 +76,8 @@ def test_a_pad_stage_that_reaches_an_element_is_refused(condition: str) -> None:
     ("stage", "reason"),
     [
         (PAD.replace("14 <= p * 4 + q", "15 <= p * 4 + q"), "may be left out"),
-        (PAD.replace("T.float32(0)", "T.float32(1)"), "is owed T.float32(0.0), and gets"),
-        (PAD.replace("T.float32(0)", "T.undef()"), "is owed T.float32(0.0), and gets"),
+        (PAD.replace("T.float32(0)", "T.float32(1)"), "its contract is T.float32(0.0), got"),
+        (PAD.replace("T.float32(0)", "T.undef()"), "its contract is T.float32(0.0), got"),
         (PAD.replace("    if 14", "    if A[0] > 0.0 and 14"), "or depends on data"),
         ("", "no stage at the function's top writes it"),
     ],
@@ -122,7 +122,7 @@ def test_padding_of_a_symbolic_layout_is_owed() -> None:
 def test_what_is_assumed_of_new_padding() -> None:
     """Padding of an input that this step re-lays may be assumed to hold its contract's value."""
     claims = accepted(lockstep(function(AB, COPY), reader(f"{ASSUME}\n{READ}"), cells={"A": SPLIT}))
-    assert any("speaks of padding of A alone" in claim for claim in claims)
+    assert any("precondition: padding of `A` is" in claim for claim in claims)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_engines_agree(seed: int) -> None:
 
 def test_engines_have_something_to_agree_about() -> None:
     """Among the maps that every run looks at, each engine decides a good share."""
-    counts = {"structure": 0, "f2": 0, "isl": 0}
+    counts = {"symbolic": 0, "GF(2)": 0, "isl": 0}
     for seed in SEEDS[:MOST]:
         drawn = draw_map(seed)
         try:
@@ -79,10 +79,10 @@ def test_engines_have_something_to_agree_about() -> None:
             continue
         for part in parts:
             if part.axes and prod(part.extents) <= 600:
-                counts["structure"] += by_structure(part) is not None
-                counts["f2"] += by_bits(part) is not None
+                counts["symbolic"] += by_structure(part) is not None
+                counts["GF(2)"] += by_bits(part) is not None
                 counts["isl"] += by_isl(part).status is not Status.UNKNOWN
-    assert counts["structure"] > 20 and counts["f2"] > 4 and counts["isl"] > 30, counts
+    assert counts["symbolic"] > 20 and counts["GF(2)"] > 4 and counts["isl"] > 30, counts
 
 
 @pytest.mark.parametrize("text", ["i//4, i%4", "(5*i)%8", "i//4", "15-i", "i%3, i%4", "2*i+1", "i//2, i%3"])
@@ -110,7 +110,7 @@ def test_twenty_blocks_of_a_packed_weight_are_inverted_from_one_offset() -> None
     """The packed convolution weight flattened to a single offset: its inverse in closed form, with no enumeration."""
     text = "lambda o, i, h, w: [((((o//16)*4 + i//16)*3 + h)*3 + w)*256 + (i//4%4)*64 + (o%16)*4 + i%4]"
     report = check_map(text, (64, 64, 3, 3))
-    assert report.bijective.status is Status.PROVED and report.bijective.engine == "structure"
+    assert report.bijective.status is Status.PROVED and report.bijective.engine == "symbolic"
     index_map = parse_index_map(text)
     assert report.inverse is not None
     for point in [(0, 0, 0, 0), (63, 63, 2, 2), (17, 38, 1, 2), (40, 5, 2, 0)]:

@@ -20,10 +20,10 @@ def prove_same(first: str, second: str, shape: tuple[int | str, ...]) -> Verdict
 @pytest.mark.parametrize(
     ("first", "second", "shape", "engine"),
     [
-        ("lambda i: [i//4, i%4]", "lambda j: [j >> 2, j & 3]", (14,), "structure"),
-        ("lambda i: [i//8//4, i%32]", "lambda i: [i//32, i%32]", ("n",), "structure"),
+        ("lambda i: [i//4, i%4]", "lambda j: [j >> 2, j & 3]", (14,), "symbolic"),
+        ("lambda i: [i//8//4, i%32]", "lambda i: [i//32, i%32]", ("n",), "symbolic"),
         ("lambda i: [i ^ 5]", "lambda j: [j + 5 - 2*(j & 5)]", ("n",), "isl"),
-        ("lambda i, j: [(i*m + j)//m]", "lambda i, j: [i]", ("n", "m"), "structure"),
+        ("lambda i, j: [(i*m + j)//m]", "lambda i, j: [i]", ("n", "m"), "symbolic"),
         ("lambda i, j: [max(i, j) + min(i, j)]", "lambda i, j: [i + j]", ("n", "m"), "isl"),
         ("lambda i, j: [max(i, j) * min(i, j)]", "lambda i, j: [i*j]", ("n", "m"), "z3"),
         ("lambda i, j: [max(i, j) * min(i, j)]", "lambda i, j: [i*j]", (9, 7), "enumeration"),

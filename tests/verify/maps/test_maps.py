@@ -136,7 +136,7 @@ def test_layout_of_half_a_million_points_is_proved_without_enumeration(shape: tu
     """The swizzled fragment layout is decided by structure, for any number of rows; the inverse leads back."""
     report = check_map(LARGE, shape)
     assert report.injective.status is Status.PROVED
-    assert report.injective.engine == "structure"
+    assert report.injective.engine == "symbolic"
     assert report.bijective.status is Status.PROVED
     index_map = IndexMap.from_func(
         lambda i, j: [(i * 8192 + j) // 8 % 128, ((i * 8192 + j) // 1024) * 8 + (i * 8192 + j) % 8]

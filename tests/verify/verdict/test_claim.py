@@ -51,16 +51,10 @@ def test_a_claim_at_a_place() -> None:
     """The text names the place; what stays the same elsewhere leaves a line out, and words for a place only where
     claims are compared.
     """
-    lined = Claim(
-        ClaimKind.SAME_END, "every extra instance of B[vi]", Place("line 7", 7), " stores the value that is there"
-    )
-    worded = Claim(
-        ClaimKind.SAME_END, "every extra instance of B[vi]", Place("in block b"), " stores the value that is there"
-    )
-    assert str(lined) == "every extra instance of B[vi] (line 7) stores the value that is there"
-    assert (
-        lined.steady == "every extra instance of B[vi] stores the value that is there" and worded.steady == worded.text
-    )
+    lined = Claim(ClaimKind.SAME_END, "overcomputed iterations leave `B[vi]`", Place("line 7", 7), " unchanged")
+    worded = Claim(ClaimKind.SAME_END, "overcomputed iterations leave `B[vi]`", Place("in block b"), " unchanged")
+    assert str(lined) == "overcomputed iterations leave `B[vi]` (line 7) unchanged"
+    assert lined.steady == "overcomputed iterations leave `B[vi]` unchanged" and worded.steady == worded.text
     assert lined.apart == worded.apart
 
 

@@ -47,7 +47,7 @@ def test_long_texts_are_cut() -> None:
         "before_store": store,
         "after_store": None,
     }
-    lines = drawn(Verdict(Status.REFUTED, Claim(ClaimKind.OTHER, "c"), "replay", counterexample=example))
+    lines = drawn(Verdict(Status.REFUTED, Claim(ClaimKind.OTHER, "c"), "counterexample run", counterexample=example))
     assert all(len(line) < 160 for line in lines) and any("..." in line for line in lines)
     assert any("1.0" in line and "-0.0" in line for line in lines)
 

@@ -64,8 +64,8 @@ def test_a_compiler_that_regroups_all_the_same_takes_a_licence(monkeypatch: pyte
     assert kernel.report.licences == ("reassoc",) and UNOPTIMISED not in kernel.report.command
     title = default_device().title
     assert kernel.report.notes == (
-        f"licence reassoc: the compiler of {title} regroups float32 sums, or fuses them with products, whatever it is "
-        "told",
+        f"fast-math assumption reassoc: the compiler of {title} regroups float32 sums, or fuses them with products, "
+        "whatever it is told",
     )
     assert (
         kernel.inexact.regroups
