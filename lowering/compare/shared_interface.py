@@ -247,7 +247,7 @@ class Parameter:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name in messages."""
         return self.buffer.name if self.buffer is not None else self.var.name
 
     @property

@@ -142,9 +142,9 @@ MapLike = IndexMap | Callable[..., Any] | str
 
 
 class Source(Enum):
-    """Who says how a parameter lies in the new program."""
+    """The origin of a parameter's layout in the new program."""
 
-    KEPT = "kept"  # nobody: it has the same shape, which is the interface
+    KEPT = "kept"  # by default: it has the same shape
     GIVEN = "given"
     RECORDED = "recorded"  # the new program, in its layout record
     UNKNOWN = "unknown"
