@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import gcd
 from typing import Final
@@ -231,7 +232,7 @@ def resize_linear(shape: Shape, axis: int, size: int, line: Line, dtype: str = "
 
     Raises LayoutproofError for a line that does not fit.
     """
-    return _blended("resize_linear", shape, axis, size, line, ["T.{t}(1) - {w}", "{w}"], 0, dtype)
+    return _blended("resize_linear", shape, _Along(axis, size, line), ["T.{t}(1) - {w}", "{w}"], 0, dtype)
 
 
 @cache
@@ -248,23 +249,30 @@ def resize_cubic(
     far = f"(({a} * {{d}} - T.{{t}}(5) * {a}) * {{d}} + T.{{t}}(8) * {a}) * {{d}} - T.{{t}}(4) * {a}"
     distances = ["({w} + T.{t}(1))", "{w}", "(T.{t}(1) - {w})", "(T.{t}(2) - {w})"]
     texts = [text.replace("{d}", distance) for text, distance in zip((far, near, near, far), distances, strict=True)]
-    return _blended("resize_cubic", shape, axis, size, line, texts, -1, dtype)
+    return _blended("resize_cubic", shape, _Along(axis, size, line), texts, -1, dtype)
 
 
-def _blended(
-    name: str, shape: Shape, axis: int, size: int, line: Line, weights: Sequence[str], first: int, dtype: str
-) -> PrimFunc:
+@dataclass(frozen=True, slots=True)
+class _Along:
+    """The axis that is resized, its new size, and where its places are in the operand."""
+
+    axis: int
+    size: int
+    line: Line
+
+
+def _blended(name: str, shape: Shape, to: _Along, weights: Sequence[str], first: int, dtype: str) -> PrimFunc:
     """Neighbours along an axis from `first`, each times a weight over `{w}`, the distance of the place from its own."""
-    along = axis_of(name, axis, len(shape))
-    new = (*shape[:along], size, *shape[along + 1 :])
-    _check(name, shape, new, [line if k == along else SAME for k in range(len(shape))])
+    along = axis_of(name, to.axis, len(shape))
+    new = (*shape[:along], to.size, *shape[along + 1 :])
+    _check(name, shape, new, [to.line if k == along else SAME for k in range(len(shape))])
     axes = variables(new)
-    a, b, c = _reduced(line)
+    a, b, c = _reduced(to.line)
     place = moved(f"v{along}" if a == 1 else f"v{along} * {a}", b) if a else str(b)
     past = f'(T.Cast("{dtype}", ({place}) % {c}) / {number(c, dtype)})'
     terms = []
     for k, weight in enumerate(weights):
-        index = _nearest(f"v{along}", (a, b + (first + k) * c, c), size, shape[along])
+        index = _nearest(f"v{along}", (a, b + (first + k) * c, c), to.size, shape[along])
         element = access("X", [index if each == f"v{along}" else each for each in axes])
         terms.append(f"{element} * ({weight.format(w=past, t=dtype)})")
     store = f"{access('Y', list(axes))} = {' + '.join(terms)}"
