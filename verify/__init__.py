@@ -2,6 +2,6 @@
 
 if __name__ != "layoutproof.verify":
     raise ImportError(
-        f"this folder is the package layoutproof.verify, imported here as {__name__!r}; write 'import layoutproof.verify' "
-        "(imported under two names, every class in it would exist twice)"
+        f"this folder is the package layoutproof.verify, imported here as {__name__!r}; write 'import "
+        "layoutproof.verify' (imported under two names, every class in it would exist twice)"
     )

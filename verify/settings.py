@@ -74,6 +74,6 @@ def within(held: Settings) -> Iterator[None]:
 
 
 def scaled(units: int) -> int:
-    """A budget in some engine's units, as large as it is to be: at least 1, and at most what an engine's counter holds."""
+    """A budget in an engine's units, scaled: at least 1, and at most what an engine's counter holds."""
     factor = settings().budget_scale
     return units if factor == 1.0 else max(1, min(round(units * factor), (1 << 31) - 1))

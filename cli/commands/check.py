@@ -47,8 +47,8 @@ class CheckRequest(GateOptions):
 )
 @function_option
 @proof_options(
-    "The fast-math assumptions that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words "
-    "such as 'nnan ninf'."
+    "The fast-math assumptions that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or "
+    "words such as 'nnan ninf'."
 )
 @policy_options
 @click.option(

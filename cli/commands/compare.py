@@ -74,7 +74,8 @@ class CompareRequest(GateOptions):
     help="Which function, where a file has several: before's, and after's if it differs.",
 )
 @proof_options(
-    "The fast-math assumptions that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), or words."
+    "The fast-math assumptions that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), "
+    "or words."
 )
 @click.option(
     "--witness", type=file_path, metavar="FILE", help="Write there which store computes which, for `layoutproof check`."

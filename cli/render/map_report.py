@@ -99,7 +99,8 @@ def _surjective(report: MapReport) -> str:
     if isinstance(cells, int):
         return f"no ({counted(cells, 'padding cell', 'padding cells')}){how}"
     if report.injective.status is Status.REFUTED:
-        return f"unknown  {'the padding has no closed form' if report.padding.reason is None else report.padding.reason}{how}"
+        reason = "the padding has no closed form" if report.padding.reason is None else report.padding.reason
+        return f"unknown  {reason}{how}"
     return f"no{how}" if cells is None else f"no ({expr_text(cells, 'plain')} padding cells){how}"
 
 

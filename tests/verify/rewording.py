@@ -44,12 +44,17 @@ _HASHED = re.compile(r"~[0-9a-f]{64}")
 
 CHECKED = (
     *(f"proofs/refuted/{name}.py" for name in (
-        "assumptions_on_sizes", "cells_injective_diagonals", "faults_division_by_zero", "faults_forbidden_padding", "faults_index_overflow",
-        "faults_out_of_bounds", "faults_uninitialised", "interface_undeclared", "no_ops_plus_one", "order_reversed_scan",
-        "padding_postcondition_missing", "races_parallel_sum", "races_same_value", "records_missing", "vacuity_of_no_output", "vacuity_of_sizes",
+        "assumptions_on_sizes", "cells_injective_diagonals", "faults_division_by_zero", "faults_forbidden_padding",
+        "faults_index_overflow",
+        "faults_out_of_bounds", "faults_uninitialised", "interface_undeclared", "no_ops_plus_one",
+        "order_reversed_scan",
+        "padding_postcondition_missing", "races_parallel_sum", "races_same_value", "records_missing",
+        "vacuity_of_no_output", "vacuity_of_sizes",
         "vacuity_of_a_division_by_zero", "values_constant",
     )),
-    *(f"proofs/accepted/{name}.py" for name in ("init_of_two_axes", "padding_of_two_layouts", "padded_max_two_in_a_row")),
+    *(f"proofs/accepted/{name}.py" for name in (
+        "init_of_two_axes", "padding_of_two_layouts", "padded_max_two_in_a_row",
+    )),
     "examples/gated-repo",
 )  # fmt: skip
 RACE = """@T.prim_func(s_tir=True)
@@ -158,7 +163,7 @@ def compared() -> list[Any]:
 
 
 def scheduled() -> list[Any]:
-    """Proofs that are kept and checked again, and pad values that are searched for, some of which need wrapped indices."""
+    """Proofs that are kept and checked again, and searches for pad values, some of which need wrapped indices."""
     from tests.lowering.loops.cases import CASES
     from tests.lowering.proof_cache.test_remembered import Kept
     from tests.lowering.proof_cache.test_remembered import scheduled as kept_steps

@@ -166,7 +166,7 @@ def test_witness_must_name_every_store(good: Rewrite) -> None:
 
 
 def test_new_assumption_on_symbols_is_refused() -> None:
-    """A rewrite may not assume more of the symbols than the old program does; what follows from the old it may state."""
+    """A rewrite may not assume more of the symbols than the old program does, only what follows from it."""
     text = """
     @T.prim_func
     def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):

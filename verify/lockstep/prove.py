@@ -80,7 +80,8 @@ class PaddingPostconditions:
         place = next((n for n, (item, added) in enumerate(top) if added and self._writes(item, data)), None)
         if place is None:
             raise Mismatch(
-                f"the contract of the padding of {name} is {step.contract}, and no stage at the function's top writes it"
+                f"the contract of the padding of {name} is {step.contract}, and no stage at the function's top "
+                "writes it"
             )
         for item, _ in top[place + 1 :]:
             if self._writes(item, data):

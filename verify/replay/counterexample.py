@@ -205,7 +205,8 @@ class Counterexample:
         lane = f", lane {d.lane}" if d.lane else ""
         if d.logical is None and d.old_index is None:
             place = _access(d.buffer, d.new_index)
-            return f"padding `{place}`{lane}: expected {number_text(d.old)} by its contract `{d.required}`, got {number_text(d.new)}"
+            old, new = number_text(d.old), number_text(d.new)
+            return f"padding `{place}`{lane}: expected {old} by its contract `{d.required}`, got {new}"
         where = _access(d.buffer, d.logical if d.logical is not None else d.old_index)
         moved = "" if d.new_index in (d.logical, d.old_index) else f" (now at {list(d.new_index)})"
         return f"`{where}`{moved}{lane}: expected {number_text(d.old)}, got {number_text(d.new)}"

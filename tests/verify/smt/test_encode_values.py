@@ -41,7 +41,8 @@ INTEGERS = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
 FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 INTEGER_OPS = (
     BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV,
-    BinaryOp.TRUNCMOD, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR, BinaryOp.SHL, BinaryOp.SHR,
+    BinaryOp.TRUNCMOD, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR,
+    BinaryOp.SHL, BinaryOp.SHR,
 )  # fmt: skip
 FLOAT_OPS = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV, BinaryOp.MIN, BinaryOp.MAX)
 ROUNDS = 15
