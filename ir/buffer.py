@@ -1,6 +1,8 @@
 """Buffers: the compile-time view of a block of memory, and the load of an element.
 
 Two buffers alias when they share `data`. A buffer does not carry its padding contract; the program's text does.
+
+Sources: the seeds `clarifying-buffer-declaration-and-access`, `buffer-physical-layout`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ Inputs of maps and symbols are 32 bits wide; `IndexMap.with_symbols` and `retype
 Contracts, whose values are data, keep their types, and are equal where their texts are. The record states, the
 program's text proves. Cells are numbered row-major in the last box, so flattening, with separators or without, leaves
 the record as it is.
+
+Source: the seed `layout-transformation-padding-roadmap`.
 """
 
 from __future__ import annotations

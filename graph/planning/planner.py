@@ -1,6 +1,9 @@
 """Planning a graph: layouts for some operators are given, the others follow, and the remaining rewrites cost least.
 
 A variant that cannot be proved is dropped, and the choice is made again.
+
+Sources: the seed `relax-layout-transformation`, "Minimize Layout Rewrite Cost in Graph"; what is given is like
+upstream's ConvertLayout dictionary, by the names of arrays instead of strings with a meaning.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Two operators in a row: transforms are composed; a crop is folded into the pad before it; a pad into the crop before it
 where the cells that were cut off have the pad's value, or any. Identities disappear. A layout operator on a constant is
 applied to it.
+
+Source: the seed `relax-layout-transformation`, "Folding/Fusing Layout Rewrites".
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A nest is hoisted where it is marked (`layout_rewrite_preproc`, `layout_rewrite_postproc`, with or without upstream's
 `meta_schedule.` in front) or only copies a whole operand into a temporary, or a temporary into a whole result. The rest
 keeps its layouts: it is marked as frozen. That the functions in a row are equivalent to the old one is proved.
+
+Source: the seed `relax-layout-transformation`, "Hoist Layout Rewrites Pass".
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A store that copies an element is read as `target[y] = source[h(y)]`, or a const
 `h` gives the crop and the pad, the inverse of `h` the transform. Of several stores each continues from the one before;
 one that fills an array first is a pad. The checker of rewrites compares the function of the operators with the given
 one. The way back is `copies.chain_function`.
+
+Source: the seed `relax-layout-transformation`, "Layout Representation".
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Temporaries, which no caller sees: compacted to the touched region, allocated where they are used, or doubled."""
+"""Temporaries, which no caller sees: compacted to the touched region, allocated where they are used, or doubled.
+
+Source: the seed `clarifying-buffer-declaration-and-access` (aliases); compaction of allocations, upstream's pass.
+Source: the seed `buffer-physical-layout` (a transform of a buffer's shape that comes before flattening).
+Source: the seed `clarifying-buffer-declaration-and-access` (allocations and their scope); upstream plans the place of
+allocations itself.
+"""
 
 from __future__ import annotations
 

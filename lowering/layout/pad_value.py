@@ -2,6 +2,8 @@
 
 None (the padding must not be touched), `undef`, a constant, or a function of the physical index, which may load
 elements of the buffer itself, never padding.
+
+Source: the seed `layout-transformation-padding-roadmap`, "Defining Padded Values".
 """
 
 from __future__ import annotations

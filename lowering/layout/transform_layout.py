@@ -1,6 +1,10 @@
 """Changing the layout of a buffer, as a primitive and for the transforms in a function's attribute.
 
 Every access, allocation, region and the calling convention change at once; loops keep their order.
+
+Source: the seed `buffer-physical-layout`, ApplyBufferTransforms.
+Sources: the seeds `buffer-physical-layout` (transform_layout, ApplyBufferTransforms), `layout-transformation-padding-
+roadmap` (pad values, their stages) and `clarifying-buffer-declaration-and-access` (aliases).
 """
 
 from __future__ import annotations

@@ -1,6 +1,11 @@
 """Which cells of a buffer hold elements and which are padding: from its layout record, or from assumptions and stores.
 
 What is found here proposes a guard; the checker proves the result.
+
+Source: the seed `layout-transformation-padding-roadmap`, the padding predicate of a transformed buffer. What is found
+here proposes a guard; the checker proves what follows from it.
+Source: the seed `layout-transformation-padding-roadmap`, whose examples have their padding's values inferred from
+such stages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The search for pad values that make branches unnecessary: each candidate is tried, each answer proved."""
+"""The search for pad values that make branches unnecessary: each candidate is tried, each answer proved.
+
+Source: the seed `layout-transformation-padding-roadmap`, which names the search as a future possibility and leaves it
+open.
+"""
 
 from __future__ import annotations
 
