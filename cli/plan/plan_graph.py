@@ -62,7 +62,7 @@ class Request:
 def request_of(asked: PlanOptions) -> Request:
     """The request of the options. Raises LayoutproofError or click.UsageError for wrong ones."""
     if asked.onnxruntime and not asked.run:
-        raise click.UsageError("--onnxruntime is said of --run.")
+        raise click.UsageError("--onnxruntime needs --run.")
     if (asked.onnxruntime or asked.sizes) and asked.graph.suffix == ".py":
         raise click.UsageError(
             f"{'--onnxruntime' if asked.onnxruntime else '--size'} is for ONNX models; {asked.graph} is a graph as "

@@ -62,7 +62,7 @@ def test_onnxruntime_has_to_be_installed(call: Caller, tmp_path: Path, monkeypat
     model = batched("net.onnx", 1)
     found = call("plan", model, *CONV, "--run", "--onnxruntime")
     assert (found.code, found.out) == (2, "") and "error[LP644]" in found.err and "pip install onnxruntime" in found.err
-    assert "--onnxruntime is said of --run" in call("plan", model, "--onnxruntime").err
+    assert "--onnxruntime needs --run" in call("plan", model, "--onnxruntime").err
 
 
 @pytest.mark.parametrize(("wrong", "code"), [(0.0, 0), (TOLERANCE * 2, 1)])
