@@ -303,7 +303,7 @@ def test_what_was_taken_apart_and_folded_is_told(call: Caller, saved: Callable[[
         and "not folded: padded_1, G.crop(" in found.out
     )
     assert (
-        "T.float32(0.0)): refuted: chain: Y[7, 3]" in found.out
+        "T.float32(0.0)): refuted: chain: `Y[7, 3]`" in found.out
         and "claims of functions taken apart: all proved" in found.out
     )
     told = call("plan", source, "--format", "json").json()
