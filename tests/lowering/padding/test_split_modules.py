@@ -171,10 +171,14 @@ TABLE = {
         producer("value", OTHER_FILLING_COPY, owed=False),
         (COPY, FILL),
         REFUTED,
-        "B_data",
+        "output buffer `B`",
     ),
     "value, producer fills nothing": Row(
-        producer("value", GUARDED_COPY), producer("value", GUARDED_COPY, owed=False), (COPY,), REFUTED, "B_data"
+        producer("value", GUARDED_COPY),
+        producer("value", GUARDED_COPY, owed=False),
+        (COPY,),
+        REFUTED,
+        "output buffer `B`",
     ),
     "value, consumer unguarded": Row(
         consumer("value", GUARDED_SUM),
