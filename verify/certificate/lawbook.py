@@ -165,7 +165,7 @@ FILES = {
     ),
     "kinds.lplemmas.json": ("which kinds of floats an operation yields, by the kinds of its operands", kind_lemmas),
     "padding.lplemmas.json": (
-        "which pad value is neutral for which reduction, bit for bit or under which fast-math assumptions",
+        "which pad value is neutral for which reduction, bit for bit or under which licences",
         padding_lemmas,
     ),
 }
