@@ -48,7 +48,7 @@ def _temporary(writes: str, index: str = "i") -> str:
 def test_temporaries_are_written_before_they_are_read(writes: str, index: str, expected: Status) -> None:
     """Every cell that is read needs an earlier write that certainly happens."""
     verdicts = prove_readable(facts(_temporary(writes, index)))
-    assert next(v for v in verdicts if v.claim.text.startswith("read C")).status is expected
+    assert next(v for v in verdicts if v.claim.text.startswith("read `C")).status is expected
 
 
 def test_refutation_gives_the_first_unwritten_cell() -> None:
@@ -80,7 +80,7 @@ def test_order_within_a_loop(body: str, expected: Status) -> None:
         for i in range(8):
             {body}
     """
-    verdicts = [v for v in prove_readable(facts(text)) if v.claim.text.startswith("read C")]
+    verdicts = [v for v in prove_readable(facts(text)) if v.claim.text.startswith("read `C")]
     assert expected in statuses(verdicts)
     assert statuses(verdicts) <= {Status.PROVED, expected}
 
@@ -176,7 +176,7 @@ def test_padding_needs_a_contract_to_be_read(contract: str, trip: int, expected:
     """Padding without a contract may not be read; with one, undef included, it may."""
     text = PADDED.format(contract=contract, trip=trip, statement="B[i % 14] = A[i // 4, i % 4]")
     function = facts(text.replace('"A":', '"A_data":'))
-    assert next(v for v in prove_readable(function) if v.claim.text.startswith("read A")).status is expected
+    assert next(v for v in prove_readable(function) if v.claim.text.startswith("read `A")).status is expected
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_padding_is_found_through_a_later_step() -> None:
     """
     answers = {
         condition: next(
-            v for v in prove_readable(facts(text.replace("CONDITION", condition))) if v.claim.text.startswith("read A")
+            v for v in prove_readable(facts(text.replace("CONDITION", condition))) if v.claim.text.startswith("read `A")
         ).status
         for condition in ("j < 3", "j == 4", "j == 3 and i < 2", "j == 3 and i == 2")
     }
@@ -241,4 +241,4 @@ def test_undefined_padding_of_a_temporary_holds_something(contract: str, expecte
     function = program(text)
     name = next(s.buffer.data.name for s in stores_in(function.body) if s.buffer.name == "C")
     verdicts = prove_readable(facts(text.replace('{"C":', f'{{"{name}":')))
-    assert next(v for v in verdicts if v.claim.text.startswith("read C")).status is expected
+    assert next(v for v in verdicts if v.claim.text.startswith("read `C")).status is expected

@@ -80,7 +80,7 @@ def test_what_is_written_through_one_view_is_read_through_another(
 ) -> None:
     """Cells are told by their place in memory, whatever shape or element type they are seen in."""
     whole = prove_readable(facts(ALIASED.format(view=view, dtype=dtype, trip=trip, value=value)))
-    assert next(v for v in whole if v.claim.text.startswith("read V")).status is expected
+    assert next(v for v in whole if v.claim.text.startswith("read `V")).status is expected
     part = prove_readable(
         facts(
             ALIASED.format(view=view, dtype=dtype, trip=trip, value=value).replace(
@@ -88,7 +88,7 @@ def test_what_is_written_through_one_view_is_read_through_another(
             )
         )
     )
-    verdict = next(v for v in part if v.claim.text.startswith("read V"))
+    verdict = next(v for v in part if v.claim.text.startswith("read `V"))
     assert verdict.status in ({Status.PROVED} if dtype == "float16" else {Status.REFUTED})
 
 

@@ -407,10 +407,10 @@ def test_licences_that_a_device_takes() -> None:
     report = load(divided, pointer_source(divided, "a / 3.0f"), lesser).report
     assert report.licences == ("flush-subnormals", "approximate-division")
     assert report.notes == (
-        f"licence flush-subnormals: {device.title} has no float32 subnormals: operands and results below 2**-126 may "
-        "count as zero",
-        f"licence approximate-division: {device.title} does not round float32 division and square root correctly: they "
-        "are up to 3 ulp off",
+        f"fast-math assumption flush-subnormals: {device.title} has no float32 subnormals: operands and results below "
+        "2**-126 may count as zero",
+        f"fast-math assumption approximate-division: {device.title} does not round float32 division and square root "
+        "correctly: they are up to 3 ulp off",
     )
     assert report.command == "-cl-std=CL1.2" and report.self_check == "equal to the interpreter, bit for bit"
     root = pointwise(4, lambda a: Call("sqrt", (Call("abs", (a,)),)))
