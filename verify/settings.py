@@ -1,9 +1,8 @@
-"""What a run grants to all that is proved in it: work, float licences, and what was proved before.
+"""The settings of a run: the budget scale, the fast-math assumptions that proofs may use, and the proof cache.
 
-A gate is other people's code, which makes schedules and asks questions of its own: what holds in it cannot be handed to
-it. So one frozen value holds for a block, and outside of all blocks the usual one. Budgets are counted in units of the
-engines, so that answers do not depend on the machine; they fit questions of usual size, and whoever has larger ones, or
-less patience, sets a factor.
+A gate is a user's function that makes schedules of its own, so settings cannot be passed to it as an argument: one
+frozen value is in force inside a `within` block, and the defaults outside. Budgets are counted in units of the engines,
+so that answers do not depend on the machine. A thread that a gate starts itself has the defaults.
 """
 
 from __future__ import annotations
@@ -59,13 +58,13 @@ _settings: ContextVar[Settings] = ContextVar("settings", default=USUAL)
 
 
 def settings() -> Settings:
-    """What holds here."""
+    """The settings in force."""
     return _settings.get()
 
 
 @contextmanager
 def within(held: Settings) -> Iterator[None]:
-    """Let `held` hold in this block."""
+    """Put `held` in force in this block."""
     token = _settings.set(held)
     try:
         yield
