@@ -33,8 +33,10 @@ def test_a_message_is_drawn(name: str, golden: Golden) -> None:
 
 
 def test_the_reader_itself_refuses_bad_texts() -> None:
-    """Each text of the file for the reader is refused by it, with its own codes, before anything is checked."""
-    for case in cases_of(PROGRAMS / "ir" / "reading.py"):
+    """Each text of the files for the reader is refused by it, with its own codes, before anything is checked."""
+    cases = [case for path in sorted((PROGRAMS / "ir").glob("reading_*.py")) for case in cases_of(path)]
+    assert len(cases) > 10
+    for case in cases:
         with pytest.raises(LayoutproofError) as caught:
             loads(case.source.text, "bad.py")
         assert {d.code for d in caught.value.diagnostics} <= set(codes.MEANINGS), case.name
