@@ -38,7 +38,7 @@ from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import check_facts, contents_of
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
-from layoutproof.verify.faults.vacuity import is_idle, note_faultless, prove_runs
+from layoutproof.verify.faults.vacuity import is_idle, note_faultless, possible_faults, prove_runs
 from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.flow.simulate import simulate
 from layoutproof.verify.lockstep.prove import prove_lockstep
@@ -94,6 +94,10 @@ def prove_rewrite(
         _prove_witness_speaks_of_stores(rewrite),
         *(faults := check_facts(new, calls=False, contents=contents, before=old.program)),
     )
+    if any(v.status is Status.REFUTED for v in faults):
+        before = possible_faults(rewrite.old, where)
+        if before:
+            return _left_to_runs(verdicts[: -len(faults)], faults, before)
     if not contents and all(v.status is Status.PROVED for v in faults):
         note_faultless(rewrite.new, where)  # which is the old one of the next step
     checked = Checked(verdicts)
@@ -101,6 +105,23 @@ def prove_rewrite(
         same = _prove_same_program(rewrite, old, new, prover_at(allowed, settings().budget_scale))
         checked = replace(same, verdicts=(*verdicts, *same.verdicts))
     return replace(checked, verdicts=(*checked.verdicts, *_prove_runs(rewrite, where, checked.verdicts)))
+
+
+def _left_to_runs(others: Sequence[Verdict], faults: Sequence[Verdict], before: Sequence[Verdict]) -> Checked:
+    """The verdicts, with the new program's `faults` open, since the old one may have one on the same input: runs show
+    whose they are. The hints are the values with which they happen.
+    """
+    first = min(before, key=lambda v: v.status is not Status.REFUTED)
+    state = "not decided" if first.status is Status.UNKNOWN else "refuted"
+    old = f"in the old program, {first.claim.text} is {state} too: {first.reason}"
+    verdicts, hints = list(others), []
+    for each in faults:
+        if each.counterexample is not None:
+            hints.append(each.counterexample["values"])
+            reason = f"{each.reason}; {old}"
+            each = replace(each, status=Status.UNKNOWN, counterexample=None, reason=reason)
+        verdicts.append(each)
+    return Checked(tuple(verdicts), hints)
 
 
 def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Checked:

@@ -11,6 +11,7 @@ from tests.clauses import without
 from tests.verify.programs import first, program, statuses
 
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.visit import stores_in
@@ -197,3 +198,42 @@ def test_layout_record_may_not_change() -> None:
     for other in (text.replace('"contract": None', '"contract": "undef"'), text.replace("[14], ", "[15], ")):
         new = program(other)
         assert Status.UNKNOWN in statuses(check_rewrite(Rewrite(old, new, Witness(_instances(new)))))
+
+
+WHOLE = """\
+# theta: 0 -> 0: lambda i: [i]
+# theta: 1 -> 1: lambda i: [i]
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer(("n",), "float32"), B: T.Buffer((4,), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    C = T.sblock_alloc_buffer((1,))
+    for i in range(n):
+        C[0] = A[i]
+    for i in range(4):
+        B[i] = C[0]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer(("n",), "float32"), B: T.Buffer((4,), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    C = T.sblock_alloc_buffer((1,))
+    for i in range(n):
+        C[0] = A[n - 1]
+    for i in range(4):
+        B[i] = C[0]
+"""
+
+
+def test_a_fault_that_the_old_program_has_too_refutes_nothing() -> None:
+    """With n = 0 both programs read a cell that was never written: that is no difference between them."""
+    verdicts = check_rewrite(parse_rewrite(WHOLE))
+    assert Status.REFUTED not in statuses(verdicts)
+    assert "in the old program, read `C[0]` is initialised" in str(first(verdicts, Status.UNKNOWN, "read").reason)
+
+
+def test_a_fault_of_its_own_refutes_a_program_whose_old_one_has_others() -> None:
+    """The new program reads A[4] with n = 4, where the old one has no fault, although it has one with n = 0."""
+    verdicts = check_rewrite(parse_rewrite(WHOLE.replace("A[n - 1]", "A[i + 1]")))
+    assert "n = " in str(first(verdicts, Status.REFUTED).reason)

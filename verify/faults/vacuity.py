@@ -321,6 +321,16 @@ def note_faultless(function: PrimFunc, where: Expr | None) -> None:
     _FAULTLESS.get(function, (where,), lambda: [True])[:] = [True]
 
 
+def possible_faults(function: PrimFunc, where: Expr | None) -> tuple[Verdict, ...]:
+    """The obligations of the program by itself that are not proved, opaque calls left aside."""
+    if _FAULTLESS.get(function, (where,), lambda: [False])[0]:
+        return ()
+    found = tuple(v for v in check_facts(Facts.of(function, where), calls=False) if v.status is not Status.PROVED)
+    if not found:
+        note_faultless(function, where)
+    return found
+
+
 def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict | None:
     watch = Stopwatch()
     facts = Facts.of(function, where)
@@ -335,7 +345,7 @@ def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict | None:
         return None
     if find_run(facts, _SMALL_RUN, _RUNS, state):
         return None
-    if not known and _is_faultless(facts) and _shown_without_a_run(facts, state, opaque):
+    if not known and not possible_faults(function, where) and _shown_without_a_run(facts, state, opaque):
         return None
     why, hints = why_impossible(facts, opaque)
     if why is not None:
@@ -361,11 +371,6 @@ def _what_failed(state: SearchState) -> str:
     if state.numbers is None:
         return f"{text}: no values of its symbols were found that satisfy the conditions on them"
     return text if state.fault is None else f"{text}; the last one that was tried: {state.fault}"
-
-
-def _is_faultless(facts: Facts) -> bool:
-
-    return all(verdict.status is Status.PROVED for verdict in check_facts(facts, calls=False))
 
 
 def _shown_without_a_run(facts: Facts, state: SearchState, opaque: bool) -> bool:
