@@ -4,19 +4,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, Severity
 from layoutproof.ir.dtype import BFLOAT16
-from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IntImm, Logical, Not, Var, const, equal
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Select,
+    Var,
+    const,
+    equal,
+)
 from layoutproof.ir.intrinsics import Call, Limit
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import codes
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.stmt import Block, For, IterKind
+from layoutproof.ir.stmt import Block, BufferStore, For, IterKind
 from layoutproof.ir.visit import children, free_variables, loads_in, substitute, walk
 
 _GUARD_HELP = "put the condition around the update in the block's body, and the init runs all the same"
@@ -100,7 +115,12 @@ def check_upstream(f: PrimFunc) -> tuple[Diagnostic, ...]:
     """One diagnostic for each kind of difference from TVM, at its first place; notes where only LLVM code differs."""
     nodes = list(walk(f.body))
     expressions = [node for node in nodes if isinstance(node, Expr)]
-    found = (*(check(expressions) for check in _CHECKS), _loops([node for node in nodes if isinstance(node, For)]))
+    narrow = _narrow_floats(expressions, _unrounded(f, [node for node in nodes if isinstance(node, BufferStore)]))
+    found = (
+        narrow,
+        *(check(expressions) for check in _CHECKS),
+        _loops([node for node in nodes if isinstance(node, For)]),
+    )
     return tuple(each for each in found if each is not None)
 
 
@@ -108,21 +128,47 @@ def _warning(e: Expr | For, message: str, help: str | None = None, severity: Sev
     return Diagnostic(codes.UPSTREAM_DIFFERS, message, e.span, severity, help=help)
 
 
-def _narrow_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
-    """A value that is rounded to bfloat16 and computed with again."""
+def _narrow_floats(expressions: Sequence[Expr], unrounded: Collection[Var]) -> Diagnostic | None:
+    """A value that is rounded to bfloat16 and used as anything but a bfloat16 that is chosen."""
     for e in expressions:
-        wide = isinstance(e, Cast) and e.dtype.is_float and e.value.dtype.element == BFLOAT16
-        if not wide and e.dtype.element != BFLOAT16:
+        parts = [part for part in children(e) if isinstance(part, Expr) and part.dtype.element == BFLOAT16]
+        if _is_exact(e) or isinstance(e, BufferLoad) or not any(_is_rounded(part, unrounded) for part in parts):
             continue
-        parts = (part for part in children(e) if isinstance(part, Expr) and part.dtype.element == BFLOAT16)
-        if (wide or _rounds(e)) and any(map(_rounds, parts)):
-            return _warning(e, "every operation on bfloat16 rounds; TVM computes in float32, and rounds what is stored")
+        message = "every operation on bfloat16 rounds; TVM computes in float32, and rounds what is stored to parameters"
+        return _warning(e, message)
     return None
 
 
-def _rounds(e: Expr) -> bool:
-    """Whether a bfloat16 is the result of a rounding."""
-    return isinstance(e, Call | Cast) or (isinstance(e, Binary) and e.op not in _EXACT)
+def _is_exact(e: Expr) -> bool:
+    """Whether a bfloat16 is one of the operands."""
+    return e.dtype.element == BFLOAT16 and (
+        isinstance(e, Select | IfThenElseExpr | Broadcast) or (isinstance(e, Binary) and e.op in _EXACT)
+    )
+
+
+def _is_rounded(e: Expr, unrounded: Collection[Var]) -> bool:
+    """Whether a bfloat16 may be the result of a rounding, which TVM leaves out."""
+    if e.dtype.element != BFLOAT16:
+        return False
+    if _is_exact(e):
+        return any(_is_rounded(part, unrounded) for part in children(e) if isinstance(part, Expr))
+    if isinstance(e, BufferLoad):
+        return e.buffer.data in unrounded
+    return isinstance(e, Call | Cast | Binary)
+
+
+def _unrounded(f: PrimFunc, stores: Sequence[BufferStore]) -> Collection[Var]:
+    """Temporaries of bfloat16 that hold results of roundings: TVM keeps them in float32."""
+    own = {buffer.data for buffer in f.buffers}
+    stores = [s for s in stores if s.buffer.dtype.element == BFLOAT16 and s.buffer.data not in own]
+    found: set[Var] = set()
+    while more := {
+        s.buffer.data
+        for s in stores
+        if s.buffer.data not in found and (s.value.dtype.element != BFLOAT16 or _is_rounded(s.value, found))
+    }:
+        found |= more
+    return found
 
 
 def _folded_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
@@ -241,7 +287,6 @@ def _is_loaded(load: BufferLoad, left: Node) -> bool:
 
 
 _CHECKS: Sequence[Callable[[Sequence[Expr]], Diagnostic | None]] = (
-    _narrow_floats,
     _folded_floats,
     _ordered,
     _truth_of_constant,

@@ -37,6 +37,8 @@ HEAD = (
         ("H[i] = T.max(H[i], H[0]) + H[1]", []),
         ('A[i] = T.Cast("float32", T.Cast("bfloat16", A[i]))', ["warning"]),
         ('A[i] = T.Cast("float32", H[i])', []),
+        ('A[i] = T.Cast("float32", T.max(T.Cast("bfloat16", A[i]), H[0]))', ["warning"]),
+        ('H[i] = T.Select(i < 3, T.Cast("bfloat16", A[i]), H[0])', []),
         ('H[i] = T.max_value("bfloat16")', ["warning"]),
         ('H[i] = T.infinity("bfloat16")', []),
         ('C[i] = T.Cast("bool", T.float32(0.5))', ["warning"]),
@@ -86,3 +88,27 @@ def test_each_kind_is_told_once() -> None:
     text = HEAD + "".join(f"        {line}\n" for line in lines * 2)
     found = check_upstream(loads(text))
     assert sorted(d.span.line for d in found if d.span is not None) == [4, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("kept", "used", "told"),
+    [
+        ('T.Cast("bfloat16", A[i])', 'A[i] = T.Cast("float32", t[i])', True),
+        ('T.Cast("bfloat16", A[i])', 'A[i] = T.Cast("float32", T.max(t[i], H[i]))', True),
+        ('T.Cast("bfloat16", A[i])', "H[i] = t[i]", False),
+        ("H[i] + H[0]", "H[i] = u[i] + H[i]", True),
+        ("H[i]", 'A[i] = T.Cast("float32", u[i])', False),
+    ],
+)
+def test_temporaries_of_bfloat16_are_not_rounded(kept: str, used: str, told: bool) -> None:
+    """TVM keeps them in float32: what is computed from a rounded value of one is another one there."""
+    lines = (
+        '    t = T.alloc_buffer((8,), "bfloat16")',
+        '    u = T.alloc_buffer((8,), "bfloat16")',
+        "    for i in range(8):",
+        f"        t[i] = {kept}",
+        "        u[i] = t[i]",
+        f"        {used}",
+    )
+    text = HEAD.replace("    for i in range(8):\n", "") + "\n".join(lines)
+    assert [d.code for d in check_upstream(loads(text))] == (["LP133"] if told else [])
