@@ -1,0 +1,107 @@
+"""What the kernel accepts and rejects, with the evidence that is found for it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.tree import ROOT
+
+from layoutproof.verify.certificate.kernel_evidence import try_kernel
+from layoutproof.verify.kernel.judge import Judged
+from layoutproof.verify.kernel.rejected import Rejected
+
+REFUTED = sorted((ROOT / "proofs" / "refuted").glob("*.py"))
+PLAIN = ("init_hoisted_under_a_guard", "init_of_guarded_rows", "init_of_two_axes")
+
+HEAD = "# functions: f, f\n"
+OLD = """
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer(("n", 4), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    for i in range(n):
+        B[i] = T.float32(0.0)
+    for i, j in T.grid(n, 4):
+        B[i] = B[i] + A[i, j]
+"""
+TILED = """
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer(("n", 4), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    for i in range(n):
+        B[i] = T.float32(0.0)
+    for io, ii, j in T.grid((n + 7) // 8, 8, 4):
+        if io * 8 + ii < n:
+            B[io * 8 + ii] = B[io * 8 + ii] + A[io * 8 + ii, j]
+"""
+THETA = "# theta: 0 -> 0: lambda i: [i]\n# theta: 1 -> 1: lambda io, ii, j: [io * 8 + ii, j]\n"
+
+
+@cache
+def judged(text: str) -> tuple[Judged, ...]:
+    """The kernel's claims about a rewrite."""
+    return try_kernel(text)[0]
+
+
+def rejected(text: str) -> set[str]:
+    """The kinds of the claims that are rejected."""
+    return {claim.kind for claim in judged(text) if not claim.is_accepted}
+
+
+@pytest.mark.parametrize("path", REFUTED, ids=lambda path: path.stem)
+def test_no_refuted_rewrite_is_accepted(path: Path) -> None:
+    """At least one claim of each wrong rewrite is rejected, or its text is not read."""
+    try:
+        claims = judged(path.read_text(encoding="utf-8"))
+    except Rejected:
+        return
+    assert any(not claim.is_accepted for claim in claims)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_right_rewrites_are_accepted(name: str) -> None:
+    """Reordered inits are accepted in full."""
+    assert rejected((ROOT / "proofs" / "accepted" / f"{name}.py").read_text(encoding="utf-8")) == set()
+
+
+def test_tiles_of_any_number_of_rows() -> None:
+    """A loop of symbolic extent in tiles."""
+    assert rejected(THETA + OLD + TILED) == set()
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "kinds"),
+    [
+        ("if io * 8 + ii < n:", "if io * 8 + ii < n - 1:", {"same-end"}),
+        ("if io * 8 + ii < n:", "if io * 8 + ii <= n:", {"within-buffer", "same-value"}),
+        ("(n + 7) // 8", "n // 8", {"same-end"}),
+        ("+ A[io * 8 + ii, j]", "+ A[io * 8 + ii, 3 - j]", {"same-value"}),
+        ("B[io * 8 + ii] + A", "A[io * 8 + ii, j] + A", {"same-value"}),
+        ("T.float32(0.0)", "T.float32(-0.0)", {"same-value"}),
+        ('T.func_attr({"tirx.noalias": True})', "pass", {"interface"}),
+    ],
+)
+def test_a_wrong_program_is_rejected(was: str, becomes: str, kinds: set[str]) -> None:
+    """What is changed in the new program is found by the claim that speaks of it."""
+    assert was in TILED
+    assert kinds <= rejected(THETA + OLD + TILED.replace(was, becomes))
+
+
+@pytest.mark.parametrize(
+    "loops",
+    ["for j, io, ii in T.grid(4, (n + 7) // 8, 8):", "for io, j, ii in T.grid((n + 7) // 8, 4, 8):"],
+)
+def test_rows_may_be_interchanged_with_a_sum_that_keeps_its_order(loops: str) -> None:
+    """The order of the terms of each row stays, whatever the order of rows."""
+    names = loops.removeprefix("for ").partition(" in ")[0]
+    text = TILED.replace("for io, ii, j in T.grid((n + 7) // 8, 8, 4):", loops)
+    assert rejected(THETA.replace("lambda io, ii, j", f"lambda {names}") + OLD + text) == set()
+
+
+def test_a_sum_in_another_order_is_rejected() -> None:
+    """Terms that are added in reverse are another sum."""
+    text = TILED.replace("A[io * 8 + ii, j]", "A[io * 8 + ii, 3 - j]")
+    assert rejected(THETA.replace("ii, j]", "ii, 3 - j]") + OLD + text) == {"same-end"}

@@ -1,0 +1,138 @@
+"""Evidence for the kernel: inverses of theta, and refutations of the questions that it asks. Nothing here is trusted:
+what is wrong is rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from json import dumps
+
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
+from layoutproof.ir.rewrite import InstanceMap, Rewrite
+from layoutproof.ir.stmt import For
+from layoutproof.ir.visit import loops_of_stores
+from layoutproof.verify.certificate.integer_refutations import find_refutation
+from layoutproof.verify.kernel.encoding import loads_of
+from layoutproof.verify.kernel.integers import Question
+from layoutproof.verify.kernel.judge import Evidence, Judged, judge
+from layoutproof.verify.kernel.programs import Expr, Program, Statement, walk
+from layoutproof.verify.kernel.reader import read_map, read_rewrite
+from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.step import Inverse, Map, Source
+from layoutproof.verify.maps.map_facts import report_on
+
+
+@dataclass
+class Found:
+    """Refutations by the digest of their question, found when they are asked for."""
+
+    proofs: dict[str, object] = field(default_factory=dict)
+
+    def refutation(self, question: Question) -> object:
+        """The proof of a question. Raises Rejected where none is found."""
+        key = key_of(question)
+        if key not in self.proofs:
+            self.proofs[key] = find_refutation(question)
+        if self.proofs[key] is None:
+            raise Rejected("no refutation was found")
+        return self.proofs[key]
+
+
+def key_of(question: Question) -> str:
+    """A digest of a question."""
+    plain = [
+        [p.to_json() for p in question.facts],
+        [p.to_json() for p in question.zeros],
+        [
+            [[[p.to_json() for p in c.facts], [p.to_json() for p in c.zeros]] for c in cases]
+            for cases in question.choices
+        ],
+    ]
+    return sha256(dumps(plain).encode()).hexdigest()[:24]
+
+
+def inverses_of(rewrite: Rewrite) -> dict[int, list[Inverse]]:
+    """For each old store which part of theta computes it, and by which map; nothing where none was found."""
+    loops = loops_of_stores(rewrite.new.body)
+    found: dict[int, list[Inverse]] = {}
+    part = -1
+    by_store: dict[int, list[InstanceMap]] = {}
+    for each in rewrite.witness.instances:
+        by_store.setdefault(each.new_store, []).append(each)
+    for number in range(len(loops)):
+        for each in by_store.get(number, ()):
+            if each.instances is None or each.old_store is None:
+                continue
+            part += 1
+            inverse = _inverse(each.instances, loops[number])
+            if inverse is not None:
+                names, outputs, where = read_map(index_map_text(inverse), {}, {})
+                assert names is not None
+                found.setdefault(each.old_store, []).append(Inverse(part, Map(names, outputs, where)))
+    return found
+
+
+def _inverse(theta: IndexMap, loops: Sequence[For]) -> IndexMap | None:
+    if not theta.inputs:
+        return theta if not theta.outputs else None
+    try:
+        return report_on(theta, tuple(loop.extent for loop in loops)).inverse
+    except LayoutproofError:
+        return None
+
+
+def try_kernel(text: str) -> tuple[tuple[Judged, ...], Found]:
+    """The kernel's judgement on a rewrite's text, with the evidence that was found for it."""
+    found = Found()
+    return judge(text, Evidence(found.refutation, inverses_of(parse_rewrite(text)), sources_of(text))), found
+
+
+def sources_of(text: str) -> dict[tuple[int, int], Source]:
+    """What may be known of the loads of each new store: an assumption whose element it may be, or a store of a constant
+    (an init, say) to its memory in the same nest.
+    """
+    program = read_rewrite(text).new
+    found: dict[tuple[int, int], Source] = {}
+    for store in program.stores:
+        cell = ("load", store.value[1], store.buffer, store.indices)
+        loads = list(dict.fromkeys(loads_of(store.value)))
+        for k, load in [*enumerate(loads), *([] if cell in loads else [(-1, cell)])]:
+            source = _assumption(program, store, load) or _writer(program, store, load)
+            if source is not None:
+                found[store.number, k] = source
+    return found
+
+
+def _assumption(program: Program, store: Statement, load: Expr) -> Source | None:
+    """The assumption of whose element's index a load gives every loop."""
+    for index, statement in enumerate(program.statements):
+        if statement.kind == "assume":
+            for said in loads_of(statement.condition):
+                if said[2] == load[2]:
+                    given = dict(zip(said[3], load[3], strict=True))
+                    loops = [("var", loop.dtype, loop.var) for loop in statement.loops]
+                    if all(loop in given for loop in loops):
+                        names = tuple(loop.var for loop in store.loops)
+                        return Source("assume", index, Map(names, tuple(given[loop] for loop in loops)))
+    return None
+
+
+def _writer(program: Program, store: Statement, load: Expr) -> Source | None:
+    """A store of a constant to the memory: its loops have the values of those around the load, or start."""
+    data = program.buffers[load[2]].data
+    for writer in program.stores:
+        if writer is store or program.buffers[writer.buffer].data != data or writer.value[0] != "const":
+            continue
+        given = dict(zip(writer.indices, load[3], strict=True))
+        shared = {("var", loop.dtype, loop.var) for loop in store.loops}
+        read = {v for index in load[3] for v in walk(index) if v[0] == "var"}
+        outputs = []
+        for loop in writer.loops:
+            var = ("var", loop.dtype, loop.var)
+            outputs.append(var if var in shared and var in read else given[var] if var in given else loop.start)
+        return Source("store", writer.number, Map(tuple(loop.var for loop in store.loops), tuple(outputs)))
+    return None

@@ -1,0 +1,231 @@
+"""An exact simplex over integers: bounds on linear forms, and Farkas combinations of those that contradict each other.
+
+Nothing here is trusted: a refutation that is built from its conflicts is checked by the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+
+Conflict = list[tuple[int, object]]  # positive factors of reasons: so combined, their bounds are a negative constant
+
+
+class OutOfBudget(Exception):
+    """More pivots than the caller allows."""
+
+
+@dataclass(slots=True)
+class _Row:
+    """`scale * basic variable = sum of coefficient * nonbasic variable`; `total` is the value of that sum."""
+
+    scale: int
+    of: dict[int, int]
+    total: int
+
+
+class Simplex:
+    """Variables with integer bounds, each for a reason. `push` and `pop` keep and restore the bounds."""
+
+    def __init__(self, count: int, pivots: int) -> None:
+        self.low: list[int | None] = [None] * count
+        self.high: list[int | None] = [None] * count
+        self.low_reason: list[object] = [None] * count
+        self.high_reason: list[object] = [None] * count
+        self.pivots = pivots
+        self._value = [0] * count  # of nonbasic variables, always between their bounds
+        self._rows: dict[int, _Row] = {}
+        self._forms: dict[tuple[tuple[int, int], ...], int] = {}
+        self._trail: list[tuple[int, bool, int | None, object]] = []
+        self._marks: list[int] = []
+
+    def push(self) -> None:
+        """Remembers the bounds."""
+        self._marks.append(len(self._trail))
+
+    def pop(self) -> None:
+        """Restores the bounds that the last `push` remembered."""
+        mark = self._marks.pop()
+        while len(self._trail) > mark:
+            variable, is_low, bound, reason = self._trail.pop()
+            if is_low:
+                self.low[variable], self.low_reason[variable] = bound, reason
+            else:
+                self.high[variable], self.high_reason[variable] = bound, reason
+
+    def variable(self, form: Mapping[int, int]) -> int:
+        """The variable that stands for a linear form of variables."""
+        if len(form) == 1:
+            ((only, coefficient),) = form.items()
+            if coefficient == 1:
+                return only
+        key = tuple(sorted(form.items()))
+        known = self._forms.get(key)
+        if known is not None:
+            return known
+        new = len(self._value)
+        self._forms[key] = new
+        self.low.append(None)
+        self.high.append(None)
+        self.low_reason.append(None)
+        self.high_reason.append(None)
+        self._value.append(0)
+        self._rows[new] = self._row(form)
+        return new
+
+    def _row(self, form: Mapping[int, int]) -> _Row:
+        scale = 1
+        for variable in form:
+            if variable in self._rows:
+                row_scale = self._rows[variable].scale
+                scale *= row_scale // gcd(scale, row_scale)
+        of: dict[int, int] = {}
+        for variable, coefficient in form.items():
+            row = self._rows.get(variable)
+            if row is None:
+                of[variable] = of.get(variable, 0) + coefficient * scale
+            else:
+                factor = coefficient * (scale // row.scale)
+                for part, part_coefficient in row.of.items():
+                    of[part] = of.get(part, 0) + factor * part_coefficient
+        return self._normal(scale, of)
+
+    def _normal(self, scale: int, of: dict[int, int]) -> _Row:
+        divisor = gcd(scale, *of.values())
+        if divisor > 1:
+            scale //= divisor
+            of = {variable: coefficient // divisor for variable, coefficient in of.items() if coefficient}
+        else:
+            of = {variable: coefficient for variable, coefficient in of.items() if coefficient}
+        value = self._value
+        return _Row(scale, of, sum(coefficient * value[variable] for variable, coefficient in of.items()))
+
+    def value(self, variable: int) -> Fraction | int:
+        """The value of a variable at the present point."""
+        row = self._rows.get(variable)
+        if row is None:
+            return self._value[variable]
+        whole, rest = divmod(row.total, row.scale)
+        return whole if rest == 0 else Fraction(row.total, row.scale)
+
+    def require_low(self, variable: int, bound: int, reason: object) -> Conflict | None:
+        """Adds `variable >= bound`."""
+        old, high = self.low[variable], self.high[variable]
+        if old is not None and bound <= old:
+            return None
+        if high is not None and bound > high:
+            return [(1, reason), (1, self.high_reason[variable])]
+        self._trail.append((variable, True, old, self.low_reason[variable]))
+        self.low[variable], self.low_reason[variable] = bound, reason
+        if variable not in self._rows and self._value[variable] < bound:
+            self._move(variable, bound)
+        return None
+
+    def require_high(self, variable: int, bound: int, reason: object) -> Conflict | None:
+        """Adds `variable <= bound`."""
+        old, low = self.high[variable], self.low[variable]
+        if old is not None and bound >= old:
+            return None
+        if low is not None and bound < low:
+            return [(1, reason), (1, self.low_reason[variable])]
+        self._trail.append((variable, False, old, self.high_reason[variable]))
+        self.high[variable], self.high_reason[variable] = bound, reason
+        if variable not in self._rows and self._value[variable] > bound:
+            self._move(variable, bound)
+        return None
+
+    def _move(self, variable: int, to: int) -> None:
+        delta = to - self._value[variable]
+        self._value[variable] = to
+        for row in self._rows.values():
+            coefficient = row.of.get(variable)
+            if coefficient is not None:
+                row.total += coefficient * delta
+
+    def solve(self) -> Conflict | None:
+        """Moves to a point within all bounds, or says which bounds contradict each other. Raises OutOfBudget."""
+        while True:
+            found = self._violated()
+            if found is None:
+                return None
+            basic, upward = found
+            row = self._rows[basic]
+            entering = self._entering(row, upward)
+            if entering is None:
+                return self._conflict(basic, row, upward)
+            self.pivots -= 1
+            if self.pivots < 0:
+                raise OutOfBudget
+            bound = self.low[basic] if upward else self.high[basic]
+            assert bound is not None
+            self._pivot(basic, row, entering, bound)
+
+    def _violated(self) -> tuple[int, bool] | None:
+        """The first basic variable outside its bounds (Bland's rule: it ends), and whether it has to grow."""
+        best: tuple[int, bool] | None = None
+        for basic, row in self._rows.items():
+            if best is not None and basic > best[0]:
+                continue
+            low, high = self.low[basic], self.high[basic]
+            if low is not None and row.total < low * row.scale:
+                best = basic, True
+            elif high is not None and row.total > high * row.scale:
+                best = basic, False
+        return best
+
+    def _entering(self, row: _Row, upward: bool) -> int | None:
+        best: int | None = None
+        for variable, coefficient in row.of.items():
+            if best is not None and variable > best:
+                continue
+            bound = self.high[variable] if (coefficient > 0) == upward else self.low[variable]
+            if bound is None or bound != self._value[variable]:
+                best = variable
+        return best
+
+    def _conflict(self, basic: int, row: _Row, upward: bool) -> Conflict:
+        conflict: Conflict = [(row.scale, self.low_reason[basic] if upward else self.high_reason[basic])]
+        for variable, coefficient in row.of.items():
+            reasons = self.high_reason if (coefficient > 0) == upward else self.low_reason
+            conflict.append((abs(coefficient), reasons[variable]))
+        return conflict
+
+    def _pivot(self, basic: int, row: _Row, entering: int, bound: int) -> None:
+        """Exchanges a basic variable, which gets the value `bound`, and a nonbasic one."""
+        pivot = row.of[entering]
+        sign = 1 if pivot > 0 else -1
+        new = {variable: -sign * coefficient for variable, coefficient in row.of.items() if variable != entering}
+        new[basic] = sign * row.scale
+        scale = abs(pivot)
+        del self._rows[basic]
+        self._value[basic] = bound
+        for other, other_row in self._rows.items():
+            factor = other_row.of.get(entering)
+            if factor is not None:
+                common = gcd(factor, scale)
+                mine, times = scale // common, factor // common
+                of = {variable: mine * c for variable, c in other_row.of.items() if variable != entering}
+                for variable, coefficient in new.items():
+                    of[variable] = of.get(variable, 0) + times * coefficient
+                self._rows[other] = self._normal(mine * other_row.scale, of)
+        self._rows[entering] = self._normal(scale, new)
+
+    def tight_row(self, variable: int) -> tuple[int, list[tuple[int, int, bool]]] | None:
+        """`scale` and `(coefficient, nonbasic variable, whether it is at its low bound)` of a basic variable.
+
+        None for a nonbasic variable, and if one of the others is at no bound.
+        """
+        row = self._rows.get(variable)
+        if row is None:
+            return None
+        parts: list[tuple[int, int, bool]] = []
+        for part, coefficient in row.of.items():
+            if self._value[part] == self.low[part]:
+                parts.append((coefficient, part, True))
+            elif self._value[part] == self.high[part]:
+                parts.append((coefficient, part, False))
+            else:
+                return None
+        return row.scale, parts

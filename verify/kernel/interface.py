@@ -1,0 +1,201 @@
+"""What callers see: parameters, their cells and padding, and what is assumed of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layoutproof.verify.kernel.encoding import Context, differ, loads_of
+from layoutproof.verify.kernel.integers import Case
+from layoutproof.verify.kernel.polynomials import Poly
+from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Statement, lanes_of, walk
+from layoutproof.verify.kernel.reader import read_extent, read_map, scope_of
+from layoutproof.verify.kernel.refinement import instance, prove_executed, prove_same
+from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.step import Map, Step
+
+
+def _cell(context: Context, buffer: Buffer, tag: str) -> list[Poly]:
+    """Some cell of a buffer."""
+    cell = [Poly.var(f"{tag}{axis}") for axis in range(len(buffer.shape))]
+    for value, extent in zip(cell, buffer.shape, strict=True):
+        context.between(value, Poly.const(0), context.number(extent, context.symbols))
+    return cell
+
+
+def prove_cells(step: Step, new_data: str) -> None:
+    """f is one-to-one on a memory, and its image lies inside the new buffer."""
+    old_data = step.rewrite.cells[new_data][0]
+    new, old = step.owner(step.new, new_data), step.owner(step.old, old_data)
+    if new is None or old is None:
+        raise Rejected(f"the witness names a memory that does not exist, of {old_data} and {new_data}")
+    if [entry[0] for entry in step.rewrite.cells.values()].count(old_data) > 1:
+        raise Rejected(f"two memories hold the cells of {old_data}")
+    f = Map(*step.rewrite.cells[new_data][1:])
+    context = step.context()
+    c, d = _cell(context, old, "c"), _cell(context, old, "d")
+    for output in f.outputs:
+        context.zeros.append(
+            context.number(output, f.inputs(c, context.symbols)) - context.number(output, f.inputs(d, context.symbols))
+        )
+    for a, b in zip(c, d, strict=True):
+        step.refuse(context, differ(a, b))
+    if len(f.outputs) != len(new.shape):
+        raise Rejected(f"{new.name} has {len(new.shape)} axes, the map {len(f.outputs)} outputs")
+    for output, extent in zip(f.outputs, new.shape, strict=True):
+        context = step.context()
+        value = context.number(output, f.inputs(_cell(context, old, "c"), context.symbols))
+        past = value - context.number(extent, context.symbols)
+        step.refuse(context, (Case((-value - 1,)), Case((past,))))
+
+
+def prove_interface(step: Step) -> None:
+    """Parameters keep their order, types and cells, but for layouts that the step declares to change and records."""
+    old, new = step.old, step.new
+    if old.params != new.params or not (old.noalias and new.noalias):
+        raise Rejected("the parameters differ, or may overlap")
+    if not set(new.symbols) <= set(old.symbols):
+        raise Rejected("the new program has symbols of its own")
+    if any(condition not in step.assumed for condition in new.assumed):
+        raise Rejected("the new program assumes more of its symbols")
+    rest = [{k: v for k, v in p.attributes.items() if k != "layoutproof.layout"} for p in (old, new)]
+    if rest[0] != rest[1]:
+        raise Rejected("attributes of the function differ")
+    written, stored = ({p.buffers[s.buffer].data for s in p.stores} for p in (old, new))
+    for before in (b for b in old.buffers.values() if b.is_parameter):
+        _prove_kept(step, before, before.data in written)
+    if any(b.is_parameter and b.data in stored - written for b in new.buffers.values()):
+        raise Rejected("a parameter that was only read is written")
+    for name in sorted(set(old.layouts) | set(new.layouts)):
+        owner = step.owner(new, name)
+        if owner is not None and not owner.is_parameter:
+            _prove_temporary_recorded(step, owner)
+
+
+def _prove_kept(step: Step, before: Buffer, is_written: bool) -> None:
+    """A parameter is the same one; where its cells move, the step declares it and the record says so."""
+    after = step.new.buffers.get(before.name)
+    if after is None or not after.is_parameter or (before.data, before.dtype) != (after.data, after.dtype):
+        raise Rejected(f"the parameter {before.name} is another one")
+    source = step.source_of(after)
+    if source is None or source[0].data != after.data:
+        raise Rejected(f"the cells of {before.name} are elsewhere")
+    if (before.strides, before.offset, before.scope) != (after.strides, after.offset, after.scope) or before.strides:
+        raise Rejected(f"the parameter {before.name} has strides")
+    if source[1] is not None:
+        if before.name not in step.rewrite.interface:
+            raise Rejected(f"the layout of {before.name} changes, and no change is declared")
+        _prove_recorded(step, before, after, source[1])
+        if is_written and step.new.layouts[after.data]["steps"][-1].get("contract") not in (None, "undef"):
+            raise Rejected(f"the padding of {before.name} has a postcondition")
+    elif before.shape != after.shape or step.old.layouts.get(before.data) != step.new.layouts.get(before.data):
+        raise Rejected(f"{before.name} has another shape or record")
+
+
+def _prove_temporary_recorded(step: Step, after: Buffer) -> None:
+    """The record of a temporary stays, or goes on by the step's map."""
+    source = step.source_of(after)
+    if source is not None and source[1] is not None:
+        old = step.old.layouts.get(source[0].data)
+        if step.new.layouts.get(after.data) not in (old, None) or old is not None:
+            _prove_recorded(step, source[0], after, source[1])
+    elif step.old.layouts.get(after.data) != step.new.layouts.get(after.data):
+        raise Rejected(f"the record of {after.name} is another one")
+
+
+def _prove_recorded(step: Step, before: Buffer, after: Buffer, f: Map) -> None:
+    """The record of a memory continues the old one by one step, which says what f says."""
+    old, new = step.old.layouts.get(before.data, {"steps": []}), step.new.layouts.get(after.data, {"steps": []})
+    if new["steps"][:-1] != old["steps"] or not new["steps"]:
+        raise Rejected(f"the record of {before.name} does not continue the old one")
+    last: dict[str, Any] = new["steps"][-1]
+    symbols = scope_of(step.new.symbols)
+    names, outputs, where = read_map(str(last.get("index_map")), symbols, {})
+    shape = [read_extent(str(extent), symbols) for extent in last.get("shape", ())]
+    if names is None or where is not None or (len(outputs), len(shape)) != (len(f.outputs), len(after.shape)):
+        raise Rejected(f"the record of {before.name} has no such map")
+    recorded, context = Map(names, outputs), step.context()
+    cell = _cell(context, before, "c")
+    inputs = recorded.inputs(cell, context.symbols), f.inputs(cell, context.symbols)
+    for a, b in zip(outputs, f.outputs, strict=True):
+        step.refuse(context, differ(context.number(a, inputs[0]), context.number(b, inputs[1])))
+    for a, b in zip(shape, after.shape, strict=True):
+        step.refuse(context, differ(context.number(a, context.symbols), context.number(b, context.symbols)))
+
+
+def prove_assumption(step: Step, new: Statement) -> None:
+    """What the new program assumes the old one assumes, at the same instance; or it speaks only of padding that this
+    step gives to a parameter: then it is a condition on calls, and listed.
+    """
+    if not loads_of(new.condition) and new.condition in step.assumed:
+        return
+    for old in step.old.statements:
+        if old.kind == "assume" and len(old.loops) == len(new.loops):
+            try:
+                _prove_same_assumption(step, old, new)
+                return
+            except Rejected:
+                continue
+    _prove_about_padding(step, new)
+
+
+def _prove_same_assumption(step: Step, old: Statement, new: Statement) -> None:
+    """Loops are paired in order. What is assumed is of parameters that are only read: when does not matter."""
+    context = step.context()
+    env = instance(context, new, "i")
+    at = dict(context.symbols)
+    for mine, theirs in zip(old.loops, new.loops, strict=True):
+        at[mine.var] = env[theirs.var]
+    prove_executed(step, context, (old, at), [(guard, env) for guard in new.guards])
+    prove_same(step, context, (old.condition, at), (new.condition, env))
+    _prove_only_read(step.old, old.condition)
+    _prove_only_read(step.new, new.condition)
+
+
+def _prove_only_read(program: Program, condition: Expr) -> None:
+    written = {program.buffers[s.buffer].data for s in program.statements if s.kind == "store"}
+    for load in loads_of(condition):
+        buffer = program.buffers[load[2]]
+        if buffer.data in written or not buffer.is_parameter:
+            raise Rejected(f"what is assumed of {buffer.name} depends on when")
+
+
+def _prove_about_padding(step: Step, new: Statement) -> None:
+    """Wherever the condition can be false, it loads one cell, and that is padding of a parameter's new layout."""
+    loads = loads_of(new.condition)
+    _prove_only_read(step.new, new.condition)
+    if len({(load[2], load[3]) for load in loads}) != 1:
+        raise Rejected("an assumption is new")
+    buffer = step.new.buffers[loads[0][2]]
+    source = step.source_of(buffer)
+    old, f = source if source is not None else (buffer, None)
+    if f is None or buffer.name not in step.rewrite.interface:
+        raise Rejected("an assumption is new, and not about padding of this step")
+    context = step.context()
+    env = instance(context, new, "i")
+    cell = _cell(context, old, "c")
+    inputs = f.inputs(cell, context.symbols)
+    for output, index in zip(f.outputs, loads[0][3], strict=True):
+        context.zeros.append(context.number(output, inputs) - context.number(index, env))
+    step.refuse(context, context.cases(new.condition, env, False))
+
+
+def prove_plain(program: Program) -> None:
+    """Only forms that the rules here cover: one buffer to a memory, allocated once; no vectors."""
+    for buffer in program.buffers.values():
+        if not buffer.is_parameter and buffer.depth > 0:
+            raise Rejected(f"{buffer.name} is allocated in a loop")
+    memories = [program.buffers[name].data for name in sorted(_touched(program))]
+    if len(memories) != len(set(memories)):
+        raise Rejected("two buffers name one memory")
+    for statement in program.statements:
+        for text in (*statement.guards, *statement.indices, statement.value, statement.condition):
+            if any(lanes_of(part[1]) > 1 for part in walk(text)):
+                raise Rejected(f"line {statement.line} has vectors")
+
+
+def _touched(program: Program) -> set[str]:
+    found = {s.buffer for s in program.statements if s.kind == "store"}
+    for s in program.statements:
+        for text in (*s.guards, *s.indices, s.value, s.condition):
+            found |= {load[2] for load in loads_of(text)}
+    return found

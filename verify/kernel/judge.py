@@ -1,0 +1,165 @@
+"""Which claims of a step are accepted: its text is read, the obligations are made from it, and each is proved by the
+evidence or rejected with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from layoutproof.verify.kernel.extras import prove_extras
+from layoutproof.verify.kernel.faults import (
+    accesses,
+    prove_arithmetic,
+    prove_bounds,
+    prove_divisors,
+    prove_eager,
+    prove_inside,
+    prove_no_race,
+)
+from layoutproof.verify.kernel.integers import Question
+from layoutproof.verify.kernel.interface import prove_assumption, prove_cells, prove_interface, prove_plain
+from layoutproof.verify.kernel.programs import Loop, Program, Rewrite, Statement
+from layoutproof.verify.kernel.reader import read_rewrite
+from layoutproof.verify.kernel.refinement import (
+    Part,
+    parts_of,
+    prove_apart,
+    prove_onto,
+    prove_order,
+    prove_part,
+    prove_steady_guards,
+)
+from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.step import Inverse, Source, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One claim: its kind, the line of the new program (0: none), what it says, and why it is rejected, if it is."""
+
+    kind: str
+    line: int
+    text: str
+    reason: str | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether it is proved."""
+        return self.reason is None
+
+
+def judge(text: str, evidence: Evidence) -> tuple[Judged, ...]:
+    """The claims of a step, given as text, each accepted or rejected. The new program does what the old one does, for
+    every input, if all are accepted. Raises Rejected for a text that is not understood.
+    """
+    return judge_rewrite(read_rewrite(text), evidence)
+
+
+def judge_rewrite(rewrite: Rewrite, evidence: Evidence) -> tuple[Judged, ...]:
+    """The claims of a rewrite that was read."""
+    step = Step(rewrite, evidence.refutation, evidence.inverses, evidence.sources)
+    return tuple(_judged(*claim) for claim in _claims(step))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is given with a step; none of it is believed. `refutation` has the proof that a question has no solution, or
+    raises Rejected; `inverses` says by old store where it is computed; `sources` says by new store and load what is
+    known of it.
+    """
+
+    refutation: Callable[[Question], object]
+    inverses: Mapping[int, Sequence[Inverse]]
+    sources: Mapping[tuple[int, int], Source]
+
+
+Claim = tuple[str, int, str, Callable[[], None]]
+
+
+def _judged(kind: str, line: int, text: str, prove: Callable[[], None]) -> Judged:
+    try:
+        prove()
+    except Rejected as problem:
+        return Judged(kind, line, text, str(problem))
+    return Judged(kind, line, text)
+
+
+def _claims(step: Step) -> Iterator[Claim]:
+    yield "forms", 0, "both programs have only forms that the kernel covers", partial(_prove_forms, step.old, step.new)
+    for data in step.rewrite.cells:
+        yield "cells", 0, f"the cells of {data} are one-to-one and inside", partial(prove_cells, step, data)
+    yield "interface", 0, "parameters stay as they are, or as declared", partial(prove_interface, step)
+    yield from _faults(step)
+    yield from _refinement(step)
+
+
+def _prove_forms(*programs: Program) -> None:
+    for program in programs:
+        prove_plain(program)
+        prove_steady_guards(program)
+
+
+def _faults(step: Step) -> Iterator[Claim]:
+    for inside in step.new.insides:
+        yield (
+            "within-domain",
+            inside.line,
+            "the block variable stays in its domain",
+            partial(prove_inside, step, inside),
+        )
+    stores = [s for s in step.new.statements if s.kind == "store"]
+    for s in step.new.statements:
+        for name, index, path, writes in accesses(s):
+            words = f"{'write to' if writes else 'read of'} {name} stays inside"
+            yield "within-buffer", s.line, words, partial(prove_bounds, step, s, name, index, path)
+        yield "fits", s.line, "index arithmetic fits its type", partial(prove_arithmetic, step, s)
+        yield "has-result", s.line, "index arithmetic has a result", partial(_prove_results, step, s)
+        if s.kind == "assume":
+            yield "assumption", s.line, "the assumption was made before", partial(prove_assumption, step, s)
+    for number, a in enumerate(stores):
+        for b in stores[number:]:
+            if _share_parallel(a.loops, b.loops):
+                yield (
+                    "no-race",
+                    a.line,
+                    "iterations in parallel are independent",
+                    partial(prove_no_race, step, a, b),
+                )
+
+
+def _share_parallel(a: Sequence[Loop], b: Sequence[Loop]) -> bool:
+    return any(x == y and x.kind in ("parallel", "vectorized") for x, y in zip(a, b, strict=False))
+
+
+def _prove_results(step: Step, statement: Statement) -> None:
+    prove_divisors(step, statement)
+    prove_eager(statement)
+
+
+def _refinement(step: Step) -> Iterator[Claim]:
+    parts: list[Part] = []
+
+    def read() -> None:
+        parts.extend(parts_of(step))
+        prove_apart(step, parts)
+
+    yield "witness", 0, "theta is a function", read
+    for part in parts:
+        words = f"it stores the value of old store {part.old.number}, to its cell"
+        yield "same-value", part.new.line, words, partial(prove_part, step, part)
+    for new in step.new.stores:
+        yield (
+            "same-value",
+            new.line,
+            "instances that compute no old one change nothing",
+            partial(prove_extras, step, parts, new),
+        )
+    for old in step.old.stores:
+        words = f"old store {old.number} is computed once for each of its instances"
+        yield "same-end", 0, words, partial(prove_onto, step, parts, old)
+    for a in parts:
+        for b in parts:
+            words = f"conflicting accesses of lines {a.new.line} and {b.new.line} keep their order"
+            yield "same-end", a.new.line, words, partial(prove_order, step, a, b)

@@ -1,0 +1,184 @@
+"""Texts of programs and of rewrites -> the core model of `programs`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+
+from layoutproof.verify.kernel import programs as core
+from layoutproof.verify.kernel.expressions import Expressions, entries_of, fail, parse, script_name
+from layoutproof.verify.kernel.functions import Functions
+from layoutproof.verify.kernel.programs import Buffer, Expr
+from layoutproof.verify.kernel.rejected import Rejected
+
+_IMPORTS = ("from tvm.script import tirx as T", "from tvm.script import tir as T", "from tvm.script import ir as I")
+_KEYS = ("about", "clause", "expect", "strictness", "where", "functions", "interface", "theta", "cells")
+_ENTRY = re.compile(r"#\s*([A-Za-z_]+)\s*:(.*)")
+_REMARK = re.compile(r"#\s*from \S+ import .*|#|\s*")
+_ARROW = re.compile(r"(\w+)\s*->\s*(\w+)\s*(?::(.*))?")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+Map = tuple[tuple[str, ...] | None, tuple[Expr, ...], Expr | None]  # names, expressions, condition
+
+
+def functions_of(text: str) -> dict[str, Functions]:
+    """The functions of a text, by name."""
+    found: dict[str, Functions] = {}
+    for node in parse(text, "exec").body:
+        if isinstance(node, ast.FunctionDef) and [script_name(d) for d in node.decorator_list] == ["prim_func"]:
+            if node.name in found:
+                fail(node, "two functions of one name")
+            found[node.name] = Functions(node)
+        elif not isinstance(node, ast.ImportFrom) or ast.unparse(node) not in _IMPORTS:
+            fail(node, "only functions decorated with T.prim_func are understood here")
+    return found
+
+
+def lines_of(text: object) -> str:
+    """The text with ends of lines that Python's syntax and the lines of a header agree on."""
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n") if isinstance(text, str) else "\r"
+    if "\r" in plain or "\f" in plain:
+        raise Rejected("the text has characters that are not understood")
+    return plain
+
+
+def read_program(text: str) -> core.Program:
+    """The one function of a text. Raises Rejected."""
+    found = functions_of(lines_of(text))
+    if len(found) != 1:
+        raise Rejected(f"one function is expected, the text has {len(found)}")
+    return next(reader.program(name) for name, reader in found.items())
+
+
+def read_rewrite(text: str) -> core.Rewrite:
+    """Two programs, `before` and `after`, with the header that states the witness. Raises Rejected."""
+    text = lines_of(text)
+    functions = functions_of(text)
+    if set(functions) != {"before", "after"}:
+        raise Rejected("a rewrite has the functions `before` and `after`")
+    return Header(text, functions["before"], functions["after"]).rewrite()
+
+
+class Header:
+    """The lines `# key: value` above the functions, which end with the first line that is no comment."""
+
+    def __init__(self, text: str, old: Functions, new: Functions) -> None:
+        lines = text.split("\n")
+        end = next((k for k, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+        self.entries: dict[str, list[str]] = {key: [] for key in _KEYS}
+        for number, line in enumerate(lines):
+            found = _ENTRY.fullmatch(line)
+            key = found[1] if found is not None else ""
+            if found is not None and number < end and key in _KEYS:
+                self.entries[key].append(found[2].strip())
+            elif (number < end and _REMARK.fullmatch(line) is None) or key in _KEYS:
+                raise Rejected(f"line {number + 1}: this line of the header is not understood, or not in its place")
+        if any(len(self.entries[key]) > 1 for key in _KEYS if key not in ("theta", "cells")):
+            raise Rejected("a key of the header is given twice")
+        names = self.listed("functions") or ("before", "after")
+        if len(names) != 2:
+            raise Rejected("the names of two functions are expected")
+        self.before, self.after = old, new
+        self.old, self.new = old.program(names[0]), new.program(names[1])
+        self.symbols: dict[str, Expr | Buffer] = {}
+        for name, dtype in (*self.old.symbols, *self.new.symbols):
+            if self.symbols.setdefault(name, ("var", dtype, name)) != ("var", dtype, name):
+                raise Rejected(f"the symbol `{name}` has two types")
+
+    def listed(self, key: str) -> tuple[str, ...]:
+        return tuple(part.strip() for value in self.entries[key] for part in value.split(",") if value)
+
+    def rewrite(self) -> core.Rewrite:
+        interface = self.listed("interface")
+        if not set(interface) <= set(self.old.params):
+            raise Rejected("the interface names something that is no parameter")
+        where = next((_condition(value, self.symbols) for value in self.entries["where"]), None)
+        strictness = "".join(self.entries["strictness"])
+        return core.Rewrite(self.old, self.new, self.theta(), self.cells(), where, interface, strictness)
+
+    def theta(self) -> dict[int, tuple[core.Instances, ...]]:
+        old, new, lines = self.before.stores, self.after.stores, self.entries["theta"]
+        if not lines:
+            if len(old) != len(new):
+                raise Rejected("which store computes which is not stated")
+            lines = [f"{k} -> {k}" for k in range(len(new))]
+        found: dict[int, tuple[core.Instances, ...]] = {}
+        for line in lines if lines != ["none"] else ():
+            match = _ARROW.fullmatch(line)
+            if match is None or not _NUMBER.fullmatch(match[1]) or not _NUMBER.fullmatch(match[2].replace("none", "0")):
+                raise Rejected("a line of theta is not understood")
+            if int(match[1]) >= len(new) or (match[2] != "none" and int(match[2]) >= len(old)):
+                raise Rejected("a line of theta names a store that is not there")
+            number, computes = int(match[1]), None if match[2] == "none" else old[int(match[2])]
+            found[number] = (*found.get(number, ()), *self.instances(new[number], computes, (match[3] or "").strip()))
+        return found
+
+    def instances(self, new: core.Statement, old: core.Statement | None, text: str) -> tuple[core.Instances, ...]:
+        here = {self.after.written[loop.var]: ("var", loop.dtype, loop.var) for loop in new.loops}
+        names, exprs, where = read_map(text, self.symbols, here)
+        if old is None and names is None:
+            return ()
+        if names is None:
+            names, exprs = tuple(loop.var for loop in new.loops), tuple(here.values())
+        for count, store in ((len(names), new), (len(exprs), old)):
+            lanes = 1 if store is not None and core.lanes_of(store.value[1]) > 1 else 0
+            if store is None or not 0 <= count - len(store.loops) <= lanes:
+                raise Rejected("a map of theta has not as many entries as there are loops")
+        return ((old.number if old is not None else -1, names, exprs, where),)
+
+    def cells(self) -> dict[str, core.Cells]:
+        old, new = ({b.data for b in program.buffers.values()} for program in (self.old, self.new))
+        found: dict[str, core.Cells] = {}
+        for line in self.entries["cells"]:
+            match = _ARROW.fullmatch(line)
+            if match is None or match[1] not in old or match[2] not in new or match[2] in found:
+                raise Rejected("a line of cells is not understood, or two old buffers became one")
+            names, exprs, where = read_map((match[3] or "").strip(), self.symbols, {})
+            if names is None or where is not None:
+                raise Rejected("a line of cells states a map")
+            found[match[2]] = (match[1], names, exprs)
+        return found
+
+
+def scope_of(symbols: Sequence[tuple[str, str]]) -> dict[str, Expr | Buffer]:
+    """What expressions over symbols may name."""
+    return {name: ("var", dtype, name) for name, dtype in symbols}
+
+
+def read_extent(text: str, symbols: Mapping[str, Expr | Buffer]) -> Expr:
+    """An integer expression over symbols."""
+    return Expressions(symbols).integer(parse(text, "eval").body)
+
+
+def _condition(text: str, scope: Mapping[str, Expr | Buffer]) -> Expr:
+    return Expressions(scope).condition(parse(text, "eval").body)
+
+
+def read_map(text: str, symbols: Mapping[str, Expr | Buffer], here: Mapping[str, Expr]) -> Map:
+    """Names, expressions and condition of `lambda i: [i // 4] of int32 where i < 14`, `here` being the loops."""
+    depth, end = 0, len(text) if text.startswith("lambda") else 0
+    for position, character in enumerate(text[:end]):
+        depth += (character in "([") - (character in ")]")
+        if character == "]" and depth == 0:
+            end = position + 1
+            break
+    stated, where, condition = text[end:].partition("where")
+    types = [core.parse_dtype(t.strip()) or "" for t in stated.strip().removeprefix("of ").split(",")]
+    if stated.strip() and (not end or not stated.strip().startswith("of ") or any("x" in t for t in types)):
+        raise Rejected("a map is followed by something that is not understood")
+    names: tuple[str, ...] | None = None
+    exprs: tuple[Expr, ...] = ()
+    scope: dict[str, Expr | Buffer] = {**symbols, **here}
+    if end:
+        tree = parse(text[:end], "eval").body
+        names = tuple(a.arg for a in tree.args.args) if isinstance(tree, ast.Lambda) else ()
+        if not stated.strip():
+            types = [e[1] for e in here.values()] if len(here) == len(names) else ["int32"] * len(names)
+        if not isinstance(tree, ast.Lambda) or ast.unparse(tree.args) != ", ".join(dict.fromkeys(names)):
+            raise Rejected("a map is not understood")
+        if len(types) != len(names) or not all(map(core.is_integer, types)):
+            raise Rejected("a map has not as many types as inputs")
+        scope = {**symbols, **{n: ("var", t, n) for n, t in zip(names, types, strict=True)}}
+        entries = [e for e in entries_of(tree.body) if ast.unparse(e) != "AXIS_SEPARATOR"]
+        exprs = tuple(map(Expressions(scope).integer, entries))
+    return names, exprs, _condition(condition.strip(), scope) if where else None

@@ -1,0 +1,337 @@
+"""The new program does what the old one does: the part of the kernel that everything else is for.
+
+Statements are executed in the order of their times. Theta takes executed instances of new stores to executed instances
+of old ones, f old cells to new ones. Where
+
+1. theta takes them one-to-one onto all that the old program executes,
+2. each stores the same expression to the cell that f says, and its loads are of the cells that f says, and
+3. two instances of which one writes a cell that the other touches are in the same order in both programs,
+
+each load finds what the paired one finds, by induction over the time of the new program: the last write of the cell
+before it is the same instance in both, or there is none and the cell has its entry value. So each cell f(c) ends with
+the value of c. Instances of the new program that theta takes nowhere are allowed where they write no cell f(c) at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from layoutproof.verify.kernel.encoding import (
+    Cases,
+    Context,
+    Env,
+    differ,
+    is_affine_condition,
+    is_integer,
+    loads_of,
+)
+from layoutproof.verify.kernel.integers import Case
+from layoutproof.verify.kernel.polynomials import Poly
+from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Statement
+from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.step import Inverse, Map, Step
+
+_LEAVES = ("const", "var", "undef")
+
+
+Value = tuple[Expr, Env]
+Instance = tuple[Statement, Env]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The instances of a new store for which one line of theta speaks, and the old store that they compute."""
+
+    number: int
+    new: Statement
+    old: Statement
+    theta: Map
+
+    @property
+    def condition(self) -> Expr | None:
+        """The condition of the line."""
+        return self.theta.where
+
+
+def parts_of(step: Step) -> tuple[Part, ...]:
+    """All lines of theta."""
+    old = {s.number: s for s in step.old.statements if s.kind == "store"}
+    found: list[Part] = []
+    for new in step.new.statements:
+        if new.kind == "store":
+            for target, names, outputs, where in step.rewrite.theta.get(new.number, ()):
+                if target not in old:
+                    raise Rejected(f"theta speaks of old store {target}, which does not exist")
+                found.append(Part(len(found), new, old[target], Map(names, outputs, where)))
+    return tuple(found)
+
+
+def instance(context: Context, statement: Statement, tag: str) -> Env:
+    """An executed instance: names of its loops with their ranges, and its guards."""
+    env = context.bind(statement.loops, tag)
+    for guard in statement.guards:
+        context.require(guard, env)
+    return env
+
+
+def of_part(context: Context, part: Part, tag: str) -> tuple[Env, Env]:
+    """An instance of a part, and the old instance that theta takes it to."""
+    env = instance(context, part.new, tag)
+    inputs = part.theta.inputs([env[loop.var] for loop in part.new.loops], context.symbols)
+    if part.condition is not None:
+        context.require(part.condition, inputs)
+    return env, image(context, part.theta, inputs, part.old)
+
+
+def image(context: Context, index_map: Map, inputs: Env, target: Statement) -> Env:
+    """The values of the target's loops under a map of instances."""
+    if len(index_map.outputs) != len(target.loops):
+        raise Rejected(f"a map of instances has {len(index_map.outputs)} outputs for {len(target.loops)} loops")
+    env = dict(context.symbols)
+    for loop, output in zip(target.loops, index_map.outputs, strict=True):
+        env[loop.var] = context.number(output, inputs)
+    return env
+
+
+def prove_executed(step: Step, context: Context, there: Instance, here: Sequence[Value]) -> None:
+    """The instance `there` is executed wherever `context` holds: its loops' ranges and its guards; one that speaks of
+    data is one of the conditions `here`, by the same loads.
+    """
+    statement, env = there
+    for loop in statement.loops:
+        value, start = env[loop.var], context.number(loop.start, env)
+        past = value - start - context.number(loop.extent, env)
+        step.refuse(context, (Case((start - value - 1,)), Case((past,))))
+        context.facts += [value - start, -past - 1]
+    for guard in statement.guards:
+        if is_affine_condition(guard):
+            step.refuse(context, context.cases(guard, env, False))
+            context.require(guard, env)
+        else:
+            _prove_among(step, context, (guard, env), here, statement in step.old.statements)
+
+
+def _prove_among(step: Step, context: Context, guard: Value, here: Sequence[Value], is_old: bool) -> None:
+    for other in here:
+        if not is_affine_condition(other[0]):
+            try:
+                prove_same(step, context, guard if is_old else other, other if is_old else guard)
+                return
+            except Rejected:
+                continue
+    raise Rejected("a condition on data has no counterpart")
+
+
+def prove_same(step: Step, context: Context, old: Value, new: Value, *, is_index: bool = False) -> None:
+    """Two expressions have one value where paired loads have one; loads are paired by their places in the text. That an
+    index does not wrap is proved elsewhere.
+    """
+    (a, old_env), (b, new_env) = old, new
+    if a[1] != b[1]:
+        raise Rejected(f"a value of type {b[1]} stands for one of type {a[1]}")
+    if a[0] == "undef" == b[0]:
+        return
+    if a[1] == "bool" and is_affine_condition(a) and is_affine_condition(b):
+        _prove_same_truth(step, context, old, new)
+    elif is_integer(a[1]) and not loads_of(a) and not loads_of(b):
+        if not is_index:
+            # Wrapping is left out of account: that nothing wraps is proved of both.
+            step.prove_fits(context, a, old_env)
+            step.prove_fits(context, b, new_env)
+        step.refuse(context, differ(context.number(a, old_env), context.number(b, new_env)))
+    elif a[0] != b[0] or len(a) != len(b):
+        raise Rejected(f"{b[0]} stands for {a[0]}")
+    elif a[0] == "load":
+        prove_same_cell(step, context, (step.old.buffers[a[2]], a[3], old_env), (step.new.buffers[b[2]], b[3], new_env))
+    else:
+        _prove_same_operands(step, context, old, new)
+
+
+def _prove_same_operands(step: Step, context: Context, old: Value, new: Value) -> None:
+    for x, y in zip(old[0][2:], new[0][2:], strict=True):
+        if isinstance(x, tuple) and isinstance(y, tuple):
+            prove_same(step, context, (x, old[1]), (y, new[1]))
+        elif x != y or type(x) is not type(y):
+            raise Rejected(f"{y} stands for {x}")
+
+
+def _prove_same_truth(step: Step, context: Context, old: Value, new: Value) -> None:
+    for truth in (True, False):
+        for x in context.cases(*old, truth):
+            for y in context.cases(*new, not truth):
+                step.refuse(context, (Case((*x.facts, *y.facts), (*x.zeros, *y.zeros)),))
+
+
+Cell = tuple[Buffer, Sequence[Expr], Env]
+
+
+def prove_same_cell(step: Step, context: Context, old: Cell, new: Cell) -> None:
+    """The new cell is f of the old one."""
+    (old_buffer, old_index, old_env), (new_buffer, new_index, new_env) = old, new
+    f = step.cell_map(old_buffer, new_buffer)
+    if f is None and len(old_index) == len(new_index):
+        for mine, theirs in zip(old_index, new_index, strict=True):
+            prove_same(step, context, (mine, old_env), (theirs, new_env), is_index=True)
+        return
+    source = [context.number(index, old_env) for index in old_index]
+    target = source if f is None else [context.number(o, f.inputs(source, context.symbols)) for o in f.outputs]
+    if len(target) != len(new_index):
+        raise Rejected(f"{new_buffer.name} has an index of {len(new_index)} axes, f one of {len(target)}")
+    for expected, index in zip(target, new_index, strict=True):
+        step.refuse(context, differ(expected, context.number(index, new_env)))
+
+
+def prove_part(step: Step, part: Part) -> None:
+    """Each instance of a part computes an executed old instance, and stores its value to its cell."""
+    context = step.context()
+    env, old_env = of_part(context, part, "i")
+    prove_executed(step, context, (part.old, old_env), [(guard, env) for guard in part.new.guards])
+    old, new = step.old.buffers[part.old.buffer], step.new.buffers[part.new.buffer]
+    prove_same_cell(step, context, (old, part.old.indices, old_env), (new, part.new.indices, env))
+    prove_same(step, context, (part.old.value, old_env), (part.new.value, env))
+
+
+def prove_apart(step: Step, all_parts: Sequence[Part]) -> None:
+    """No instance belongs to two parts."""
+    for a in all_parts:
+        for b in all_parts[a.number + 1 :]:
+            if a.new is b.new:
+                context = step.context()
+                env, _ = of_part(context, a, "i")
+                inputs = b.theta.inputs([env[loop.var] for loop in b.new.loops], context.symbols)
+                cases = (Case(),) if b.condition is None else context.cases(b.condition, inputs, True)
+                step.refuse(context, cases)
+
+
+def prove_onto(step: Step, all_parts: Sequence[Part], old: Statement) -> None:
+    """Every executed instance of an old store is computed by exactly one new instance: `inverse` says by which.
+
+    The inverse is a list of maps with conditions, of which the first whose condition holds speaks.
+    """
+    inverse = step.inverse(old.number)
+    by_number = {part.number: part for part in all_parts if part.old is old}
+    for position, entry in enumerate(inverse):
+        if entry.part not in by_number:
+            raise Rejected(f"the inverse of old store {old.number} speaks of another part")
+        part = by_number[entry.part]
+        context = step.context()
+        env = instance(context, old, "o")
+        inputs = _speaks(context, inverse, position, [env[loop.var] for loop in old.loops])
+        new_env = image(context, entry.map, inputs, part.new)
+        prove_executed(step, context, (part.new, new_env), [(guard, env) for guard in old.guards])
+        values = [new_env[loop.var] for loop in part.new.loops]
+        theta_inputs = part.theta.inputs(values, context.symbols)
+        if part.condition is not None:
+            step.refuse(context, context.cases(part.condition, theta_inputs, False))
+        back = image(context, part.theta, theta_inputs, old)
+        for loop in old.loops:
+            step.refuse(context, differ(back[loop.var], env[loop.var]))
+    if not inverse or inverse[-1].map.where is not None:
+        context = step.context()
+        env = instance(context, old, "o")
+        _speaks(context, inverse, len(inverse), [env[loop.var] for loop in old.loops])
+        step.refuse(context, (Case(),))
+    for part in by_number.values():
+        _prove_back(step, part, inverse)
+
+
+def _speaks(context: Context, inverse: Sequence[Inverse], position: int, values: Sequence[Poly]) -> Env:
+    """The inputs of the map at a position, where no earlier condition holds, and its own does."""
+    for earlier in inverse[:position]:
+        if earlier.map.where is None:
+            context.add(())
+        else:
+            context.require(earlier.map.where, earlier.map.inputs(values, context.symbols), truth=False)
+    if position == len(inverse):
+        return context.symbols
+    here = inverse[position].map
+    inputs = here.inputs(values, context.symbols)
+    if here.where is not None:
+        context.require(here.where, inputs)
+    return inputs
+
+
+def _prove_back(step: Step, part: Part, inverse: Sequence[Inverse]) -> None:
+    """The inverse takes the image of each instance of a part back to it: theta is one-to-one."""
+    for position in range(len(inverse)):
+        context = step.context()
+        env, old_env = of_part(context, part, "i")
+        inputs = _speaks(context, inverse, position, [old_env[loop.var] for loop in part.old.loops])
+        if inverse[position].part != part.number:
+            step.refuse(context, (Case(),))
+            continue
+        back = image(context, inverse[position].map, inputs, part.new)
+        for loop in part.new.loops:
+            step.refuse(context, differ(back[loop.var], env[loop.var]))
+
+
+# ---- order
+
+
+def before(a: Statement, a_env: Env, b: Statement, b_env: Env) -> Cases:
+    """The cases in which an instance of `a` comes before one of `b`."""
+    cases: list[Case] = []
+    equal: list[Poly] = []
+    for depth in range(min(len(a.time), len(b.time))):
+        if a.time[depth] != b.time[depth]:
+            return (*cases, Case((), tuple(equal))) if a.time[depth] < b.time[depth] else tuple(cases)
+        if depth == len(a.loops) or depth == len(b.loops):
+            break
+        first, second = a_env[a.loops[depth].var], b_env[b.loops[depth].var]
+        cases.append(Case((second - first - 1,), tuple(equal)))
+        equal.append(first - second)
+    return tuple(cases)
+
+
+def touched(statement: Statement) -> Iterator[tuple[str, tuple[Expr, ...], bool]]:
+    """The accesses of a statement, each once: buffer, index, whether it writes."""
+    seen = set()
+    if statement.kind == "store":
+        seen.add((statement.buffer, statement.indices, True))
+    texts = (
+        (*statement.guards, statement.condition)
+        if statement.kind == "assume"
+        else (*statement.guards, statement.value, *statement.indices)
+    )
+    for text in texts:
+        seen |= {(load[2], load[3], False) for load in loads_of(text)}
+    # A load of the cell that the statement writes asks nothing that the write does not ask.
+    yield from sorted((x for x in seen if x[2] or (x[0], x[1], True) not in seen), key=repr)
+
+
+def conflicts(program: Program, a: Statement, b: Statement) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
+    """Pairs of accesses of one memory, one of them a write, by their indices."""
+    for name, index, writes in touched(a):
+        for other, other_index, other_writes in touched(b):
+            if (writes or other_writes) and program.buffers[name].data == program.buffers[other].data:
+                if program.buffers[name].shape != program.buffers[other].shape:
+                    raise Rejected(f"{name} and {other} are views of one memory with different shapes")
+                yield index, other_index
+
+
+def prove_order(step: Step, a: Part, b: Part) -> None:
+    """Conflicting instances of two parts, the first before the second, are in the same order in the old program."""
+    for index, other in conflicts(step.new, a.new, b.new):
+        context = step.context()
+        a_env, a_old = of_part(context, a, "i")
+        b_env, b_old = of_part(context, b, "j")
+        for mine, theirs in zip(index, other, strict=True):
+            context.zeros.append(context.number(mine, a_env) - context.number(theirs, b_env))
+        old_order = before(b.old, b_old, a.old, a_old)
+        for new in before(a.new, a_env, b.new, b_env):
+            for old in old_order:
+                step.refuse(context, (Case((*new.facts, *old.facts), (*new.zeros, *old.zeros)),))
+
+
+def prove_steady_guards(program: Program) -> None:
+    """No statement writes what a condition on data around it reads: it may be evaluated again at each statement."""
+    for statement in program.statements:
+        if statement.kind == "store":
+            written = program.buffers[statement.buffer].data
+            for guard in statement.guards:
+                if any(program.buffers[load[2]].data == written for load in loads_of(guard)):
+                    raise Rejected(f"line {statement.line} writes what a condition around it reads")
+        for loop in statement.loops:
+            if loads_of(loop.start) or loads_of(loop.extent):
+                raise Rejected(f"a loop around line {statement.line} has a bound that depends on data")

@@ -1,0 +1,184 @@
+"""One step under judgement: two programs, the witness, and the evidence. Everything that is proved passes through
+`refuse`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from layoutproof.verify.kernel.encoding import Cases, Context, Env, is_integer, loads_of
+from layoutproof.verify.kernel.integers import Case, Question, check_refutation
+from layoutproof.verify.kernel.polynomials import Poly
+from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Rewrite, integer_bounds, walk
+from layoutproof.verify.kernel.rejected import Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """`lambda names: outputs where condition`."""
+
+    names: tuple[str, ...]
+    outputs: tuple[Expr, ...]
+    where: Expr | None = None
+
+    def inputs(self, values: Sequence[Poly], symbols: Env) -> Env:
+        """The names with these values."""
+        if len(values) != len(self.names):
+            raise Rejected(f"a map takes {len(self.names)} indices, and {len(values)} are there")
+        return {**symbols, **dict(zip(self.names, values, strict=True))}
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """Which part computes the instances of an old store that satisfy the map's condition, and where."""
+
+    part: int
+    map: Map
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is known of a load of a store: by an assumption, by its place among the statements, or by a store, by its
+    number, and at which instance.
+    """
+
+    kind: str  # "assume" or "store"
+    index: int
+    map: Map
+
+
+@dataclass(slots=True)
+class Step:
+    """What the rules ask. `refutation` has the proof of a question, or raises Rejected where there is none."""
+
+    rewrite: Rewrite
+    refutation: Callable[[Question], object]
+    inverses: Mapping[int, Sequence[Inverse]]
+    sources: Mapping[tuple[int, int], Source]
+    assumed: tuple[Expr, ...] = ()
+    sizes: tuple[Expr, ...] = ()
+    _known: set[Question] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        old = self.rewrite.old
+        conditions = [*old.assumed, *([self.rewrite.where] if self.rewrite.where is not None else [])]
+        # A caller's arrays have no negative extents.
+        shapes = [extent for buffer in old.buffers.values() if buffer.is_parameter for extent in buffer.shape]
+        conditions += [(">=", "bool", e, ("const", e[1], 0)) for e in shapes if e[0] != "const"]
+        self.assumed = tuple(conditions)
+        names = {("var", dtype, name) for name, dtype in old.symbols}
+        found = {
+            e: None for p in (old, self.rewrite.new) for text in texts_of(p) for e in walk(text) if _is_size(e, names)
+        }
+        self.sizes = tuple(found)
+
+    @property
+    def old(self) -> Program:
+        """The program before."""
+        return self.rewrite.old
+
+    @property
+    def new(self) -> Program:
+        """The program after."""
+        return self.rewrite.new
+
+    def context(self) -> Context:
+        """What is known of the symbols, in every question: what the old program assumes, and that arithmetic of symbols
+        alone fits its types, which is a condition on calls.
+        """
+        context = Context(self.old.symbols, self.assumed)
+        for size in self.sizes:
+            low, high = integer_bounds(size[1])
+            value = context.number(size, context.symbols)
+            context.facts += [value - low, Poly.const(high) - value]
+        return context
+
+    def inverse(self, number: int) -> Sequence[Inverse]:
+        """The given inverse of theta at an old store."""
+        if number not in self.inverses:
+            raise Rejected(f"no inverse of theta is given for old store {number}")
+        return self.inverses[number]
+
+    def source(self, number: int, load: Expr) -> Source:
+        """What is given about a load of a new store, by its place among the loads of the value; -1: the cell itself."""
+        store = self.new.stores[number]
+        loads = list(dict.fromkeys(loads_of(store.value)))
+        key = number, loads.index(load) if load in loads else -1
+        if key not in self.sources:
+            raise Rejected(f"nothing is known of the load of {load[2]} in line {store.line}")
+        return self.sources[key]
+
+    def refuse(self, context: Context, cases: Cases) -> None:
+        """None of the cases can hold where the context does. Raises Rejected where that is not proved."""
+        for case in cases:
+            if _is_plainly_false(case):
+                continue
+            question = context.question(case)
+            if question not in self._known:
+                check_refutation(question, self.refutation(question))
+                self._known.add(question)
+
+    def prove_fits(self, context: Context, e: Expr, env: Env) -> None:
+        """No integer operation in an expression without data wraps. What depends on symbols alone is a condition on
+        calls, and listed.
+        """
+        for part in walk(e):
+            if is_integer(part[1]) and part[0] in ("+", "-", "*", "neg", "//", "truncdiv", "<<"):
+                value = context.number(part, env)
+                low, high = integer_bounds(part[1])
+                if not value.names() <= set(context.symbols):
+                    self.refuse(context, (Case((Poly.const(low - 1) - value,)), Case((value - high - 1,))))
+
+    # ---- memories
+
+    def owner(self, program: Program, data: str) -> Buffer | None:
+        """The buffer of a memory. Raises Rejected where there are views of it."""
+        found = [b for b in program.buffers.values() if b.data == data]
+        if len(found) > 1:
+            raise Rejected(f"{found[1].name} is a view of the memory of {found[0].name}")
+        return found[0] if found else None
+
+    def cell_map(self, old: Buffer, new: Buffer) -> Map | None:
+        """How f takes cells of one buffer to another; None: they keep their indices. Raises Rejected where it does
+        not.
+        """
+        source = self.source_of(new)
+        if source is None or source[0].data != old.data:
+            raise Rejected(f"{new.name} does not hold the cells of {old.name}")
+        if old.dtype != new.dtype:
+            raise Rejected(f"{old.name} has elements of type {old.dtype}, {new.name} of {new.dtype}")
+        return source[1]
+
+    def source_of(self, new: Buffer) -> tuple[Buffer, Map | None] | None:
+        """The old memory whose cells f takes to a new one, with the map; None for a memory of the new program alone."""
+        cells = self.rewrite.cells.get(new.data)
+        data = new.data if cells is None else cells[0]
+        moved = {entry[0] for entry in self.rewrite.cells.values()}
+        old = self.owner(self.old, data)
+        if old is None or (cells is None and data in moved):
+            return None
+        return old, None if cells is None else Map(cells[1], cells[2])
+
+
+def _is_plainly_false(case: Case) -> bool:
+    return any(f.is_constant and f.constant < 0 for f in case.facts) or any(
+        z.is_constant and z.constant != 0 for z in case.zeros
+    )
+
+
+def texts_of(program: Program) -> Iterator[Expr]:
+    """All expressions of a program."""
+    for buffer in program.buffers.values():
+        yield from buffer.shape
+    for s in program.statements:
+        yield from (*s.guards, *s.indices, s.value, s.condition)
+        yield from (e for loop in s.loops for e in (loop.start, loop.extent))
+
+
+def _is_size(e: Expr, symbols: set[Expr]) -> bool:
+    """Arithmetic of symbols and numbers alone, with a symbol in it."""
+    if e[0] not in ("+", "-", "*") or not is_integer(e[1]):
+        return False
+    leaves = [part for part in walk(e) if part[0] in ("var", "load", "call", "undef")]
+    return bool(leaves) and all(leaf in symbols for leaf in leaves)
