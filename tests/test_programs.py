@@ -11,7 +11,7 @@ from layoutproof.cli.catalogue import all_codes
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.lowering.schedule.registry import PASSES
+from layoutproof.lowering.schedule.primitives import PASSES
 from layoutproof.lowering.schedule.schedule import Schedule
 from tests.cases import ALL, Case, cases_of, rewrite
 
@@ -51,7 +51,9 @@ def test_a_case_has_the_diagnostics_that_stand_in_it(case: Case, request: pytest
         pytest.fail(f"other diagnostics (rewrite them with --update-golden):\n{difference}", pytrace=False)
 
 
-@pytest.mark.parametrize("case", [case for case in ALL if case.path.stem in ("caching", "temporaries")], ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case", [case for case in ALL if case.path.stem in ("caching", "temporaries")], ids=lambda case: case.id
+)
 def test_options_stand_in_a_trace(case: Case) -> None:
     """A step is what its name and its options as JSON data say."""
     name, arguments = case.options
