@@ -88,7 +88,7 @@ def found() -> list[type[Pass]]:
     return [each for each in _below(Pass) if each.__module__.startswith("layoutproof.lowering.")]
 
 
-def _below(kind: type[Pass]) -> Iterator[type[Pass]]:
+def _below(kind: type[Any]) -> Iterator[type[Pass]]:
     for each in kind.__subclasses__():
         if not inspect.isabstract(each):
             yield each
