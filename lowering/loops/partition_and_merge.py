@@ -190,7 +190,7 @@ def _check_alike(first: For, second: For) -> None:
             codes.NOT_ADJACENT, f"{names} are not known to run equally often: {lengths} iterations", second.span
         )
     if second.annotations not in (first.annotations, Attributes()):
-        message = f"loop {second.var.name} has annotations, which would be said of {first.var.name} as well"
+        message = f"loop {second.var.name} has annotations, which would apply to {first.var.name} as well"
         raise error(codes.NOT_ADJACENT, message, second.span)
 
 

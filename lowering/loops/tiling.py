@@ -273,7 +273,7 @@ def _check_alike(loops: Sequence[For]) -> None:
         )
     marked = next((loop for loop in loops[1:] if loop.annotations != Attributes()), None)
     if marked is not None:
-        message = f"loop {marked.var.name} has annotations, which would be said of more than it"
+        message = f"loop {marked.var.name} has annotations, which would apply to the other loops as well"
         raise error(codes.LOOP_NEST, message, marked.span)
 
 
