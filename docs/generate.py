@@ -1,8 +1,7 @@
-"""The pages of the reference that follow from the code: commands, primitives, functions of programs. `python
-docs/generate.py` writes them.
+"""What follows from the code and is kept: the pages of commands, primitives and functions of programs, and the methods
+of a schedule. `python -m docs.generate` writes them.
 
-They are kept beside the others, so that they can be read without building anything; a test compares them with what this
-file makes.
+They are kept so that they can be read without building anything; tests compare them with what this file makes.
 """
 
 from __future__ import annotations
@@ -10,33 +9,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field
-from pathlib import Path
-from typing import Any
 
 import click
+from docs.primitives import MODULE, PAGE, ROOT, cell, primitives_module, primitives_page
 
 from layoutproof.cli.main import cli
 from layoutproof.ir.functions.definitions import DEFINITIONS
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS, OPAQUE_CALLS
 from layoutproof.ir.script.functions import FUNCTIONS
-from layoutproof.lowering.passes.base import ArgumentKind, Pass
-from layoutproof.lowering.schedule.registry import PASSES
-from layoutproof.lowering.schedule.schedule import Schedule
 
-HERE = Path(__file__).resolve().parent
 _WIDTH = 110
-
-# By the package that a primitive's pass stands in; in this order on the page.
-_ROOMS: Mapping[str, str] = {
-    "layoutproof.lowering.layout": "Layouts",
-    "layoutproof.lowering.loops": "Loops and branches",
-    "layoutproof.lowering.padding": "Padding",
-    "layoutproof.lowering.caching": "Copies and temporaries",
-    "layoutproof.lowering.cleanup": "Cleanup",
-    "layoutproof.lowering.vectors": "Vectors",
-    "layoutproof.lowering.lower": "Lowering to flat programs",
-}
 
 _COMMANDS = """\
 # Commands
@@ -46,18 +28,6 @@ refuted; 2 the input or the usage is wrong; 3 something unknown or vacuous.
 
 Results go to standard output, or with `-o` into a file that is written whole or not at all. Messages go to standard
 error. There is no colour and no progress bar where the output is not a terminal."""
-
-_PRIMITIVES = """\
-# Primitives
-
-A primitive is one kind of step. It proposes a program, and the step is kept only if it is proved. [A trace](traces.md)
-has it as `["split", {"block": ..., ...}]`; in Python it is the method of [`Schedule`](python.md) with the same name and
-arguments.
-
-Arguments without a default are required.
-
-| primitive | |
-|---|---|"""
 
 _FUNCTIONS = """\
 # Functions of programs
@@ -126,58 +96,11 @@ def _command(name: str, command: click.Command, root: click.Context) -> Iterator
     options = [record for record in records if record is not None and record[1]]
     if options:
         yield from ("", "| option | |", "|---|---|")
-        yield from (f"| `{_cell(opts)}` | {_cell(_prose(text))} |" for opts, text in options)
+        yield from (f"| `{cell(opts)}` | {cell(_prose(text))} |" for opts, text in options)
     for each in commands:
         below = command.get_command(context, each) if isinstance(command, click.Group) else None
         assert below is not None
         yield from ("", *_command(f"{name} {each}", below, root))
-
-
-def primitives_page() -> str:
-    """Every primitive with its arguments, as a trace has them and as the schedule's methods do."""
-    lines = [_PRIMITIVES]
-    rooms = {title: [p for p in PASSES.values() if _room(p) == room] for room, title in _ROOMS.items()}
-    lines += [f"| [`{p.primitive}`](#{p.primitive}) | {_cell(_summary(p))} |" for ps in rooms.values() for p in ps]
-    for title, passes in rooms.items():
-        lines += ["", f"## {title}"]
-        for each in passes:
-            lines += ["", *_primitive(each)]
-    return "\n".join(lines) + "\n"
-
-
-def _room(each: type[Pass]) -> str:
-    package = each.__module__.rpartition(".")[0]
-    return package if package in _ROOMS else "layoutproof.lowering.lower"
-
-
-def _primitive(each: type[Pass]) -> Iterator[str]:
-    yield from (f"### {each.primitive}", "", _text(each))
-    if each.options():
-        yield from ("", "| argument | is | default |", "|---|---|---|")
-        yield from (f"| `{f.name}` | {_cell(_kind(f))} | {_default(f)} |" for f in each.options())
-
-
-def _text(each: type[Pass]) -> str:
-    method: Callable[..., Any] | None = getattr(Schedule, each.primitive, None)
-    return inspect.cleandoc((method if method is not None else each).__doc__ or "")
-
-
-def _summary(each: type[Pass]) -> str:
-    return _text(each).split("\n\n")[0]
-
-
-def _kind(field: Field[Any]) -> str:
-    kinds = [value for value in field.metadata.values() if isinstance(value, ArgumentKind)]
-    return kinds[0].value
-
-
-def _default(field: Field[Any]) -> str:
-    if field.default is MISSING:
-        return ""
-    value = list(field.default) if isinstance(field.default, tuple) else field.default
-    words: Mapping[object, str] = {None: "null", True: "true", False: "false"}
-    shown = words[value] if value is None or isinstance(value, bool) else str(value).replace("'", '"')
-    return f"`{shown}`"
 
 
 def functions_page() -> str:
@@ -224,17 +147,15 @@ def _marked(text: str) -> str:
     return re.sub(r"(?<![`\w-])(--[a-z][a-z-]*)", r"`\1`", text).replace("*", "\\*")
 
 
-def _cell(text: str) -> str:
-    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
-
-
 PAGES: Mapping[str, Callable[[], str]] = {
-    "reference/cli.md": commands_page,
-    "reference/primitives.md": primitives_page,
-    "reference/functions.md": functions_page,
+    # First, because commands need it.
+    MODULE: primitives_module,
+    PAGE: primitives_page,
+    "docs/reference/cli.md": commands_page,
+    "docs/reference/functions.md": functions_page,
 }
 
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
-        (HERE / name).write_text(page(), encoding="utf-8")
+        (ROOT / name).write_text(page(), encoding="utf-8")

@@ -176,8 +176,8 @@ def test_every_page_is_in_the_table_of_contents() -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_tables_are_those_of_the_code(name: str, request: pytest.FixtureRequest) -> None:
-    """Pages made from commands, primitives and functions are what `python docs/generate.py` writes now."""
-    Golden(DOCS, bool(request.config.getoption("--update-golden")))(name, PAGES[name]())
+    """Pages made from commands and functions are what `python -m docs.generate` writes now."""
+    Golden(ROOT, bool(request.config.getoption("--update-golden")))(name, PAGES[name]())
 
 
 def test_python_reference_is_complete() -> None:

@@ -16,6 +16,7 @@ MOST_FILES = 530
 MOST_IN_FOLDER = 25
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 70
+GENERATED = "lowering/schedule/primitives.py"
 MEDIAN_FUNCTION = 12
 
 MISWORDED = (
@@ -37,10 +38,7 @@ MISWORDED = (
 """Phrases for which there is a standard term."""
 
 KNOWN: dict[str, int] = {
-    "every observable cell": 2,
-    "nobody": 12,
-    "said of": 3,
-    "whoever": 3,
+    "whoever": 2,
 }
 """How often phrases that are still to be replaced occur."""
 
@@ -56,8 +54,8 @@ def complain(offenders: Iterable[str], rule: str) -> None:
 
 
 def test_files_are_short() -> None:
-    """Every file fits the limit."""
-    lengths = ((seen.name, len(seen.text.splitlines())) for seen in files())
+    """Every file that is written by hand fits the limit."""
+    lengths = ((seen.name, len(seen.text.splitlines())) for seen in files() if seen.name != GENERATED)
     complain(
         (f"{name}: {lines} lines" for name, lines in lengths if lines > LONGEST_FILE),
         f"a file has {LONGEST_FILE} lines at most",

@@ -11,7 +11,7 @@ from layoutproof.cli.catalogue import all_codes
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.lowering.schedule.registry import PASSES
+from layoutproof.lowering.schedule.primitives import PASSES
 from layoutproof.lowering.schedule.schedule import Schedule
 from tests.cases import ALL, Case, cases_of, rewrite
 

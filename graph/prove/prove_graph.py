@@ -430,7 +430,7 @@ def chain_problem(
         else:
             verdicts = verdicts_of(step.rewrite, step.where, step.allowed, False, step.primitive, step.arguments)
         if not verdicts:
-            return f"nothing is said of step {number}"
+            return f"step {number} has no verdicts"
         bad = next((v for v in verdicts if v.status not in GOOD), None)
         if bad is not None:
             return f"step {number} is {bad.status.value}: {bad.claim}"

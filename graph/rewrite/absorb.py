@@ -123,7 +123,7 @@ def absorbed(rewrite: GraphRewrite, call: str, arrays: Sequence[str] | None = No
     """The rewritten graph in which a call, named by what it makes in the old graph, reads or stores arrays as they are
     beside it.
 
-    `arrays` are those of its function that are meant, all by default. Layout transforms that nobody else needs go. What
+    `arrays` are those of its function that are meant, all by default. Layout transforms without another use go. What
     is returned is a claim, which `prove_graph_rewrite` decides.
 
     Raises LayoutproofError where there is no such call, or no layout transform beside it that could go, and
@@ -207,7 +207,7 @@ def _beside(
 
 
 def _with(rewrite: GraphRewrite, old: Call, new: Call, schedule: Schedule) -> GraphRewrite:
-    """The rewrite with one call in another's place, without the layout transforms that nobody needs any more."""
+    """The rewrite with one call in another's place, without the layout transforms that have no use any more."""
     made = {value.name for value in new.results}
     steps = [
         new if step is old else step for step in rewrite.new.steps if step is old or not made.intersection(_names(step))

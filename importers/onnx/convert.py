@@ -119,7 +119,7 @@ MOST_NODES = 200_000
 """How many nodes are done, those of operators that are defined by others counted each time."""
 
 NOTHING: Array = np.zeros(0, dtype=np.float32)
-"""In the place of a result that nobody asks for."""
+"""In the place of a result that is not asked for."""
 
 
 def graph_of(model: Model) -> Graph:

@@ -366,7 +366,7 @@ class StatementReader:
         value = self.exprs.read(node.value)
         if isinstance(value, Assume | OpaqueCall):
             return self.exprs.make(node, Evaluate, value)
-        message = "an expression whose value nobody uses"
+        message = "an expression whose value is not used"
         raise self.text.fail(codes.UNSUPPORTED, message, node, help="T.evaluate(...) keeps it")
 
     def _buffer_store(self, node: ast.Expr, call: ast.Call) -> Stmt:

@@ -81,10 +81,10 @@ def elements_of(
 
 @dataclass(frozen=True)
 class CacheRead(Pass):
-    """Copy a buffer before the nest of a block, which then reads the copy.
+    """Copy what a block reads of a buffer before its nest, into `<buffer>_<scope>`, which the block then reads.
 
-    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; the box that the block reads is
-    copied. With the block `root` the copy is at the start of the function, for all reads in it.
+    The cache has the buffer's shape; the box that the block reads is copied. With the block `root` the copy is at the
+    start of the function, for all reads in it.
     """
 
     primitive: ClassVar[str] = "cache_read"
@@ -115,10 +115,10 @@ class CacheRead(Pass):
 
 @dataclass(frozen=True)
 class CacheWrite(Pass):
-    """Let a block work on a buffer of its own, which is copied to the old one after the block's nest.
+    """Let a block write to `<buffer>_<scope>`, which is copied to the buffer after its nest.
 
-    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; the box that the block writes is
-    copied. With the block `root` the copy is at the end of the function.
+    The cache has the buffer's shape; the box that the block writes is copied. With the block `root` the copy is at the
+    end of the function.
     """
 
     primitive: ClassVar[str] = "cache_write"
@@ -166,10 +166,11 @@ Indices = tuple[Expr, ...]
 
 @dataclass(frozen=True)
 class Reindex(Pass):
-    """Let a block access a buffer at its own iterators: `A[2*i + r, k]` becomes `A_reindex[i, r, k]`.
+    """Let a block access a buffer at its own iterators, through the copy `<buffer>_reindex` before or after its nest.
 
-    The copy follows the nest if the block writes the buffer, else it precedes it. The new buffer has an axis for each
-    iterator that the access uses, in the block's order, as long as the iterator's domain.
+    `A[2*i + r, k]` becomes `A_reindex[i, r, k]`. The copy follows the nest if the block writes the buffer, else it
+    precedes it. The new buffer has an axis for each iterator that the access uses, in the block's order, as long as the
+    iterator's domain.
     """
 
     primitive: ClassVar[str] = "reindex"

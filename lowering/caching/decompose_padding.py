@@ -120,10 +120,10 @@ def _part(v: IterVar, bounds: Sequence[Affine], scope: Scope) -> tuple[Affine, A
 
 @dataclass(frozen=True)
 class DecomposePadding(Pass):
-    """Make of `y[v] = if_then_else(inside, x[...], constant)` a constant fill, and a copy of the inside.
+    """Make of a block that pads a fill with the constant before a loop around it, and a copy of what is inside.
 
-    The fill is called `<block>_pad_const`. Loops that are an iterator by themselves run over its inside part, from 0;
-    conditions on other loops become the guard of the block.
+    The block is `y[v] = if_then_else(inside, x[...], constant)`, the fill is called `<block>_pad_const`. Loops that are
+    an iterator by themselves run over its inside part, from 0; conditions on other loops become the guard of the block.
     """
 
     primitive: ClassVar[str] = "decompose_padding"

@@ -51,10 +51,10 @@ Axes = tuple[tuple[Expr, Expr], ...]
 
 @dataclass(frozen=True)
 class PadEinsum(Pass):
-    """Pad every iterator of a block to a multiple, in larger copies of its buffers; its result is copied back after it.
+    """Pad every iterator of a block to a multiple of its factor, in copies of the buffers called `<buffer>_pad`.
 
     `padding` has a factor for each iterator. Copies are filled with the neutral value of the block's reduction (0 in a
-    sum, 1 in a product, the end of the range in a minimum or maximum). They are called `<buffer>_pad`.
+    sum, 1 in a product, the end of the range in a minimum or maximum). The result is copied back after the block.
     """
 
     primitive: ClassVar[str] = "pad_einsum"

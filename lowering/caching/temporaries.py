@@ -149,10 +149,10 @@ def _less(index: Expr, start: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class SinkAllocation(Pass):
-    """Allocate a temporary in each iteration of a loop instead of once outside of it.
+    """Allocate a temporary anew in each iteration of a loop around all of its uses.
 
-    This is right if no iteration reads what another one left there, which the checker decides. Threads of a parallel
-    loop then have memory of their own, and `compact_buffer` can shrink it to the footprint of one iteration.
+    Refused if an iteration reads what another one left there. Threads of a parallel loop then have memory of their own,
+    and `compact_buffer` can shrink it to the footprint of one iteration.
     """
 
     primitive: ClassVar[str] = "sink_allocation"
@@ -190,7 +190,7 @@ def _uses(node: Node, buffer: Buffer) -> bool:
 
 @dataclass(frozen=True)
 class InjectDoubleBuffer(Pass):
-    """Give a temporary a new first axis of 2: iteration `i` of a loop around a block works on copy `i % 2`.
+    """Give a temporary a first axis of 2, which iterations of a loop around the block take in turns.
 
     The values of one iteration stay while the next one writes. Blocks in the loop get an iterator for it if they have
     none. A buffer is doubled before it is flattened: the new axis is in the first axis group.

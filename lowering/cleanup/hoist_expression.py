@@ -244,13 +244,13 @@ MAX_GROWTH = 32
 
 @dataclass(frozen=True)
 class HoistExpression(Pass):
-    """Move conditions and lets out of loops that do not change them (the roadmap's new transform HoistExpression).
+    """Move conditions and lets out of the loops that do not change them, in one block or everywhere.
 
-    `flags`: `if_else_stmt` moves conditions of branches and guards of blocks, `if_else_expr` those of lazy choices,
-    `boolean_expression` any boolean part, `required_by_conditional` lets that such a condition needs, `let_stmt` all
-    lets; with `using_block_var` also conditions on thread axes. Arithmetic that may trap, and loads, stay. The loop of
-    a condition with two arms is written twice, the second time with new block names. `block` names the block whose
-    conditions move; `root` is all of the function.
+    Of the flags, `if_else_stmt` moves conditions of branches and guards of blocks, `if_else_expr` those of lazy
+    choices, `boolean_expression` any boolean part, `required_by_conditional` lets that such a condition needs,
+    `let_stmt` all lets; with `using_block_var` also conditions on thread axes. Arithmetic that may trap, and loads,
+    stay. The loop of a condition with two arms is written twice, the second time with new block names. `block` names
+    the block whose conditions move; `root` is all of the function.
     """
 
     primitive: ClassVar[str] = "hoist_expression"

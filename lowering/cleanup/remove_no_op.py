@@ -39,11 +39,10 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class RemoveNoOp(Pass):
-    """Remove stores without effect, and what is then empty (roadmap: enhancement of RemoveNoOp).
+    """Remove stores that are overwritten unread or store what is there, and then empty loops and branches.
 
-    A store goes if all that it wrote is overwritten before it is read, if its cell already holds the value (it was just
-    read there, stored there, or is assumed to be there), and if it writes a temporary that is never read. Calls in its
-    value stay. Assumptions stay.
+    A store also goes if it writes a temporary that is never read. A cell holds a value already if it was just read
+    there, stored there, or is assumed to be there. Calls in a removed store's value stay, and so do assumptions.
     """
 
     primitive: ClassVar[str] = "remove_no_op"

@@ -209,9 +209,7 @@ def parameter(func: PrimFunc, name: str, argument: str) -> Buffer:
     hint = did_you_mean(str(name), names)
     there = hint if hint is not None else f"the buffers that callers pass are {', '.join(names)}"
     if any(b.name == name for b in all_buffers(func)):
-        message = (
-            f"{argument}: {name} is a temporary of {func.name}: where it lies is nobody's business but the program's"
-        )
+        message = f"{argument}: {name} is a temporary of {func.name}, and only parameters have layouts that callers see"
         raise error(codes.COMPARED_LAYOUT, message, help=there)
     raise error(
         codes.COMPARED_LAYOUT, f"{argument}: {func.name} has no parameter {name!r} that is a buffer", help=there

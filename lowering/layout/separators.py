@@ -25,9 +25,7 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class SetAxisSeparators(Pass):
-    """State the axis groups of a buffer (seed `buffer-physical-layout`, AXIS_SEPARATOR), without effect on its
-    values.
-    """
+    """State the axis groups of a buffer: the index of the last axis of each group but the last."""
 
     primitive: ClassVar[str] = "set_axis_separators"
     buffer: str = field(metadata=option(ArgumentKind.NAME))

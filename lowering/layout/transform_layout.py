@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.diagnostic import Diagnostic, counted, error
@@ -30,9 +30,9 @@ from layoutproof.ir.visit import children, free_variables, map_children, stores_
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of, symbol_scope
 from layoutproof.lowering.layout.pad_stage import Padding, with_assume_stage, with_padding_stage
-from layoutproof.lowering.layout.pad_value import PadText, check_self_loads, read_pad_value
+from layoutproof.lowering.layout.pad_value import PadText, check_self_loads, pad_text, read_pad_value
 from layoutproof.lowering.layout.separators import stated_separators, with_attribute
-from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
+from layoutproof.lowering.passes.base import ArgumentKind, Pass, from_json, map_text, option
 from layoutproof.lowering.passes.effects import data_read, data_written
 from layoutproof.lowering.passes.find import aliases_of, all_buffers, find_block, find_buffer
 from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
@@ -46,11 +46,12 @@ ROOT = "root"
 
 @dataclass(frozen=True)
 class TransformLayout(Pass):
-    """Store a buffer differently, everywhere (seed `buffer-physical-layout`; pad values: the roadmap's enhancement of
-    it).
+    """Store a buffer by an index map: an `IndexMap`, a function of its indices, or text.
 
-    `block` is one that reads or writes the buffer, or `root`. The physical box is the one of `check_map`. A pad value
-    that is not null is a contract: a producer writes it after its last write, a consumer assumes it at its start.
+    `block` is one that reads or writes the buffer, or `root`; the layout changes everywhere. `pad_value` is None
+    (padding must not be touched), `undef`, a number, an expression, text in the script syntax, or a function of the
+    physical indices that returns one of these. Any but None is a contract: a producer writes it after its last write, a
+    consumer assumes it at its start.
     """
 
     primitive: ClassVar[str] = "transform_layout"
@@ -58,6 +59,17 @@ class TransformLayout(Pass):
     buffer: str = field(metadata=option(ArgumentKind.NAME))
     index_map: str = field(metadata=option(ArgumentKind.INDEX_MAP))
     pad_value: PadText = field(default=None, metadata=option(ArgumentKind.PAD_VALUE))
+
+    @classmethod
+    def tries(cls, func: PrimFunc, arguments: dict[str, Any]) -> Sequence[Pass]:
+        """The pass, with its map and its pad value as text: functions are called with the indices of the buffer."""
+        for name in ("block", "buffer"):
+            from_json(ArgumentKind.NAME, arguments[name], f"{cls.primitive}, argument {name!r}")
+        buffer = arguments["buffer"]
+        text = map_text(arguments["index_map"], lambda: find_buffer(func, buffer).rank)
+        rank = parse_index_map(text, symbols=constants_of(func)).rank
+        pad = pad_text(arguments["pad_value"], rank, find_buffer(func, buffer).dtype)
+        return (cls(arguments["block"], buffer, text, pad),)
 
     def propose(self, func: PrimFunc) -> Rewrite:
         """The transformed function.
@@ -372,7 +384,7 @@ class _Relaying:
 
 @dataclass(frozen=True)
 class ApplyBufferTransforms(Pass):
-    """Apply the attribute `buffer_layout_transformations` (data variable -> index maps, in order) and remove it."""
+    """Apply the attribute `buffer_layout_transformations` (data variable to index maps, in order), and remove it."""
 
     primitive: ClassVar[str] = "apply_buffer_transforms"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ from layoutproof.lowering.loops.nest import (
     scope_around,
     under,
 )
-from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
+from layoutproof.lowering.passes.base import ArgumentKind, Pass, map_text, option
 from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
 from layoutproof.lowering.passes.witness_maps import rewrite_by_values
@@ -43,19 +43,23 @@ from layoutproof.verify.verdict.verdict import Status
 
 @dataclass(frozen=True)
 class TransformBlockLayout(Pass):
-    """Run a block over the iteration space that an index map makes of its own (the roadmap's companion of
-    `transform_layout`).
+    """Run a block over the image of an index map of its variables: an `IndexMap`, a function, or text.
 
-    The map takes the block's iteration variables, in their order; each of its outputs becomes a loop `ax0`, `ax1`, ...
-    with a variable `v0`, `v1`, ... bound to it. The old variables become functions of the new ones. If the map is not
-    surjective, a guard excludes the additional iterations. The block's variables must be bound to its loops, one each,
-    over their whole domains.
+    Each output of the map becomes a loop `ax0`, `ax1`, ... with a variable `v0`, `v1`, ... bound to it. The old
+    variables become functions of the new ones. If the map is not surjective, a guard excludes the additional
+    iterations. The block's variables must be bound to its loops, one each, over their whole domains.
     """
 
     primitive: ClassVar[str] = "transform_block_layout"
     moves_iterations: ClassVar[bool] = True
     block: str = field(metadata=option(ArgumentKind.NAME))
     index_map: str = field(metadata=option(ArgumentKind.INDEX_MAP))
+
+    @classmethod
+    def tries(cls, func: PrimFunc, arguments: dict[str, Any]) -> Sequence[Pass]:
+        """The pass, with its map as text: a function is called with as many indices as the block has variables."""
+        text = map_text(arguments["index_map"], lambda: len(find_block(func, arguments["block"]).iter_vars))
+        return (cls.from_arguments(arguments | {"index_map": text}),)
 
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the block over the new iteration space.
@@ -79,15 +83,6 @@ class TransformBlockLayout(Pass):
         report = check_map(index_map, [i.domain.extent for i in block.iter_vars], assumed_of_constants(func))
         _check(block, index_map, report)
         return _Mapped(func, block, chain, index_map, report, kinds).rewrite()
-
-
-def block_map_text(func: PrimFunc, block: str, index_map: IndexMap | Callable[..., Any] | str) -> str:
-    """The map of a block's iteration variables as text: a function is called with as many indices as there are."""
-    if isinstance(index_map, str):
-        return index_map
-    if isinstance(index_map, IndexMap):
-        return index_map_text(index_map)
-    return index_map_text(IndexMap.from_func(index_map, len(find_block(func, block).iter_vars)))
 
 
 def _chain_of(func: PrimFunc, block: Block) -> Chain:

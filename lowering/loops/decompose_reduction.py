@@ -41,8 +41,7 @@ from layoutproof.lowering.passes.witness_maps import rewrite_by_values
 
 @dataclass(frozen=True)
 class DecomposeReduction(Pass):
-    """Give a block's init a block of its own, `<block>_init`, in loops before `loop` (TVM's companion of the roadmap's
-    loop transforms).
+    """Give a block's init a block of its own, `<block>_init`, in loops before `loop`.
 
     The new loops are those from `loop` inwards that determine the result. The rest of the block is its updates. If the
     reduction may be empty, or its first instance guarded off, the new block has that as its guard.

@@ -28,7 +28,7 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class Parallel(Pass):
-    """Run the iterations of a loop in any order, or at the same time (the roadmap's loop transforms)."""
+    """Run the iterations of a loop in parallel. A refusal names two iterations that race on one cell."""
 
     primitive: ClassVar[str] = "parallel"
     block: str = field(metadata=option(ArgumentKind.NAME))
@@ -43,9 +43,9 @@ class Parallel(Pass):
 
 @dataclass(frozen=True)
 class Vectorize(Pass):
-    """Run the iterations of a loop as the lanes of one vector (the seed `vectorized-tir-buffers`).
+    """Run the iterations of a loop of constant extent as lanes of one vector, refused if two lanes touch one cell.
 
-    The number of lanes is a constant, at least 1, and there is no vectorized loop around the loop or inside it.
+    There is no vectorized loop around the loop or inside it.
     """
 
     primitive: ClassVar[str] = "vectorize"
@@ -90,7 +90,7 @@ STREAM = "layoutproof.stream"
 
 @dataclass(frozen=True)
 class Stream(Pass):
-    """Mark a loop and the loops in it as one tile that is written past the cache (non-temporal stores).
+    """Mark a loop and those in it as one tile, which a target that can writes past the cache.
 
     A tile is best some kilobytes large, and made of runs that are contiguous in the buffer that is written.
     """
@@ -119,11 +119,10 @@ MAX_COPIES = 1024
 
 @dataclass(frozen=True)
 class Unroll(Pass):
-    """Mark a loop as unrolled, for the compiler; with `expand` write its iterations out one after the other.
+    """Mark a loop as one that the compiler writes out; with `expand`, write it out here.
 
     Memory that the body allocates is a different one in each copy, and blocks in it are named by the iteration:
-    `sum_0`, `sum_1` (the roadmap's loop transforms). A block's init stays in the copies in which the reduction may be
-    at its start.
+    `sum_0`, `sum_1`. A block's init stays in the copies in which the reduction may be at its start.
     """
 
     primitive: ClassVar[str] = "unroll"

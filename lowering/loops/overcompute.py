@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from layoutproof.ir.buffer import BufferLoad, Range
 from layoutproof.ir.diagnostic import counted, error
@@ -306,13 +306,14 @@ MAX_CANDIDATES = 16
 
 @dataclass(frozen=True)
 class RemoveBranchingThroughOvercompute(Pass):
-    """Drop guards whose additional iterations are invisible (the roadmap's `remove_branching_through_overcompute`).
+    """Drop guards of a block whose additional iterations are invisible; the step's text and the trace say which.
 
-    The guards of a block are numbered from the outside to the inside: conjuncts of enclosing branches, of its own
-    guard, of branches inside it, and choices in values. `guards` says which to drop: `k` keeps what guard `k` guards,
-    `-1 - k` the alternative of a branch or a choice. Null is all those around the block and its own; if there are none,
-    all. Domains of block variables grow with the additional iterations. With `wrap`, accesses that would leave their
-    buffer take their index modulo its extent.
+    Guards are numbered from the outside to the inside: conjuncts of enclosing branches, of the block's own guard, of
+    branches inside it, and choices in values. `k` keeps what guard `k` guards, `-1 - k` the alternative of a branch or
+    a choice. None tries all of them, then fewer, and keeps the largest set that is proved; in a trace, null is all
+    those around the block and its own, or if there are none, all. Domains of block variables grow with the additional
+    iterations. With `wrap` accesses that would leave their buffer take their index modulo its extent; a refusal says so
+    if that would be proved.
     """
 
     primitive: ClassVar[str] = "remove_branching_through_overcompute"
@@ -320,6 +321,12 @@ class RemoveBranchingThroughOvercompute(Pass):
     block: str = field(metadata=option(ArgumentKind.NAME))
     guards: tuple[int, ...] | None = field(default=None, metadata=option(ArgumentKind.CHOICES))
     wrap: bool = field(default=False, metadata=option(ArgumentKind.FLAG))
+
+    @classmethod
+    def tries(cls, func: PrimFunc, arguments: dict[str, Any]) -> Sequence[Pass]:
+        """The pass with these guards; without any, all that may be dropped, much before little."""
+        given = cls.from_arguments(arguments)
+        return (given,) if given.guards is not None else candidates(func, given.block, given.wrap)
 
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function without the guards. Raises LayoutproofError for a block without guards, and for an unknown

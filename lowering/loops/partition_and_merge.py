@@ -33,9 +33,9 @@ from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 
 @dataclass(frozen=True)
 class Partition(Pass):
-    """Cut a loop at one place between its first iteration and its last: 33 of them at 32 are 32 and then one.
+    """Cut a loop in two, before iteration number `at`; blocks in the second part are called `<block>_rest`.
 
-    The second part counts from 0 again; the blocks in it are called `<block>_rest`.
+    33 iterations cut at 32 are 32 and then one. The second part counts from 0 again.
     """
 
     primitive: ClassVar[str] = "partition"
@@ -122,11 +122,10 @@ _WORDS: dict[type[Stmt], str] = {
 
 @dataclass(frozen=True)
 class MergeAdjacentLoops(Pass):
-    """Merge a loop with the next one, which runs equally often (the roadmap's utility of that name).
+    """Merge a loop with the next one, which runs equally often.
 
-    An iteration of the second loop then precedes later ones of the first. That is right if there is no dependence
-    between them, which the checker decides. The new loop has the first one's variable and range, and its kind if both
-    have the same; else it is serial.
+    Refused if that reverses a dependence; the help names its two accesses. The new loop has the first one's variable
+    and range, and its kind if both have the same; else it is serial.
     """
 
     primitive: ClassVar[str] = "merge_adjacent_loops"
@@ -191,7 +190,7 @@ def _check_alike(first: For, second: For) -> None:
             codes.NOT_ADJACENT, f"{names} are not known to run equally often: {lengths} iterations", second.span
         )
     if second.annotations not in (first.annotations, Attributes()):
-        message = f"loop {second.var.name} has annotations, which would be said of {first.var.name} as well"
+        message = f"loop {second.var.name} has annotations, which would apply to {first.var.name} as well"
         raise error(codes.NOT_ADJACENT, message, second.span)
 
 

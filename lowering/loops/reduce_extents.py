@@ -218,13 +218,12 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL)
 
 @dataclass(frozen=True)
 class ReduceLoopExtents(Pass):
-    """Shrink serial and parallel loops of which a guard lets only some iterations through (the roadmap's transform of
-    that name).
+    """Shrink the loops around a block, or all of them, to the iterations that the guard in them lets through.
 
-    A loop shrinks if its body is one guard without `else`, or loops over such a guard; a block's own guard is one if it
-    has no init. The new range is from the least to the largest iteration that may pass, over all inner loops; for a
-    union it is its hull. Conjuncts that the new range implies go. `block` names the loops around one block, `root` all
-    loops of the function.
+    A serial or parallel loop shrinks if its body is one guard without `else`, or loops over such a guard; a block's own
+    guard is one if it has no init. The new range is from the least to the largest iteration that may pass, over all
+    inner loops; for a union it is its hull. Conjuncts that the new range implies go. `block` names the loops around one
+    block, `root` all loops of the function.
     """
 
     primitive: ClassVar[str] = "reduce_loop_extents"

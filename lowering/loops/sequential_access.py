@@ -76,13 +76,13 @@ def _parts(path: Sequence[Stmt]) -> Parts:
 
 @dataclass(frozen=True)
 class SequentialBufferAccess(Pass):
-    """Make the loops of a block visit a buffer in the row-major order of its physical layout (the roadmap's
-    `sequential_buffer_access`).
+    """Make the loops of a block visit a buffer in the row-major order of its physical layout.
 
     The loops that determine the cell of the buffer become loops over its physical axes; the others (reductions,
     broadcast axes, and those of sliding windows) go inside, in their order. If an axis has cells that no iteration
     visits, a guard excludes them. A block whose init would no longer run once for each result has it split off, into a
-    block of its own before it.
+    block of its own before it. If the dataflow forbids that order, the refusal's help names two accesses whose order
+    changes.
     """
 
     primitive: ClassVar[str] = "sequential_buffer_access"

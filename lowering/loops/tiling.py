@@ -40,11 +40,11 @@ MOST_FACTORS = 64  # the index of the old loop is nested as deeply as the new lo
 
 @dataclass(frozen=True)
 class Split(Pass):
-    """Make one loop several, outermost first (the roadmap's row sum: `j` becomes `j_outer`, `j_inner`).
+    """Make one loop several, with these extents; one factor may be None and is then computed.
 
-    `factors` are the extents of the new loops; one may be null and is then computed. If the factors do not divide the
-    extent, additional iterations are guarded off, in the blocks below or by a branch. The new loops are called `i_0`,
-    `i_1`, ... and are of the old one's kind; of a vectorized loop only the innermost is.
+    The loop is named by its variable, or by its position among the loops around the block. The new ones are `i_0`,
+    `i_1`, ..., outermost first, and of the old one's kind; of a vectorized loop only the innermost is. If the factors
+    do not divide the extent, additional iterations are guarded off, in the blocks below or by a branch.
     """
 
     primitive: ClassVar[str] = "split"
@@ -150,10 +150,10 @@ def _loops(loop: For, variables: list[Var], extents: tuple[Expr, ...]) -> list[F
 
 @dataclass(frozen=True)
 class Reorder(Pass):
-    """Put loops into the order given, outermost first (the roadmap's nests of split loops).
+    """Put perfectly nested loops into this order, outermost first; others keep their places.
 
-    Loops that are not named keep their places. Between the outermost and the innermost of the named loops only loops
-    and branches may be; the branches go inside. A block's init goes with the instance at the start of its reduction.
+    Between the outermost and the innermost of the named loops only loops and branches may be; the branches go inside. A
+    block's init goes with the instance at the start of its reduction.
     """
 
     primitive: ClassVar[str] = "reorder"
@@ -206,11 +206,10 @@ def check_ranges(order: Sequence[For], why_not: str = "which would come to stand
 
 @dataclass(frozen=True)
 class Fuse(Pass):
-    """Fuse perfectly nested loops into one, `i_j_fused` of `i` and `j` (the roadmap's loop transforms).
+    """Fuse perfectly nested loops, named outermost first, into one: `i_j_fused` of `i` and `j`.
 
-    The loops are named outermost first, and all loops between the first and the last must be named. Branches between
-    them go inside. The new loop counts from 0 and is of the old ones' kind, serial if they differ; the old loops become
-    its digits.
+    All loops between the first and the last must be named. Branches between them go inside. The new loop counts from 0
+    and is of the old ones' kind, serial if they differ; the old loops become its digits.
     """
 
     primitive: ClassVar[str] = "fuse"
@@ -274,7 +273,7 @@ def _check_alike(loops: Sequence[For]) -> None:
         )
     marked = next((loop for loop in loops[1:] if loop.annotations != Attributes()), None)
     if marked is not None:
-        message = f"loop {marked.var.name} has annotations, which would be said of more than it"
+        message = f"loop {marked.var.name} has annotations, which would apply to the other loops as well"
         raise error(codes.LOOP_NEST, message, marked.span)
 
 

@@ -34,7 +34,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class FlattenBuffer(Pass):
-    """Give every buffer as many axes as it has axis groups (seed `buffer-physical-layout`). Idempotent."""
+    """Give every buffer as many axes as it has axis groups."""
 
     primitive: ClassVar[str] = "flatten_buffer"
 

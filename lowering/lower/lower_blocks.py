@@ -20,7 +20,7 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class LowerBlocks(Pass):
-    """Replace every block by branches and allocations (seed `buffer-physical-layout`: the lowering passes)."""
+    """Replace blocks by guards, allocations and inits among the loops."""
 
     primitive: ClassVar[str] = "lower_blocks"
 

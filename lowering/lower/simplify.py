@@ -94,12 +94,11 @@ def _rewrite(func: PrimFunc, simplified: Simplified, choice: Choice) -> Rewrite:
 
 @dataclass(frozen=True)
 class Simplify(Pass):
-    """Rewrite expressions by proved rules, drop and merge branches, use known contents of buffers (roadmap: enhancement
-    of Simplify).
+    """Rewrite expressions by proved rules.
 
-    Consecutive branches become one if their conditions are equal or contrary at every instance; conditions that read
-    what the first body writes stay. A value from an assumption or a store replaces a load until something may have
-    written the cell, in another iteration too.
+    Branches that are decided go. Consecutive branches become one if their conditions are equal or contrary at every
+    instance; conditions that read what the first body writes stay. A value from an assumption or a store replaces a
+    load until something may have written the cell, in another iteration too.
     """
 
     primitive: ClassVar[str] = "simplify"

@@ -43,9 +43,7 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class RemoveAssume(Pass):
-    """Remove every assumption, and loops, branches and blocks that only held one (roadmap: assumptions are
-    compile-time).
-    """
+    """Take out assumptions, which are compile-time statements, and loops, branches and blocks that only held one."""
 
     primitive: ClassVar[str] = "remove_assume"
 
@@ -83,7 +81,7 @@ def rebuilt(stmt: Stmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
 
 @dataclass(frozen=True)
 class RemoveStoreUndef(Pass):
-    """Take out stores of undefined values (roadmap: arbitrary values are removed at lowering)."""
+    """Take out stores of undefined values."""
 
     primitive: ClassVar[str] = "remove_store_undef"
 

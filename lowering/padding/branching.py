@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import counted, error
@@ -174,16 +174,22 @@ Conditions = tuple[Expr, ...]
 
 @dataclass(frozen=True)
 class RemoveOvercomputeThroughBranching(Pass):
-    """Guard what only touches padding (the roadmap's `remove_overcompute_through_branching`).
+    """Guard what a block does with padding only; the step's text and the trace say which places.
 
-    The places where a block may touch padding are numbered in textual order: each is a store with a buffer that it
-    accesses. At those in `places` (null: at all) nothing runs any more if that buffer's cell holds no element. Blocks
-    take a guard into their own; among plain loops it is as far out as it holds for everything below.
+    Places are stores with a buffer whose padding they may touch, in textual order. None tries all of them, then fewer,
+    and keeps the largest set that is proved; in a trace, null is all. Blocks take a guard into their own; among plain
+    loops it is as far out as it holds for everything below.
     """
 
     primitive: ClassVar[str] = "remove_overcompute_through_branching"
     block: str = field(metadata=option(ArgumentKind.NAME))
     places: tuple[int, ...] | None = field(default=None, metadata=option(ArgumentKind.CHOICES))
+
+    @classmethod
+    def tries(cls, func: PrimFunc, arguments: dict[str, Any]) -> Sequence[Pass]:
+        """The pass with these places; without any, all that may be guarded, much before little."""
+        given = cls.from_arguments(arguments)
+        return (given,) if given.places is not None else candidates(func, given.block)
 
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the guards. Raises LayoutproofError for a block that touches no padding, and for an unknown

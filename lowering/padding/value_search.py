@@ -78,7 +78,7 @@ def candidate_values(scope: Stmt, buffer: Buffer) -> tuple[CandidateValue, ...]:
     """
     dtype = buffer.dtype.element
     found: dict[str, CandidateValue] = {}
-    wanted: list[tuple[PadText, str]] = [(None, "nobody may touch padding"), ("T.undef()", "anything may be there")]
+    wanted: list[tuple[PadText, str]] = [(None, "padding must not be accessed"), ("T.undef()", "anything may be there")]
     for operator in dict.fromkeys(_reductions(scope)):
         wanted += [
             (value, f"identity of {operator}")

@@ -1,19 +1,21 @@
 """What a pass is: a name, options that a trace holds as plain JSON, and a proposal.
 
 Passes know nothing of checking, timing or printing; the schedule owns those. A pass is a frozen dataclass whose
-fields are its options, so its equality, its text in a trace and its command-line form all come from the fields.
+fields are its options, so its equality, its text in a trace, its command-line form, its method of the schedule and its
+documentation all come from the class (`docs/primitives.py`).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering import codes
@@ -35,6 +37,17 @@ class ArgumentKind(StrEnum):
     CHOICES = "null, or a list of integers"
     FLAG = "true or false"
     NAMES = "a list of names, none twice"
+
+
+MapLike = IndexMap | Callable[..., Any] | str
+"""An index map as users write it."""
+
+
+def map_text(index_map: MapLike, rank: Callable[[], int]) -> str:
+    """An index map as text; a function is called with `rank()` indices."""
+    if isinstance(index_map, str):
+        return index_map
+    return index_map_text(index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, rank()))
 
 
 def to_json(kind: ArgumentKind, value: Any) -> Any:
@@ -119,10 +132,16 @@ def option(kind: ArgumentKind) -> dict[str, ArgumentKind]:
     return {_KIND: kind}
 
 
+def kind_of(option: Field[Any]) -> ArgumentKind:
+    """The kind of a field that is an option."""
+    kind: ArgumentKind = option.metadata[_KIND]
+    return kind
+
+
 @dataclass(frozen=True)
 class Pass(ABC):
     """One transform with its options. `primitive` is its name in traces, on the command line and as a method of the
-    schedule.
+    schedule; the docstring of the class is the primitive's documentation for users.
 
     If it `may_leave_nothing`, a schedule keeps a step that leaves a program without any store to run. If it
     `moves_iterations`, the help of a refusal names two accesses whose order changes, if there are any; if it
@@ -141,13 +160,22 @@ class Pass(ABC):
         """
 
     @classmethod
+    def tries(cls, func: PrimFunc, arguments: dict[str, Any]) -> Sequence[Pass]:
+        """The passes of which the schedule's method applies the first that is proved: one, with these arguments.
+
+        A pass whose method takes more than a trace can hold, or that chooses a value itself, overrides this. Raises
+        LayoutproofError as `from_arguments` does.
+        """
+        return (cls.from_arguments(arguments),)
+
+    @classmethod
     def options(cls) -> tuple[Field[Any], ...]:
         """The fields that are options, in order."""
         return tuple(f for f in fields(cls) if _KIND in f.metadata)
 
     def arguments(self) -> dict[str, Any]:
         """The options as plain JSON data, under the names that the schedule's method has."""
-        return {f.name: to_json(f.metadata[_KIND], getattr(self, f.name)) for f in self.options()}
+        return {f.name: to_json(kind_of(f), getattr(self, f.name)) for f in self.options()}
 
     def stated(self) -> list[list[Any]]:
         """The pass in a trace: its name and arguments, or those of the passes that it stands for."""
@@ -172,8 +200,7 @@ class Pass(ABC):
         if missing:
             raise error(codes.MISSING_ARGUMENT, f"{place}{cls.primitive} needs the argument {missing[0]!r}")
         values = {
-            n: from_json(known[n].metadata[_KIND], v, f"{place}{cls.primitive}, argument {n!r}")
-            for n, v in arguments.items()
+            n: from_json(kind_of(known[n]), v, f"{place}{cls.primitive}, argument {n!r}") for n, v in arguments.items()
         }
         return cls(**values)
 

@@ -6,7 +6,6 @@ propose; `layoutproof.verify` alone decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,16 +15,12 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, ExprLike, Var, const, logical_and
-from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.wellformed import Stage, require_wellformed
 from layoutproof.lowering import codes
-from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
-from layoutproof.lowering.layout.pad_value import pad_text
-from layoutproof.lowering.layout.separators import SetAxisSeparators
-from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms, TransformLayout
+from layoutproof.lowering.arith.known_facts import assumed_of_constants
+from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction, hoisted_inits
 from layoutproof.lowering.loops.dependence import with_broken_order
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
@@ -33,19 +28,13 @@ from layoutproof.lowering.lower.flatten import FlattenBuffer
 from layoutproof.lowering.lower.lower_blocks import LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
-from layoutproof.lowering.passes.base import ArgumentKind, Pass, from_json
+from layoutproof.lowering.padding.value_search import PadValueReport, search_pad_values
+from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.find import find_buffer
 from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep, refusing
 from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, ProofOptions, Step, prove_step
 from layoutproof.lowering.runtime.array_layouts import check_records
-from layoutproof.lowering.schedule.methods import (
-    CachingMethods,
-    CleanupMethods,
-    LoopMethods,
-    PaddingMethods,
-    VectorMethods,
-)
-from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.primitives import Primitives
 from layoutproof.lowering.schedule.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.verify.settings import settings
 from layoutproof.verify.values.fast_math import ALL, Licences
@@ -59,9 +48,22 @@ if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
     from layoutproof.verify.checker import StepRecord
 
-__all__ = ["BufferName", "IllegalTransform", "Schedule", "Step"]
+__all__ = ["LOWERING", "BufferName", "IllegalTransform", "Schedule", "Step"]
 
-MapLike = IndexMap | Callable[..., Any] | str
+LOWERING: tuple[Pass, ...] = (
+    ApplyBufferTransforms(),
+    LowerBlocks(),
+    Simplify(),
+    FlattenBuffer(),
+    Simplify(),
+    RemoveAssume(),
+    RemoveStoreUndef(),
+)
+"""From a scheduled program to one that code generators take: each step is checked like any other.
+
+Indices are simplified while they have one axis each, which is proved for all sizes; flat indices have products of
+symbols.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class BufferName:
         return BufferLoad(Buffer(self.buffer.name, self.buffer.dtype, shape, Var(self.buffer.data.name, HANDLE)), index)
 
 
-class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, VectorMethods):
+class Schedule(Primitives):
     """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are
     the float licences that proofs may use, as few as possible: by default all that the gate permits.
     """
@@ -136,6 +138,28 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         """`apply` without a search for counterexamples: for one of several passes that are tried."""
         return self._keep(self._proved(transform, search=False))
 
+    def _take(self, kind: type[Pass], /, **arguments: Any) -> Step:
+        """Apply the first pass for these arguments that is proved; if none is, the refusal of the first is raised."""
+        with refusing():
+            tries = kind.tries(self.func, arguments)
+        for each in tries if len(tries) > 1 else ():
+            try:
+                return self.attempt(each)
+            except IllegalTransform:
+                continue
+        # Only the last refusal needs a counterexample.
+        return self.apply(tries[0])
+
+    def pad_value_search(self, block: str, buffer: str) -> PadValueReport:
+        """Which pad values of a transformed buffer would make guards of a block unnecessary, each answer proved.
+
+        Candidates are the identities of the block's reductions, zero, one, the limits of the type, `undef` and no
+        contract, in the last transform of the buffer; later steps are repeated. The schedule does not change. Raises
+        IllegalTransform if no step transformed the buffer, and for unknown names.
+        """
+        with refusing():
+            return search_pad_values(self.steps, block, buffer)
+
     def fork(self) -> Schedule:
         """A schedule in the same state; what is applied to either from now on does not concern the other."""
         variant = copy(self)
@@ -169,25 +193,6 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         found = [c for c in map(assumed_of_constants, (self.original, self.func)) if c is not None]
         return logical_and(*dict.fromkeys(found)) if found else None
 
-    def transform_layout(self, block: str, buffer: str, index_map: MapLike, pad_value: Any = None) -> Step:
-        """Store a buffer by an index map: an `IndexMap`, a function of its indices, or text.
-
-        `pad_value` is None (padding must not be touched), `undef`, a number, an expression, text in the script syntax,
-        or a function of the physical indices that returns one of these.
-        """
-        with refusing():
-            names = {"block": block, "buffer": buffer}
-            for name, value in names.items():
-                from_json(ArgumentKind.NAME, value, f"transform_layout, argument {name!r}")
-            text = self._map_text(buffer, index_map)
-            rank = parse_index_map(text, symbols=constants_of(self.func)).rank
-            pad = pad_text(pad_value, rank, find_buffer(self.func, buffer).dtype)
-        return self.apply(TransformLayout(block, buffer, text, pad))
-
-    def set_axis_separators(self, buffer: str, separators: Sequence[int]) -> Step:
-        """State the axis groups of a buffer: the index of the last axis of each group but the last."""
-        return self.apply(self.made(SetAxisSeparators, buffer=buffer, separators=separators))
-
     def _with_wrapping_offered(self, problem: IllegalTransform, transform: Pass) -> IllegalTransform:
         """The refusal, with the wrapped index as its help if only that is missing."""
         if not isinstance(transform, RemoveBranchingThroughOvercompute) or transform.wrap:
@@ -205,37 +210,6 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
             f"proved: {wrapped}"
         )
         return IllegalTransform((replace(first, help=text), *rest), problem.verdicts)
-
-    def apply_buffer_transforms(self) -> Step:
-        """Apply the attribute `buffer_layout_transformations`, and remove it."""
-        return self.apply(ApplyBufferTransforms())
-
-    def simplify(self) -> Step:
-        """Rewrite expressions by proved rules."""
-        return self.apply(Simplify())
-
-    def lower_blocks(self) -> Step:
-        """Replace blocks by guards, allocations and inits among the loops."""
-        return self.apply(LowerBlocks())
-
-    def flatten_buffer(self) -> Step:
-        """Give every buffer as many axes as it has axis groups."""
-        return self.apply(FlattenBuffer())
-
-    def remove_assume(self) -> Step:
-        """Take out assumptions, which are compile-time statements."""
-        return self.apply(RemoveAssume())
-
-    def remove_store_undef(self) -> Step:
-        """Take out stores of undefined values."""
-        return self.apply(RemoveStoreUndef())
-
-    def _map_text(self, buffer: str, index_map: MapLike) -> str:
-        if isinstance(index_map, str):
-            return index_map
-        if isinstance(index_map, IndexMap):
-            return index_map_text(index_map)
-        return index_map_text(IndexMap.from_func(index_map, find_buffer(self.func, buffer).rank))
 
     @staticmethod
     def replay(func: PrimFunc, trace: object, *, interface: str = "free") -> Schedule:

@@ -22,7 +22,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import Step
-from layoutproof.lowering.schedule.registry import PASSES
+from layoutproof.lowering.schedule.primitives import PASSES
 from layoutproof.verify.verdict.verdict import Verdict
 
 Trace = list[list[Any]]

@@ -181,7 +181,7 @@ Views = dict[Buffer, dict[int, Buffer]]
 
 @dataclass(frozen=True)
 class RewriteRampAsPointerCast(Pass):
-    """See memory as vectors if whole vectors are accessed (seed `vectorized-tir-buffers`). Idempotent."""
+    """Access whole vectors through views with vector elements, if memory is aligned and the target casts pointers."""
 
     primitive: ClassVar[str] = "rewrite_ramp_as_pointer_cast"
     target: str = field(default="c", metadata=option(ArgumentKind.NAME))

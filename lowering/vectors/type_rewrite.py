@@ -111,10 +111,10 @@ def lane_variable(name: str) -> Var:
 
 @dataclass(frozen=True)
 class VectorTypeRewrite(Pass):
-    """Give buffers of which only whole vectors are accessed vectors as elements (VectorTypeRewriter). Idempotent.
+    """Give buffers of which only whole vectors are accessed vectors as elements; with `scalarize` other vector accesses
+    become loops over lanes.
 
-    With `scalarize` no index with lanes is left, except in a let: a store that would need one becomes a loop over its
-    lanes.
+    With `scalarize` no index with lanes is left, except in a let.
     """
 
     primitive: ClassVar[str] = "vector_type_rewrite"

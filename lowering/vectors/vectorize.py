@@ -54,9 +54,7 @@ from layoutproof.lowering.vectors.ramps import check_no_blocks
 
 @dataclass(frozen=True)
 class VectorizeLoop(Pass):
-    """Make lanes of all vectorized loops (seed `vectorized-tir-buffers`). With `scalarize`, statements without lanes
-    run lane by lane.
-    """
+    """Make lanes of all vectorized loops; with `scalarize` statements without a form for all lanes run lane by lane."""
 
     primitive: ClassVar[str] = "vectorize_loop"
     scalarize: bool = field(default=False, metadata=option(ArgumentKind.FLAG))

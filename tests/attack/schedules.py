@@ -19,7 +19,7 @@ from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercom
 from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
 from layoutproof.lowering.loops.tiling import Reorder, Split
 from layoutproof.lowering.passes.base import Pass
-from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.schedule import LOWERING
 from tests.lowering.small_operators import CONCRETE, random_map, small
 
 

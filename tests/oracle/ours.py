@@ -17,7 +17,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.codegen.c import CSource
 from layoutproof.lowering.runtime.compiler import compile_library, find_compiler
-from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.schedule import LOWERING
 
 Array = np.ndarray[Any, Any]
 Runs = Sequence[Sequence[Array]]

@@ -28,8 +28,8 @@ from layoutproof.ir.visit import children, walk
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.runtime.array_layouts import Packer, runtime_layouts
-from layoutproof.lowering.schedule.registry import LOWERING, PASSES
-from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.lowering.schedule.primitives import PASSES
+from layoutproof.lowering.schedule.schedule import LOWERING, Schedule
 from layoutproof.verify.values.fast_math import Licences
 from tests.lowering.small_operators import CONCRETE, random_map, small_text
 from tests.oracle.comparing import SIMPLIFIED, Difference, failure_kind, without_wraps

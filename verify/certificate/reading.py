@@ -158,7 +158,7 @@ def _sealed(path: str, document: Document) -> Reading:
         return _lemmas(path, LemmaFile.of_document(document, path))
     if document.get("format") == certificates.FORMAT:
         return read_certificate(path, Certificate.of_document(document, path))
-    return broken(path, [f"{path} is of the form {document.get('format')!r}, which nobody reads here"])
+    return broken(path, [f"{path} is of the form {document.get('format')!r}, which is not known"])
 
 
 def _lemmas(path: str, file: LemmaFile) -> Reading:

@@ -54,7 +54,7 @@ class Touched:
     """The memories that evaluating or running something loads from and stores to, and the numbers of its stores.
 
     `writes` are `stored` and those of which something is assumed: that a cell is undefined counts as a store. `calls`:
-    something is called that nobody looks into; `assumes`: something is assumed.
+    something is called whose body is not known; `assumes`: something is assumed.
     """
 
     reads: frozenset[Var] = frozenset()
@@ -279,7 +279,7 @@ class Memories:
     def _check_move(self, data: Var, relaid: Relaid) -> None:
         before, after = relaid.before, relaid.after
         if any(side.touched(side.func.body).calls for side in (self.old, self.new)):
-            raise Mismatch(f"{before.name} is stored differently, and a call that nobody looks into may see it")
+            raise Mismatch(f"{before.name} is stored differently, and a call whose body is not known may see it")
         if data in self.old.parameters and len(self.old.parameters) > 1 and not self.new.apart:
             raise Mismatch(f"{before.name} is stored differently, and parameters may overlap")
         for buffer in (before, after):

@@ -285,7 +285,7 @@ class Walk:
 
     def _loop(self, old: Item, a: For, new: Item, b: For, domain: IterationDomain) -> None:
         if self.before.side.touched(a.body).calls and a.kind is not b.kind:
-            raise Mismatch(f"loop {b.var.name} ({new.place}) is {b.kind} now, and calls in it what nobody looks into")
+            raise Mismatch(f"loop {b.var.name} ({new.place}) is {b.kind} now, and has a call whose body is not known")
         var, inside = self._entered(old, a, domain)
         if b.var.dtype != a.var.dtype:
             value: Expr = Cast(b.var.dtype, var)

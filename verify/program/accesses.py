@@ -313,9 +313,7 @@ class _Collector:
                 for side in (lhs, rhs):
                     self._record(side, domain, env, node)
             case OpaqueCall(function=function):
-                self.obstacles.append(
-                    Obstacle(f"the call of {function}, which nobody here looks into,", expr, self._spot)
-                )
+                self.obstacles.append(Obstacle(f"the call of {function}, whose body is not known,", expr, self._spot))
                 self._operation(expr, domain, env, node, traps)
             case _:
                 self._operation(expr, domain, env, node, traps)

@@ -195,8 +195,8 @@ def test_steps_that_nobody_looked_at() -> None:
     made = relaid(func, {func.buffers[0].name: parse_index_map("lambda n, c, h, w: [n, h, w, c]")})
     after = replace(made.func, name="after")
     assert len(made.records) > 0 and chain_problem(made, func, after) is None
-    assert chain_problem(made, func, after, ()) == "nothing is said of step 1"
-    assert chain_problem(made, func, after, ((),)) == "nothing is said of step 1"
+    assert chain_problem(made, func, after, ()) == "step 1 has no verdicts"
+    assert chain_problem(made, func, after, ((),)) == "step 1 has no verdicts"
 
 
 def test_programs_on_the_way_are_well_formed() -> None:

@@ -16,7 +16,7 @@ from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
 from layoutproof.ir.notations.rewrite_text import LitmusHeader, parse_litmus, parse_rewrite, rewrite_text
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.lowering.layout.transform_layout import TransformLayout
-from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.schedule import LOWERING
 
 TEXT = """# about: a loop is split, and its guard kept
 # expect: proved

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.lowering.schedule.registry import PASSES
+from layoutproof.lowering.schedule.primitives import PASSES
 
 
 @pytest.mark.parametrize(("primitive", "arguments", "words"), [

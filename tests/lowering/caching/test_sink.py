@@ -13,7 +13,7 @@ from layoutproof.ir.stmt import Allocate, For
 from layoutproof.ir.visit import walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.caching.temporaries import SinkAllocation
-from layoutproof.lowering.schedule.registry import PASSES
+from layoutproof.lowering.schedule.primitives import PASSES
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict import codes as claims
 

@@ -10,8 +10,7 @@ from tests.lowering.small_operators import assert_same_results
 from tests.shares import one_in, some
 
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule.registry import LOWERING
-from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import LOWERING, Schedule
 
 PROGRAM = """
 @T.prim_func

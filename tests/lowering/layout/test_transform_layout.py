@@ -26,7 +26,7 @@ from layoutproof.lowering.layout.pad_value import PadText
 from layoutproof.lowering.layout.separators import stated_separators
 from layoutproof.lowering.layout.transform_layout import TransformLayout
 from layoutproof.lowering.passes.find import all_buffers
-from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.schedule import LOWERING
 
 CELLS = 3000
 

@@ -10,8 +10,7 @@ from tests.lowering.small_operators import assert_same_results
 from tests.shares import chosen, one_in
 
 from layoutproof.lowering.passes.steps import prove_step
-from layoutproof.lowering.schedule.registry import LOWERING
-from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.schedule import LOWERING, IllegalTransform, Schedule
 from layoutproof.lowering.schedule.trace import passes_of, trace_of
 from layoutproof.verify.verdict.verdict import Status
 

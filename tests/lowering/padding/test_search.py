@@ -112,7 +112,7 @@ def test_candidates_of_a_type() -> None:
     func = reduction("T.max(B[vi], A[vi, vj])", 'T.float32("-inf")')
     found = [(str(c), c.why) for c in candidate_values(func.body, func.buffers[0])]
     assert found == [
-        ("no contract", "nobody may touch padding"),
+        ("no contract", "padding must not be accessed"),
         ("undef", "anything may be there"),
         ('T.float32("-inf")', "identity of max"),
         ('T.min_value("float32")', "identity of max"),

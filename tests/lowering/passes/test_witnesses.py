@@ -17,7 +17,7 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Stmt
 from layoutproof.ir.visit import children
 from layoutproof.lowering.layout.transform_layout import TransformLayout
-from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.schedule import LOWERING
 
 Path = tuple[Stmt, ...]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from pathlib import Path
 from random import Random
@@ -26,20 +25,9 @@ from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
-from layoutproof.lowering.passes.base import Pass
-from layoutproof.lowering.schedule.registry import LOWERING, PASSES
-from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.schedule import LOWERING, IllegalTransform, Schedule
 from layoutproof.lowering.schedule.trace import load_trace
 from layoutproof.verify.verdict.verdict import Status
-
-
-def test_each_primitive_is_a_method_with_its_arguments() -> None:
-    """Traces, passes and methods agree about names."""
-    for name, each in PASSES.items():
-        parameters = list(inspect.signature(getattr(Schedule, name)).parameters)[1:]
-        assert parameters == [f.name for f in each.options()]
-        assert each.primitive == name and each.__doc__
-    assert all(type(step) in PASSES.values() for step in LOWERING)
 
 
 @one_in(3)
@@ -411,31 +399,6 @@ def test_files_that_are_no_trace(text: str, words: str, tmp_path: Path) -> None:
         load_trace(tmp_path / "missing.json")
     with pytest.raises(LayoutproofError, match="LP114"):
         load_trace(tmp_path)
-
-
-def test_passes_are_values() -> None:
-    """A pass is equal to one with the same options, and its arguments build it again."""
-    for each in PASSES.values():
-        example = sample(each)
-        assert each.from_arguments(example.arguments()) == example
-        assert hash(each.from_arguments(example.arguments())) == hash(example)
-
-
-def sample(each: type[Pass]) -> Pass:
-    """A pass of a type with some options."""
-    options: dict[str, Any] = {
-        "block": "copy",
-        "buffer": "B",
-        "index_map": "lambda i: [i//4, i%4]",
-        "pad_value": 0.5,
-        "separators": (0,),
-    }
-    options |= {"loop": "i", "factors": (None, 4), "loops": (1, "i"), "guards": (0, -2), "wrap": True}
-    options |= {"flags": ("if_else_stmt",)}
-    options |= {"expand": True, "scalarize": True, "target": "opencl"}
-    options |= {"scope": "local", "padding": (2, 1)}
-    options |= {"places": (0, 1), "at": 3}
-    return each(**{f.name: options[f.name] for f in each.options()})
 
 
 def test_original_functions_are_not_changed() -> None:

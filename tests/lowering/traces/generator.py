@@ -1,8 +1,8 @@
 """Random steps of any primitive that there is, made from its options: a new primitive is drawn as soon as it is
 registered.
 
-`OPTIONS` says how an option of a name gets a value (of one primitive, where its name has one as well), `WEIGHTS` how
-often a primitive is drawn. An option with a default and without an entry keeps its default.
+`KINDS` says how an option of a kind gets a value, `OPTIONS` how one of a name does that is drawn better, or although it
+has a default (of one primitive, where its name has one as well), `WEIGHTS` how often a primitive is drawn.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from layoutproof.ir.stmt import Block, BufferStore, For, Seq
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.layout.transform_layout import ROOT
 from layoutproof.lowering.loops.nest import find_loop, loops_of_block
-from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.base import ArgumentKind, Pass, kind_of
 from layoutproof.lowering.passes.find import all_buffers
-from layoutproof.lowering.schedule.registry import PASSES
+from layoutproof.lowering.schedule.primitives import PASSES
 
 LOWEST = -340282346638528859811704183484516925440.0
 
@@ -86,6 +86,11 @@ def a_block(drawing: Drawing) -> str:
 def a_buffer(drawing: Drawing) -> str:
     """A buffer that the block touches."""
     return str(drawing.pick([b.name for b in drawing.buffers]))
+
+
+def a_name(drawing: Drawing) -> str:
+    """The name of a block, or of a buffer that it touches."""
+    return drawing.rng.choice([a_block, a_buffer])(drawing)
 
 
 def a_map(drawing: Drawing) -> str:
@@ -202,20 +207,29 @@ def seldom(drawing: Drawing) -> bool:
     return drawing.rng.random() < 0.15
 
 
+KINDS: Mapping[ArgumentKind, Callable[[Drawing], Any]] = {
+    ArgumentKind.NAME: a_name,
+    ArgumentKind.INDEX_MAP: a_map,
+    ArgumentKind.PAD_VALUE: a_pad_value,
+    ArgumentKind.INTEGER: lambda drawing: drawing.rng.randint(0, 4),
+    ArgumentKind.INTEGERS: paddings,
+    ArgumentKind.LOOP: a_loop,
+    ArgumentKind.LOOPS: some_loops,
+    ArgumentKind.FACTORS: factors,
+    ArgumentKind.CHOICES: some_guards,
+    ArgumentKind.FLAG: seldom,
+    ArgumentKind.NAMES: lambda drawing: [a_name(drawing)],
+}
+
 OPTIONS: Mapping[str, Callable[[Drawing], Any]] = {
     "block": a_block,
     "buffer": a_buffer,
-    "index_map": a_map,
     "pad_value": a_pad_value,
     "separators": separators,
-    "loop": a_loop,
-    "loops": some_loops,
     "fuse.loops": neighbours,
     "merge_adjacent_loops.loop": a_loop_before_another,
-    "factors": factors,
     "guards": some_guards,
     "places": some_guards,
-    "padding": paddings,
     "wrap": seldom,
     "expand": if_short,
     "at": a_place,
@@ -244,16 +258,14 @@ WEIGHTS: Mapping[str, float] = {
 
 
 def options_of(kind: type[Pass]) -> list[tuple[str, Callable[[Drawing], Any]]]:
-    """The options of a primitive that are drawn, in order. Raises KeyError for one that needs a value and is in no
-    table.
-    """
+    """The options of a primitive that are drawn, in order: those in a table of names, and those without a default."""
     found = []
     for option in kind.options():
         how = OPTIONS.get(f"{kind.primitive}.{option.name}", OPTIONS.get(option.name))
+        if how is None and option.default is MISSING:
+            how = KINDS[kind_of(option)]
         if how is not None:
             found.append((option.name, how))
-        elif option.default is MISSING and option.default_factory is MISSING:
-            raise KeyError(f"{kind.primitive}: {option.name}")
     return found
 
 

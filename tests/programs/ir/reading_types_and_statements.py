@@ -342,11 +342,11 @@ def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.i
     B[T.ramp(0, 1, 1)] = T.float32(0)
     # error[LP119] 7-21: a ramp of 1 lanes from a int32
 
-# ----- value_nobody_uses
+# ----- value_not_used
 @T.prim_func
 def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
     B[0] + 1
-    # error[LP117] 5-12: an expression whose value nobody uses
+    # error[LP117] 5-12: an expression whose value is not used
     # help: T.evaluate(...) keeps it
 
 # ----- false_assertion

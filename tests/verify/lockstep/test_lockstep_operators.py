@@ -27,7 +27,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.layout.transform_layout import TransformLayout
-from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.schedule import LOWERING
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep

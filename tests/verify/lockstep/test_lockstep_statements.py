@@ -278,7 +278,7 @@ def test_calls_may_not_be_duplicated_or_dropped_in_values() -> None:
     old = function(AB, f"for i in range(14):\n    B[i] = {call}")
     refused(
         lockstep(old, function(AB, f"for i in T.parallel(14):\n    B[i] = {call}")),
-        "calls in it what nobody looks into",
+        "has a call whose body is not known",
     )
     undefined = function(AB, "for i in range(14):\n    B[i] = T.undef()")
     refused(lockstep(undefined, old), "is not known to be")

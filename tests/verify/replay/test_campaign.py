@@ -25,7 +25,7 @@ from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.layout.transform_layout import relay
 from layoutproof.lowering.loops.tiling import Split
 from layoutproof.lowering.passes.find import all_buffers
-from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.schedule import LOWERING
 from layoutproof.verify.replay.refute import Budget, find_counterexample
 
 QUICK = Budget(instances=400_000, runs=25)
