@@ -17,6 +17,7 @@ from layoutproof.verify.kernel.refinement import conflicts, instance
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Step
 
+_DIVISIONS = ("//", "%", "truncdiv", "truncmod")
 Path = tuple[tuple[Expr, bool], ...]
 
 
@@ -103,7 +104,7 @@ def prove_divisors(step: Step, statement: Statement) -> None:
         *(e for loop in statement.loops for e in (loop.start, loop.extent)),
     ):
         for part, path in evaluated(text):
-            if part[0] in ("//", "%", "truncdiv", "truncmod") and part[3][0] != "const" and not loads_of(part):
+            if part[0] in _DIVISIONS and not _is_number(part[3]) and not loads_of(part):
                 context, env = _under(step, statement, path)
                 step.refuse(context, (Case((), (context.number(part[3], env),)),))
 
@@ -114,6 +115,12 @@ def prove_inside(step: Step, inside: Inside) -> None:
     env = context.bind(inside.loops, "i")
     for guard in inside.guards:
         context.require(guard, env)
+    for e in (inside.value, inside.start, inside.extent):
+        if not loads_of(e):
+            step.prove_fits(context, e, env)
+        for part in walk(e):
+            if part[0] in _DIVISIONS and not _is_number(part[3]):
+                step.refuse(context, (Case((), (context.number(part[3], env),)),))
     value, start = context.number(inside.value, env), context.number(inside.start, env)
     step.refuse(context, (Case((start - value - 1,)), Case((value - start - context.number(inside.extent, env),))))
 
@@ -142,5 +149,10 @@ def prove_eager(statement: Statement) -> None:
         for part in walk(text):
             if part[0] in ("and", "or") and is_affine_condition(part):
                 for right in walk(part[3]):
-                    if right[0] in ("//", "%", "truncdiv", "truncmod") and right[3][0] != "const":
+                    if right[0] in _DIVISIONS and not _is_number(right[3]):
                         raise Rejected("the right side of `and` or `or` divides by a variable")
+
+
+def _is_number(e: Expr) -> bool:
+    """Whether a divisor is a number other than 0."""
+    return e[0] == "const" and e[2] != 0

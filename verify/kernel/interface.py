@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
+from itertools import chain, islice, product
 from typing import Any
 
 from layoutproof.verify.kernel.encoding import Context, differ, loads_of
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Statement, lanes_of, walk
+from layoutproof.verify.kernel.programs import (
+    Buffer,
+    Expr,
+    Program,
+    Statement,
+    fits,
+    is_integer,
+    lanes_of,
+    parts,
+    walk,
+)
 from layoutproof.verify.kernel.reader import read_extent, read_map, scope_of
 from layoutproof.verify.kernel.refinement import instance, prove_executed, prove_same
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Map, Step
+
+_MOST_NUMBERS, _MOST_TRIES = 24, 5_000
 
 
 def _cell(context: Context, buffer: Buffer, tag: str) -> list[Poly]:
@@ -199,3 +214,60 @@ def _touched(program: Program) -> set[str]:
         for text in (*s.guards, *s.indices, s.value, s.condition):
             found |= {load[2] for load in loads_of(text)}
     return found
+
+
+def prove_possible(step: Step) -> None:
+    """The preconditions on symbols, sizes that fit among them, hold for some values: what is proved is not proved of
+    nothing. Values of the texts and small ones are tried.
+    """
+    conditions = [e for text in step.assumed for e in walk(text)]
+    numbers = {0, 1, 2, 3, 4, 8, 16, 64, *(e[2] for e in conditions if e[0] == "const" and is_integer(e[1]))}
+    symbols = [(name, dtype) for name, dtype in step.old.symbols if is_integer(dtype)]
+    chosen = sorted(numbers)[:_MOST_NUMBERS]
+    diagonal = ([value] * len(symbols) for value in chosen)
+    for values in islice(chain(diagonal, product(chosen, repeat=len(symbols))), _MOST_TRIES):
+        at = {name: value for (name, _), value in zip(symbols, values, strict=True)}
+        typed = all(fits(at[name], dtype) for name, dtype in symbols)
+        if typed and all(evaluated(e, at) is True for e in step.assumed) and all(_fits(e, at) for e in step.sizes):
+            return
+    raise Rejected("no values of the symbols were found that satisfy the preconditions")
+
+
+def _fits(e: Expr, at: Mapping[str, int]) -> bool:
+    value = evaluated(e, at)
+    return value is not None and fits(value, e[1])
+
+
+_FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "min": min,
+    "max": max,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "and": operator.and_,
+    "or": operator.or_,
+}
+
+
+def evaluated(e: Expr, at: Mapping[str, int]) -> int | bool | None:
+    """The value of an expression of symbols; None where it has none, or speaks of anything else."""
+    if e[0] == "const" and (is_integer(e[1]) or e[1] == "bool"):
+        constant: int | bool = e[2]
+        return constant
+    if e[0] == "var":
+        return at.get(e[2])
+    given = [evaluated(part, at) for part in parts(e)]
+    operands = [value for value in given if value is not None]
+    if len(operands) != len(given) or (e[0] in ("//", "%") and operands[1] == 0):
+        return None
+    if e[0] in ("//", "%"):
+        return operands[0] // operands[1] if e[0] == "//" else operands[0] % operands[1]
+    if e[0] == "not":
+        return not operands[0]
+    return _FUNCTIONS[e[0]](*operands) if e[0] in _FUNCTIONS else None

@@ -19,7 +19,13 @@ from layoutproof.verify.kernel.faults import (
     prove_no_race,
 )
 from layoutproof.verify.kernel.integers import Question
-from layoutproof.verify.kernel.interface import prove_assumption, prove_cells, prove_interface, prove_plain
+from layoutproof.verify.kernel.interface import (
+    prove_assumption,
+    prove_cells,
+    prove_interface,
+    prove_plain,
+    prove_possible,
+)
 from layoutproof.verify.kernel.programs import Loop, Program, Rewrite, Statement
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.refinement import (
@@ -90,6 +96,7 @@ def _claims(step: Step) -> Iterator[Claim]:
     yield "forms", 0, "both programs have only forms that the kernel covers", partial(_prove_forms, step.old, step.new)
     for data in step.rewrite.cells:
         yield "cells", 0, f"the cells of {data} are one-to-one and inside", partial(prove_cells, step, data)
+    yield "runs", 0, "the preconditions on symbols can hold", partial(prove_possible, step)
     yield "interface", 0, "parameters stay as they are, or as declared", partial(prove_interface, step)
     yield from _faults(step)
     yield from _refinement(step)

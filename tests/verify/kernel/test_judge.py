@@ -105,3 +105,29 @@ def test_a_sum_in_another_order_is_rejected() -> None:
     """Terms that are added in reverse are another sum."""
     text = TILED.replace("A[io * 8 + ii, j]", "A[io * 8 + ii, 3 - j]")
     assert rejected(THETA.replace("ii, j]", "ii, 3 - j]") + OLD + text) == {"same-end"}
+
+
+@pytest.mark.parametrize("where", ["n * n == 2", "n >= 4 and n < 4"])
+def test_preconditions_that_cannot_hold_prove_nothing(where: str) -> None:
+    """Sizes that no caller can have are no ground for anything."""
+    assert "runs" in rejected(f"# where: {where}\n" + THETA + OLD + TILED)
+
+
+def test_sizes_of_the_new_program_that_cannot_fit_prove_nothing() -> None:
+    """What is assumed of sizes is that they fit: an expression that never does would prove everything."""
+    text = TILED.replace("io * 8 + ii < n:", "io * 8 + ii < n and n * 0 + 2147483647 + 1 + n > 0:")
+    assert "runs" in rejected("# where: n >= 1\n" + THETA + OLD + text)
+
+
+def test_a_block_variable_that_is_not_used_is_computed() -> None:
+    """Its arithmetic may be a fault that the old program has not."""
+    inner = "            B[io * 8 + ii] = B[io * 8 + ii] + A[io * 8 + ii, j]\n"
+    block = inner.replace(
+        "            B",
+        '            with T.sblock("b"):\n                v = T.axis.spatial({}, {})\n                B',
+    )
+    assert inner in TILED
+    right = TILED.replace(inner, block.format(8, "ii"))
+    assert rejected(THETA + OLD + right) == set()
+    for domain, value in ((7, "ii"), (2147483647, "ii * 400000000"), (9, "8 // ii"), (9, "ii % 0")):
+        assert rejected(THETA + OLD + TILED.replace(inner, block.format(domain, value))) == {"within-domain"}
