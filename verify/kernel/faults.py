@@ -155,4 +155,4 @@ def prove_eager(statement: Statement) -> None:
 
 def _is_number(e: Expr) -> bool:
     """Whether a divisor is a number other than 0."""
-    return e[0] == "const" and e[2] != 0
+    return bool(e[0] == "const" and e[2] != 0)
