@@ -29,7 +29,7 @@ from layoutproof.verify.faults.facts import (
 )
 from layoutproof.verify.program.evidence import Digits
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
-from layoutproof.verify.program.questions import Search, at_least, below
+from layoutproof.verify.program.questions import Search, at_least, below, nothing
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
@@ -84,7 +84,7 @@ def find_outside(facts: Facts, domain: IterationDomain, index: Expr, extent: Exp
         digits = digits_in_range(facts, domain, index, radices) if len(radices) > 1 else None
         if digits is not None:
             facts.gathered.record(Digits(index, tuple(digits), tuple(radices), extent))
-            return Search(None, engine="mixed-radix")
+            return nothing("mixed-radix")
     return facts.decide(found, domain, below(index, 0), at_least(index, extent))
 
 

@@ -44,7 +44,7 @@ from layoutproof.verify.program.instances import (
     keeps_range,
 )
 from layoutproof.verify.program.questions import Cover, Search, above, at_least, below
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Proved, Verdict
 
 
 def prove_views(facts: Facts) -> tuple[Verdict, ...]:
@@ -92,14 +92,16 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
         if access.buffer != view:
             continue
         verdict = _prove_access(facts, access, end, claim, watch)
-        if verdict is not None and verdict.counterexample is not None:
+        if isinstance(verdict, Proved):
+            continue
+        if verdict.counterexample is not None:
             return verdict
         undecided = undecided if undecided is not None else verdict
     return undecided if undecided is not None else proved(claim, "isl", watch)
 
 
-def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: Stopwatch) -> Verdict | None:
-    """None when the access stays inside the memory."""
+def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: Stopwatch) -> Proved | Verdict:
+    """That the access stays inside the memory, or the verdict where it may not."""
     first = (
         Polynomial.of(element_number(access.buffer, access.indices))
         .times(Polynomial({(): access.buffer.dtype.bytes}))
@@ -119,7 +121,7 @@ def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: 
         index = [int(evaluate(i, found.point)) for i in access.indices]
         counterexample = {"buffer": access.buffer.name, "place": str(access.place), "indices": index, "values": values}
         return refuted(claim, found.engine, counterexample, text, watch)
-    return None
+    return Proved()
 
 
 def _replays(facts: Facts, access: Access, condition: Expr, point: Mapping[str, int]) -> bool:

@@ -112,6 +112,37 @@ class Claim:
         return self.text
 
 
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """A part of a proof that holds, with the claims that a verdict is to tell of it, if any.
+
+    A function that proves something returns it, so that one without a `return` proves nothing.
+    """
+
+    claims: tuple[Claim, ...] = ()
+
+    @staticmethod
+    def all(parts: Iterable[Proved]) -> Proved:
+        """Several parts that all hold as one, each claim once."""
+        return Proved(tuple(dict.fromkeys(claim for part in parts for claim in part.claims)))
+
+    def __bool__(self) -> bool:
+        raise TypeError("an answer has no truth value; look at its type")
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A part of a proof that is not known to hold, and why; `because` is the reason for code."""
+
+    reason: str
+    because: frozenset[Because] = frozenset()
+
+    def __bool__(self) -> bool:
+        raise TypeError("an answer has no truth value; look at its type")
+
+
+Answer = Proved | Open
+
 Related = tuple[tuple[int, str], ...]
 
 
