@@ -152,7 +152,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.LOST_SOURCE: {"flow.sources.Agreement.of_flows": agree_where_lost},
     Clause.NO_OPS: {"flow.simulate.find_no_ops": delete_all},
     Clause.LAST_WRITER: {"flow.known_values.Knowledge._stated": state_by_cell},
-    Clause.INVARIANT_START: {"flow.known_values.Invariants._may_be_initial": always(False)},
+    Clause.INVARIANT_START: {"flow.known_values.Invariants._is_written_before": always(True)},
     Clause.INVARIANT_KEPT: {"flow.known_values.Invariants._kept": always(PROVED)},
     Clause.INLINED_SOURCES: {"flow.stored_values.StoredValues._found_when_stored": compute_anew},
     Clause.INLINED_PARTS: {"flow.stored_values.StoredValues.through_load": look_at_first_place},
@@ -182,7 +182,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     },
     Clause.ASSUMPTIONS: {
         "checker._prove_assumptions": always(()),
-        "flow.simulate.check_assumptions": always(()),
+        "flow.simulate.answer_assumption": always(PROVED),
         "lockstep.walk.Walk._assumes_the_same": always(True),
         "lockstep.unmatched.Assumptions.added": always(Proved()),
     },

@@ -196,12 +196,9 @@ def _assumptions(facts: Facts) -> tuple[list[_Failure], list[Hint]]:
                 )
             )
             continue
-        told = _data_of(facts, group)
-        if told is None:
-            lines = ", ".join(stated.text for stated in group)
-            failures.append(
-                _Failure(IterationDomain(dims), f"the assumptions about data cannot all hold: {lines}", _CONTRADICTION)
-            )
+        told = _data_of(facts, IterationDomain(dims), group)
+        if isinstance(told, _Failure):
+            failures.append(told)
         else:
             merged |= told
     return failures, [merged] if merged else []
@@ -254,8 +251,8 @@ def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, E
             return
 
 
-def _data_of(facts: Facts, group: Sequence[_Stated]) -> Hint | None:
-    """Values for loads, by buffer, that satisfy all conditions of one place; None if proved impossible."""
+def _data_of(facts: Facts, domain: IterationDomain, group: Sequence[_Stated]) -> Hint | _Failure:
+    """Values for loads, by buffer, that may satisfy all conditions of one place, or that none do."""
     loads: dict[BufferLoad, Var] = {}
     conditions: list[Expr] = []
     given: list[Given] = []
@@ -277,7 +274,8 @@ def _data_of(facts: Facts, group: Sequence[_Stated]) -> Hint | None:
     question = Question(const(False), const(True), tuple(given), tuple(conditions))
     never = search_licences(question, IEEE, QUICK)
     if never.is_proved:
-        return None
+        lines = ", ".join(stated.text for stated in group)
+        return _Failure(domain, f"the assumptions about data cannot all hold: {lines}", _CONTRADICTION)
     model = never.model if never.model is not None else {}
     return {load.buffer.name: model[var.name] for load, var in loads.items() if var.name in model}
 
