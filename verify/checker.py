@@ -50,7 +50,7 @@ from layoutproof.verify.settings import settings
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.solving import QUICK
-from layoutproof.verify.verdict.verdict import Answer, Claim, ClaimKind, Open, Proved, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | Non
         before, after = _memory(old, cells.old_data), _memory(new, cells.new_data)
         if before is None or after is None:
             missing = cells.old_data if before is None else cells.new_data
-            claim = Claim(ClaimKind.OTHER, f"cells of {cells.old_data}")
+            claim = Claim(ClaimKind.OTHER, f"cells of {cells.old_data}", about=("cells", cells.old_data))
             yield unknown(claim, STRUCTURE, f"the witness names memory `{missing}`, which does not exist", watch)
             continue
         yield prove_injective(cells.cells, before.shape, where, old.gathered)
@@ -176,7 +176,7 @@ def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | Non
 
 
 def _prove_apart(rewrite: Rewrite) -> Verdict:
-    watch, claim = Stopwatch(), Claim(ClaimKind.CELLS, "no two memories become one")
+    watch, claim = Stopwatch(), Claim(ClaimKind.CELLS, "no two memories become one", about=("apart",))
     targets = Counter((*(cells.new_data for cells in rewrite.witness.cells), *_kept_memories(rewrite)))
     shared = next((name for name, count in targets.items() if count > 1), None)
     if shared is not None:
@@ -198,7 +198,8 @@ def _prove_inside(old: Facts, cells: CellMap, before: Buffer, after: Buffer) -> 
     """That every cell of the old buffer gets a place in the new one."""
     watch = old.watch()
     box = ", ".join(expr_text(e, Style.PLAIN) for e in after.shape)
-    claim = Claim(ClaimKind.CELLS, f"the cells of {before.name} lie within [{box}] of {after.name}")
+    what, about = f"the cells of {before.name} lie within [{box}] of {after.name}", (before.name, box, after.name)
+    claim = Claim(ClaimKind.CELLS, what, about=("inside", *about))
     if len(cells.cells.inputs) != before.rank or cells.cells.rank != after.rank:
         reason = f"the map leads from {len(cells.cells.inputs)} to {counted(cells.cells.rank, 'axis', 'axes')}"
         return unknown(claim, STRUCTURE, reason, watch)
@@ -223,7 +224,7 @@ def _prove_inputs_kept(rewrite: Rewrite) -> Iterator[Verdict]:
     """One verdict for each parameter that the old program never writes, in the order of their names."""
     watch, written = Stopwatch(), _stored(rewrite.new)
     for name in sorted({b.data.name for b in rewrite.old.buffers} - _stored(rewrite.old)):
-        claim = Claim(ClaimKind.INTERFACE, f"{name} is only read")
+        claim = Claim(ClaimKind.INTERFACE, f"{name} is only read", about=("only-read", name))
         if name in written:
             yield unknown(claim, STRUCTURE, "the old program never writes it, the new one does", watch)
         else:
@@ -233,7 +234,8 @@ def _prove_inputs_kept(rewrite: Rewrite) -> Iterator[Verdict]:
 def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
     """That callers find what they found before, declared layout changes aside."""
     watch = Stopwatch()
-    claim = Claim(ClaimKind.INTERFACE, "parameters keep their order, types and shapes, declared layout changes aside")
+    what = "parameters keep their order, types and shapes, declared layout changes aside"
+    claim = Claim(ClaimKind.INTERFACE, what, about=("parameters",))
     handles = [[param for param, _ in function.buffer_map] for function in (rewrite.old, rewrite.new)]
     if rewrite.old.params != rewrite.new.params or handles[0] != handles[1]:
         return unknown(claim, STRUCTURE, "the parameters themselves differ", watch)
@@ -280,7 +282,7 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
 
 def _records(
     rewrite: Rewrite, old: Mapping[str, LayoutRecord], new: Mapping[str, LayoutRecord], where: Expr | None
-) -> Answer:
+) -> Proved | Open:
     declared = rewrite.witness.changes_interface
     invented = next((b.name for b in rewrite.new.buffers if b.name not in declared and _is_longer(b, old, new)), None)
     if invented is not None:
@@ -320,7 +322,7 @@ def _change_recorded(
     old: LayoutRecord | None,
     new: LayoutRecord | None,
     where: Expr | None,
-) -> Answer:
+) -> Proved | Open:
     """Whether the declared change of a parameter's layout is what its record says."""
     cells = next((c for c in rewrite.witness.cells if c.old_data == before.data.name), None)
     done = len(old.steps) if old is not None else 0
@@ -351,7 +353,8 @@ def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
         if condition in old.program.assumed:
             continue
         watch = old.watch()
-        claim = Claim(ClaimKind.ASSUMPTION, f"the assumption {expr_text(condition, Style.PLAIN)} was made before")
+        text = expr_text(condition, Style.PLAIN)
+        claim = Claim(ClaimKind.ASSUMPTION, f"the assumption {text} was made before", about=("symbols", text))
         found = old.search(IterationDomain(), Not(condition))
         if found.is_empty:
             yield proved(claim, found.engine, watch)

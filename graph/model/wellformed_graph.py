@@ -56,7 +56,8 @@ def prove_fresh(func: PrimFunc) -> Verdict:
     Where the text reads no result, nothing is asked. Else the function is asked about with its own memory in place of
     the results: also a reduction whose init may be late or excluded by a guard. The proof is of calls without a fault.
     """
-    claim = Claim(ClaimKind.OTHER, f"{func.name} reads no result before it is written")
+    what = f"{func.name} reads no result before it is written"
+    claim = Claim(ClaimKind.OTHER, what, about=("results", func.name))
     results = signature_of(func).results
     if not _may_read(func, results):
         return Verdict(Status.PROVED, claim, STRUCTURE)

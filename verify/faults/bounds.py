@@ -49,7 +49,8 @@ def prove_access_in_bounds(facts: Facts, access: Access) -> Verdict:
     """That one access stays inside its buffer."""
     watch = facts.watch()
     shape = ", ".join(expr_text(e, Style.PLAIN) for e in access.buffer.shape)
-    claim = Claim(ClaimKind.WITHIN_BUFFER, f"{access.kind.value} {access.text} stays within [{shape}]", access.place)
+    what, about = f"{access.kind.value} {access.text} stays within [{shape}]", (access.kind.value, access.text, shape)
+    claim = Claim(ClaimKind.WITHIN_BUFFER, what, access.place, about=about)
     engine = STRUCTURE
     undecided: Verdict | None = None
     for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):

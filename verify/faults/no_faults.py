@@ -79,7 +79,8 @@ def _size(buffer: Buffer) -> Polynomial:
 
 def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict:
     watch = facts.watch()
-    claim = Claim(ClaimKind.WITHIN_MEMORY, f"the view {view.name} stays inside the memory of {owner.name}")
+    what = f"the view {view.name} stays inside the memory of {owner.name}"
+    claim = Claim(ClaimKind.WITHIN_MEMORY, what, about=(view.name, owner.name))
     spare = _size(owner).plus(_size(view), -1)
     number = spare.constant
     if number is not None and number >= 0:
@@ -303,8 +304,8 @@ def prove_bindings(facts: Facts) -> tuple[Verdict, ...]:
     verdicts = []
     for binding in facts.program.bindings:
         watch = facts.watch()
-        what = f"block variable {binding.iter_var.var.name} stays in its domain"
-        claim = Claim(ClaimKind.WITHIN_DOMAIN, what, binding.spot.place_of(binding.node))
+        name, place = binding.iter_var.var.name, binding.spot.place_of(binding.node)
+        claim = Claim(ClaimKind.WITHIN_DOMAIN, f"block variable {name} stays in its domain", place, about=(name,))
         if binding.within != TRUE:
             found = facts.search(binding.domain, Not(binding.within))
             verdicts.append(
@@ -329,7 +330,7 @@ def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
     watch = facts.watch()
     return tuple(
         unknown(
-            Claim(ClaimKind.OTHER, "no fault", obstacle.spot.place_of(obstacle.node)),
+            Claim(ClaimKind.OTHER, "no fault", obstacle.spot.place_of(obstacle.node), about=("no-fault",)),
             STRUCTURE,
             f"{obstacle.what} is not looked into",
             watch,

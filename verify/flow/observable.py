@@ -112,7 +112,8 @@ def _observable(
     values: ValueProver,
     data: Var,
 ) -> FinalState:
-    claim = Claim(ClaimKind.SAME_END, f"output buffer `{_buffer_name(rewrite_model.rewrite.old, data)}` is preserved")
+    output = _buffer_name(rewrite_model.rewrite.old, data)
+    claim = Claim(ClaimKind.SAME_END, f"output buffer `{output}` is preserved", about=("output", output))
     old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(data.name))
     name = f"{OLD}out_{data.name}"
     box = rewrite_model.cells_region(rewrite_model.before, old_data)
@@ -208,7 +209,9 @@ def _postconditions(
             continue
         name_of_buffer = _buffer_name(rewrite_model.rewrite.new, new_data)
         what = f"padding of `{name_of_buffer}` satisfies its contract `{record.steps[number].contract}`"
-        claim = Claim(ClaimKind.PADDING_POSTCONDITION, what, buffers=(data.name, new_data.name))
+        names = (data.name, new_data.name)
+        about = (name_of_buffer, str(record.steps[number].contract))
+        claim = Claim(ClaimKind.PADDING_POSTCONDITION, what, buffers=names, about=about)
         if len(box.encoder.space.dims) != len(record.shape):
             raise NotModelled(f"the cells of {new_data.name} are not those of its layout record", None)
         region = box.within(padding_of(record, number, box.encoder))
@@ -254,7 +257,8 @@ def assumption_claim(assumption: AssumedFact) -> Claim:
     text = expr_text(_readable(assumption), Style.PLAIN)
     accesses = [read.access for read in assumption.reads]
     buffers = tuple(name for access in accesses for name in (access.buffer.name, access.data.name))
-    return Claim(ClaimKind.ASSUMPTION, f"the assumption {text} may be made", buffers=buffers)
+    what = f"the assumption {text} may be made"
+    return Claim(ClaimKind.ASSUMPTION, what, buffers=buffers, about=("contents", text))
 
 
 def answer_assumption(

@@ -62,7 +62,7 @@ def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> S
         found = simulator.run()
     except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
         because = frozenset(() if isinstance(problem, NotQuasiAffine) else problem.because)
-        claim = Claim(ClaimKind.SAME_VALUE, "every read has the same last writer")
+        claim = Claim(ClaimKind.SAME_VALUE, "every read has the same last writer", about=("sources",))
         hints = simulator.hints if simulator is not None else []
         open_one = Verdict(Status.UNKNOWN, claim, ENGINE, reason=str(problem), seconds=watch.seconds(), because=because)
         return Simulation((open_one,), hints)
@@ -189,7 +189,8 @@ class _Simulator:
 
     def _regrouped(self, each: Reordered) -> Verdict:
         what = f"the updates of `{each.chains.data.name}` by `{each.operator.value}` may be reordered"
-        return self._proved(Claim(ClaimKind.SAME_VALUE, what), each.licences)
+        about = ("reordered", each.chains.data.name, each.operator.value)
+        return self._proved(Claim(ClaimKind.SAME_VALUE, what, about=about), each.licences)
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
         facts = state.facts.loosened() if loose else state.facts
@@ -205,9 +206,8 @@ class _Simulator:
     def _matched(self, statement: Statement, matcher: Matcher) -> Verdict:
         watch = Stopwatch()
         access = statement.access
-        claim = Claim(
-            ClaimKind.SAME_VALUE, f"`{access.text}`", access.place, " stores the same value at the remapped index"
-        )
+        tail, about = " stores the same value at the remapped index", ("store", access.text)
+        claim = Claim(ClaimKind.SAME_VALUE, f"`{access.text}`", access.place, tail, about=about)
         matches: list[Match] = []
         for pair, points in self.rewrite_model.matched[statement.number]:
             done = len(matches)
@@ -244,7 +244,8 @@ class _Simulator:
             return None
         which = f"{kind} iterations" if each.left.is_empty else f"some {kind} iterations"
         access = each.statement.access
-        claim = Claim(ClaimKind.SAME_END, f"{which} leave `{access.text}`", access.place, " unchanged")
+        about = (kind, access.text)
+        claim = Claim(ClaimKind.SAME_END, f"{which} leave `{access.text}`", access.place, " unchanged", about=about)
         notes = [f"invariant: {name}" for name in each.invariants]
         found = self._proved_by(claim, each.answers, notes, proofs=tuple(each.invariants.values()))
         return replace(found, because=found.because | {Because.INVARIANT}) if each.invariants else found

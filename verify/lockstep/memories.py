@@ -27,7 +27,7 @@ from layoutproof.verify.program.questions import same
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Proved
 
 UNSAID = "the new program assumes that parameters do not overlap, and does not say so as a step's own assumption"
-ASKED = Claim(ClaimKind.ASSUMPTION, "precondition: parameters do not overlap")
+ASKED = Claim(ClaimKind.ASSUMPTION, "precondition: parameters do not overlap", about=("apart",))
 
 
 def _claims(function: PrimFunc) -> set[str]:

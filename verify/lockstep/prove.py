@@ -90,12 +90,12 @@ class PaddingPostconditions:
         if len(found) != 1 or not found[0].alone or not isinstance(found[0].item.node, BufferStore):
             raise Mismatch(f"the stage that fills the padding of {name} does more than that, or depends on data")
         cells = cells_of(found[0].item, found[0].item.node)
-        what = f"padding of `{name}` satisfies its contract `{step.contract}`"
+        what, about = f"padding of `{name}` satisfies its contract `{step.contract}`", (name, str(step.contract))
         return Proved.all(
             (
                 self._check_value(found[0], found[0].item.node, cells, data, step),
                 self._check_coverage(found[0].domain, cells, relaid),
-                Proved((Claim(ClaimKind.PADDING_POSTCONDITION, what, found[0].item.place),)),
+                Proved((Claim(ClaimKind.PADDING_POSTCONDITION, what, found[0].item.place, about=about),)),
             )
         )
 
@@ -169,9 +169,11 @@ class PaddingPostconditions:
 
 ENGINE = "simulation"
 SAME_ORDER = Claim(
-    ClaimKind.SAME_VALUE, "both programs execute the same operations in the same order, under the same conditions"
+    ClaimKind.SAME_VALUE,
+    "both programs execute the same operations in the same order, under the same conditions",
+    about=("order",),
 )
-_UNCHANGED = Claim(ClaimKind.SAME_VALUE, "the program is unchanged")
+_UNCHANGED = Claim(ClaimKind.SAME_VALUE, "the program is unchanged", about=("unchanged",))
 
 
 @dataclass(frozen=True, slots=True)

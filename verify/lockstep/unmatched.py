@@ -33,7 +33,7 @@ from layoutproof.verify.lockstep.items import Flattener, Fresh, Item
 from layoutproof.verify.lockstep.memories import Cells, Memories, say_buffer
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.location import Place
-from layoutproof.verify.verdict.verdict import Answer, Claim, ClaimKind, Open, Proved
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved
 
 
 def is_contract(contract: Contract, value: Expr, cell: Sequence[Var], symbols: Iterable[Var]) -> bool:
@@ -97,7 +97,7 @@ class Assumptions:
 
     def _of_padding(
         self, identity: Expr, place: Place, domain: IterationDomain, outside: IterationDomain, parts: Sequence[Expr]
-    ) -> Answer:
+    ) -> Proved | Open:
         """Whether `load == value` says of each padding cell that this step introduces what its contract says."""
         load, value = _identity(identity)
         if load is None:
@@ -126,8 +126,9 @@ class Assumptions:
             if not is_element(memories, inner, cell, outside, [Not(part) for part in spoken], data):
                 return Open("what it says of one cell depends on others of the padding")
         self.made.add(data.name)
-        what = f"precondition: padding of `{load.buffer.name}` is {expr_text(value, Style.PLAIN)}"
-        return Proved((Claim(ClaimKind.ASSUMPTION, what, place),))
+        text = expr_text(value, Style.PLAIN)
+        what, about = f"precondition: padding of `{load.buffer.name}` is {text}", ("padding", load.buffer.name, text)
+        return Proved((Claim(ClaimKind.ASSUMPTION, what, place, about=about),))
 
 
 def is_element(
@@ -314,10 +315,12 @@ class UnmatchedSteps:
             raise Mismatch(f"the call {item.place} has no counterpart in the old program")
         data, head = memories.new.root(store.buffer), f"the store to {store.buffer.name}"
         if memories.is_harmless(data):
-            return Proved((Claim(ClaimKind.SAME_VALUE, head, item.place, " reaches no memory of the old program"),))
+            tail, about = " reaches no memory of the old program", ("unread", store.buffer.name)
+            return Proved((Claim(ClaimKind.SAME_VALUE, head, item.place, tail, about=about),))
         cells = cells_of(item, store)
         if memories.outside_image(cells, leaf.domain):
-            return Proved((Claim(ClaimKind.SAME_VALUE, head, item.place, " writes only padding of the new layout"),))
+            tail, about = " writes only padding of the new layout", ("padding", store.buffer.name)
+            return Proved((Claim(ClaimKind.SAME_VALUE, head, item.place, tail, about=about),))
         if self._is_no_op(leaf, store) or self.asking.is_empty(leaf.domain):
             return Proved()
         raise Mismatch(f"{head} ({item.place}) has no counterpart in the old program")

@@ -343,7 +343,8 @@ class Walk:
             case _:
                 if not self._is_same(old.say(a.value), new.say(b.value), domain):
                     raise Mismatch(f"the call {new.place} is not known to be the one {old.place}")
-                made = Claim(ClaimKind.SAME_VALUE, "the call", new.place, " is made as it was")
+                tail = " is made as it was"
+                made = Claim(ClaimKind.SAME_VALUE, "the call", new.place, tail, about=("call",))
                 return Proved((made,) if has_calls(a.value) else ())
 
     def _assumes_the_same(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
@@ -387,8 +388,8 @@ class Walk:
                 f"the value `{texts[0]}` stored to {where_to} ({new.place}) "
                 f"is not known to be `{texts[1]}` ({old.place})"
             )
-        tail = " stores the same value at the remapped index"
-        return Proved((Claim(ClaimKind.SAME_VALUE, f"`{expr_text_of(b)}`", new.place, tail),))
+        text, tail = expr_text_of(b), " stores the same value at the remapped index"
+        return Proved((Claim(ClaimKind.SAME_VALUE, f"`{text}`", new.place, tail, about=("store", text)),))
 
     def _stores_the_same(self, point: ProgramPoint, old: Expr, new: Expr) -> bool:
         alike = point.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else point.is_same

@@ -79,7 +79,8 @@ def prove_texel_races(facts: Facts, texture: Texture, places: Sequence[Place]) -
 
 def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, writes: Sequence[Place]) -> Verdict:
     watch = facts.watch()
-    claim = Claim(ClaimKind.OTHER, f"write {access.text} covers its texel or is the only writer of it", access.place)
+    what = f"write {access.text} covers its texel or is the only writer of it"
+    claim = Claim(ClaimKind.OTHER, what, access.place, about=("whole-texel", access.text))
     partial = partial_where(access, texture)
     if partial != TRUE:
         covering = None if partial == FALSE else facts.search(access.domain, partial)
@@ -108,7 +109,8 @@ def _prove_loop(facts: Facts, texture: Texture, loop: Loop, inside: Sequence[Pla
     watch = facts.watch()
     of = f"of the {loop.dim.kind.value} loop {loop.dim.var.name}"
     what = f"no texel of {texture.name} that one iteration {of} writes is read by another"
-    claim = Claim(ClaimKind.OTHER, what, loop.spot.place_of(loop.node))
+    about = ("texel-race", texture.name, loop.dim.var.name)
+    claim = Claim(ClaimKind.OTHER, what, loop.spot.place_of(loop.node), about=about)
     transparent = check_transparent(facts.program)
     if isinstance(transparent, Open):
         return unknown(claim, STRUCTURE, transparent.reason, watch)
