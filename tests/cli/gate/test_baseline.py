@@ -173,6 +173,7 @@ def test_one_obligation_in_many_items_is_one_entry() -> None:
         ("{}", "an object with the keys"),
         ("null", "an object with the keys"),
         ('{"layoutproof_baseline": 3, "entries": []}', "its form is 3"),
+        ('{"layoutproof_baseline": 1, "entries": []}', "is of form 1"),
         ('{"layoutproof_baseline": true, "entries": []}', "its form is true"),
         ('{"layoutproof_baseline": 1.0, "entries": []}', "its form is 1.0"),
         ('{"layoutproof_baseline": 2}', "entries is a list"),
