@@ -176,8 +176,8 @@ def reworded(entry: dict[str, Any]) -> dict[str, Any]:
     found = json.loads(json.dumps(entry))
     for each in (*found.get("obligations", ()), *found.get("refused", ())):
         place = each["parts"][1]
-        each["parts"] = ["a claim", place, ""]
-        each["claim"] = "a claim" if place is None else f"a claim ({place[0]})"
+        each["parts"] = [head := hashed("a claim"), place, ""]
+        each["claim"] = head if place is None else f"{head} ({place[0]})"
     return found
 
 
@@ -239,14 +239,5 @@ def refused() -> list[Any]:
 if __name__ == "__main__":
     if "hashed" in sys.argv:
         hash_sentences()
-    print(
-        json.dumps(
-            {
-                "checked": checked(),
-                "told": told(),
-                "compared": compared(),
-                "scheduled": scheduled(),
-                "certified": certified(),
-            }
-        )
-    )
+    asked: tuple[Callable[[], Any], ...] = (checked, told, compared, scheduled, certified)
+    print(json.dumps({question.__name__: question() for question in asked}))

@@ -196,7 +196,8 @@ def _extra_obligation(document: Document) -> None:
 CHANGES: tuple[Change, ...] = (
     _without_first, _without_last, _swapped, _reworded, _stricter, _refuted, _without_step, _other_program,
     _other_witness, _fewer_questions, _no_question, _easy_question, _expects_otherwise, _assumes_more, _allows_more,
-    _other_form, _later_version, _earlier_version, _other_claim, _text_for_list, _number_for_text, _steps_missing, _extra_obligation,
+    _other_form, _later_version, _earlier_version, _other_claim, _text_for_list, _number_for_text, _steps_missing,
+    _extra_obligation,
 )  # fmt: skip
 
 
