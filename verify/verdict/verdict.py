@@ -99,12 +99,7 @@ class Claim:
     @property
     def text(self) -> str:
         """The sentence."""
-        return self.apart if self.place is None else f"{self.head} ({self.place}){self.tail}"
-
-    @property
-    def apart(self) -> str:
-        """The sentence without its place."""
-        return self.head + self.tail
+        return self.head + self.tail if self.place is None else f"{self.head} ({self.place}){self.tail}"
 
     @property
     def key(self) -> tuple[str, ...]:
