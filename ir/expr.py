@@ -432,6 +432,11 @@ def logical_or(*terms: Expr) -> Expr:
     return _join(LogicalOp.OR, terms, FALSE)
 
 
+def negated(condition: Expr) -> Expr:
+    """The negation; of one the operand."""
+    return condition.operand if isinstance(condition, Not) else Not(condition)
+
+
 def _join(op: LogicalOp, terms: tuple[Expr, ...], empty: Expr) -> Expr:
     if not terms:
         return empty

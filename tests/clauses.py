@@ -31,7 +31,7 @@ from layoutproof.verify.lockstep.domains import has_calls
 from layoutproof.verify.lockstep.walk import Walk
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.values.question import ValueAnswer
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Clause, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Clause, Proved, Status, Verdict
 
 Answers = Mapping[str, Callable[..., object]]
 
@@ -140,8 +140,8 @@ def end_observed(
 PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.CELLS_INJECTIVE: {"checker.prove_injective": proved},
     Clause.CELLS_INSIDE: {"checker._prove_inside": proved},
-    Clause.CELLS_APART: {"checker._prove_apart": always(()), "lockstep.memories._check_apart": always(None)},
-    Clause.INTERFACE: {"checker._prove_parameters_kept": always(())},
+    Clause.CELLS_APART: {"checker._prove_apart": proved, "lockstep.memories._check_apart": always(Proved())},
+    Clause.INTERFACE: {"checker._prove_parameters_kept": proved},
     Clause.INPUTS_KEPT: {"checker._prove_inputs_kept": always(())},
     Clause.RECORDS: {"checker._prove_records": always(())},
     Clause.FAULTS: {"faults.no_faults._prove_no_fault": always(())},
@@ -152,7 +152,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.LOST_SOURCE: {"flow.sources.Agreement.of_flows": agree_where_lost},
     Clause.NO_OPS: {"flow.simulate.find_no_ops": delete_all},
     Clause.LAST_WRITER: {"flow.known_values.Knowledge._stated": state_by_cell},
-    Clause.INVARIANT_START: {"flow.known_values.Invariants._may_be_initial": always(False)},
+    Clause.INVARIANT_START: {"flow.known_values.Invariants._is_written_before": always(True)},
     Clause.INVARIANT_KEPT: {"flow.known_values.Invariants._kept": always(PROVED)},
     Clause.INLINED_SOURCES: {"flow.stored_values.StoredValues._found_when_stored": compute_anew},
     Clause.INLINED_PARTS: {"flow.stored_values.StoredValues.through_load": look_at_first_place},
@@ -182,13 +182,13 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     },
     Clause.ASSUMPTIONS: {
         "checker._prove_assumptions": always(()),
-        "flow.simulate.check_assumptions": always(()),
+        "flow.simulate.answer_assumption": always(PROVED),
         "lockstep.walk.Walk._assumes_the_same": always(True),
-        "lockstep.unmatched.Assumptions.added": always(None),
+        "lockstep.unmatched.Assumptions.added": always(Proved()),
     },
     Clause.PADDING_POSTCONDITION: {
         "flow.observable._postconditions": always(()),
-        "lockstep.prove.PaddingPostconditions.check": always([]),
+        "lockstep.prove.PaddingPostconditions.check": always(Proved()),
     },
     Clause.OBSERVABLE: {"flow.observable._observable": end_observed},
     Clause.VACUITY: {"checker._prove_runs": always(())},

@@ -41,7 +41,7 @@ from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, possible_faults, prove_runs
 from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.flow.simulate import simulate
-from layoutproof.verify.lockstep.prove import prove_lockstep
+from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import Dim, IterationDomain
@@ -50,7 +50,7 @@ from layoutproof.verify.settings import settings
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.solving import QUICK
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ def prove_rewrite(
     contents = contents_of(rewrite, old)
     verdicts = (
         *_prove_cell_maps(rewrite, old, new, where),
-        *_prove_apart(rewrite),
-        *_prove_parameters_kept(rewrite, where),
-        *_prove_inputs_kept(rewrite),
+        *_where_open(_prove_apart(rewrite)),
+        _prove_parameters_kept(rewrite, where),
+        *_where_open(*_prove_inputs_kept(rewrite)),
         *_prove_records(rewrite, where),
         *_prove_assumptions(old, new),
         _prove_witness_speaks_of_stores(rewrite),
@@ -129,7 +129,7 @@ def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueP
     # Each way has a budget of its own: what one spends leaves the other what it has.
     checking = values.for_check(QUICK)
     lockstep = prove_lockstep(rewrite, old, new, checking)
-    if lockstep.reason is None:
+    if isinstance(lockstep, Lockstep):
         first, *others = lockstep.verdicts
         return Checked((replace(first, queries=(*first.queries, *checking.queries)), *others))
     old.gathered.taken()  # What was asked on the way to a proof that failed is evidence of nothing.
@@ -147,14 +147,19 @@ def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict
     if any(v.status is not Status.PROVED for v in verdicts):
         return ()
     found = prove_runs(rewrite.old, where)
-    if found is None and is_idle(rewrite.new, where):
+    if found.status is Status.PROVED and is_idle(rewrite.new, where):
         reason = "the new program stores nothing to a parameter, so that nothing can be observed"
         found = Verdict(Status.VACUOUS, RUNS, STRUCTURE, reason=reason, because=frozenset((Because.NOTHING_SEEN,)))
     # What else the new one assumes follows, but not what it assumes of padding that callers are to fill.
     assumes = any(isinstance(node, Assume) for node in walk(rewrite.new.body))
-    if found is None and rewrite.witness.changes_interface and assumes:
+    if found.status is Status.PROVED and rewrite.witness.changes_interface and assumes:
         found = prove_runs(rewrite.new, where)
-    return () if found is None else (found,)
+    return _where_open(found)
+
+
+def _where_open(*verdicts: Verdict) -> tuple[Verdict, ...]:
+    """Verdicts on conditions that nearly every rewrite satisfies, which are told only where they are not proved."""
+    return tuple(verdict for verdict in verdicts if verdict.status is not Status.PROVED)
 
 
 def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None) -> Iterator[Verdict]:
@@ -163,20 +168,20 @@ def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | Non
         before, after = _memory(old, cells.old_data), _memory(new, cells.new_data)
         if before is None or after is None:
             missing = cells.old_data if before is None else cells.new_data
-            claim = Claim(ClaimKind.OTHER, f"cells of {cells.old_data}")
+            claim = Claim(ClaimKind.OTHER, f"cells of {cells.old_data}", about=("cells", cells.old_data))
             yield unknown(claim, STRUCTURE, f"the witness names memory `{missing}`, which does not exist", watch)
             continue
         yield prove_injective(cells.cells, before.shape, where, old.gathered)
         yield _prove_inside(old, cells, before, after)
 
 
-def _prove_apart(rewrite: Rewrite) -> Iterator[Verdict]:
-    watch = Stopwatch()
+def _prove_apart(rewrite: Rewrite) -> Verdict:
+    watch, claim = Stopwatch(), Claim(ClaimKind.CELLS, "no two memories become one", about=("apart",))
     targets = Counter((*(cells.new_data for cells in rewrite.witness.cells), *_kept_memories(rewrite)))
     shared = next((name for name, count in targets.items() if count > 1), None)
     if shared is not None:
-        claim = Claim(ClaimKind.CELLS, "no two memories become one")
-        yield unknown(claim, STRUCTURE, f"the witness maps more than one memory to {shared}", watch)
+        return unknown(claim, STRUCTURE, f"the witness maps more than one memory to {shared}", watch)
+    return proved(claim, STRUCTURE, watch)
 
 
 def _kept_memories(rewrite: Rewrite) -> Iterator[str]:
@@ -193,7 +198,8 @@ def _prove_inside(old: Facts, cells: CellMap, before: Buffer, after: Buffer) -> 
     """That every cell of the old buffer gets a place in the new one."""
     watch = old.watch()
     box = ", ".join(expr_text(e, Style.PLAIN) for e in after.shape)
-    claim = Claim(ClaimKind.CELLS, f"the cells of {before.name} lie within [{box}] of {after.name}")
+    what, about = f"the cells of {before.name} lie within [{box}] of {after.name}", (before.name, box, after.name)
+    claim = Claim(ClaimKind.CELLS, what, about=("inside", *about))
     if len(cells.cells.inputs) != before.rank or cells.cells.rank != after.rank:
         reason = f"the map leads from {len(cells.cells.inputs)} to {counted(cells.cells.rank, 'axis', 'axes')}"
         return unknown(claim, STRUCTURE, reason, watch)
@@ -215,43 +221,42 @@ def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[IterationDomain, 
 
 
 def _prove_inputs_kept(rewrite: Rewrite) -> Iterator[Verdict]:
-    watch = Stopwatch()
-    for name in sorted(_stored(rewrite.new) - _stored(rewrite.old) & {b.data.name for b in rewrite.old.buffers}):
-        claim = Claim(ClaimKind.INTERFACE, f"{name} is only read")
-        yield unknown(claim, STRUCTURE, "the old program never writes it, the new one does", watch)
+    """One verdict for each parameter that the old program never writes, in the order of their names."""
+    watch, written = Stopwatch(), _stored(rewrite.new)
+    for name in sorted({b.data.name for b in rewrite.old.buffers} - _stored(rewrite.old)):
+        claim = Claim(ClaimKind.INTERFACE, f"{name} is only read", about=("only-read", name))
+        if name in written:
+            yield unknown(claim, STRUCTURE, "the old program never writes it, the new one does", watch)
+        else:
+            yield proved(claim, STRUCTURE, watch)
 
 
-def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
+def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
     """That callers find what they found before, declared layout changes aside."""
     watch = Stopwatch()
-    claim = Claim(ClaimKind.INTERFACE, "parameters keep their order, types and shapes, declared layout changes aside")
+    what = "parameters keep their order, types and shapes, declared layout changes aside"
+    claim = Claim(ClaimKind.INTERFACE, what, about=("parameters",))
     handles = [[param for param, _ in function.buffer_map] for function in (rewrite.old, rewrite.new)]
     if rewrite.old.params != rewrite.new.params or handles[0] != handles[1]:
-        yield unknown(claim, STRUCTURE, "the parameters themselves differ", watch)
-        return
+        return unknown(claim, STRUCTURE, "the parameters themselves differ", watch)
     moved = {cells.old_data: cells for cells in rewrite.witness.cells}
     for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=True):
         declared = before.name in rewrite.witness.changes_interface
         if _but_shape(before) != _but_shape(after) or (before.shape != after.shape and not declared):
-            yield unknown(claim, STRUCTURE, f"{before.name} is another one", watch)
-            return
+            return unknown(claim, STRUCTURE, f"{before.name} is another one", watch)
         cells = moved.get(before.data.name)
         if cells is None:
             continue
         if cells.new_data != before.data.name:
-            yield unknown(
-                claim, STRUCTURE, f"the cells of the parameter {before.name} are said to be in {cells.new_data}", watch
-            )
-            return
+            reason = f"the cells of the parameter {before.name} are said to be in {cells.new_data}"
+            return unknown(claim, STRUCTURE, reason, watch)
         if not declared:
             stays = IndexMap(cells.cells.inputs, cells.cells.inputs)
             verdict = prove_equal_maps(cells.cells, stays, before.shape, where)
             if verdict.status is not Status.PROVED:
-                yield unknown(
-                    claim, verdict.engine, f"the cells of {before.name} move, and no layout change is declared", watch
-                )
-                return
-    yield proved(claim, STRUCTURE, watch)
+                reason = f"the cells of {before.name} move, and no layout change is declared"
+                return unknown(claim, verdict.engine, reason, watch)
+    return proved(claim, STRUCTURE, watch)
 
 
 def _but_shape(buffer: Buffer) -> tuple[object, ...]:
@@ -264,34 +269,40 @@ def _stored(function: PrimFunc) -> set[str]:
 
 def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     """Layout records extend the old ones, so that padding without a contract stays so, and state declared changes."""
-    watch = Stopwatch()
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
     if not (old or new or rewrite.witness.changes_interface):
         return
-    claim = Claim(ClaimKind.RECORDS, "layout metadata is consistent")
-    undeclared = (b for b in rewrite.new.buffers if b.name not in rewrite.witness.changes_interface)
-    invented = next((b.name for b in undeclared if _is_longer(b, old, new)), None)
+    watch, claim = Stopwatch(), Claim(ClaimKind.RECORDS, "layout metadata is consistent")
+    answer = _records(rewrite, old, new, where)
+    if isinstance(answer, Open):
+        yield unknown(claim, STRUCTURE, answer.reason, watch)
+    elif old or rewrite.witness.changes_interface:
+        yield proved(claim, STRUCTURE, watch)
+
+
+def _records(
+    rewrite: Rewrite, old: Mapping[str, LayoutRecord], new: Mapping[str, LayoutRecord], where: Expr | None
+) -> Proved | Open:
+    declared = rewrite.witness.changes_interface
+    invented = next((b.name for b in rewrite.new.buffers if b.name not in declared and _is_longer(b, old, new)), None)
     if invented is not None:
-        yield unknown(claim, STRUCTURE, f"the record of {invented} states a change that is not declared", watch)
-        return
-    if not (old or rewrite.witness.changes_interface):
-        return
+        return Open(f"the record of {invented} states a change that is not declared")
+    if not (old or declared):
+        return Proved()
     there = {buffer.data.name for buffer in (*buffers_in(rewrite.new.body), *rewrite.new.buffers)}
     for name, record in old.items():
         kept = new.get(name)
         if name in there and not (kept is not None and _continues(kept, record)):
-            yield unknown(claim, STRUCTURE, f"the record of {name} is another one", watch)
-            return
+            return Open(f"the record of {name} is another one")
     if len(rewrite.old.buffers) != len(rewrite.new.buffers):
-        yield unknown(claim, STRUCTURE, "there are more or fewer parameters", watch)
-        return
+        return Open("there are more or fewer parameters")
     for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=True):
-        if before.name in rewrite.witness.changes_interface:
-            reason = _unrecorded(rewrite, before, after, old.get(before.data.name), new.get(after.data.name), where)
-            if reason is not None:
-                yield unknown(claim, STRUCTURE, reason, watch)
-                return
-    yield proved(claim, STRUCTURE, watch)
+        if before.name in declared:
+            records = old.get(before.data.name), new.get(after.data.name)
+            answer = _change_recorded(rewrite, before, after, *records, where)
+            if isinstance(answer, Open):
+                return answer
+    return Proved()
 
 
 def _continues(record: LayoutRecord, before: LayoutRecord) -> bool:
@@ -304,36 +315,36 @@ def _is_longer(buffer: Buffer, old: Mapping[str, LayoutRecord], new: Mapping[str
     return len(new[name].steps if name in new else ()) > len(old[name].steps if name in old else ())
 
 
-def _unrecorded(
+def _change_recorded(
     rewrite: Rewrite,
     before: Buffer,
     after: Buffer,
     old: LayoutRecord | None,
     new: LayoutRecord | None,
     where: Expr | None,
-) -> str | None:
-    """Why the declared change of a parameter's layout is not what its record says; None where it is."""
+) -> Proved | Open:
+    """Whether the declared change of a parameter's layout is what its record says."""
     cells = next((c for c in rewrite.witness.cells if c.old_data == before.data.name), None)
     done = len(old.steps) if old is not None else 0
     if cells is None:
         changes = before.shape != after.shape or (new is not None and len(new.steps) > done)
-        return f"the layout of {before.name} changes, and no cell map says how" if changes else None
+        return Open(f"the layout of {before.name} changes, and no cell map says how") if changes else Proved()
     if new is None or len(new.steps) <= done:
-        return f"the layout of {before.name} changes, and its record does not say so"
+        return Open(f"the layout of {before.name} changes, and its record does not say so")
     logical = old.shape if old is not None else new.logical_shape
     for shape, buffer in ((logical, before), (new.shape, after)):
         if shape != LayoutRecord(buffer.shape).shape:
-            return f"the record of {before.name} is of another shape"
+            return Open(f"the record of {before.name} is of another shape")
     new.check_names(v.name for v in Facts.of(rewrite.new, where).program.symbols)
     outputs: Sequence[Expr] = cells.cells.inputs
     for step in new.steps[done:]:
         outputs = step.index_map.map_indices(outputs)
     composed = IndexMap(cells.cells.inputs, tuple(outputs))
     if composed.outputs == cells.cells.outputs:
-        return None
+        return Proved()
     if prove_equal_maps(composed, cells.cells, before.shape, where).status is Status.PROVED:
-        return None
-    return f"the record of {before.name} states another map than the witness"
+        return Proved()
+    return Open(f"the record of {before.name} states another map than the witness")
 
 
 def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
@@ -342,7 +353,8 @@ def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
         if condition in old.program.assumed:
             continue
         watch = old.watch()
-        claim = Claim(ClaimKind.ASSUMPTION, f"the assumption {expr_text(condition, Style.PLAIN)} was made before")
+        text = expr_text(condition, Style.PLAIN)
+        claim = Claim(ClaimKind.ASSUMPTION, f"the assumption {text} was made before", about=("symbols", text))
         found = old.search(IterationDomain(), Not(condition))
         if found.is_empty:
             yield proved(claim, found.engine, watch)

@@ -17,7 +17,7 @@ from layoutproof.cli.catalogue import LAYERS, all_codes, sentences
 from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, steady_path
 from layoutproof.ir.diagnostic import LayoutproofError, error
 
-VERSION = 1
+VERSION = 2
 _VERSION_KEY, _ENTRIES_KEY = "layoutproof_baseline", "entries"
 # A finding of a status is known where the entry has one of these: the same, or a worse one that was mended in part.
 _COVERED_BY: Mapping[str, tuple[str, ...]] = {
@@ -159,6 +159,10 @@ def _file_of(outcome: Outcome) -> str:
 def _read_entries(path: Path, data: Any) -> Iterable[Entry]:
     if not isinstance(data, dict) or _VERSION_KEY not in data:
         raise _damaged(path, f"an object with the keys {_VERSION_KEY} and {_ENTRIES_KEY} is expected")
+    if type(data[_VERSION_KEY]) is int and data[_VERSION_KEY] == 1:
+        what = f"the baseline {path} is of form 1, which knows findings by their sentences"
+        anew = "write it anew with --write-baseline, after a look at what the run finds without it"
+        raise error(codes.BASELINE, f"{what}; this version of layoutproof reads {VERSION}", help=anew)
     if type(data[_VERSION_KEY]) is not int or data[_VERSION_KEY] != VERSION:
         raise _damaged(
             path, f"its form is {json.dumps(data[_VERSION_KEY])}; this version of layoutproof reads {VERSION}"

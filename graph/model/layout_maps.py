@@ -70,7 +70,7 @@ def prove_same(first: IndexMap, second: IndexMap, shape: Shape, asked: Asked | N
     return _same(*texts, shape)
 
 
-_SAME = Claim(ClaimKind.OTHER, "both maps take every index to the same cell")
+_SAME = Claim(ClaimKind.OTHER, "both maps take every index to the same cell", about=("equal-maps",))
 
 
 @lru_cache(maxsize=4096)

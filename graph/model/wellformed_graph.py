@@ -34,10 +34,10 @@ from layoutproof.ir.stmt import Block, Let, Stmt
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import replace_buffers, walk
 from layoutproof.lowering.passes.effects import data_read
-from layoutproof.verify.faults.facts import Facts, obstacle_reason
+from layoutproof.verify.faults.facts import Facts, check_transparent
 from layoutproof.verify.faults.races import prove_race_free
 from layoutproof.verify.faults.reads import prove_readable
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Status, Verdict
 
 STRUCTURE = "symbolic"
 """The engine of what the text of a function says by itself."""
@@ -56,14 +56,15 @@ def prove_fresh(func: PrimFunc) -> Verdict:
     Where the text reads no result, nothing is asked. Else the function is asked about with its own memory in place of
     the results: also a reduction whose init may be late or excluded by a guard. The proof is of calls without a fault.
     """
-    claim = Claim(ClaimKind.OTHER, f"{func.name} reads no result before it is written")
+    what = f"{func.name} reads no result before it is written"
+    claim = Claim(ClaimKind.OTHER, what, about=("results", func.name))
     results = signature_of(func).results
     if not _may_read(func, results):
         return Verdict(Status.PROVED, claim, STRUCTURE)
     facts = Facts.of(_with_own_memory(func, results))
-    problem = obstacle_reason(facts.program)
-    if problem is not None:
-        return Verdict(Status.UNKNOWN, claim, STRUCTURE, reason=problem)
+    transparent = check_transparent(facts.program)
+    if isinstance(transparent, Open):
+        return Verdict(Status.UNKNOWN, claim, STRUCTURE, reason=transparent.reason)
     for verdict in (*prove_readable(facts), *prove_race_free(facts)):
         if verdict.status not in (Status.PROVED, Status.VACUOUS):
             return replace(verdict, claim=replace(verdict.claim, head=f"{claim}: {verdict.claim.head}"))

@@ -24,7 +24,6 @@ from layoutproof.graph.prove.graph_certificate import (
     VERSION,
     MapClaim,
     array_of,
-    claim_entry,
     claims_of,
     found_arrays,
     key_of,
@@ -40,6 +39,7 @@ from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.verify.certificate.certificate import (
     Certificate,
     Derived,
+    asked,
     check_form,
     check_table,
     licences_of,
@@ -48,7 +48,7 @@ from layoutproof.verify.certificate.certificate import (
     text_of_lines,
 )
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, made_here, read_certificate, read_file
-from layoutproof.verify.certificate.sealed_files import Document, chained, check_chain, from_bytes, read_whole
+from layoutproof.verify.certificate.sealed_files import Document, check_chain, from_bytes, read_whole
 from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.verdict import codes
 from layoutproof.verify.verdict.verdict import GOOD, Status, Verdict
@@ -96,7 +96,7 @@ def _read(path: Path, document: Document, files: Sequence[Path], jobs: int) -> R
         raise error(
             codes.CERTIFICATE_FORM, f"{path}: a part is missing or is of another kind: {problem!r}"
         ) from problem
-    reading.exceptions += [*_facts(rewrite), *(f"not stated: {what}" for what in NOT_STATED)]
+    reading.exceptions += [*_facts(rewrite), *(f"not stated: {what}" for what in NOT_STATED.values())]
     return reading
 
 
@@ -274,7 +274,7 @@ def _count(reading: Reading, verdict: Verdict) -> None:
 
 def _check_form(path: str, document: Document) -> None:
     """Raise LayoutproofError where the parts on maps, tools or what is not stated were changed."""
-    if document["not_stated"] != list(NOT_STATED) or not all(
+    if set(document["not_stated"]) != set(NOT_STATED) or not all(
         isinstance(version, str) for version in document["tools"].values()
     ):
         raise error(
@@ -287,19 +287,22 @@ def _check_form(path: str, document: Document) -> None:
 
 def _ask(reading: Reading, document: Document, derived: Sequence[MapClaim]) -> None:
     """The questions about maps: written ones, and those of the checker's claims. Raises LayoutproofError."""
-    written = {entry["claim"]: entry["queries"] for entry in document["maps"]}
-    claims = {claim.claim: claim for claim in derived}
-    stray, missing = sorted(set(written) - set(claims)), sorted(set(claims) - set(written))
+    written = {tuple(entry["about"]): entry for entry in document["maps"]}
+    claims = {claim.about: claim for claim in derived}
+    stray = sorted(entry["claim"] for about, entry in written.items() if about not in claims)
+    missing = sorted(claim.claim for about, claim in claims.items() if about not in written)
     if stray or missing:
         what = f"the checker has no such claim: {stray[0]}" if stray else f"a claim is missing: {missing[0]}"
         raise error(codes.CERTIFICATE_DIFFERS, f"{reading.path}: of maps, {what}")
-    if made_here(document) and document["maps"] != chained([claim_entry(claim) for claim in derived]):
-        raise error(
-            codes.CERTIFICATE_DIFFERS, f"{reading.path}: of maps, its questions are not those that the checker asks"
-        )
-    for claim in derived:
+    same_tools = made_here(document)
+    for about, claim in claims.items():
         reading.claims += 1
-        every = {query_id(query): query for query in claim.queries}
-        every |= {name: query_of(document["queries"][name]) for name in written.get(claim.claim, ())}
+        entry = written[about]
+        theirs = {name: query_of(document["queries"][name]) for name in entry["queries"]}
+        alike = [*map(asked, theirs.values())] == [*map(asked, claim.queries)]
+        if same_tools and not (alike and len(entry["exceptions"]) == len(claim.exceptions)):
+            what = "its questions are not those that the checker asks"
+            raise error(codes.CERTIFICATE_DIFFERS, f"{reading.path}: of maps, {what}")
+        every = {query_id(query): query for query in claim.queries} | theirs
         reading.questions += [(claim.claim, query) for query in every.values()]
         reading.exceptions += [f"{claim.claim}: {what}: {reason}" for what, reason in claim.exceptions]

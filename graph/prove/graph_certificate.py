@@ -194,8 +194,11 @@ def key_of(digest: str, value: Value) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MapClaim:
-    """A claim about maps, the questions that confirm it, and what no question was found for, with the reason."""
+    """A claim about maps, the questions that confirm it, and what no question was found for, with the reason. `about`
+    are texts of maps and shapes by which code knows it.
+    """
 
+    about: tuple[str, ...]
     claim: str
     queries: tuple[SmtQuery, ...]
     exceptions: tuple[tuple[str, str], ...] = ()
@@ -203,10 +206,10 @@ class MapClaim:
 
 def claims_of(facts: Iterable[MapFact]) -> tuple[MapClaim, ...]:
     """The claims that rest on such facts, each once."""
-    found: dict[str, MapClaim] = {}
+    found: dict[tuple[str, ...], MapClaim] = {}
     for first, second, shape in facts:
         for claim in _layout_claims(first, shape) if second is None else _equality_claims(first, second, shape):
-            found.setdefault(claim.claim, claim)
+            found.setdefault(claim.about, claim)
     return tuple(found.values())
 
 
@@ -215,9 +218,9 @@ def _layout_claims(text: str, shape: Shape) -> Iterator[MapClaim]:
     if not shape:
         return
     listed = ", ".join(map(str, shape))
-    for lemma in layout_lemmas(Layout(f"`{text}` on [{listed}]", text, listed)):
+    for number, lemma in enumerate(layout_lemmas(Layout(f"`{text}` on [{listed}]", text, listed))):
         if lemma.status is Status.PROVED:
-            yield MapClaim(lemma.name, lemma.queries, lemma.exceptions)
+            yield MapClaim(("layout", text, listed, str(number)), lemma.name, lemma.queries, lemma.exceptions)
 
 
 def _equality_claims(first: str, second: str, shape: Shape) -> Iterator[MapClaim]:
@@ -235,19 +238,21 @@ def _equality_claims(first: str, second: str, shape: Shape) -> Iterator[MapClaim
         for v, extent in zip(variables, shape, strict=True)
     )
     queries, missing = queries_of([NoInstance(Setting(), IterationDomain(dims), unequal, "isl")])
-    claim = f"`{first}` and `{second}` take each index of [{', '.join(map(str, shape))}] to one place"
-    yield MapClaim(claim, queries, tuple((each.what, each.reason) for each in missing))
+    listed = ", ".join(map(str, shape))
+    claim = f"`{first}` and `{second}` take each index of [{listed}] to one place"
+    exceptions = tuple((each.what, each.reason) for each in missing)
+    yield MapClaim(("equal", first, second, listed), claim, queries, exceptions)
 
 
 FORMAT = "layoutproof-graph-certificate"
-VERSION = 1
+VERSION = 2
 MOST_BYTES = 1 << 24
 """The size of the elements of constants up to which they stand in the certificate itself."""
-NOT_STATED = (
-    "how the old graph came about: what was imported, hoisted or folded before",
-    "that the planner's choice is the cheapest",
-    "what kernels make of the functions of the new graph",
-)
+NOT_STATED = {
+    "origin": "how the old graph came about: what was imported, hoisted or folded before",
+    "cost": "that the planner's choice is the cheapest",
+    "kernels": "what kernels make of the functions of the new graph",
+}
 
 
 def certify_graph(rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> Document:
@@ -284,7 +289,7 @@ def _certified(rewrite: GraphRewrite, interface: Interface, kept: Kept) -> Docum
             "format": FORMAT,
             "version": VERSION,
             "tools": versions(),
-            "not_stated": list(NOT_STATED),
+            "not_stated": dict(NOT_STATED),
             "old": print_graph(rewrite.old).split("\n"),
             "new": print_graph(rewrite.new).split("\n"),
             "arrays": {key: entry_of(array, DType.parse(key.split(" ")[1])) for key, array in inside.items()},
@@ -305,6 +310,7 @@ def _certified(rewrite: GraphRewrite, interface: Interface, kept: Kept) -> Docum
 def claim_entry(claim: MapClaim) -> Document:
     """A claim about maps as a certificate has it."""
     return {
+        "about": list(claim.about),
         "claim": claim.claim,
         "queries": [query_id(query) for query in claim.queries],
         "exceptions": [{"what": what, "reason": reason} for what, reason in claim.exceptions],

@@ -131,9 +131,8 @@ def matched(old: Graph, new: Graph, interface: Interface = AS_IT_WAS) -> GraphRe
 
 
 def _unpaired(name: str, why: str) -> Verdict:
-    return Verdict(
-        Status.UNKNOWN, Claim(ClaimKind.OTHER, f"{name} is paired with a value of the old graph"), ENGINE, reason=why
-    )
+    claim = Claim(ClaimKind.OTHER, f"{name} is paired with a value of the old graph", about=("paired", name))
+    return Verdict(Status.UNKNOWN, claim, ENGINE, reason=why)
 
 
 @dataclass(slots=True)

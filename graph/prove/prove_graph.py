@@ -79,7 +79,7 @@ def prove_graph_rewrite(
 
 
 def _holds(name: str) -> Claim:
-    return Claim(ClaimKind.OTHER, f"{name} holds what the witness says")
+    return Claim(ClaimKind.OTHER, f"{name} holds what the witness says", about=("value", name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +348,8 @@ class _Proof:
             text += ": " + ", ".join(f"{name} by `{index_map_text(index_map)}`" for name, index_map in asked)
         problem = next(self.differences(asked), None)
         status = Status.PROVED if problem is None else Status.UNKNOWN
-        return Verdict(status, Claim(ClaimKind.OTHER, text), ENGINE, reason=problem)
+        about = ("outputs", *(part for name, index_map in asked for part in (name, index_map_text(index_map))))
+        return Verdict(status, Claim(ClaimKind.OTHER, text, about=about), ENGINE, reason=problem)
 
     def differences(self, asked: tuple[tuple[str, IndexMap], ...]) -> Iterator[str]:
         """Why inputs, outputs and opaque calls of the new graph are not proved to be those of the old one."""

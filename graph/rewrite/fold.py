@@ -236,7 +236,8 @@ def _into_constant(graph: Graph, step: Rewriting, constant: Constant) -> tuple[F
     """The operator's result as a constant. Undefined padding, which may hold anything, holds zeros."""
     made = Constant(step.result, np.asarray(_computed(step, constant.data), order="C"), step.span)
     steps = tuple(other for other in graph.steps if other is not step)
-    claim = Claim(ClaimKind.OTHER, f"{step.result.name} is known at compile time")
+    name = step.result.name
+    claim = Claim(ClaimKind.OTHER, f"{name} is known at compile time", about=("constant", name))
     found = Fold(step.result.name, (step,), (), (Verdict(Status.PROVED, claim, "evaluation"),))
     return found, without_dead(replace(graph, constants=(*graph.constants, made), steps=steps))
 

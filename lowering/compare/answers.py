@@ -32,7 +32,8 @@ def _claim(before: str, after: str, layouts: Sequence[BufferLayout]) -> Claim:
         f", with {_stored(layout)}" if k == 0 else f", {_stored(layout)}" for k, layout in enumerate(layouts)
     )
     text = f"{names[0]} refines {names[1]}{said}: output buffers are preserved"
-    return Claim(ClaimKind.SAME_END, text)
+    stored = (part for each in layouts for part in (each.buffer, str(each.index_map), str(each.pad_value)))
+    return Claim(ClaimKind.SAME_END, text, about=("refines", after, before, *stored))
 
 
 def _stored(layout: BufferLayout) -> str:

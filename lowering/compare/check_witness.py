@@ -370,7 +370,7 @@ def of_nothing(asked: Asked) -> Verdict | None:
     from layoutproof.verify.faults.vacuity import is_idle, prove_runs
 
     found = prove_runs(asked.old, asked.where)
-    if found is None or found.status is not Status.VACUOUS:
+    if found.status is not Status.VACUOUS:
         return None
     # Where only the old one stores nothing, the new one may do what it should not.
     return found if not is_idle(asked.old, asked.where) or is_idle(asked.new, asked.where) else None

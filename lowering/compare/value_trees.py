@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Logical, Not, Select, Var
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Logical, Not, Select, Var, negated
 from layoutproof.ir.intrinsics import Call, OpaqueCall
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables
@@ -268,9 +268,5 @@ def _choices(new: Select | IfThenElseExpr, old: Select | IfThenElseExpr) -> Sequ
     if new.dtype != old.dtype:
         return ()
     straight = ((new.condition, old.condition), (new.then, old.then), (new.otherwise, old.otherwise))
-    crossed = ((_opposite(new.condition), old.condition), (new.otherwise, old.then), (new.then, old.otherwise))
+    crossed = ((negated(new.condition), old.condition), (new.otherwise, old.then), (new.then, old.otherwise))
     return straight, crossed
-
-
-def _opposite(condition: Expr) -> Expr:
-    return condition.operand if isinstance(condition, Not) else Not(condition)

@@ -15,7 +15,20 @@ from dataclasses import dataclass
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import FALSE, TRUE, Compare, Expr, Logical, Not, Var, const, equal, logical_and, logical_or
+from layoutproof.ir.expr import (
+    FALSE,
+    TRUE,
+    Compare,
+    Expr,
+    Logical,
+    Not,
+    Var,
+    const,
+    equal,
+    logical_and,
+    logical_or,
+    negated,
+)
 from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
@@ -64,7 +77,7 @@ def stated_elements(func: PrimFunc, buffer: Buffer, cells: Sequence[Var]) -> Exp
     said = [s for s in _stages(func.body, (), {}, TRUE) if s.buffer == buffer]
     chosen = [s for s in said if not s.stored] or [s for s in said if s.stored][-1:]
     found = [condition for s in chosen if (condition := _over_cells(s, cells)) is not None]
-    return logical_and(*map(_negated, found)) if found else None
+    return logical_and(*map(negated, found)) if found else None
 
 
 def _over_cells(said: _Said, cells: Sequence[Var]) -> Expr | None:
@@ -128,11 +141,7 @@ def _assumed(condition: Expr, loops: tuple[For, ...]) -> Iterator[_Said]:
         return
     load = equations[0].lhs
     assert isinstance(load, BufferLoad)
-    yield _Said(load.buffer, load.indices, _negated(logical_or(*others)), loops, stored=False)
-
-
-def _negated(condition: Expr) -> Expr:
-    return condition.operand if isinstance(condition, Not) else Not(condition)
+    yield _Said(load.buffer, load.indices, negated(logical_or(*others)), loops, stored=False)
 
 
 def _disjuncts(condition: Expr) -> tuple[Expr, ...]:

@@ -162,8 +162,4 @@ def _is_same(stored: Verdict, now: Obligation, searched: bool) -> bool:
     same = stored.status is now.status or (
         not searched and (stored.status, now.status) == (Status.UNKNOWN, Status.REFUTED)
     )
-    return (
-        same
-        and stored.strictness == now.strictness
-        and (stored.claim.kind, stored.claim.apart) == (now.claim.kind, now.claim.apart)
-    )
+    return same and stored.strictness == now.strictness and stored.claim.key == now.claim.key

@@ -23,6 +23,7 @@ from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.schedule.primitives import PASSES
+from layoutproof.verify.certificate.sealed_files import no_constant
 from layoutproof.verify.verdict.verdict import Verdict
 
 Trace = list[list[Any]]
@@ -85,11 +86,7 @@ def json_of(text: str) -> Any:
     """The value of a JSON text. Raises json.JSONDecodeError for malformed text, ValueError for NaN, Infinity and
     repeated keys, RecursionError if it is nested too deep.
     """
-    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    return json.loads(text, parse_constant=no_constant, object_pairs_hook=_without_repeats)
 
 
 def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "row_sum.py").write_text(PROGRAM, encoding="utf-8")
     (tmp_path / "row_sum.json").write_text(TRACE, encoding="utf-8")
-    (tmp_path / "known.json").write_text('{"layoutproof_baseline": 1, "entries": []}', encoding="utf-8")
+    (tmp_path / "known.json").write_text('{"layoutproof_baseline": 2, "entries": []}', encoding="utf-8")
     os.link(tmp_path / "row_sum.py", tmp_path / "same.txt")
     return tmp_path
 

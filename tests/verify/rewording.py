@@ -65,6 +65,7 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
             vi = T.axis.spatial(8, i)
             B[0] = A[vi]
 """
+CERTIFIED = ("init_of_two_axes", "padding_of_two_layouts", "padded_max_two_in_a_row")
 TOLD = ("init_of_two_axes", "padded_matmul")
 PAIRS = (
     "commuted_operands",
@@ -137,6 +138,7 @@ def _outcome(found: dict[str, Any]) -> list[Any]:
             _line(f["place"]),
             [_line(place) for place in f["related"]],
             f["help"] is not None,
+            f["obligation"],
         )
         for f in found["findings"]
     ]
@@ -145,6 +147,38 @@ def _outcome(found: dict[str, Any]) -> list[Any]:
 
 def _line(place: dict[str, Any] | None) -> int | None:
     return place["line"] if place is not None else None
+
+
+def certified() -> list[Any]:
+    """What certificates are known by, and whether they are confirmed as they are, and with other words in them."""
+    from layoutproof.ir.notations.rewrite_text import parse_litmus
+    from layoutproof.verify.certificate.certificate import Certificate, certify
+    from layoutproof.verify.certificate.reading import read_certificate
+    from layoutproof.verify.certificate.sealed_files import chained, sealed
+    from layoutproof.verify.checker import StepRecord
+
+    found = list[Any]()
+    for name in CERTIFIED:
+        litmus = parse_litmus((ROOT / "proofs" / "accepted" / f"{name}.py").read_text(), name)
+        made = certify([StepRecord("rewrite", {}, litmus.rewrite, litmus.header.where)], name)
+        (step,) = made.steps
+        obligations = [{**each, "claim": "a claim", "reason": None} for each in step["obligations"]]
+        steps = chained([{**step, "obligations": chained(obligations)}])
+        other = Certificate.of_document(sealed({**made.document, "steps": steps}), name)
+        readings = [read_certificate(name, each) for each in (made, other)]
+        said = [(each["identity"], each["status"], each["strictness"]) for each in step["obligations"]]
+        found.append([said, step["assumptions"], [(each.status, each.claims, each.problems) for each in readings]])
+    return found
+
+
+def reworded(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of the proof cache that says the same in other words."""
+    found = json.loads(json.dumps(entry))
+    for each in (*found.get("obligations", ()), *found.get("refused", ())):
+        place = each["parts"][1]
+        each["parts"] = [head := hashed("a claim"), place, ""]
+        each["claim"] = head if place is None else f"{head} ({place[0]})"
+    return found
 
 
 def compared() -> list[Any]:
@@ -175,7 +209,8 @@ def scheduled() -> list[Any]:
     with within(Settings(memory=kept)):
         kept_steps()
     entries = [(key, json.loads(text)) for key, text in kept.values.items()]
-    again = [(each.found, each.claims) for each in verify_entries(entries, {}).entries]
+    others = [(key, reworded(entry)) for key, entry in entries]
+    again = [(each.found, each.claims) for given in (entries, others) for each in verify_entries(given, {}).entries]
     report = CASES["convolution"].schedule(CASES["convolution"].sizes).pad_value_search("conv", "B")
     outcomes = [
         (str(row.candidate), outcome.status, outcome.wrapped)
@@ -204,4 +239,5 @@ def refused() -> list[Any]:
 if __name__ == "__main__":
     if "hashed" in sys.argv:
         hash_sentences()
-    print(json.dumps({"checked": checked(), "told": told(), "compared": compared(), "scheduled": scheduled()}))
+    asked: tuple[Callable[[], Any], ...] = (checked, told, compared, scheduled, certified)
+    print(json.dumps({question.__name__: question() for question in asked}))

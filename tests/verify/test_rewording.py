@@ -22,7 +22,9 @@ def answers(*arguments: str) -> dict[str, Any]:
 
 
 def test_hashes_in_place_of_sentences_change_nothing() -> None:
-    """Verdicts, codes, places, hints and exit codes are the same where each claim, reason and message is a hash."""
+    """Verdicts, codes, places, hints and exit codes are the same where each claim, reason and message is a hash, and so
+    is what baselines, certificates and kept proofs know claims by.
+    """
     with ThreadPoolExecutor(2) as pool:
         plain, other = pool.map(lambda arguments: answers(*arguments), ((), ("hashed",)))
     assert plain == other
@@ -31,6 +33,11 @@ def test_hashes_in_place_of_sentences_change_nothing() -> None:
     assert any(related for _, _, related, _ in plain["scheduled"][2])
     assert {status for _, _, status, *_ in plain["compared"]} >= {"proved"} and all(plain["told"])
     assert any(wrapped for _, _, wrapped in plain["scheduled"][1])
+    confirmed = plain["scheduled"][0]
+    assert confirmed[: len(confirmed) // 2] == confirmed[len(confirmed) // 2 :]
+    for said, _, (as_made, reworded) in plain["certified"]:
+        assert as_made == reworded == ["proved", len(said), []]
+        assert any("store" in identity for identity, *_ in said)
 
 
 def test_a_hash_stays() -> None:

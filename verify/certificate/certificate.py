@@ -7,6 +7,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,22 @@ _CARRIED = (
     "the sources and how the witness carries them are asked of solvers; "
     "that the cases asked are all there are, of integer sets only"
 )
-THE_PROGRAM, THE_CALLER, EVERY_CALL = "the program", "whoever asked", "every call"
+
+
+class Whose(StrEnum):
+    """Who is responsible for an assumption."""
+
+    PROGRAM = "program"  # the program states it
+    CALLER = "caller"  # it was given with the question
+    CALL = "call"  # every call has to satisfy it
+
+
+Identity = tuple[tuple[str, ...], str, tuple[str, ...]]
+
+
+def identity_of(obligation: Document) -> Identity:
+    """The identity of an obligation in a document. Raises KeyError or TypeError for a malformed one."""
+    return tuple(obligation["identity"]), obligation["status"], tuple(obligation["strictness"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +81,15 @@ class Obligation:
     unwritten: tuple[tuple[str, str], ...]
 
     @property
-    def identity(self) -> tuple[str, str, tuple[str, ...]]:
-        """What two derivations of one text have in common for all versions of engines."""
-        return self.claim.text, self.status.value, self.strictness
+    def identity(self) -> Identity:
+        """What two derivations of one text have in common for all versions of engines and messages."""
+        return self.claim.identity, self.status.value, self.strictness
 
     def to_dict(self) -> Document:
         """As in a certificate: queries by their hashes."""
         return {
             "claim": self.claim.text,
+            "identity": list(self.claim.identity),
             "status": self.status.value,
             "engine": self.engine,
             "strictness": list(self.strictness),
@@ -85,14 +102,17 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition that is not proved, and who is responsible for it."""
+    """A condition that is not proved, or, with `fits`, an expression whose value is of that type, as texts of the
+    program; and who is responsible for it.
+    """
 
-    text: str
-    whose: str
+    condition: str
+    whose: Whose
+    fits: str | None = None
 
     def to_dict(self) -> Document:
         """As in a certificate."""
-        return {"condition": self.text, "whose": self.whose}
+        return {"condition": self.condition, "fits": self.fits, "whose": self.whose.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +133,11 @@ class Derived:
 def query_id(query: SmtQuery) -> str:
     """The hash by which a query is known."""
     return digest(query_dict(query))
+
+
+def asked(query: SmtQuery) -> tuple[str, str, list[str]]:
+    """What a query asks, without the claim that stands in its comments."""
+    return query.logic, query.expected, [line for line in query.text.split("\n") if not line.startswith(";")]
 
 
 def query_dict(query: SmtQuery) -> Document:
@@ -172,14 +197,14 @@ def _obligations(verdicts: Sequence[Verdict], rest: Sequence[Evidence]) -> Itera
 
 def _assumptions(rewrite: Rewrite, where: Expr | None) -> Iterator[Assumption]:
     for condition in _parts(where):
-        yield Assumption(condition, THE_CALLER)
+        yield Assumption(condition, Whose.CALLER)
     for function in (rewrite.old, rewrite.new):
         for node in walk(function.body):
             if isinstance(node, Assume):
-                yield Assumption(expr_text(node.condition, Style.PLAIN), THE_PROGRAM)
+                yield Assumption(expr_text(node.condition, Style.PLAIN), Whose.PROGRAM)
     for function in (rewrite.old, rewrite.new):
         for expr in call_assumptions(function, where):
-            yield Assumption(f"{expr_text(expr, Style.PLAIN)} fits {expr.dtype}", EVERY_CALL)
+            yield Assumption(expr_text(expr, Style.PLAIN), Whose.CALL, str(expr.dtype))
 
 
 def _parts(where: Expr | None) -> list[str]:
@@ -187,7 +212,7 @@ def _parts(where: Expr | None) -> list[str]:
 
 
 FORMAT = "layoutproof-certificate"
-VERSION = 1
+VERSION = 2
 _ENGINES = {"islpy": "islpy", "z3": "z3-solver", "bitwuzla": "bitwuzla"}
 
 
@@ -293,6 +318,7 @@ def check_form(document: Document, name: str, form: str, version: int) -> None:
         raise error(
             codes.CERTIFICATE_FORM,
             f"{name} is of version {document.get('version')!r} of its form; this program reads {version}",
+            help="write it anew with this version, such as by `check --certificate` or `plan --certificate`",
         )
 
 
@@ -304,6 +330,8 @@ def _check_steps(document: Document, name: str) -> None:
         licences_of(step)
         for obligation in step["obligations"]:
             Status(obligation["status"])
+            if not all(isinstance(text, str) for text in (obligation["claim"], *identity_of(obligation)[0])):
+                raise TypeError("a claim and its identity are texts")
 
 
 def licences_of(step: Document) -> Licences:

@@ -270,7 +270,8 @@ def prove_rule(rule: Rule, rlimit: int = RLIMIT) -> Verdict:
     """Whether a rule holds, in its domain. A refutation gives the variables' values and was run."""
     watch = Stopwatch()
     where = f" where {expr_text(rule.condition, Style.PLAIN)}" if rule.condition != TRUE else ""
-    claim = Claim(ClaimKind.OTHER, f"{expr_text(rule.lhs, Style.PLAIN)} is {expr_text(rule.rhs, Style.PLAIN)}{where}")
+    sides = expr_text(rule.lhs, Style.PLAIN), expr_text(rule.rhs, Style.PLAIN)
+    claim = Claim(ClaimKind.OTHER, f"{' is '.join(sides)}{where}", about=("rule", *sides))
     try:
         outcome = _ask_index(rule, rlimit) if rule.domain is Domain.INDEX else _ask_values(rule, rlimit)
     except (NotInteger, NotValue) as problem:

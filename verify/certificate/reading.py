@@ -18,7 +18,10 @@ from layoutproof.verify.certificate import lemmas
 from layoutproof.verify.certificate.certificate import (
     Certificate,
     Derived,
+    Obligation,
+    asked,
     derive,
+    identity_of,
     licences_of,
     query_id,
     text_of_lines,
@@ -190,27 +193,25 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
             steps.append(derived)
         if [assumption.to_dict() for assumption in derived.assumptions] != step["assumptions"]:
             raise _differs(path, f"step {number}, {step['primitive']}: what it rests on is not what it says")
-        claimed = [(o["claim"], o["status"], tuple(o["strictness"])) for o in step["obligations"]]
-        difference = _difference(claimed, [o.identity for o in derived.obligations])
+        difference = _difference(step["obligations"], derived.obligations)
         if difference is not None:
             raise _differs(path, f"step {number}, {step['primitive']}: {difference}")
         for entry, obligation in zip(
-            _by_claim(step["obligations"]), sorted(derived.obligations, key=lambda o: o.identity), strict=True
+            sorted(step["obligations"], key=identity_of),
+            sorted(derived.obligations, key=lambda o: o.identity),
+            strict=True,
         ):
             claim = f"step {number}: {obligation.claim}"
-            derived_ids = [query_id(query) for query in obligation.queries]
+            written = {q: queries[q] for q in entry["queries"]}
             # The pieces of a dataflow may differ for another build of isl; then both are asked.
             if (
-                entry["queries"] != derived_ids
+                [*map(asked, written.values())] != [*map(asked, obligation.queries)]
                 and same_tools
                 and not (obligation.engine == DATAFLOW and entry["queries"])
             ):
                 raise _differs(path, f"{claim}: its questions are not those that the checker asks")
             reading.claims += 1
-            every = {
-                **{q: queries[q] for q in entry["queries"]},
-                **dict(zip(derived_ids, obligation.queries, strict=True)),
-            }
+            every = {**written, **{query_id(query): query for query in obligation.queries}}
             reading.questions += [(claim, query) for query in every.values()]
             reading.exceptions += [f"{claim}: {what}: {reason}" for what, reason in obligation.unwritten]
         if derived.status is Status.PROVED:
@@ -236,20 +237,15 @@ def _run(reading: Reading, number: int, derived: Derived) -> None:
         reading.fail(Status.REFUTED, f"step {number} is proved, but a run shows a difference: {found.text()}")
 
 
-def _by_claim(obligations: Sequence[Document]) -> list[Document]:
-    return sorted(obligations, key=lambda o: (o["claim"], o["status"], tuple(o["strictness"])))
-
-
-def _difference(
-    claimed: Sequence[tuple[str, str, tuple[str, ...]]], derived: Sequence[tuple[str, str, tuple[str, ...]]]
-) -> str | None:
-    missing, extra = Counter(derived) - Counter(claimed), Counter(claimed) - Counter(derived)
-    if missing:
-        claim, status, _ = next(iter(missing))
-        return f"an obligation is missing, or is another one: {claim} ({status} when derived again)"
-    if extra:
-        claim, status, _ = next(iter(extra))
-        return f"the checker has no such obligation: {claim} ({status})"
+def _difference(written: Sequence[Document], derived: Sequence[Obligation]) -> str | None:
+    theirs, ours = Counter(map(identity_of, written)), Counter(each.identity for each in derived)
+    for each in derived:
+        if ours[each.identity] > theirs[each.identity]:
+            status = each.status.value
+            return f"an obligation is missing, or is another one: {each.claim} ({status} when derived again)"
+    for entry in written:
+        if theirs[identity_of(entry)] > ours[identity_of(entry)]:
+            return f"the checker has no such obligation: {entry['claim']} ({entry['status']})"
     return None
 
 

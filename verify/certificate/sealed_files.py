@@ -211,7 +211,7 @@ def from_bytes(data: bytes, name: str) -> Document:
     Raises LayoutproofError for a file that is cut off, is no such document, or was changed.
     """
     try:
-        document = json.loads(data.decode("ascii"), parse_constant=_no_constant)
+        document = json.loads(data.decode("ascii"), parse_constant=no_constant)
     except UnicodeDecodeError as problem:
         raise error(codes.CERTIFICATE_CHANGED, f"{name}: byte {problem.start} is none that was written") from problem
     except (ValueError, RecursionError) as problem:
@@ -239,5 +239,6 @@ def check_chain(items: Any, where: str) -> None:
             )
 
 
-def _no_constant(name: str) -> float:
+def no_constant(name: str) -> float:
+    """Raise ValueError for NaN and Infinity, which Python's reader takes for JSON."""
     raise ValueError(f"{name} is no JSON number")

@@ -204,7 +204,7 @@ def _is_at_least(facts: Facts, expr: Expr, domain: IterationDomain, low: int) ->
 def _overflow(facts: Facts, arithmetic: Arithmetic, expr: Expr, domain: IterationDomain, found: Search) -> Verdict:
     watch = facts.watch()
     text = expr_text(expr, Style.PLAIN)
-    claim = Claim(ClaimKind.FITS, f"{text} fits {expr.dtype}", arithmetic.place)
+    claim = Claim(ClaimKind.FITS, f"{text} fits {expr.dtype}", arithmetic.place, about=(text, str(expr.dtype)))
     if found.point is None:
         return left_open(claim, found, watch)
     value = _value_at(facts, expr, domain, found.point)
@@ -304,7 +304,8 @@ def _plainly_safe(expr: Expr) -> bool:
 
 def _prove(facts: Facts, arithmetic: Arithmetic, expr: Expr, domain: IterationDomain) -> Verdict:
     watch = facts.watch()
-    claim = Claim(ClaimKind.HAS_RESULT, f"{expr_text(expr, Style.PLAIN)} has a result", arithmetic.place)
+    text = expr_text(expr, Style.PLAIN)
+    claim = Claim(ClaimKind.HAS_RESULT, f"{text} has a result", arithmetic.place, about=(text,))
     found = _find_trap(facts, expr, domain, arithmetic.is_index)
     if found.is_empty:
         return proved(claim, found.engine, watch)

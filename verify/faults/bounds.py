@@ -29,7 +29,7 @@ from layoutproof.verify.faults.facts import (
 )
 from layoutproof.verify.program.evidence import Digits
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
-from layoutproof.verify.program.questions import Search, at_least, below
+from layoutproof.verify.program.questions import Search, at_least, below, nothing
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
@@ -49,7 +49,8 @@ def prove_access_in_bounds(facts: Facts, access: Access) -> Verdict:
     """That one access stays inside its buffer."""
     watch = facts.watch()
     shape = ", ".join(expr_text(e, Style.PLAIN) for e in access.buffer.shape)
-    claim = Claim(ClaimKind.WITHIN_BUFFER, f"{access.kind.value} {access.text} stays within [{shape}]", access.place)
+    what, about = f"{access.kind.value} {access.text} stays within [{shape}]", (access.kind.value, access.text, shape)
+    claim = Claim(ClaimKind.WITHIN_BUFFER, what, access.place, about=about)
     engine = STRUCTURE
     undecided: Verdict | None = None
     for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
@@ -84,7 +85,7 @@ def find_outside(facts: Facts, domain: IterationDomain, index: Expr, extent: Exp
         digits = digits_in_range(facts, domain, index, radices) if len(radices) > 1 else None
         if digits is not None:
             facts.gathered.record(Digits(index, tuple(digits), tuple(radices), extent))
-            return Search(None, engine="mixed-radix")
+            return nothing("mixed-radix")
     return facts.decide(found, domain, below(index, 0), at_least(index, extent))
 
 

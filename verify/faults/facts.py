@@ -27,7 +27,7 @@ from layoutproof.verify.program.evidence import UNRECORDED, Gathered, NoInstance
 from layoutproof.verify.program.instances import Dim, Guard, IterationDomain, Program, domain_ranges
 from layoutproof.verify.program.questions import Because, Search, above, below, nothing
 from layoutproof.verify.smt.index_arithmetic import RLIMIT, search_instances
-from layoutproof.verify.verdict.verdict import Claim, Related, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, Open, Proved, Related, Status, Verdict
 
 STRUCTURE = "symbolic"
 INTERVALS = "intervals"
@@ -299,7 +299,8 @@ def visible(domain: IterationDomain, point: Mapping[str, int], program: Program)
     return {name: point[name] for name in names if name in point}
 
 
-def obstacle_reason(program: Program) -> str | None:
-    """Why accesses of this program are not known, or None: the first opaque part of it."""
-    first = next(iter(program.obstacles), None)
-    return None if first is None else f"{first.what} may touch anything ({first.spot.place_of(first.node)})"
+def check_transparent(program: Program) -> Proved | Open:
+    """Whether all accesses of this program are known: it has no opaque part, or the first one is the reason."""
+    for obstacle in program.obstacles:
+        return Open(f"{obstacle.what} may touch anything ({obstacle.spot.place_of(obstacle.node)})")
+    return Proved()

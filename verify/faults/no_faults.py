@@ -44,7 +44,7 @@ from layoutproof.verify.program.instances import (
     keeps_range,
 )
 from layoutproof.verify.program.questions import Cover, Search, above, at_least, below
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Proved, Verdict
 
 
 def prove_views(facts: Facts) -> tuple[Verdict, ...]:
@@ -79,7 +79,8 @@ def _size(buffer: Buffer) -> Polynomial:
 
 def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict:
     watch = facts.watch()
-    claim = Claim(ClaimKind.WITHIN_MEMORY, f"the view {view.name} stays inside the memory of {owner.name}")
+    what = f"the view {view.name} stays inside the memory of {owner.name}"
+    claim = Claim(ClaimKind.WITHIN_MEMORY, what, about=(view.name, owner.name))
     spare = _size(owner).plus(_size(view), -1)
     number = spare.constant
     if number is not None and number >= 0:
@@ -92,14 +93,16 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
         if access.buffer != view:
             continue
         verdict = _prove_access(facts, access, end, claim, watch)
-        if verdict is not None and verdict.counterexample is not None:
+        if isinstance(verdict, Proved):
+            continue
+        if verdict.counterexample is not None:
             return verdict
         undecided = undecided if undecided is not None else verdict
     return undecided if undecided is not None else proved(claim, "isl", watch)
 
 
-def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: Stopwatch) -> Verdict | None:
-    """None when the access stays inside the memory."""
+def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: Stopwatch) -> Proved | Verdict:
+    """That the access stays inside the memory, or the verdict where it may not."""
     first = (
         Polynomial.of(element_number(access.buffer, access.indices))
         .times(Polynomial({(): access.buffer.dtype.bytes}))
@@ -119,7 +122,7 @@ def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: 
         index = [int(evaluate(i, found.point)) for i in access.indices]
         counterexample = {"buffer": access.buffer.name, "place": str(access.place), "indices": index, "values": values}
         return refuted(claim, found.engine, counterexample, text, watch)
-    return None
+    return Proved()
 
 
 def _replays(facts: Facts, access: Access, condition: Expr, point: Mapping[str, int]) -> bool:
@@ -301,8 +304,8 @@ def prove_bindings(facts: Facts) -> tuple[Verdict, ...]:
     verdicts = []
     for binding in facts.program.bindings:
         watch = facts.watch()
-        what = f"block variable {binding.iter_var.var.name} stays in its domain"
-        claim = Claim(ClaimKind.WITHIN_DOMAIN, what, binding.spot.place_of(binding.node))
+        name, place = binding.iter_var.var.name, binding.spot.place_of(binding.node)
+        claim = Claim(ClaimKind.WITHIN_DOMAIN, f"block variable {name} stays in its domain", place, about=(name,))
         if binding.within != TRUE:
             found = facts.search(binding.domain, Not(binding.within))
             verdicts.append(
@@ -327,7 +330,7 @@ def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
     watch = facts.watch()
     return tuple(
         unknown(
-            Claim(ClaimKind.OTHER, "no fault", obstacle.spot.place_of(obstacle.node)),
+            Claim(ClaimKind.OTHER, "no fault", obstacle.spot.place_of(obstacle.node), about=("no-fault",)),
             STRUCTURE,
             f"{obstacle.what} is not looked into",
             watch,

@@ -27,7 +27,7 @@ from layoutproof.verify.faults.facts import (
 )
 from layoutproof.verify.program.instances import AccessKind, Dim, Guard, IterationDomain, Loop, Unknown
 from layoutproof.verify.program.questions import Because, Cover, Search, below, differ, same
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Verdict
 
 MARK = "'"
 
@@ -109,9 +109,9 @@ def prove_race_free(facts: Facts) -> tuple[Verdict, ...]:
     verdicts = []
     for loop in facts.program.loops:
         if loop.dim.kind is ForKind.THREAD_BINDING:
-            claim = Claim(
-                ClaimKind.NO_RACE, f"no two threads {loop.dim.var.name} touch one cell", loop.spot.place_of(loop.node)
-            )
+            name, place = loop.dim.var.name, loop.spot.place_of(loop.node)
+            what = f"no two threads {name} touch one cell"
+            claim = Claim(ClaimKind.NO_RACE, what, place, about=("threads", name))
             verdicts.append(
                 unknown(
                     claim, STRUCTURE, "thread bindings, and what synchronises them, are not looked into", facts.watch()
@@ -141,7 +141,7 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
     watch = facts.watch()
     dim, outer = loop.dim, loop.domain
     what = f"no two iterations of the {dim.kind.value} loop {dim.var.name} touch one cell, one writing"
-    claim = Claim(ClaimKind.NO_RACE, what, loop.spot.place_of(loop.node))
+    claim = Claim(ClaimKind.NO_RACE, what, loop.spot.place_of(loop.node), about=(dim.kind.value, dim.var.name))
     depth = len(outer.dims)
     written: dict[Var, list[Place]] = {}
     touched: set[Var] = set()
@@ -154,9 +154,9 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
             touched.add(data)
         if any(p.access.kind is AccessKind.WRITE for p in inside):
             written[data] = inside
-    overlap = _possible_overlap(facts, set(written), touched)
-    if overlap is not None:
-        return unknown(claim, STRUCTURE, overlap, watch, *([] if facts.program.obstacles else [Because.OVERLAP]))
+    disjoint = _are_disjoint(facts, set(written), touched)
+    if isinstance(disjoint, Open):
+        return unknown(claim, STRUCTURE, disjoint.reason, watch, *disjoint.because)
     engine, undecided = STRUCTURE, None
     for first, second in _pairs(written):
         if _apart(first, second, dim.var):
@@ -172,15 +172,15 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
     return undecided if undecided is not None else proved(claim, engine, watch)
 
 
-def _possible_overlap(facts: Facts, written: set[Var], touched: set[Var]) -> str | None:
-    """Why two different parameters could still be one memory, where that matters."""
+def _are_disjoint(facts: Facts, written: set[Var], touched: set[Var]) -> Proved | Open:
+    """Whether no two different parameters can be one memory, where that matters."""
     if facts.program.obstacles:
-        return f"{facts.program.obstacles[0].what} may touch anything"
+        return Open(f"{facts.program.obstacles[0].what} may touch anything")
     function = facts.program.function
     parameters = {buffer.data for buffer in function.buffers}
     if not function.noalias and written & parameters and len(touched & parameters) > 1:
-        return "parameters may overlap: the function does not assume noalias"
-    return None
+        return Open("parameters may overlap: the function does not assume noalias", frozenset((Because.OVERLAP,)))
+    return Proved()
 
 
 def _pairs(written: dict[Var, list[Place]]) -> Iterator[tuple[Place, Place]]:
@@ -260,7 +260,8 @@ def _cell(
 
 def _prove_lanes(facts: Facts, place: Place, position: int) -> Verdict:
     watch = facts.watch()
-    claim = Claim(ClaimKind.NO_RACE, f"no two lanes of the store {place.access.text} meet", place.access.place)
+    what = f"no two lanes of the store {place.access.text} meet"
+    claim = Claim(ClaimKind.NO_RACE, what, place.access.place, about=("lanes", place.access.text))
     if not place.access.buffer.strides and any(
         _is_ramp(c, place.access.domain.dims[position].var) for c in place.coordinates
     ):

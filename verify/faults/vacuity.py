@@ -196,12 +196,9 @@ def _assumptions(facts: Facts) -> tuple[list[_Failure], list[Hint]]:
                 )
             )
             continue
-        told = _data_of(facts, group)
-        if told is None:
-            lines = ", ".join(stated.text for stated in group)
-            failures.append(
-                _Failure(IterationDomain(dims), f"the assumptions about data cannot all hold: {lines}", _CONTRADICTION)
-            )
+        told = _data_of(facts, IterationDomain(dims), group)
+        if isinstance(told, _Failure):
+            failures.append(told)
         else:
             merged |= told
     return failures, [merged] if merged else []
@@ -254,8 +251,8 @@ def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, E
             return
 
 
-def _data_of(facts: Facts, group: Sequence[_Stated]) -> Hint | None:
-    """Values for loads, by buffer, that satisfy all conditions of one place; None if proved impossible."""
+def _data_of(facts: Facts, domain: IterationDomain, group: Sequence[_Stated]) -> Hint | _Failure:
+    """Values for loads, by buffer, that may satisfy all conditions of one place, or that none do."""
     loads: dict[BufferLoad, Var] = {}
     conditions: list[Expr] = []
     given: list[Given] = []
@@ -277,7 +274,8 @@ def _data_of(facts: Facts, group: Sequence[_Stated]) -> Hint | None:
     question = Question(const(False), const(True), tuple(given), tuple(conditions))
     never = search_licences(question, IEEE, QUICK)
     if never.is_proved:
-        return None
+        lines = ", ".join(stated.text for stated in group)
+        return _Failure(domain, f"the assumptions about data cannot all hold: {lines}", _CONTRADICTION)
     model = never.model if never.model is not None else {}
     return {load.buffer.name: model[var.name] for load, var in loads.items() if var.name in model}
 
@@ -299,13 +297,13 @@ CLAIM = Claim(ClaimKind.RUNS, "the program runs")
 _SMALL_RUN, _RUNS = 4_000, 24
 _LARGE_RUN, _MORE_RUNS = 400_000, 120
 
-_ANSWERS: Kept[Verdict | None] = Kept(64)
+_ANSWERS: Kept[Verdict] = Kept(64)
 _FAULTLESS: Kept[list[bool]] = Kept(64)
 
 
-def prove_runs(function: PrimFunc, where: Expr | None = None) -> Verdict | None:
-    """None where the program is shown to run on some input with all assumptions true, and to store something
-    observable. Else the verdict that it never does (`vacuous`), or that it could not be shown to (`unknown`).
+def prove_runs(function: PrimFunc, where: Expr | None = None) -> Verdict:
+    """Whether the program is shown to run on some input with all assumptions true, and to store something observable;
+    `vacuous` where it never does, `unknown` where neither is shown.
     """
     return _ANSWERS.get(function, (where,), lambda: _prove_runs(function, where))
 
@@ -331,7 +329,7 @@ def possible_faults(function: PrimFunc, where: Expr | None) -> tuple[Verdict, ..
     return found
 
 
-def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict | None:
+def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict:
     watch = Stopwatch()
     facts = Facts.of(function, where)
     opaque = _is_opaque(facts)
@@ -342,17 +340,21 @@ def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict | None:
     state = SearchState()
     known = _FAULTLESS.get(function, (where,), lambda: [False])[0]
     if known and _shown_without_a_run(facts, state, opaque):
-        return None
+        return _runs(watch)
     if find_run(facts, _SMALL_RUN, _RUNS, state):
-        return None
+        return _runs(watch)
     if not known and not possible_faults(function, where) and _shown_without_a_run(facts, state, opaque):
-        return None
+        return _runs(watch)
     why, hints = why_impossible(facts, opaque)
     if why is not None:
         return _vacuous(*why, watch)
     if find_run(facts, _LARGE_RUN, _MORE_RUNS, state, hints):
-        return None
+        return _runs(watch)
     return Verdict(Status.UNKNOWN, CLAIM, "search", reason=_what_failed(state), seconds=watch.seconds())
+
+
+def _runs(watch: Stopwatch) -> Verdict:
+    return Verdict(Status.PROVED, CLAIM, "search", seconds=watch.seconds())
 
 
 def _is_opaque(facts: Facts) -> bool:
@@ -444,4 +446,4 @@ def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Ver
     """
     verdicts = check_facts(Facts.of(function, where))
     runs = prove_runs(function, where)
-    return (*verdicts, runs) if runs is not None and runs.status is Status.VACUOUS else verdicts
+    return (*verdicts, runs) if runs.status is Status.VACUOUS else verdicts

@@ -5,7 +5,7 @@ trust base.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var
@@ -22,6 +22,7 @@ from layoutproof.verify.isl.instance_sets import (
     Region,
     Relation,
     Sources,
+    covers,
     joined,
     links_of,
     only,
@@ -305,7 +306,7 @@ class Invariants:
 
     def prove(self, statement: Statement, read: Read, region: Region, wanted: Property) -> ValueAnswer:
         """Whether the values that a read of `cells` finds on a region have a property, as all that are stored do."""
-        if self._may_be_initial(statement, read, region):
+        if not self._is_written_before(statement, read, region):
             return ValueAnswer(Status.UNKNOWN, reason=f"{read.access.buffer.name} may be read before it is written")
         return self._known(read.data, wanted)
 
@@ -313,7 +314,7 @@ class Invariants:
         """All candidates that hold of what a read finds on a region: each proved alone, or with the help of those that
         are. An answer has what its helpers rest on.
         """
-        if self._may_be_initial(statement, read, region):
+        if not self._is_written_before(statement, read, region):
             return {}
         candidates = self.candidates(read.data)
         alone = {
@@ -330,15 +331,15 @@ class Invariants:
             self._proved[key] = self._kept(data, wanted)
         return self._proved[key]
 
-    def _may_be_initial(self, statement: Statement, read: Read, region: Region) -> bool:
-        """Whether a read of a parameter may find its initial value. (Temporaries: see uninitialised reads.)"""
+    def _is_written_before(self, statement: Statement, read: Read, region: Region) -> bool:
+        """Whether a read of a parameter never finds its initial value. (Temporaries: see uninitialised reads.)"""
         if read.data in self.program_model.statements.program.temporaries:
-            return False
-        if read.anywhere:
             return True
+        if read.anywhere:
+            return False
         name = self.program_model.name(statement)
         flow = self.knowledge.flow.sources(statement, read).intersect_domain(only(region.named(name)))
-        return any(origin == f"{self.program_model.tag}in_{read.data.name}" for origin, _ in tuples_of(flow.range()))
+        return all(origin != f"{self.program_model.tag}in_{read.data.name}" for origin, _ in tuples_of(flow.range()))
 
     def _kept(self, data: Var, wanted: Property, helpers: tuple[Property, ...] = ()) -> ValueAnswer:
         """Whether every write keeps a property, where `helpers` are invariants already."""
@@ -364,7 +365,7 @@ class Invariants:
             for read in free
             if read.data == data
             and self._stays_inside(statement, read, region)
-            and not self._may_be_initial(statement, read, region)
+            and self._is_written_before(statement, read, region)
         )
         trusted = frozenset(read.var for read in free if self.computed.is_computed(statement, read, region))
         return StoredValue(substitute(term, constants), own, tuple(given), trusted)
@@ -399,10 +400,8 @@ class Invariants:
         """What a store writes: `closely` in parts with one fact per read, otherwise as one, with nothing known."""
         used = set(free_variables(store.term))
         reads = [read for read in store.statement.reads if read.var in used]
-        parts: Iterable[tuple[Region, list[Known]]]
-        if closely:
-            parts = self.knowledge.together(store.statement, reads, store.region)
-        else:
+        parts = list(self.knowledge.together(store.statement, reads, store.region)) if closely else []
+        if not covers((part for part, _ in parts), store.region):
             parts = [(store.region, [Known(store.region)] * len(reads))]
         return [
             self._write(store.data, store.statement, list(zip(reads, known, strict=True)), part, store.term)

@@ -17,7 +17,7 @@ from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, RewriteModel
 from layoutproof.verify.flow.sources import Agreement, accumulator, representatives
 from layoutproof.verify.flow.stored_values import Leaves, StoredValues, decided
-from layoutproof.verify.isl.instance_sets import Points, Region, only, part_of, tuples_of
+from layoutproof.verify.isl.instance_sets import Points, Region, covers, only, part_of, tuples_of
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import Licence
 from layoutproof.verify.values.prover import ValueProver
@@ -71,7 +71,6 @@ class Matcher:
         programs stores; with `every` of what both do too, but for updates of what is loaded.
         """
         proofs: list[Match] = []
-        rest = match.region
         try:
             for matcher, claim, region in self._inlined(match.claim, match.region, every=every):
                 if (claim.new, claim.old) == (match.claim.new, match.claim.old) and region.points.is_equal(
@@ -81,11 +80,10 @@ class Matcher:
                 for each in matcher._matches(claim, region):
                     if each.answer.status is not Status.PROVED:
                         return None
-                    rest = rest.outside(each.region.points)
                     proofs.append(each)
+            return proofs if covers((each.region for each in proofs), match.region) else None
         except NotModelled:
             return None
-        return proofs if rest.is_empty else None
 
     def _inlined(
         self, claim: Counterpart, region: Region, *, every: bool
@@ -326,6 +324,8 @@ class Matcher:
                     refined.append((known.region, {**constants, **more}, (*given, *facts)))
             parts = refined
         if len(parts) == 1 and not parts[0][1] and not parts[0][2]:
+            return plain
+        if not covers((region for region, *_ in parts), bound.region):
             return plain
         answers = [
             self._ask(

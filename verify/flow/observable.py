@@ -5,7 +5,7 @@ memory holds, which follow from old ones or are part of the changed interface. P
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Expr, Var
@@ -22,6 +22,7 @@ from layoutproof.verify.isl.instance_sets import (
     Region,
     Relation,
     Sources,
+    covers,
     from_tuple,
     function_between,
     no_points,
@@ -111,25 +112,29 @@ def _observable(
     values: ValueProver,
     data: Var,
 ) -> FinalState:
-    claim = Claim(ClaimKind.SAME_END, f"output buffer `{_buffer_name(rewrite_model.rewrite.old, data)}` is preserved")
+    output = _buffer_name(rewrite_model.rewrite.old, data)
+    claim = Claim(ClaimKind.SAME_END, f"output buffer `{output}` is preserved", about=("output", output))
     old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(data.name))
     name = f"{OLD}out_{data.name}"
     box = rewrite_model.cells_region(rewrite_model.before, old_data)
     region = box.outside(_unobservable(rewrite_model.rewrite.old, data.name, box.encoder, box.points))
     points = agreement.of_ends(old_data, new_data, step, region, name)
     rest = region.outside(points)
+    if rest.is_empty:
+        return FinalState(data.name, claim, ValueAnswer(Status.PROVED))
     answers: list[ValueAnswer] = []
-    if not rest.is_empty:
-        flows = step.apply_range(agreement.after.final(new_data)), rewrite_model.before.final(old_data)
-        for known, other in _both(flows, (new_facts, old_facts), name, rest):
-            if known.value is None or other is None or other.value is None:
-                unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was")
-                return FinalState(data.name, claim, unknown, known.region)
-            answer = values.answer(Question(known.value, other.value))
-            if answer.status is not Status.PROVED:
-                return FinalState(data.name, claim, answer, known.region)
-            answers.append(answer)
-    return FinalState(data.name, claim, together(answers) if answers else ValueAnswer(Status.PROVED))
+    regions: list[Region] = []
+    unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was")
+    flows = step.apply_range(agreement.after.final(new_data)), rewrite_model.before.final(old_data)
+    for known, other in _both(flows, (new_facts, old_facts), name, rest):
+        if known.value is None or other is None or other.value is None:
+            return FinalState(data.name, claim, unknown, known.region)
+        answer = values.answer(Question(known.value, other.value))
+        if answer.status is not Status.PROVED:
+            return FinalState(data.name, claim, answer, known.region)
+        answers.append(answer)
+        regions.append(known.region)
+    return FinalState(data.name, claim, together(answers) if covers(regions, rest) else unknown)
 
 
 def _both(
@@ -204,7 +209,9 @@ def _postconditions(
             continue
         name_of_buffer = _buffer_name(rewrite_model.rewrite.new, new_data)
         what = f"padding of `{name_of_buffer}` satisfies its contract `{record.steps[number].contract}`"
-        claim = Claim(ClaimKind.PADDING_POSTCONDITION, what, buffers=(data.name, new_data.name))
+        names = (data.name, new_data.name)
+        about = (name_of_buffer, str(record.steps[number].contract))
+        claim = Claim(ClaimKind.PADDING_POSTCONDITION, what, buffers=names, about=about)
         if len(box.encoder.space.dims) != len(record.shape):
             raise NotModelled(f"the cells of {new_data.name} are not those of its layout record", None)
         region = box.within(padding_of(record, number, box.encoder))
@@ -217,22 +224,25 @@ def _postconditions(
             )
             yield FinalState(data.name, claim, unknown, region, is_new=True)
         else:
+            unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not known")
+            state = FinalState(data.name, claim, unknown, region, is_new=True)
             stored = facts.of_flow(_inside(facts.flow.final(new_data), region, name), name, region)
-            yield _holds(data.name, claim, stored, values, wanted)
+            yield _holds(state, region, stored, values, wanted)
 
 
-def _holds(name: str, claim: Claim, stored: Sequence[Known], values: ValueProver, wanted: Expr) -> FinalState:
+def _holds(state: FinalState, region: Region, stored: Sequence[Known], values: ValueProver, wanted: Expr) -> FinalState:
+    """The state, which is unknown, with the answer to whether all cells of a region hold the wanted value."""
     answers: list[ValueAnswer] = []
     for known in stored:
         if known.value is None:
-            unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not known")
-            return FinalState(name, claim, unknown, known.region, is_new=True)
+            return replace(state, where=known.region)
         # A contract is a promise to callers, who may rely on the sign of a zero: no licence is taken.
         answer = values.answer(Question(known.value, wanted), IEEE)
         if answer.status is not Status.PROVED:
-            return FinalState(name, claim, answer, known.region, is_new=True)
+            return replace(state, answer=answer, where=known.region)
         answers.append(answer)
-    return FinalState(name, claim, together(answers) if answers else ValueAnswer(Status.PROVED))
+    complete = covers((known.region for known in stored), region)
+    return replace(state, answer=together(answers), where=None) if complete else state
 
 
 def contract_value(function: PrimFunc, data: Var, contract: Contract | None) -> Expr | None:
@@ -242,61 +252,43 @@ def contract_value(function: PrimFunc, data: Var, contract: Contract | None) -> 
     return contract.value if is_closed(contract.value) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Assumed:
-    """A new assumption: what it says, why it may be made (None: it may not), and whether callers have to keep it."""
-
-    assumption: AssumedFact
-    reason: str | None
-    interface: bool = False
-
-    @property
-    def claim(self) -> Claim:
-        """That it may be made."""
-        text = expr_text(_readable(self.assumption), Style.PLAIN)
-        accesses = [read.access for read in self.assumption.reads]
-        buffers = tuple(name for access in accesses for name in (access.buffer.name, access.data.name))
-        return Claim(ClaimKind.ASSUMPTION, f"the assumption {text} may be made", buffers=buffers)
+def assumption_claim(assumption: AssumedFact) -> Claim:
+    """That the new program may make an assumption."""
+    text = expr_text(_readable(assumption), Style.PLAIN)
+    accesses = [read.access for read in assumption.reads]
+    buffers = tuple(name for access in accesses for name in (access.buffer.name, access.data.name))
+    what = f"the assumption {text} may be made"
+    return Claim(ClaimKind.ASSUMPTION, what, buffers=buffers, about=("contents", text))
 
 
-def check_assumptions(
-    rewrite_model: RewriteModel, new_facts: Knowledge, old_facts: Knowledge, moved: Sources, *, loose: bool
-) -> Iterator[Assumed]:
-    """One answer for each assumption of the new program that loads, or that speaks of loops. `moved` are the new
-    updates of reductions that are regrouped: they do not store what their counterparts did. `loose`: floats that are
-    stored may differ from what they were in the sign of a zero, which an assumption tells apart.
+def answer_assumption(
+    rewrite_model: RewriteModel, number: int, new_facts: Knowledge, old_facts: Knowledge, moved: Sources
+) -> ValueAnswer:
+    """Whether the new program may make one of its assumptions, and why. `moved` are its instances that do not store
+    what their counterparts did: updates of reductions that are regrouped.
     """
-    if loose:
-        moved = moved.union(_stored_floats(rewrite_model))
-    for number, assumption in enumerate(rewrite_model.new.assumptions):
-        if not assumption.reads:
-            yield Assumed(
-                assumption,
-                "it holds wherever the old program's assumptions do"
-                if _holds_anyway(rewrite_model, assumption)
-                else None,
-            )
-            continue
-        if _was_made(rewrite_model, number, assumption, moved):
-            yield Assumed(assumption, "it was made before")
-            continue
-        facts = [fact for fact in new_facts.facts if fact.number == number]
-        undefined = [fact for fact in new_facts.undefined if fact.number == number]
-        whole = number in new_facts.whole
-        if (
-            whole
-            and all(_follows(rewrite_model, fact, old_facts.facts, moved) for fact in facts)
-            and all(_follows(rewrite_model, fact, old_facts.undefined, moved) for fact in undefined)
-        ):
-            yield Assumed(assumption, "it follows from what was assumed before")
-        elif whole and all(_is_padding(rewrite_model, fact) for fact in (*facts, *undefined)):
-            yield Assumed(assumption, "it speaks of padding of a parameter that is laid out anew", interface=True)
-        else:
-            yield Assumed(assumption, None)
+    assumption = rewrite_model.new.assumptions[number]
+    open_ = ValueAnswer(Status.UNKNOWN, reason="it does not follow from what the old program assumes")
+    if not assumption.reads:
+        why = "it holds wherever the old program's assumptions do"
+        return ValueAnswer(Status.PROVED, reason=why) if _holds_anyway(rewrite_model, assumption) else open_
+    if _was_made(rewrite_model, number, assumption, moved):
+        return ValueAnswer(Status.PROVED, reason="it was made before")
+    if number not in new_facts.whole:
+        return open_
+    facts = [fact for fact in new_facts.facts if fact.number == number]
+    undefined = [fact for fact in new_facts.undefined if fact.number == number]
+    if all(_follows(rewrite_model, fact, old_facts.facts, moved) for fact in facts) and all(
+        _follows(rewrite_model, fact, old_facts.undefined, moved) for fact in undefined
+    ):
+        return ValueAnswer(Status.PROVED, reason="it follows from what was assumed before")
+    if all(_is_padding(rewrite_model, fact) for fact in (*facts, *undefined)):
+        return ValueAnswer(Status.PROVED, reason="it speaks of padding of a parameter that is laid out anew")
+    return open_
 
 
-def _stored_floats(rewrite_model: RewriteModel) -> Sources:
-    """All instances that store a float."""
+def stored_floats(rewrite_model: RewriteModel) -> Sources:
+    """All instances that store a float: under a licence it may differ from what it was in the sign of a zero."""
     stored = rewrite_model.nothing.domain()
     for statement in rewrite_model.new.statements:
         if statement.value.dtype.is_float:

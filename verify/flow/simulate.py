@@ -21,10 +21,16 @@ from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.matched_instances import Match, Matcher
 from layoutproof.verify.flow.models import NEW, OLD, ProgramModel, RewriteModel
 from layoutproof.verify.flow.no_op_stores import NoOps, find_no_ops, without_no_ops
-from layoutproof.verify.flow.observable import FinalState, check_assumptions, compare_final_states
+from layoutproof.verify.flow.observable import (
+    FinalState,
+    answer_assumption,
+    assumption_claim,
+    compare_final_states,
+    stored_floats,
+)
 from layoutproof.verify.flow.sources import Agreement, Reordered, find_reordered
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.instance_sets import Sources, no_points, only
+from layoutproof.verify.isl.instance_sets import Sources, covers, no_points, only
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.program.questions import Because, SmtQuery
@@ -56,7 +62,7 @@ def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> S
         found = simulator.run()
     except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
         because = frozenset(() if isinstance(problem, NotQuasiAffine) else problem.because)
-        claim = Claim(ClaimKind.SAME_VALUE, "every read has the same last writer")
+        claim = Claim(ClaimKind.SAME_VALUE, "every read has the same last writer", about=("sources",))
         hints = simulator.hints if simulator is not None else []
         open_one = Verdict(Status.UNKNOWN, claim, ENGINE, reason=str(problem), seconds=watch.seconds(), because=because)
         return Simulation((open_one,), hints)
@@ -164,15 +170,15 @@ class _Simulator:
     # Conditions
 
     def _assumptions(self, agreement: Agreement, *, loose: bool) -> Iterator[Verdict]:
-        for each in check_assumptions(
-            self.rewrite_model, self.full_facts, self.old_facts, agreement.moved, loose=loose
-        ):
-            if each.reason is None:
-                yield Verdict(
-                    Status.UNKNOWN, each.claim, ENGINE, reason="it does not follow from what the old program assumes"
-                )
+        # A zero's sign is told apart by an assumption of a float that is stored.
+        moved = agreement.moved.union(stored_floats(self.rewrite_model)) if loose else agreement.moved
+        for number, assumption in enumerate(self.rewrite_model.new.assumptions):
+            answer = answer_assumption(self.rewrite_model, number, self.full_facts, self.old_facts, moved)
+            claim = assumption_claim(assumption)
+            if answer.status is Status.PROVED:
+                yield self._proved(claim, reason=answer.reason)
             else:
-                yield self._proved(each.claim, reason=each.reason)
+                yield Verdict(answer.status, claim, ENGINE, reason=answer.reason)
 
     def _told(self, found: Sequence[NoOps], kind: str) -> list[Verdict]:
         for each in found:
@@ -183,7 +189,8 @@ class _Simulator:
 
     def _regrouped(self, each: Reordered) -> Verdict:
         what = f"the updates of `{each.chains.data.name}` by `{each.operator.value}` may be reordered"
-        return self._proved(Claim(ClaimKind.SAME_VALUE, what), each.licences)
+        about = ("reordered", each.chains.data.name, each.operator.value)
+        return self._proved(Claim(ClaimKind.SAME_VALUE, what, about=about), each.licences)
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
         facts = state.facts.loosened() if loose else state.facts
@@ -199,27 +206,27 @@ class _Simulator:
     def _matched(self, statement: Statement, matcher: Matcher) -> Verdict:
         watch = Stopwatch()
         access = statement.access
-        claim = Claim(
-            ClaimKind.SAME_VALUE, f"`{access.text}`", access.place, " stores the same value at the remapped index"
-        )
-        answers: list[ValueAnswer] = []
+        tail, about = " stores the same value at the remapped index", ("store", access.text)
+        claim = Claim(ClaimKind.SAME_VALUE, f"`{access.text}`", access.place, tail, about=about)
+        matches: list[Match] = []
         for pair, points in self.rewrite_model.matched[statement.number]:
+            done = len(matches)
             for match in matcher.matches(pair, points):
-                answer = match.answer
-                if answer.status is not Status.PROVED:
-                    self.suspicion.failed.append(match)
-                    if answer.model is not None:
-                        self.hints.append(dict(answer.model))
-                    return Verdict(
-                        Status.UNKNOWN,
-                        claim,
-                        ENGINE,
-                        reason=_why(match),
-                        seconds=watch.seconds(),
-                        because=answer.because,
-                    )
-                answers.append(answer)
-        return self._proved_by(claim, answers, (), watch)
+                if match.answer.status is not Status.PROVED:
+                    return self._failed(match, claim, watch)
+                matches.append(match)
+            if not covers((each.region for each in matches[done:]), self.rewrite_model.of_points(pair.new, points)):
+                reason = "some instances of it were compared with nothing"
+                return Verdict(Status.UNKNOWN, claim, ENGINE, reason=reason, seconds=watch.seconds())
+        return self._proved_by(claim, [match.answer for match in matches], (), watch)
+
+    def _failed(self, match: Match, claim: Claim, watch: Stopwatch) -> Verdict:
+        answer = match.answer
+        self.suspicion.failed.append(match)
+        if answer.model is not None:
+            self.hints.append(dict(answer.model))
+        seconds = watch.seconds()
+        return Verdict(Status.UNKNOWN, claim, ENGINE, reason=_why(match), seconds=seconds, because=answer.because)
 
     def _end(self, end: FinalState) -> Verdict:
         answer = end.answer
@@ -237,7 +244,8 @@ class _Simulator:
             return None
         which = f"{kind} iterations" if each.left.is_empty else f"some {kind} iterations"
         access = each.statement.access
-        claim = Claim(ClaimKind.SAME_END, f"{which} leave `{access.text}`", access.place, " unchanged")
+        about = (kind, access.text)
+        claim = Claim(ClaimKind.SAME_END, f"{which} leave `{access.text}`", access.place, " unchanged", about=about)
         notes = [f"invariant: {name}" for name in each.invariants]
         found = self._proved_by(claim, each.answers, notes, proofs=tuple(each.invariants.values()))
         return replace(found, because=found.because | {Because.INVARIANT}) if each.invariants else found

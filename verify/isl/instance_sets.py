@@ -4,7 +4,7 @@ programs of a rewrite. Everything is exact; otherwise NotQuasiAffine is raised. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -237,6 +237,15 @@ def joined(regions: Sequence[Region]) -> Region:
     for other in others:
         points = points.union(other.points)
     return Region(first.encoder, coalesced(points))
+
+
+def covers(parts: Iterable[Region], whole: Region) -> bool:
+    """Whether each point of `whole` is in one of the parts, so that what holds on each of these holds on all of it."""
+    for part in parts:
+        if part.points.plain_is_equal(whole.points):
+            return True
+        whole = whole.outside(part.points)
+    return whole.is_empty
 
 
 def _parts(expr: Expr) -> Iterator[Expr]:

@@ -21,7 +21,7 @@ from layoutproof.ir.visit import children
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
-CLAIM = Claim(ClaimKind.SAME_VALUE, "both programs are the same, up to names")
+CLAIM = Claim(ClaimKind.SAME_VALUE, "both programs are the same, up to names", about=("identical",))
 _BY_DATA = (LAYOUT_TRANSFORMATIONS, AXIS_SEPARATORS, LAYOUT)  # attributes whose keys are names of data variables
 _NAME = "global_symbol"
 

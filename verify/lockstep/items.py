@@ -60,7 +60,7 @@ class Item:
         """Where it stands, for a reason."""
         match self.node:
             case Fresh(buffer=buffer):
-                return Place(f"where {buffer.name} is allocated")
+                return Place(f"where {buffer.name} is allocated", at=buffer.name)
             case _:
                 return Spot(self.node, self.block).place_of(self.node)
 

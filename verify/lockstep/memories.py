@@ -24,10 +24,10 @@ from layoutproof.verify.lockstep.domains import Asking, Env, Mismatch, reads_not
 from layoutproof.verify.program.abstraction import Inexpressible, in_lane
 from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.questions import same
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Proved
 
 UNSAID = "the new program assumes that parameters do not overlap, and does not say so as a step's own assumption"
-ASKED = Claim(ClaimKind.ASSUMPTION, "precondition: parameters do not overlap")
+ASKED = Claim(ClaimKind.ASSUMPTION, "precondition: parameters do not overlap", about=("apart",))
 
 
 def _claims(function: PrimFunc) -> set[str]:
@@ -168,7 +168,8 @@ def _shows_bits(func: PrimFunc, roots: Mapping[Var, Var]) -> bool:
     return any(len(seen) > 1 and any(each.is_float for each in seen) for seen in types.values())
 
 
-def _check_understood(func: PrimFunc) -> None:
+def _check_understood(func: PrimFunc) -> Proved:
+    """That the walk knows what every statement does. Raises Mismatch."""
     born: set[Var] = set()
     for node in walk(func.body):
         match node:
@@ -185,6 +186,7 @@ def _check_understood(func: PrimFunc) -> None:
                 pass
     for buffer in func.buffers:
         _bear(born, buffer)
+    return Proved()
 
 
 def _bear(born: set[Var], buffer: Buffer) -> None:
@@ -223,9 +225,10 @@ class Relaid:
     cells: IndexMap
 
 
-def _check_apart(names: Mapping[Var, Var]) -> None:
+def _check_apart(names: Mapping[Var, Var]) -> Proved:
     if len(set(names.values())) != len(names):
         raise Mismatch("two memories of the old program become one")
+    return Proved()
 
 
 @dataclass(slots=True)
@@ -264,9 +267,8 @@ class Memories:
         found._find_unread()
         return found
 
-    def _check_moves(self) -> None:
-        for data, relaid in self.relaid.items():
-            self._check_move(data, relaid)
+    def _check_moves(self) -> Proved:
+        moves = [self._check_move(data, relaid) for data, relaid in self.relaid.items()]
         if len(self.old.func.buffers) != len(self.new.func.buffers):
             raise Mismatch("the parameters differ")
         for before, after in zip(self.old.func.buffers, self.new.func.buffers, strict=True):
@@ -275,8 +277,9 @@ class Memories:
                 raise Mismatch(
                     f"the parameter {before.name} has another shape, and no cell map says where its cells went"
                 )
+        return Proved.all(moves)
 
-    def _check_move(self, data: Var, relaid: Relaid) -> None:
+    def _check_move(self, data: Var, relaid: Relaid) -> Proved:
         before, after = relaid.before, relaid.after
         if any(side.touched(side.func.body).calls for side in (self.old, self.new)):
             raise Mismatch(f"{before.name} is stored differently, and a call whose body is not known may see it")
@@ -293,6 +296,7 @@ class Memories:
         is_parameter = data in self.old.parameters
         if is_parameter != (after.data in self.new.parameters) or (is_parameter and data != after.data):
             raise Mismatch(f"the cells of {before.name} became those of {after.name}")
+        return Proved()
 
     def _find_unread(self) -> None:
         """Temporaries that the new program never loads from, and those of the old one that became them."""

@@ -48,7 +48,7 @@ from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import Cover
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class PaddingPostconditions:
     flattener: Flattener
     grown: Mapping[str, tuple[LayoutStep, ...]]
 
-    def check(self, top: Sequence[tuple[Item, bool]]) -> list[Claim]:
+    def check(self, top: Sequence[tuple[Item, bool]]) -> Proved:
         """The postconditions and what is stored. `top` are the new program's top steps, with whether each was added."""
-        said: list[Claim] = []
+        paid: list[Proved] = []
         written = stored(self.memories)
         for old, relaid in self.memories.relaid.items():
             data = self.memories.became(old)
@@ -72,10 +72,10 @@ class PaddingPostconditions:
             if any(step.padding is Cell.PAD_VALUE for step in steps):
                 if len(steps) != 1:
                     raise Mismatch(f"several steps at once state a contract for the padding of {relaid.after.name}")
-                said.append(self._paid(data, relaid, steps[0], top))
-        return said
+                paid.append(self._paid(data, relaid, steps[0], top))
+        return Proved.all(paid)
 
-    def _paid(self, data: Var, relaid: Relaid, step: LayoutStep, top: Sequence[tuple[Item, bool]]) -> Claim:
+    def _paid(self, data: Var, relaid: Relaid, step: LayoutStep, top: Sequence[tuple[Item, bool]]) -> Proved:
         name = relaid.after.name
         place = next((n for n, (item, added) in enumerate(top) if added and self._writes(item, data)), None)
         if place is None:
@@ -90,12 +90,13 @@ class PaddingPostconditions:
         if len(found) != 1 or not found[0].alone or not isinstance(found[0].item.node, BufferStore):
             raise Mismatch(f"the stage that fills the padding of {name} does more than that, or depends on data")
         cells = cells_of(found[0].item, found[0].item.node)
-        self._check_value(found[0], found[0].item.node, cells, data, step)
-        self._check_coverage(found[0].domain, cells, relaid)
-        return Claim(
-            ClaimKind.PADDING_POSTCONDITION,
-            f"padding of `{name}` satisfies its contract `{step.contract}`",
-            found[0].item.place,
+        what, about = f"padding of `{name}` satisfies its contract `{step.contract}`", (name, str(step.contract))
+        return Proved.all(
+            (
+                self._check_value(found[0], found[0].item.node, cells, data, step),
+                self._check_coverage(found[0].domain, cells, relaid),
+                Proved((Claim(ClaimKind.PADDING_POSTCONDITION, what, found[0].item.place, about=about),)),
+            )
         )
 
     def _writes(self, item: Item, data: Var) -> bool:
@@ -104,7 +105,7 @@ class PaddingPostconditions:
         touched = self.memories.new.touched(item.node)
         return touched.calls or data in self.memories.new.spread(touched.writes)
 
-    def _check_value(self, leaf: Leaf, store: BufferStore, cells: Cells, data: Var, step: LayoutStep) -> None:
+    def _check_value(self, leaf: Leaf, store: BufferStore, cells: Cells, data: Var, step: LayoutStep) -> Proved:
         name, value = store.buffer.name, leaf.item.say(store.value)
         cell = [i for i in cells.indices if isinstance(i, Var)]
         symbols = self.memories.old.facts.program.symbols
@@ -123,8 +124,9 @@ class PaddingPostconditions:
                 raise Mismatch(
                     f"what the padding of {name} is filled with depends on other padding ({leaf.item.place})"
                 )
+        return Proved()
 
-    def _check_coverage(self, domain: IterationDomain, cells: Cells, relaid: Relaid) -> None:
+    def _check_coverage(self, domain: IterationDomain, cells: Cells, relaid: Relaid) -> Proved:
         """That every cell of the box is filled, or is one that a cell of the old program became."""
         if cells.buffer != relaid.after:
             raise Mismatch(f"the padding of {relaid.after.name} is filled through another view")
@@ -136,7 +138,7 @@ class PaddingPostconditions:
         image = Cells(relaid.after, relaid.cells.map_indices(source))
         covers = [Cover(filled, tuple(meeting(cells, whole))), Cover(reached, tuple(meeting(image, whole)))]
         if facts.model.uncovered(box, covers).is_empty or self._by_predicate(domain, cells, relaid):
-            return
+            return Proved()
         raise Mismatch(f"some padding of {relaid.after.name} may be left out by the stage that fills it")
 
     def _by_predicate(self, domain: IterationDomain, cells: Cells, relaid: Relaid) -> bool:
@@ -167,44 +169,45 @@ class PaddingPostconditions:
 
 ENGINE = "simulation"
 SAME_ORDER = Claim(
-    ClaimKind.SAME_VALUE, "both programs execute the same operations in the same order, under the same conditions"
+    ClaimKind.SAME_VALUE,
+    "both programs execute the same operations in the same order, under the same conditions",
+    about=("order",),
 )
-_UNCHANGED = Claim(ClaimKind.SAME_VALUE, "the program is unchanged")
+_UNCHANGED = Claim(ClaimKind.SAME_VALUE, "the program is unchanged", about=("unchanged",))
 
 
 @dataclass(frozen=True, slots=True)
 class Lockstep:
-    """What the walk found: proved claims where everything matched, else `reason` says what did not, and where."""
+    """The claims of a walk in which everything matched, the first of all of it."""
 
     verdicts: tuple[Verdict, ...]
-    reason: str | None = None
 
 
-def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Lockstep:
-    """Walk both programs of a rewrite. `values` decides where structure and index arithmetic do not."""
-    watch = old.watch()
-    if (
-        rewrite.old.body == rewrite.new.body
-        and rewrite.old.buffer_map == rewrite.new.buffer_map
-        and not rewrite.witness.cells
-    ):
-        try:
-            _apart(rewrite)
-            _check_records(rewrite, ())
-        except Mismatch as problem:
-            return Lockstep((), problem.reason)
-        return Lockstep((proved(_UNCHANGED, STRUCTURE, watch),))
+def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Lockstep | Open:
+    """Walk both programs of a rewrite. `values` decides where structure and index arithmetic do not. What is open says
+    what does not match, and where.
+    """
+    watch, asking, unchanged = old.watch(), Asking(old), _is_unchanged(rewrite)
     try:
-        said, engines = _walk(rewrite, old, new, values)
+        found = _check_unchanged(rewrite) if unchanged else _walk(rewrite, asking, new, values)
     except Mismatch as problem:
-        return Lockstep((), problem.reason)
-    engine = "+".join(dict.fromkeys((ENGINE, *engines)))
-    return Lockstep(tuple(proved(claim, engine, watch) for claim in (SAME_ORDER, *said)))
+        return Open(problem.reason)
+    engine = STRUCTURE if unchanged else "+".join(dict.fromkeys((ENGINE, *asking.engines)))
+    return Lockstep(tuple(proved(claim, engine, watch) for claim in found.claims))
 
 
-def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> tuple[list[Claim], list[str]]:
-    apart = _apart(rewrite)
-    asking = Asking(old)
+def _is_unchanged(rewrite: Rewrite) -> bool:
+    same = rewrite.old.body == rewrite.new.body and rewrite.old.buffer_map == rewrite.new.buffer_map
+    return same and not rewrite.witness.cells
+
+
+def _check_unchanged(rewrite: Rewrite) -> Proved:
+    _apart(rewrite)
+    return Proved.all((_check_records(rewrite, ()), Proved((_UNCHANGED,))))
+
+
+def _walk(rewrite: Rewrite, asking: Asking, new: Facts, values: ValueProver) -> Proved:
+    apart, old = _apart(rewrite), asking.facts
     before, after = Side.of(old, apart=apart), Side.of(new, apart=apart)
     memories = Memories.of(rewrite, before, after, asking)
     grown = _grown(rewrite, memories)
@@ -212,13 +215,11 @@ def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> tupl
     mine, theirs = Flattener(before), Flattener(after)
     unmatched = UnmatchedSteps(memories, asking, Assumptions(memories, asking, grown))
     walking = Walk(memories, asking, values, mine, theirs, origins, unmatched)
-    walking.sequence(
-        mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body)), IterationDomain(), top=True
-    )
-    said = [*walking.claims, *PaddingPostconditions(memories, asking, theirs, grown).check(walking.top)]
-    if is_asked(rewrite):
-        said.append(ASKED)
-    return said, list(asking.engines)
+    olds, news = mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body))
+    walked = walking.sequence(olds, news, IterationDomain(), top=True)
+    padding = PaddingPostconditions(memories, asking, theirs, grown).check(walking.top)
+    asked = Proved((ASKED,) if is_asked(rewrite) else ())
+    return Proved.all((Proved((SAME_ORDER,)), walked, padding, asked))
 
 
 def _apart(rewrite: Rewrite) -> bool:
@@ -265,12 +266,13 @@ def _fits(old: LayoutRecord | None, new: LayoutRecord | None, relaid: Relaid) ->
     return new.logical_shape == old.logical_shape and new.steps[: len(old.steps)] == old.steps
 
 
-def _check_records(rewrite: Rewrite, moved: Collection[str]) -> None:
-    """Raises Mismatch where the record of memory whose cells stay says that they moved."""
+def _check_records(rewrite: Rewrite, moved: Collection[str]) -> Proved:
+    """That no record of memory whose cells stay says that they moved. Raises Mismatch."""
     old = layout_records(rewrite.old)
     for name, record in layout_records(rewrite.new).items():
         if name not in moved and record.steps and old.get(name) != record:
             raise Mismatch(f"the layout record of {name} is another one, and its cells stay where they are")
+    return Proved()
 
 
 def _said(index_map: IndexMap) -> str:

@@ -32,7 +32,8 @@ from layoutproof.verify.lockstep.equal_values import may_be_anything
 from layoutproof.verify.lockstep.items import Flattener, Fresh, Item
 from layoutproof.verify.lockstep.memories import Cells, Memories, say_buffer
 from layoutproof.verify.program.instances import IterationDomain
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind
+from layoutproof.verify.program.location import Place
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved
 
 
 def is_contract(contract: Contract, value: Expr, cell: Sequence[Var], symbols: Iterable[Var]) -> bool:
@@ -73,8 +74,8 @@ class Assumptions:
     grown: Mapping[str, tuple[LayoutStep, ...]]
     made: set[str] = field(default_factory=set)
 
-    def added(self, item: Item, condition: Expr, domain: IterationDomain) -> Claim | None:
-        """What a new assumption is; None for one that holds anyway. Raises Mismatch for any other."""
+    def added(self, item: Item, condition: Expr, domain: IterationDomain) -> Proved:
+        """That a new assumption holds anyway, or what it claims of padding. Raises Mismatch for any other."""
         said = item.say(condition)
         parts = list(alternatives(said))
         outside = domain
@@ -82,35 +83,32 @@ class Assumptions:
             if is_speakable(part):
                 outside = where(outside, part, False)
         if self.asking.is_empty(outside):
-            return None
+            return Proved()
         rest = [part for part in parts if not is_speakable(part)]
-        problem = (
-            "it speaks of more than one thing" if len(rest) != 1 else self._problem(rest[0], domain, outside, parts)
+        answer = (
+            self._of_padding(rest[0], item.place, domain, outside, parts)
+            if len(rest) == 1
+            else Open("it speaks of more than one thing")
         )
-        if problem is not None:
-            text = expr_text(condition, Style.PLAIN)
-            raise Mismatch(f"the new program assumes `{text}` ({item.place}), which the old one does not: {problem}")
-        identity = rest[0]
-        assert isinstance(identity, Compare)
-        load, value = _identity(identity)
-        assert load is not None
-        text = expr_text(value, Style.PLAIN)
-        what = f"precondition: padding of `{load.buffer.name}` is {text}"
-        return Claim(ClaimKind.ASSUMPTION, what, item.place)
+        if isinstance(answer, Open):
+            text, why = expr_text(condition, Style.PLAIN), answer.reason
+            raise Mismatch(f"the new program assumes `{text}` ({item.place}), which the old one does not: {why}")
+        return answer
 
-    def _problem(
-        self, identity: Expr, domain: IterationDomain, outside: IterationDomain, parts: Sequence[Expr]
-    ) -> str | None:
+    def _of_padding(
+        self, identity: Expr, place: Place, domain: IterationDomain, outside: IterationDomain, parts: Sequence[Expr]
+    ) -> Proved | Open:
+        """Whether `load == value` says of each padding cell that this step introduces what its contract says."""
         load, value = _identity(identity)
         if load is None:
-            return "it does not say what one cell holds"
+            return Open("it does not say what one cell holds")
         memories = self.memories
         data, name = memories.new.root(load.buffer), load.buffer.name
         steps = self.grown.get(data.name, ())
         if data not in memories.new.parameters or len(steps) != 1 or steps[0].contract is None:
-            return f"this step gives the padding of {name} no contract"
+            return Open(f"this step gives the padding of {name} no contract")
         if data in stored(memories):
-            return f"{name} is written, so its padding is the program's own"
+            return Open(f"{name} is written, so its padding is the program's own")
         loops = [dim.var for dim in domain.dims]
         cell = [i for i in load.indices if isinstance(i, Var)]
         if (
@@ -118,17 +116,19 @@ class Assumptions:
             or len(cell) != len(load.indices)
             or data.name in self.made
         ):
-            return "it does not speak of each cell once"
+            return Open("it does not speak of each cell once")
         if not is_contract(steps[0].contract, value, cell, memories.old.facts.program.symbols):
-            return f"the contract in the layout record is {steps[0].contract}"
+            return Open(f"the contract in the layout record is {steps[0].contract}")
         if not memories.outside_image(Cells(load.buffer, load.indices), outside):
-            return f"it may speak of elements of {name}, not of padding alone"
+            return Open(f"it may speak of elements of {name}, not of padding alone")
         spoken = [part for part in parts if is_speakable(part)]
         for inner in loads_of(value):
             if not is_element(memories, inner, cell, outside, [Not(part) for part in spoken], data):
-                return "what it says of one cell depends on others of the padding"
+                return Open("what it says of one cell depends on others of the padding")
         self.made.add(data.name)
-        return None
+        text = expr_text(value, Style.PLAIN)
+        what, about = f"precondition: padding of `{load.buffer.name}` is {text}", ("padding", load.buffer.name, text)
+        return Proved((Claim(ClaimKind.ASSUMPTION, what, place, about=about),))
 
 
 def is_element(
@@ -247,23 +247,22 @@ class UnmatchedSteps:
 
     # What the old program had
 
-    def check_dropped(self, item: Item, flattener: Flattener, domain: IterationDomain) -> None:
-        """Raises Mismatch unless nothing is missed without this step of the old program."""
-        for leaf in leaves(item, flattener, domain):
-            self._check_dropped(leaf)
+    def check_dropped(self, item: Item, flattener: Flattener, domain: IterationDomain) -> Proved:
+        """That nothing is missed without this step of the old program. Raises Mismatch."""
+        return Proved.all(self._dropped(leaf) for leaf in leaves(item, flattener, domain))
 
-    def _check_dropped(self, leaf: Leaf) -> None:
+    def _dropped(self, leaf: Leaf) -> Proved:
         node = leaf.item.node
         match node:
             case BufferStore(buffer=buffer, value=value):
                 if self._not_missed(leaf, node):
-                    return
+                    return Proved()
                 text = f"the store of {expr_text(value, Style.PLAIN)} to {buffer.name} ({leaf.item.place})"
                 raise Mismatch(f"{text} has no counterpart in the new program")
             case Evaluate(value=value) if has_calls(value) and not self.asking.is_empty(leaf.domain):
                 raise Mismatch(f"the call {leaf.item.place} has no counterpart in the new program")
             case _:
-                pass
+                return Proved()
 
     def _not_missed(self, leaf: Leaf, store: BufferStore) -> bool:
         if has_calls(store.value):
@@ -288,12 +287,11 @@ class UnmatchedSteps:
 
     # What the new program adds
 
-    def check_added(self, item: Item, flattener: Flattener, domain: IterationDomain) -> list[Claim]:
-        """What an added step is. Raises Mismatch unless it does no harm."""
-        found = (self._added(leaf) for leaf in leaves(item, flattener, domain))
-        return list(dict.fromkeys(claim for claim in found if claim is not None))
+    def check_added(self, item: Item, flattener: Flattener, domain: IterationDomain) -> Proved:
+        """That an added step does no harm, with what it is. Raises Mismatch."""
+        return Proved.all(self._added(leaf) for leaf in leaves(item, flattener, domain))
 
-    def _added(self, leaf: Leaf) -> Claim | None:
+    def _added(self, leaf: Leaf) -> Proved:
         node = leaf.item.node
         match node:
             case BufferStore():
@@ -303,24 +301,26 @@ class UnmatchedSteps:
                     raise Mismatch(
                         f"{buffer.name} comes into being {leaf.item.place}, where the old program goes on using it"
                     )
-                return None
+                return Proved()
             case Evaluate(value=Assume(condition=condition)):
                 return self.assumptions.added(leaf.item, condition, leaf.domain)
             case Evaluate(value=value) if has_calls(value):
                 raise Mismatch(f"the call {leaf.item.place} has no counterpart in the old program")
             case _:
-                return None
+                return Proved()
 
-    def _added_store(self, leaf: Leaf, store: BufferStore) -> Claim | None:
+    def _added_store(self, leaf: Leaf, store: BufferStore) -> Proved:
         memories, item = self.memories, leaf.item
         if has_calls(store.value) or any(has_calls(i) for i in store.indices):
             raise Mismatch(f"the call {item.place} has no counterpart in the old program")
         data, head = memories.new.root(store.buffer), f"the store to {store.buffer.name}"
         if memories.is_harmless(data):
-            return Claim(ClaimKind.SAME_VALUE, head, item.place, " reaches no memory of the old program")
+            tail, about = " reaches no memory of the old program", ("unread", store.buffer.name)
+            return Proved((Claim(ClaimKind.SAME_VALUE, head, item.place, tail, about=about),))
         cells = cells_of(item, store)
         if memories.outside_image(cells, leaf.domain):
-            return Claim(ClaimKind.SAME_VALUE, head, item.place, " writes only padding of the new layout")
+            tail, about = " writes only padding of the new layout", ("padding", store.buffer.name)
+            return Proved((Claim(ClaimKind.SAME_VALUE, head, item.place, tail, about=about),))
         if self._is_no_op(leaf, store) or self.asking.is_empty(leaf.domain):
-            return None
+            return Proved()
         raise Mismatch(f"{head} ({item.place}) has no counterpart in the old program")

@@ -37,9 +37,17 @@ from layoutproof.verify.lockstep.unmatched import UnmatchedSteps, cells_of, fact
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import below
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Proved
 
-_Opened = tuple[list[Item], list[Item]]
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The steps to go on with in the place of two that only stand around others."""
+
+    olds: list[Item]
+    news: list[Item]
+
+
 _WORDS: dict[type, str] = {
     Allocate: "an allocation",
     Block: "a block",
@@ -54,8 +62,8 @@ _WORDS: dict[type, str] = {
 
 @dataclass(slots=True)
 class Walk:
-    """A walk under way. `origins` gives the old numbers of new stores; `claims` collects what was proved; `top`
-    the new program's steps at its top, each with whether it has no counterpart.
+    """A walk under way. `origins` gives the old numbers of new stores; `top` collects the new program's steps at its
+    top, each with whether it has no counterpart.
     """
 
     memories: Memories
@@ -65,7 +73,6 @@ class Walk:
     after: Flattener
     origins: Mapping[int, int]
     unmatched: UnmatchedSteps
-    claims: dict[Claim, None] = field(default_factory=dict)
     top: list[tuple[Item, bool]] = field(default_factory=list)
     _trying: bool = False
     _tried: list[tuple[Stmt, Stmt]] = field(default_factory=list)
@@ -73,33 +80,39 @@ class Walk:
 
     # Sequences
 
-    def sequence(self, olds: list[Item], news: list[Item], domain: IterationDomain, *, top: bool = False) -> None:
-        """Match two sequences of steps. Raises Mismatch."""
+    def sequence(self, olds: list[Item], news: list[Item], domain: IterationDomain, *, top: bool = False) -> Proved:
+        """That two sequences of steps do the same. Raises Mismatch."""
         olds, news = list(olds), list(news)
         steps = self.top if top else []
         born: set[Var] = set()
+        parts: list[Proved] = []
         while True:
             self._births(olds, news, born, domain)
             if not olds and not news:
-                return
+                return Proved.all(parts)
             old, new = olds[0] if olds else None, news[0] if news else None
             if new is not None and isinstance(new.node, Fresh):
                 olds[:1] = self._towards(old, new, news, domain)
                 continue
             if old is not None and new is not None and self._belong(old, new, domain):
                 steps.append((new, False))
-                more_old, more_new = self._step(old, new, facts_at(domain, old.known))
-                olds[:1], news[:1] = more_old, more_new
-                if more_old or more_new:
-                    continue
+                answer = self._step(old, new, facts_at(domain, old.known))
+                if isinstance(answer, _Opened):
+                    olds[:1], news[:1] = answer.olds, answer.news
+                    if answer.olds or answer.news:
+                        continue
+                else:
+                    parts.append(answer)
+                    olds.pop(0)
+                    news.pop(0)
             elif self._trying:
                 raise self._out_of_order(old, new)
             elif new is not None and not self._origins(new):
-                self.claims.update(dict.fromkeys(self.unmatched.check_added(new, self.after, domain)))
+                parts.append(self.unmatched.check_added(new, self.after, domain))
                 steps.append((new, True))
                 news.pop(0)
             elif old is not None and not self._is_awaited(old, news):
-                self.unmatched.check_dropped(old, self.before, domain)
+                parts.append(self.unmatched.check_dropped(old, self.before, domain))
                 olds.pop(0)
             else:
                 raise self._out_of_order(old, new)
@@ -191,41 +204,37 @@ class Walk:
 
     # Steps
 
-    def _step(self, old: Item, new: Item, domain: IterationDomain) -> _Opened:
-        """Match two steps; where one only stands around others, those, to go on with in its place."""
+    def _step(self, old: Item, new: Item, domain: IterationDomain) -> Proved | _Opened:
+        """That two steps do the same; where one only stands around others, those, to go on with in its place."""
         match old.node, new.node:
             case (BufferStore() as a, BufferStore() as b):
-                self._store(old, a, new, b, domain)
-                return [], []
+                return self._store(old, a, new, b, domain)
             case (For() as a, For() as b) if self._is_same_range(old, a, new, b, domain):
-                self._loop(old, a, new, b, domain)
-                return [], []
+                return self._loop(old, a, new, b, domain)
             case (IfThenElse() as a, IfThenElse() as b) if self._is_same(
                 old.say(a.condition), new.say(b.condition), domain
             ):
-                self._branch(old, a, new, b, domain)
-                return [], []
+                return self._branch(old, a, new, b, domain)
             case (Let() as a, Let() as b) if self._is_same(old.say(a.value), new.say(b.value), domain):
                 return self._let(old, a, new, b, domain)
             case (Evaluate() as a, Evaluate() as b):
-                self._effect(old, a, new, b, domain)
-                return [], []
+                return self._effect(old, a, new, b, domain)
             case _:
                 return self._open(old, new, domain)
 
-    def _open(self, old: Item, new: Item, domain: IterationDomain) -> _Opened:
+    def _open(self, old: Item, new: Item, domain: IterationDomain) -> Proved | _Opened:
         """One of the two steps replaced by its body: a branch that is decided, a loop of one iteration."""
         mine = self._opened(old, self.before, domain)
         if mine is not None:
-            return mine, [new]
+            return _Opened(mine, [new])
         theirs = self._opened(new, self.after, domain)
         if theirs is not None:
-            return [old], theirs
+            return _Opened([old], theirs)
         apart = try_apart(old, new, domain, self.asking)
         if apart is not None:
-            return apart
+            return _Opened(*apart)
         if self.asking.is_empty(domain):
-            return [], []
+            return Proved()
         raise self._unlike(old, new)
 
     def _unlike(self, old: Item, new: Item) -> Mismatch:
@@ -283,7 +292,7 @@ class Walk:
         starts, extents = (old.say(a.start), new.say(b.start)), (old.say(a.extent), new.say(b.extent))
         return point.is_same(*starts, index=True) and point.is_same(*extents, index=True)
 
-    def _loop(self, old: Item, a: For, new: Item, b: For, domain: IterationDomain) -> None:
+    def _loop(self, old: Item, a: For, new: Item, b: For, domain: IterationDomain) -> Proved:
         if self.before.side.touched(a.body).calls and a.kind is not b.kind:
             raise Mismatch(f"loop {b.var.name} ({new.place}) is {b.kind} now, and has a call whose body is not known")
         var, inside = self._entered(old, a, domain)
@@ -293,7 +302,7 @@ class Walk:
             value = var
         olds = self.before.items(replace(old.inside(a.body), env=bind(old.env, a.var, var)))
         news = self.after.items(replace(new.inside(b.body), env=bind(new.env, b.var, value)))
-        self.sequence(olds, news, inside)
+        return self.sequence(olds, news, inside)
 
     def _entered(self, item: Item, loop: For, domain: IterationDomain) -> tuple[Var, IterationDomain]:
         """The shared variable of a loop; of a range that depends on data only the type is known."""
@@ -303,13 +312,13 @@ class Walk:
         var = Var(shared_name(loop.var.name, domain, self.before.side.facts), loop.var.dtype)
         return var, with_unknown(domain, var, var)
 
-    def _branch(self, old: Item, a: IfThenElse, new: Item, b: IfThenElse, domain: IterationDomain) -> None:
+    def _branch(self, old: Item, a: IfThenElse, new: Item, b: IfThenElse, domain: IterationDomain) -> Proved:
         said = old.say(a.condition)
         olds = self.before.items(old.inside(a.then, (*old.known, *old.within)))
-        self.sequence(olds, self.after.items(new.inside(b.then)), where(domain, said))
+        taken = self.sequence(olds, self.after.items(new.inside(b.then)), where(domain, said))
         olds = self.before.items(old.inside(a.otherwise)) if a.otherwise is not None else []
         news = self.after.items(new.inside(b.otherwise)) if b.otherwise is not None else []
-        self.sequence(olds, news, where(domain, said, False))
+        return Proved.all((taken, self.sequence(olds, news, where(domain, said, False))))
 
     def _let(self, old: Item, a: Let, new: Item, b: Let, domain: IterationDomain) -> _Opened:
         """A value that both programs keep: one variable in both. The rest of either goes on with it."""
@@ -319,22 +328,24 @@ class Walk:
             f"{shared_name(a.var.name, domain, self.before.side.facts)}@{next(self.memories.fresh)}", a.var.dtype
         )
         olds = self.before.items(replace(old.inside(a.body), env=bind(old.env, a.var, shared)))
-        return olds, self.after.items(replace(new.inside(b.body), env=bind(new.env, b.var, shared)))
+        return _Opened(olds, self.after.items(replace(new.inside(b.body), env=bind(new.env, b.var, shared))))
 
-    def _effect(self, old: Item, a: Evaluate, new: Item, b: Evaluate, domain: IterationDomain) -> None:
+    def _effect(self, old: Item, a: Evaluate, new: Item, b: Evaluate, domain: IterationDomain) -> Proved:
         match a.value, b.value:
             case (Assume(condition=mine), Assume(condition=theirs)):
                 # A let that stands for a load would turn IEEE's `==` into value identity.
                 plain = not (_stands_for_loads(old, mine) or _stands_for_loads(new, theirs))
                 if not (plain and self._assumes_the_same(old.say(mine), new.say(theirs), domain)):
                     raise Mismatch(f"what is assumed {new.place} is not known to be what is assumed {old.place}")
+                return Proved()
             case (Assume(), _) | (_, Assume()):
                 raise self._unlike(old, new)
             case _:
                 if not self._is_same(old.say(a.value), new.say(b.value), domain):
                     raise Mismatch(f"the call {new.place} is not known to be the one {old.place}")
-                if has_calls(a.value):
-                    self.claims.setdefault(Claim(ClaimKind.SAME_VALUE, "the call", new.place, " is made as it was"))
+                tail = " is made as it was"
+                made = Claim(ClaimKind.SAME_VALUE, "the call", new.place, tail, about=("call",))
+                return Proved((made,) if has_calls(a.value) else ())
 
     def _assumes_the_same(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
         """Whether one assumption follows from the other, part by part: `A[i] == v` is value identity there."""
@@ -354,11 +365,10 @@ class Walk:
             case _:
                 return False
 
-    def _store(self, old: Item, a: BufferStore, new: Item, b: BufferStore, domain: IterationDomain) -> None:
+    def _store(self, old: Item, a: BufferStore, new: Item, b: BufferStore, domain: IterationDomain) -> Proved:
         memories = self.memories
         if memories.old.root(a.buffer) in memories.missed and not self._calls(a, b):
-            self.claims.update(dict.fromkeys(self.unmatched.check_added(new, self.after, domain)))
-            return
+            return self.unmatched.check_added(new, self.after, domain)
         point = self._point(domain)
         first, second = cells_of(old, a), cells_of(new, b)
         mine = Cells(first.buffer, tuple(point.take_old(i) for i in first.indices))
@@ -378,8 +388,8 @@ class Walk:
                 f"the value `{texts[0]}` stored to {where_to} ({new.place}) "
                 f"is not known to be `{texts[1]}` ({old.place})"
             )
-        tail = " stores the same value at the remapped index"
-        self.claims.setdefault(Claim(ClaimKind.SAME_VALUE, f"`{expr_text_of(b)}`", new.place, tail))
+        text, tail = expr_text_of(b), " stores the same value at the remapped index"
+        return Proved((Claim(ClaimKind.SAME_VALUE, f"`{text}`", new.place, tail, about=("store", text)),))
 
     def _stores_the_same(self, point: ProgramPoint, old: Expr, new: Expr) -> bool:
         alike = point.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else point.is_same

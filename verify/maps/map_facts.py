@@ -106,8 +106,13 @@ def _cell_type(problem: Problem, sizes: Sequence[Size]) -> DType:
     return INT64 if wide or any(v.dtype == INT64 for v in problem.index_map.inputs) else INT32
 
 
+def _injective_claim(problem: Problem) -> Claim:
+    what = f"no two logical indices of {problem.domain_text()} share a physical cell"
+    return Claim(ClaimKind.CELLS, what, about=("injective", problem.domain_text()))
+
+
 def _vacuous(problem: Problem, sizes: Sequence[Size], start: float) -> MapReport:
-    claim = Claim(ClaimKind.CELLS, f"no two logical indices of {problem.domain_text()} share a physical cell")
+    claim = _injective_claim(problem)
     reason = "no values of the symbols satisfy the side condition with every extent at least 1"
     because = frozenset((Because.CONTRADICTION,))
     verdict = Verdict(Status.VACUOUS, claim, "z3", reason=reason, seconds=perf_counter() - start, because=because)
@@ -150,7 +155,7 @@ def _flattened(problem: Problem, sizes: Sequence[Size]) -> tuple[Expr | None, ..
 
 
 def _injective(problem: Problem, answers: Sequence[Answer]) -> Verdict:
-    claim = Claim(ClaimKind.CELLS, f"no two logical indices of {problem.domain_text()} share a physical cell")
+    claim = _injective_claim(problem)
     refuted = next((a for a in answers if a.status is Status.REFUTED and a.collision is not None), None)
     if refuted is not None and refuted.collision is not None:
         example = replayed(problem, refuted.collision)
@@ -199,10 +204,8 @@ def _bijective(
     a_hole: Callable[[], list[int] | None],
 ) -> Verdict:
     shown = ", ".join("?" if size is None else expr_text(size, "plain") for size in physical)
-    claim = Claim(
-        ClaimKind.OTHER,
-        f"every cell of the physical box [{shown}] holds exactly one logical index of {problem.domain_text()}",
-    )
+    text = f"every cell of the physical box [{shown}] holds exactly one logical index of {problem.domain_text()}"
+    claim = Claim(ClaimKind.OTHER, text, about=("bijective", shown, problem.domain_text()))
     if injective.status in (Status.REFUTED, Status.VACUOUS):
         return replace(injective, claim=claim)
     if padding.predicate == FALSE or padding.cells == 0:
@@ -297,7 +300,8 @@ def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Exp
     extents = coerce_shape(shape)
     joined = _joined(first, second, extents, where)
     rank = joined.given.rank // 2
-    claim = Claim(ClaimKind.OTHER, f"both maps take every logical index of {joined.domain_text()} to the same cell")
+    text = f"both maps take every logical index of {joined.domain_text()} to the same cell"
+    claim = Claim(ClaimKind.OTHER, text, about=("equal-maps", joined.domain_text()))
     pairs = [(k, k + rank) for k in range(rank)]
     open_pairs = [(a, b) for a, b in pairs if joined.outputs[a] is None or joined.outputs[a] != joined.outputs[b]]
     for axis in range(joined.given.rank):

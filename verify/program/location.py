@@ -15,10 +15,13 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands, in words; `line` is its line, where there is text to point into."""
+    """Where something stands, in words; `line` is its line, where there is text to point into, and `at` what stands
+    there, for code.
+    """
 
     words: str
     line: int | None = None
+    at: str = ""
 
     def __str__(self) -> str:
         return self.words
@@ -36,27 +39,30 @@ class Spot:
         span = node.span if node.span is not None else self.statement.span
         if span is not None:
             return Place(f"line {span.line}", span.line)
-        return Place(f"in block {self.block}" if self.block is not None else _statement_text(self.statement))
+        if self.block is not None:
+            return Place(f"in block {self.block}", at=self.block)
+        return _statement_place(self.statement)
 
 
-def _statement_text(statement: Stmt) -> str:
+def _statement_place(statement: Stmt) -> Place:
     match statement:
         case BufferStore(buffer=buffer, indices=indices):
-            return f"in the store to {_short(f'{buffer.name}[{_texts(indices)}]')}"
+            cell = f"{buffer.name}[{_texts(indices)}]"
+            return Place(f"in the store to {_short(cell)}", at=cell)
         case For(var=var):
-            return f"at the loop {var.name}"
+            return Place(f"at the loop {var.name}", at=var.name)
         case IfThenElse(condition=condition):
-            return f"at `if {_short(_texts((condition,)))}`"
+            return Place(f"at `if {_short(_texts((condition,)))}`", at=_texts((condition,)))
         case Let(var=var):
-            return f"where {var.name} is bound"
+            return Place(f"where {var.name} is bound", at=var.name)
         case Allocate(buffer=buffer) | DeclBuffer(buffer=buffer):
-            return f"where {buffer.name} is declared"
+            return Place(f"where {buffer.name} is declared", at=buffer.name)
         case Evaluate(value=value):
-            return f"in `{_short(_texts((value,)))}`"
+            return Place(f"in `{_short(_texts((value,)))}`", at=_texts((value,)))
         case Block(name=name) if not statement.is_root:
-            return f"in block {name}"
+            return Place(f"in block {name}", at=name)
         case _:
-            return "in the body of the function"
+            return Place("in the body of the function")
 
 
 def _texts(exprs: Sequence[Expr]) -> str:

@@ -103,7 +103,8 @@ class Cover:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The result of a search: none exists (`point` and `reason` are None), a point, or the reason why it is unknown.
+    """The result of a search: that none exists (`is_empty`, which only `nothing` sets), a point, or the reason why it
+    is unknown. Raises ValueError for one that is none of these, or empty and more.
 
     `exact` says that the point satisfies everything that was asked; otherwise `reason` names a part that could not be
     encoded. `because` is the reason for code.
@@ -114,16 +115,16 @@ class Search:
     reason: str | None = None
     engine: str = "isl"
     because: frozenset[Because] = frozenset()
+    is_empty: bool = False
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether it is certain that none exists."""
-        return self.point is None and self.reason is None
+    def __post_init__(self) -> None:
+        if self.is_empty != (self.point is None and self.reason is None):
+            raise ValueError("a search is empty, or has a point or a reason")
 
 
 def nothing(engine: str) -> Search:
     """The result that none exists."""
-    return Search(None, engine=engine)
+    return Search(None, engine=engine, is_empty=True)
 
 
 def no_answer(engine: str, reason: str, *because: Because) -> Search:

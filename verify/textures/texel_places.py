@@ -90,6 +90,7 @@ def find_textures(facts: Facts) -> tuple[tuple[Texture, ...], tuple[Verdict, ...
         claim = Claim(
             ClaimKind.OTHER,
             f"texture {name} is an image of two axes, or an array of them of three, that every view sees alike",
+            about=("texture-shape", name),
         )
         problem = next(_problems(name, owner, touching), None)
         if problem is not None:

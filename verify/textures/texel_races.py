@@ -18,8 +18,8 @@ from layoutproof.verify.faults.facts import (
     STRUCTURE,
     Facts,
     Stopwatch,
+    check_transparent,
     left_open,
-    obstacle_reason,
     proved,
     refuted,
     unknown,
@@ -35,7 +35,7 @@ from layoutproof.verify.textures.texel_places import (
     partial_where,
     texels_at,
 )
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Verdict
 
 _CONCURRENT = frozenset((ForKind.PARALLEL, ForKind.THREAD_BINDING))
 _THREADS = (
@@ -79,7 +79,8 @@ def prove_texel_races(facts: Facts, texture: Texture, places: Sequence[Place]) -
 
 def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, writes: Sequence[Place]) -> Verdict:
     watch = facts.watch()
-    claim = Claim(ClaimKind.OTHER, f"write {access.text} covers its texel or is the only writer of it", access.place)
+    what = f"write {access.text} covers its texel or is the only writer of it"
+    claim = Claim(ClaimKind.OTHER, what, access.place, about=("whole-texel", access.text))
     partial = partial_where(access, texture)
     if partial != TRUE:
         covering = None if partial == FALSE else facts.search(access.domain, partial)
@@ -87,9 +88,9 @@ def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, w
             engine = STRUCTURE if covering is None else covering.engine
             what = f"it writes all {texture.channels} channels" if texture.channels > 1 else "a texel has one channel"
             return proved(claim, engine, watch, what)
-    problem = obstacle_reason(facts.program)
-    if problem is not None:
-        return unknown(claim, STRUCTURE, problem, watch)
+    transparent = check_transparent(facts.program)
+    if isinstance(transparent, Open):
+        return unknown(claim, STRUCTURE, transparent.reason, watch)
     if any(_prefix(access, loop.dim) == _moment(loop) for loop in _stray_threads(facts)):
         return unknown(claim, STRUCTURE, _THREADS, watch)
     engine, undecided = STRUCTURE, None
@@ -108,23 +109,24 @@ def _prove_loop(facts: Facts, texture: Texture, loop: Loop, inside: Sequence[Pla
     watch = facts.watch()
     of = f"of the {loop.dim.kind.value} loop {loop.dim.var.name}"
     what = f"no texel of {texture.name} that one iteration {of} writes is read by another"
-    claim = Claim(ClaimKind.OTHER, what, loop.spot.place_of(loop.node))
-    problem = obstacle_reason(facts.program)
+    about = ("texel-race", texture.name, loop.dim.var.name)
+    claim = Claim(ClaimKind.OTHER, what, loop.spot.place_of(loop.node), about=about)
+    transparent = check_transparent(facts.program)
+    if isinstance(transparent, Open):
+        return unknown(claim, STRUCTURE, transparent.reason, watch)
     strays = _stray_threads(facts)
-    if problem is None and any(
-        _prefix(each.access, stray.dim) == _moment(stray) for stray in strays for each in inside
-    ):
-        problem = _THREADS
-    if problem is not None:
-        return unknown(claim, STRUCTURE, problem, watch)
+    if any(_prefix(each.access, stray.dim) == _moment(stray) for stray in strays for each in inside):
+        return unknown(claim, STRUCTURE, _THREADS, watch)
     engine, undecided = STRUCTURE, None
     position = len(loop.domain.dims)
     reads = [each for each in inside if each.access.kind is AccessKind.READ]
     for write in inside:
         for read in reads if write.access.kind is AccessKind.WRITE else ():
             meeting = _meet(facts, write, read, position, ())
-            if meeting is None or meeting.found.is_empty:
-                engine = engine if meeting is None else meeting.found.engine
+            if isinstance(meeting, Proved):
+                continue
+            if meeting.found.is_empty:
+                engine = meeting.found.engine
                 continue
             verdict = _raced(facts, texture, meeting, claim, watch)
             if verdict.counterexample is not None:
@@ -167,18 +169,17 @@ def _meetings(facts: Facts, place: Place, others: Sequence[Place], conditions: t
             continue
         timestamp = _prefix(place.access, dim)
         for other in others:
-            meeting = (
-                _meet(facts, place, other, position, conditions) if _prefix(other.access, dim) == timestamp else None
-            )
-            if meeting is not None:
-                yield meeting
+            if _prefix(other.access, dim) == timestamp:
+                meeting = _meet(facts, place, other, position, conditions)
+                if isinstance(meeting, _Meeting):
+                    yield meeting
 
 
-def _meet(facts: Facts, first: Place, second: Place, position: int, conditions: tuple[Expr, ...]) -> _Meeting | None:
-    """Two instances at one texel, equal up to loop `position`; None if the coordinates exclude that."""
+def _meet(facts: Facts, first: Place, second: Place, position: int, conditions: tuple[Expr, ...]) -> _Meeting | Proved:
+    """Two instances at one texel, equal up to loop `position`, or that the coordinates exclude them."""
     mine, theirs = first.access.domain.dims[position].var, second.access.domain.dims[position].var
     if any(a == b == mine for a, b in zip(first.coordinates, second.coordinates, strict=True)):
-        return None
+        return Proved()
     domain, values = joined(first, second, position)
     domain = replace(domain, guards=(*first.access.domain.guards, *domain.guards))
     # One access against itself under no condition: the two are interchangeable, so one order stands for both.

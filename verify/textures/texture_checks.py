@@ -9,7 +9,7 @@ sizes keep are asked of every call; `size_conditions` lists them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 
@@ -139,7 +139,8 @@ def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict
     """Within the limits for all symbols, or some (a precondition); refuted where none keeps to them."""
     watch = facts.watch()
     deep = f", and {limits.layers} layers" if len(texture.sizes) > 2 else ""
-    claim = Claim(ClaimKind.OTHER, f"texture {texture.name} is at most {limits.width} by {limits.height} texels{deep}")
+    what = f"texture {texture.name} is at most {limits.width} by {limits.height} texels{deep}"
+    claim = Claim(ClaimKind.OTHER, what, about=("texture-size", texture.name))
     engine, asked = STRUCTURE, list[str]()
     for size in _sizes(texture, limits):
         over = facts.search(IterationDomain(), Not(size.fits))
@@ -150,7 +151,7 @@ def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict
         else:
             asked.append(expr_text(size.fits, Style.PLAIN))
     if asked:
-        claim = Claim(ClaimKind.OTHER, f"precondition: {claim}")
+        claim = replace(claim, head=f"precondition: {claim}")
         return proved(claim, STRUCTURE, watch, f"precondition: {', '.join(asked)}")
     return proved(claim, engine, watch)
 
@@ -201,7 +202,8 @@ def _is_undefined(value: Node, names: frozenset[Var]) -> bool:
 def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdict:
     """No undefined value is stored: a texel has no channel that is left alone."""
     watch = facts.watch()
-    claim = Claim(ClaimKind.OTHER, f"write {access.text} stores a value", access.place)
+    what, about = f"write {access.text} stores a value", ("defined-texel", access.text)
+    claim = Claim(ClaimKind.OTHER, what, access.place, about=about)
     assert isinstance(access.node, BufferStore)
     if not _is_undefined(access.node.value, names):
         return proved(claim, STRUCTURE, watch)
@@ -226,7 +228,8 @@ def _obstacles(facts: Facts) -> Iterator[Verdict]:
     """One verdict for each opaque part of the program, which could reach a texture."""
     for obstacle in facts.program.obstacles:
         where = obstacle.spot.place_of(obstacle.node)
-        claim = Claim(ClaimKind.OTHER, "textures are reached by loads and stores only", where)
+        what = "textures are reached by loads and stores only"
+        claim = Claim(ClaimKind.OTHER, what, where, about=("texture-access",))
         yield unknown(claim, STRUCTURE, f"{obstacle.what} is not looked into", facts.watch())
 
 
@@ -234,7 +237,7 @@ def _prove_apart(facts: Facts, textured: bool) -> Iterator[Verdict]:
     """That no two parameters are one memory, where one of them is a texture or `noalias` makes them `restrict`."""
     function = facts.program.function
     watch = facts.watch()
-    claim = Claim(ClaimKind.OTHER, "no two parameters are one memory")
+    claim = Claim(ClaimKind.OTHER, "no two parameters are one memory", about=("apart",))
     for first, second in combinations(function.buffers, 2):
         if first.data == second.data and (function.noalias or is_texture(first) or is_texture(second)):
             why = (

@@ -85,31 +85,69 @@ class ClaimKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim for people: `head`, its place in brackets, if any, and `tail`; `buffers` are those that it is about."""
+    """A claim for people: `head`, its place in brackets, if any, and `tail`. For code: its kind, its `buffers`, and
+    what else tells it from others of the kind, `about`: names and texts of the program, no sentences.
+    """
 
     kind: ClaimKind
     head: str
     place: Place | None = None
     tail: str = ""
     buffers: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The sentence."""
-        return self.apart if self.place is None else f"{self.head} ({self.place}){self.tail}"
+        return self.head + self.tail if self.place is None else f"{self.head} ({self.place}){self.tail}"
 
     @property
-    def apart(self) -> str:
-        """The sentence without its place."""
-        return self.head + self.tail
+    def key(self) -> tuple[str, ...]:
+        """What tells it from other claims, its place aside. Not the words, which may be others in another version."""
+        return self.kind.value, *self.buffers, *self.about
 
     @property
-    def steady(self) -> str:
-        """The sentence without a line number, so that edits elsewhere in the file do not change it."""
-        return self.apart if self.place is not None and self.place.line is not None else self.text
+    def steady(self) -> tuple[str, ...]:
+        """The key with the place, but without a line number, so that edits elsewhere do not change it."""
+        return (*self.key, self.place.at) if self.place is not None and self.place.line is None else self.key
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The key with the place: what two derivations of one text have in common."""
+        line = None if self.place is None else self.place.line
+        return self.steady if line is None else (*self.key, str(line))
 
     def __str__(self) -> str:
         return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """A part of a proof that holds, with the claims that a verdict is to tell of it, if any.
+
+    A function that proves something returns it, so that one without a `return` proves nothing.
+    """
+
+    claims: tuple[Claim, ...] = ()
+
+    @staticmethod
+    def all(parts: Iterable[Proved]) -> Proved:
+        """Several parts that all hold as one, each claim once."""
+        return Proved(tuple(dict.fromkeys(claim for part in parts for claim in part.claims)))
+
+    def __bool__(self) -> bool:
+        raise TypeError("an answer has no truth value; look at its type")
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A part of a proof that is not known to hold, and why; `because` is the reason for code."""
+
+    reason: str
+    because: frozenset[Because] = frozenset()
+
+    def __bool__(self) -> bool:
+        raise TypeError("an answer has no truth value; look at its type")
 
 
 Related = tuple[tuple[int, str], ...]
@@ -186,8 +224,13 @@ class Verdict:
     def to_entry(self) -> dict[str, Any]:
         """The verdict as it is kept and sent to other processes: `to_dict` with what code asks of it."""
         claim, place = self.claim, self.claim.place
-        parts = [claim.head, None if place is None else [place.words, place.line], claim.tail]
-        about = {"kind": claim.kind.value, "parts": parts, "buffers": list(claim.buffers)}
+        parts = [claim.head, None if place is None else [place.words, place.line, place.at], claim.tail]
+        about = {
+            "kind": claim.kind.value,
+            "parts": parts,
+            "buffers": list(claim.buffers),
+            "about": list(claim.about),
+        }
         known = {"because": sorted(self.because), "related": [list(each) for each in self.related]}
         return {**self.to_dict(), **about, **known, "rests_on": list(self.rests_on)}
 
@@ -195,9 +238,8 @@ class Verdict:
     def of_entry(entry: Mapping[str, Any]) -> Verdict:
         """The verdict that `to_entry` wrote. Raises ValueError, KeyError or TypeError for anything else."""
         head, place, tail = entry["parts"]
-        claim = Claim(
-            ClaimKind(entry["kind"]), head, None if place is None else Place(*place), tail, tuple(entry["buffers"])
-        )
+        place = None if place is None else Place(*place)
+        claim = Claim(ClaimKind(entry["kind"]), head, place, tail, tuple(entry["buffers"]), tuple(entry["about"]))
         if claim.text != entry["claim"]:
             raise ValueError(f"a claim is not what its parts make: {entry['claim']}")
         return Verdict(

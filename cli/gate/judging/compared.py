@@ -135,7 +135,7 @@ def _assumed(compared: Comparison) -> Iterator[str]:
         return
     by_whom: dict[str, list[str]] = {}
     for entry in assumptions([rewrite.old, rewrite.new], [compared.where] if compared.where is not None else []):
-        if entry["whose"] == "the program" and entry["since"] > 0:
+        if entry["whose"] == "program" and entry["since"] > 0:
             continue  # what only the program after assumes is proved, or the whole is not
         by_whom.setdefault(entry["whose"], []).append(entry["text"])
     for whose, texts in by_whom.items():
@@ -143,9 +143,9 @@ def _assumed(compared: Comparison) -> Iterator[str]:
 
 
 _WHOSE = {
-    "whoever asked": "given precondition",
-    "the program": "precondition of the old program",
-    "every call": "precondition of every call",
+    "caller": "given precondition",
+    "program": "precondition of the old program",
+    "call": "precondition of every call",
 }
 
 

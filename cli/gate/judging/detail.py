@@ -31,7 +31,7 @@ from layoutproof.lowering.passes.find import all_buffers, find_buffer
 from layoutproof.lowering.passes.illegal import RefusedStep
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.lowering.schedule.trace import passes_of, program_text
-from layoutproof.verify.certificate.certificate import EVERY_CALL, THE_CALLER, THE_PROGRAM
+from layoutproof.verify.certificate.certificate import Whose
 from layoutproof.verify.faults.arithmetic import call_assumptions
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.map_report import MapReport
@@ -382,17 +382,17 @@ def _contracts(layouts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def assumptions(functions: Sequence[PrimFunc], wheres: Sequence[Expr]) -> list[dict[str, Any]]:
     """Every precondition that is not checked, once each, as certificates name them."""
-    found: dict[tuple[str, str], int] = {(text, THE_CALLER): 0 for where in wheres for text in _parts(where)}
+    found: dict[tuple[str, Whose], int] = {(text, Whose.CALLER): 0 for where in wheres for text in _parts(where)}
     for stage, function in enumerate(functions):
         for text in _stated(function):
-            found.setdefault((text, THE_PROGRAM), stage)
+            found.setdefault((text, Whose.PROGRAM), stage)
     conditions = wheres if wheres else (None,)
     for function in dict.fromkeys(functions):
         for text in (text for where in conditions for text in _fitting(function, where)):
-            found.setdefault((text, EVERY_CALL), 0)
+            found.setdefault((text, Whose.CALL), 0)
     if any(function.noalias for function in functions):
-        found.setdefault((_NO_OVERLAP, EVERY_CALL), 0)
-    return [{"text": text, "whose": whose, "since": stage} for (text, whose), stage in found.items()]
+        found.setdefault((_NO_OVERLAP, Whose.CALL), 0)
+    return [{"text": text, "whose": whose.value, "since": stage} for (text, whose), stage in found.items()]
 
 
 @lru_cache(maxsize=_KEPT)

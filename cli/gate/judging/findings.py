@@ -202,7 +202,7 @@ def obligation_of(claim: Claim, primitive: str, arguments: Mapping[str, Any], be
     """
     from layoutproof.ir.script.printer import print_func
 
-    return digest(print_func(before), primitive, json.dumps(arguments, sort_keys=True), claim.steady)
+    return digest(print_func(before), primitive, json.dumps(arguments, sort_keys=True), *claim.steady)
 
 
 def digest(*parts: str) -> str:

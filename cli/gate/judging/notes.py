@@ -100,7 +100,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
             if verdict.status is not Status.PROVED:
                 text = f"{subject}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
                 known_by = (
-                    digest(text, verdict.claim.text)
+                    digest(text, *verdict.claim.identity)
                     if isinstance(result, MapReport)
                     else _obligation_of_bare(verdict, blank)
                 )
@@ -123,8 +123,8 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
 def _obligation_of_bare(verdict: Verdict, blank: Outcome) -> str:
     """The hash of a verdict without a subject: of the gate's file and name, and of the counterexample."""
     file = steady_path(blank.place.path) if blank.place is not None else ""
-    against = json.dumps([verdict.counterexample, verdict.reason], sort_keys=True)
-    return digest(file, blank.name.rpartition("::")[2], verdict.claim.text, against)
+    against = json.dumps([verdict.counterexample, sorted(verdict.because)], sort_keys=True)
+    return digest(file, blank.name.rpartition("::")[2], *verdict.claim.identity, against)
 
 
 def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:

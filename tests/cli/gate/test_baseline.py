@@ -172,15 +172,16 @@ def test_one_obligation_in_many_items_is_one_entry() -> None:
         ("[]", "an object with the keys"),
         ("{}", "an object with the keys"),
         ("null", "an object with the keys"),
-        ('{"layoutproof_baseline": 2, "entries": []}', "its form is 2"),
+        ('{"layoutproof_baseline": 3, "entries": []}', "its form is 3"),
+        ('{"layoutproof_baseline": 1, "entries": []}', "is of form 1"),
         ('{"layoutproof_baseline": true, "entries": []}', "its form is true"),
         ('{"layoutproof_baseline": 1.0, "entries": []}', "its form is 1.0"),
-        ('{"layoutproof_baseline": 1}', "entries is a list"),
-        ('{"layoutproof_baseline": 1, "entries": {}}', "entries is a list"),
-        ('{"layoutproof_baseline": 1, "entries": [], "more": 1}', "no key besides"),
-        ('{"layoutproof_baseline": 1, "entries": [], "entries": []}', 'the key "entries" stands twice'),
-        ('{"layoutproof_baseline": 1, "entries": [1]}', "entry 1 of entries"),
-        ('{\n"layoutproof_baseline": 1,\n<<<<<<< HEAD\n"entries": []}', "line 3, column 1: not JSON"),
+        ('{"layoutproof_baseline": 2}', "entries is a list"),
+        ('{"layoutproof_baseline": 2, "entries": {}}', "entries is a list"),
+        ('{"layoutproof_baseline": 2, "entries": [], "more": 1}', "no key besides"),
+        ('{"layoutproof_baseline": 2, "entries": [], "entries": []}', 'the key "entries" stands twice'),
+        ('{"layoutproof_baseline": 2, "entries": [1]}', "entry 1 of entries"),
+        ('{\n"layoutproof_baseline": 2,\n<<<<<<< HEAD\n"entries": []}', "line 3, column 1: not JSON"),
         ("[" * 100_000, "nested too deep"),
     ],
 )
@@ -205,7 +206,7 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, text: str, said: str) -> Non
 )
 def test_a_damaged_entry_is_an_error(tmp_path: Path, changes: dict[str, object], said: str) -> None:
     """An entry with a key too few or too many, of the wrong kind, or of no such status is told with its number."""
-    text = json.dumps({"layoutproof_baseline": 1, "entries": [ENTRY, {**ENTRY, **changes}]})
+    text = json.dumps({"layoutproof_baseline": 2, "entries": [ENTRY, {**ENTRY, **changes}]})
     with pytest.raises(LayoutproofError, match="entry 2 of entries") as caught:
         Baseline.load(written(tmp_path, text))
     assert said in caught.value.diagnostics[0].message
@@ -239,7 +240,7 @@ def test_entries_may_be_removed_by_hand(tmp_path: Path) -> None:
     """A file with fewer entries, in another order or with one twice, is read; only what it lists is known."""
     one, two = (finding(obligation=f"{n:064x}") for n in (1, 2))
     entries = json.loads(Baseline.of([outcome(one, two)]).text())["entries"]
-    text = json.dumps({"layoutproof_baseline": 1, "entries": [entries[1], entries[1]]})
+    text = json.dumps({"layoutproof_baseline": 2, "entries": [entries[1], entries[1]]})
     baseline = Baseline.load(written(tmp_path, text))
     assert len(baseline.entries) == 1
     assert [baseline.knows(one), baseline.knows(two)] == [False, True]

@@ -181,7 +181,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "no list of constants": (of("constants/old", lambda _: {}), "not those that are listed"),
     "a claim about maps left out": (of("maps", lambda claims: chained(claims[1:])), "of no use"),
     "a claim about maps changed": (
-        of("maps", lambda claims: chained([{**claims[0], "claim": "all is well"}, *claims[1:]])),
+        of("maps", lambda claims: chained([{**claims[0], "about": ["all"], "claim": "all is well"}, *claims[1:]])),
         "the checker has no such claim: all is well",
     ),
     "a claim about maps not sealed": (
@@ -198,7 +198,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         ),
         "its questions are not those that the checker asks",
     ),
-    "nothing that is not stated": (of("not_stated", lambda _: []), "what it does not state"),
+    "nothing that is not stated": (of("not_stated", lambda _: {}), "what it does not state"),
     "a version that is none": (of("tools/z3", lambda _: 5), "what it was made with"),
     "another form": (of("version", lambda _: 7), "version 7"),
 }

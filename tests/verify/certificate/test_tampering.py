@@ -154,7 +154,7 @@ def _expects_otherwise(document: Document) -> None:
 
 
 def _assumes_more(document: Document) -> None:
-    document["steps"][0]["assumptions"].append({"condition": "n == 0", "whose": "the caller"})
+    document["steps"][0]["assumptions"].append({"condition": "n == 0", "fits": None, "whose": "caller"})
 
 
 def _allows_more(document: Document) -> None:
@@ -166,7 +166,15 @@ def _other_form(document: Document) -> None:
 
 
 def _later_version(document: Document) -> None:
-    document["version"] = 2
+    document["version"] = 3
+
+
+def _earlier_version(document: Document) -> None:
+    document["version"] = 1
+
+
+def _other_claim(document: Document) -> None:
+    _obligations(document)[0]["identity"] = ["other", "all is well"]
 
 
 def _text_for_list(document: Document) -> None:
@@ -182,13 +190,14 @@ def _steps_missing(document: Document) -> None:
 
 
 def _extra_obligation(document: Document) -> None:
-    _obligations(document).append({**_obligations(document)[0], "claim": "all is well"})
+    _obligations(document).append({**_obligations(document)[0], "identity": ["other", "all is well"]})
 
 
 CHANGES: tuple[Change, ...] = (
     _without_first, _without_last, _swapped, _reworded, _stricter, _refuted, _without_step, _other_program,
     _other_witness, _fewer_questions, _no_question, _easy_question, _expects_otherwise, _assumes_more, _allows_more,
-    _other_form, _later_version, _text_for_list, _number_for_text, _steps_missing, _extra_obligation,
+    _other_form, _later_version, _earlier_version, _other_claim, _text_for_list, _number_for_text, _steps_missing,
+    _extra_obligation,
 )  # fmt: skip
 
 
@@ -221,9 +230,9 @@ def _rehashed(document: Document) -> Document:
     return sealed(document)
 
 
-# Both lead to a certificate that is whole and true: of the lowering alone, and of the same obligations in another
-# order.
-TRUE_STILL = {_without_step, _swapped}
+# These lead to a certificate that is whole and true: of the lowering alone, of the same obligations in another order,
+# and in other words, which are for readers.
+TRUE_STILL = {_without_step, _swapped, _reworded}
 
 
 @one_in(3)

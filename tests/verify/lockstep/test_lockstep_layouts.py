@@ -10,7 +10,7 @@ from tests.verify.lockstep.rewrites import SPLIT, accepted, buffer, function, lo
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.lockstep.prove import Lockstep
-from layoutproof.verify.verdict.verdict import Clause
+from layoutproof.verify.verdict.verdict import Clause, Open
 
 AB = f"{buffer('A', '14')}, {buffer('B', '14')}"
 ZERO = '"T.float32(0.0)"'
@@ -29,7 +29,7 @@ def output(
     return function(head, body, f"{attrs}, {record('B_data', logical, step, '4, 4', contract)}")
 
 
-def relaid(new: PrimFunc, pairs: dict[int, int | None] | None = None) -> Lockstep:
+def relaid(new: PrimFunc, pairs: dict[int, int | None] | None = None) -> Lockstep | Open:
     """The copy of `A` to `B`, with `B` re-laid."""
     return lockstep(function(AB, COPY), new, cells={"B": SPLIT}, pairs=pairs)
 

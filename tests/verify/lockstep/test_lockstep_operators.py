@@ -31,10 +31,10 @@ from layoutproof.lowering.schedule.schedule import LOWERING
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep
-from layoutproof.verify.verdict.verdict import Status
+from layoutproof.verify.verdict.verdict import Open, Status
 
 
-def walked(rewrite: Rewrite) -> Lockstep:
+def walked(rewrite: Rewrite) -> Lockstep | Open:
     """What the walk says."""
     return prove_lockstep(rewrite, Facts.of(rewrite.old), Facts.of(rewrite.new), PROVER)
 
@@ -68,7 +68,7 @@ def test_every_step_of_an_operator_is_proved(name: str) -> None:
     rng = Random(name)
     for rewrite in steps(name, rng, padded(name, rng) if name in CONCRETE else {}):
         found = walked(rewrite)
-        assert found.reason is None, found.reason
+        assert isinstance(found, Lockstep), found.reason
 
 
 def results(func: PrimFunc, given: Arrays, pads: Mapping[str, float | None]) -> Arrays:
@@ -111,7 +111,7 @@ def test_no_wrong_neighbour_of_a_rewrite_is_accepted(name: str) -> None:
             if check_wellformed(wrong):
                 continue
             tried += 1
-            if walked(Rewrite(rewrite.old, wrong, rewrite.witness)).reason is not None:
+            if isinstance(walked(Rewrite(rewrite.old, wrong, rewrite.witness)), Open):
                 continue
             if any(differs(rewrite, wrong, given, pads) for given in arrays):
                 assert any(v.status is not Status.PROVED for v in check_facts(Facts.of(wrong))), wrong

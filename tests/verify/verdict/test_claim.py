@@ -20,12 +20,17 @@ REWRITES = sorted((ROOT / "proofs" / "refuted").glob("*.py")) + sorted((ROOT / "
 
 @pytest.mark.parametrize("part", range(8))
 def test_each_claim_has_a_kind(part: int) -> None:
-    """No claim about the rewrites of the repository is without a kind of its own."""
+    """No claim about the rewrites of the repository is without a kind of its own, and code tells apart what the words
+    do (reads of one buffer on one line are alike).
+    """
     for path in REWRITES[part::8]:
         litmus = parse_litmus(path.read_text(encoding="utf-8"), path.name)
-        allowed = allowed_by(litmus.header.strictness)
+        allowed, known = allowed_by(litmus.header.strictness), dict[tuple[str, ...], str]()
         for verdict in prove_rewrite(litmus.rewrite, litmus.header.where, allowed=allowed).verdicts:
-            assert verdict.claim.kind is not ClaimKind.OTHER, f"{path.name}: {verdict.claim}"
+            claim = verdict.claim
+            assert claim.kind is not ClaimKind.OTHER, f"{path.name}: {claim}"
+            if claim.kind not in (ClaimKind.DEFINED_READ, ClaimKind.OFF_PADDING):
+                assert known.setdefault(claim.identity, claim.text) == claim.text, f"{path.name}: {claim}"
 
 
 @pytest.mark.parametrize("kind", ClaimKind)
@@ -48,19 +53,21 @@ def test_each_code_has_a_kind() -> None:
 
 
 def test_a_claim_at_a_place() -> None:
-    """The text names the place; what stays the same elsewhere leaves a line out, and words for a place only where
-    claims are compared.
+    """The text names the place; code knows a claim by its kind, what it is about and its place, in no words, and a line
+    is left out where edits elsewhere are to change nothing.
     """
-    lined = Claim(ClaimKind.SAME_END, "overcomputed iterations leave `B[vi]`", Place("line 7", 7), " unchanged")
-    worded = Claim(ClaimKind.SAME_END, "overcomputed iterations leave `B[vi]`", Place("in block b"), " unchanged")
+    head, tail, about = "overcomputed iterations leave `B[vi]`", " unchanged", ("overcomputed", "B[vi]")
+    lined = Claim(ClaimKind.SAME_END, head, Place("line 7", 7), tail, about=about)
+    worded = Claim(ClaimKind.SAME_END, "other words", Place("in block b", at="b"), about=about)
     assert str(lined) == "overcomputed iterations leave `B[vi]` (line 7) unchanged"
-    assert lined.steady == "overcomputed iterations leave `B[vi]` unchanged" and worded.steady == worded.text
-    assert lined.apart == worded.apart
+    assert lined.key == worded.key == lined.steady == ("same-end", *about)
+    assert lined.identity == (*lined.key, "7") and worded.identity == worded.steady == (*worded.key, "b")
 
 
 def test_a_verdict_that_is_kept() -> None:
     """A verdict read back from what was kept of it has all that code asks."""
-    claim = Claim(ClaimKind.NO_RACE, "no two iterations meet", Place("line 7", 7), buffers=("A", "A_data"))
+    names = ("A", "A_data")
+    claim = Claim(ClaimKind.NO_RACE, "no two iterations meet", Place("line 7", 7), "", names, ("parallel", "i"))
     verdict = Verdict(
         Status.REFUTED, claim, "isl", reason="they do", counterexample={"i": 1}, seconds=0.5, rests_on=("a law",),
         because=frozenset((Because.CLOCK, Because.BUDGET)), related=((3, "write A[0]"),),

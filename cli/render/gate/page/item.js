@@ -85,9 +85,9 @@ function contractTable(contracts) {
     h("tbody", {}, contracts.map((one) => h("tr", {}, h("td", {}, one.buffer, one.refused && [" ", h("span", { class: "badge refuted" }, "refused")]), h("td", {}, h("code", {}, one.index_map)), h("td", {}, holds(one)), h("td", { class: "number" }, one.cells === null ? "" : comma(one.cells)))))));
 }
 const WHOSE = {
-  "the program": "the program states it: its author answers for it",
-  "whoever asked": "whoever asked for the proof vouched for it",
-  "every call": "checked at every call of a built kernel",
+  program: "the program states it: its author answers for it",
+  caller: "it was given with the question, and is not checked",
+  call: "checked at every call of a built kernel",
 };
 function whoseText(one, primitives) {
   const primitive = one.since > 0 ? primitives[one.since - 1] : null;
