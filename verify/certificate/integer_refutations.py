@@ -312,8 +312,20 @@ class _Search:
             if best is None or rank < best[0]:
                 best = rank, poly
         if best is None:
-            return True, None
+            return True, self._halved(state)
         return best[0][:3] != (False, 0, False), best[1]
+
+    def _halved(self, state: _State) -> Poly | None:
+        """A branch in the middle of the smallest range of a name that is multiplied."""
+        best: tuple[int, Poly] | None = None
+        for name in state.products.names:
+            linear, constant = state.linear.lattice.affine(Poly.var(name))
+            ((variable, scale),) = linear.items() if len(linear) == 1 else ((0, 0),)
+            low, high = state.linear.simplex.low[variable], state.linear.simplex.high[variable]
+            if abs(scale) == 1 and low is not None and high is not None and low < high:
+                if best is None or high - low < best[0]:
+                    best = high - low, Poly.var(name) - constant - scale * ((low + high) // 2) - 1
+        return None if best is None else best[1]
 
     def _is_known(self, state: _State, poly: Poly) -> bool:
         return any(fact.poly == poly for fact in state.given_facts)

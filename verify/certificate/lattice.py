@@ -31,6 +31,7 @@ class Lattice:
         self._column: dict[Monomial, tuple[Linear, int]] = {c: ({i: 1}, 0) for i, c in enumerate(columns)}
         self._form: list[dict[Monomial, int]] = [{c: 1} for c in columns]
         self._echelon: list[_EchelonRow] | None = None
+        self._affine: dict[Poly, tuple[Linear, int]] = {}
         for number, zero in enumerate(self.zeros):
             if self.unsolvable is None:
                 self._solve(number, zero)
@@ -41,7 +42,13 @@ class Lattice:
         return len(self._form)
 
     def affine(self, poly: Poly) -> tuple[Linear, int]:
-        """A polynomial as an affine form of free variables. Its monomials are columns."""
+        """A polynomial as an affine form of free variables, not to be changed. Its monomials are columns."""
+        known = self._affine.get(poly)
+        if known is None:
+            known = self._affine[poly] = self._affine_form(poly)
+        return known
+
+    def _affine_form(self, poly: Poly) -> tuple[Linear, int]:
         linear: Linear = {}
         constant = 0
         for monomial, coefficient in poly.terms:
@@ -71,7 +78,7 @@ class Lattice:
         return Poly.of(total)
 
     def _solve(self, number: int, zero: Poly) -> None:
-        linear, constant = self.affine(zero)
+        linear, constant = self._affine_form(zero)
         if not linear:
             if constant != 0:
                 self.unsolvable = number, Poly(), 0, constant
