@@ -7,30 +7,30 @@ cut, or a branch on a fractional unknown or on a factor of a product.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import floor
+from math import floor, prod
 
 from layoutproof.verify.certificate.linear_facts import LinearFacts
-from layoutproof.verify.certificate.products import Products, monomials_of
+from layoutproof.verify.certificate.products import Products, columns_of, is_far, monomials_of
 from layoutproof.verify.certificate.refutation_trees import Branch, Fact, Split, Sum, Tree, Zero, decision, proof_of
-from layoutproof.verify.certificate.simplex import OutOfBudget
+from layoutproof.verify.certificate.simplex import Budget, OutOfBudget
 from layoutproof.verify.kernel.integers import Case, Question, check_refutation
 from layoutproof.verify.kernel.polynomials import Monomial, Poly
 
-_BUDGET = 4000
+_BUDGET = 50_000
 _MAX_DEPTH = 60
 _ROUNDS = 12
 _PER_ROUND = 12
 
 
 def find_refutation(question: Question, budget: int = _BUDGET) -> list[object] | None:
-    """A proof that `check_refutation` accepts, or None: within `budget` (pivots and nodes) none was found."""
+    """A proof that `check_refutation` accepts, or None: none was found in `budget` steps, or there is none."""
     facts = [Fact(poly) for poly in question.facts]
     zeros = [Zero(poly) for poly in question.zeros]
     try:
         tree = _Search(question, budget).refute(facts, zeros, 0)
-    except OutOfBudget:
+    except (OutOfBudget, _HasPoint):
         return None
     if tree is None:
         return None
@@ -39,16 +39,25 @@ def find_refutation(question: Question, budget: int = _BUDGET) -> list[object] |
     return proof
 
 
+class _HasPoint(Exception):
+    """Some integers satisfy the question."""
+
+
 class _State:
     """The facts and zeros on the path to a node, in a simplex that its branches share."""
 
-    def __init__(self, columns: Sequence[Monomial], facts: Sequence[Fact], zeros: Sequence[Zero], pivots: int) -> None:
+    def __init__(
+        self, columns: Sequence[Monomial], facts: Sequence[Fact], zeros: Sequence[Zero], budget: Budget
+    ) -> None:
         self.products = Products(columns)
         self.given_facts = list(facts)
         self.given_zeros = list(zeros)
         self.positive: set[str] = set()  # names that are no less than 0
+        self.split: list[int] = []  # choices that were split on the path
         multiples = [*self.products.multiples(zeros), *_pairs(facts)]
-        self.linear = LinearFacts(columns, [*zeros, *multiples], pivots)
+        self.linear = LinearFacts(columns, [*zeros, *multiples], budget)
+        self._budget = budget
+        budget.spend(50 + len(columns) * (len(facts) + len(zeros) + len(multiples)) // 4)
 
     def start(self) -> Tree | None:
         """Adds the facts; a refutation if they are contradictory already."""
@@ -60,28 +69,93 @@ class _State:
         refutation = self.linear.solve()
         if refutation is not None or self.products.degree < 2:
             return refutation
-        for name in self.products.names:
-            self._bound(name)
         for fact in self.given_facts:
-            self.products.add(fact)
+            if not is_far(fact.poly):
+                self.products.add(fact)
+        # Some names are known to be positive only by a product with another one.
+        open_names = self.products.names
+        while open_names:
+            found = [name for name in open_names if self._bound(name)]
+            open_names = [name for name in open_names if name not in found] if found else []
         return None
 
-    def _bound(self, name: str) -> None:
+    def _bound(self, name: str) -> bool:
         """Lemmas that a name is positive, or at least not negative: factors of many products."""
         for least in (1, 0):
-            lemma = self.linear.try_lemma(Poly.var(name) - least)
+            lemma = self.try_lemma(Poly.var(name) - least)
             if lemma is not None:
-                self.linear.add(lemma)
-                self.products.add(lemma)
+                self.add(lemma)
                 self.positive.add(name)
+        return name in self.positive
 
-    def add_violated(self) -> bool:
+    def add(self, fact: Fact) -> None:
+        """Adds a fact, and its products."""
+        self.linear.add(fact)
+        self.products.add(fact)
+
+    def try_lemma(self, poly: Poly) -> Fact | None:
+        """`poly >= 0` as a lemma, if facts and their products say so over the rationals."""
+        negation = Fact(-poly - 1, decision())
+        sizes = self.products.sizes()
+        self.linear.push()
+        self.add(negation)
+        closing = self.relaxed()
+        self.linear.pop()
+        self.products.shrink(sizes)
+        if closing is None:
+            return None
+        return Fact(poly, closing.uses - negation.uses, negation=negation, closing=closing)
+
+    def relaxed(self, cuts: int = 0) -> Sum | None:
+        """A refutation without branches, by products and some rounds of cuts."""
+        for _ in range(_ROUNDS):
+            refutation = self.linear.solve()
+            if refutation is not None:
+                return refutation
+            if self._add_violated():
+                continue
+            if cuts == 0 or not self._cut():
+                return None
+            cuts -= 1
+        return self.linear.solve()
+
+    def _add_violated(self) -> bool:
         """Adds the products of facts that are negative at the point; whether there were some."""
+        self._budget.spend(len(self.products.found))
         values = [(self.linear.value_of(product.poly), product) for product in self.products.found]
         violated = sorted((value, product.order, product) for value, product in values if value < 0)
         for _, _, product in violated[:_PER_ROUND]:
             self.linear.add(product)
         return bool(violated)
+
+    def _cut(self) -> bool:
+        lemmas = [self.linear.cut(variable) for variable, _ in self.linear.fractional()[:3]]
+        for lemma in lemmas:
+            if lemma is not None:
+                self.linear.add(lemma)
+        return any(lemma is not None for lemma in lemmas)
+
+    def add_digits(self, forms: Sequence[Poly]) -> Sum | None:
+        """Adds those forms as lemmas that are >= 0, each of which may help with the next; a refutation if one follows.
+
+        A form that is -1 or less at some point that the facts allow is no lemma.
+        """
+        rest = list(forms)
+        while rest:
+            added = False
+            for form in list(rest):
+                refutation = self.relaxed()
+                if refutation is not None:
+                    return refutation
+                lemma = self.try_lemma(form) if self.linear.value_of(form) > -1 else None
+                if lemma is not None:
+                    self.add(lemma)
+                    self.given_facts.append(lemma)
+                    rest.remove(form)
+                    added = True
+            if not added:
+                break
+        return self.relaxed()
 
 
 def _pairs(facts: Sequence[Fact]) -> list[Zero]:
@@ -96,52 +170,44 @@ def _pairs(facts: Sequence[Fact]) -> list[Zero]:
 class _Search:
     def __init__(self, question: Question, budget: int) -> None:
         self._question = question
-        self._columns = monomials_of(question)
-        self._budget = budget
+        self._columns = columns_of(question)
+        self._budget = Budget(budget)
         self._factored = list(_factored(question))
+        self._digits = _digits(question)
 
     def refute(self, facts: Sequence[Fact], zeros: Sequence[Zero], depth: int) -> Tree | None:
         """A refutation of facts and zeros with the choices of the question, or None if one was not found."""
         state = _State(self._columns, facts, zeros, self._budget)
-        tree = state.start()
+        tree = state.start() or state.relaxed()
         if tree is None:
-            tree = self._node(state, depth)
-        self._budget = state.linear.simplex.pivots
+            tree = state.add_digits(self._digits) or self._node(state, depth)
         return tree
 
     def _node(self, state: _State, depth: int) -> Tree | None:
-        state.linear.simplex.pivots -= 1
+        self._budget.spend(10 + len(state.given_facts))
         if depth > _MAX_DEPTH:
             return None
-        refutation = self._relaxed(state, depth)
+        refutation = state.relaxed(4 if depth == 0 else 1)
         if refutation is not None:
             return refutation
+        self._check_point(state)
         choice = self._open_choice(state)
         if choice is not None:
             return self._split(state, choice, depth)
-        poly = self._fractional(state) or self._factor(state)
+        poly = self._fractional(state)
+        if poly is None:
+            tried, poly = self._factor(state)
+            unsplit = [number for number in range(len(self._question.choices)) if number not in state.split]
+            if tried and unsplit:
+                return self._split(state, unsplit[0], depth)
         return None if poly is None else self._branch(state, poly, depth)
 
-    def _relaxed(self, state: _State, depth: int) -> Sum | None:
-        """A refutation without further branches, by products and cuts."""
-        cuts = 4 if depth == 0 else 1
-        for _ in range(_ROUNDS):
-            refutation = state.linear.solve()
-            if refutation is not None:
-                return refutation
-            if state.add_violated():
-                continue
-            if cuts == 0 or not self._cut(state):
-                return None
-            cuts -= 1
-        return state.linear.solve()
-
-    def _cut(self, state: _State) -> bool:
-        lemmas = [state.linear.cut(variable) for variable, _ in state.linear.fractional()[:3]]
-        for lemma in lemmas:
-            if lemma is not None:
-                state.linear.add(lemma)
-        return any(lemma is not None for lemma in lemmas)
+    def _check_point(self, state: _State) -> None:
+        """Raises _HasPoint if the names, rounded, satisfy the question."""
+        values = {name: floor(state.linear.value_of(Poly.var(name))) for (name, *more) in self._columns if not more}
+        given = Case(self._question.facts, self._question.zeros)
+        if _holds(given, values) and all(any(_holds(c, values) for c in cases) for cases in self._question.choices):
+            raise _HasPoint
 
     def _open_choice(self, state: _State) -> int | None:
         """The choice with the fewest cases among those with no case that holds at the point."""
@@ -158,6 +224,7 @@ class _Search:
     def _split(self, state: _State, choice: int, depth: int) -> Tree | None:
         cases: list[tuple[Sequence[Fact], Sequence[Zero], Tree]] = []
         uses: frozenset[int] = frozenset()
+        state.split.append(choice)
         for case in self._question.choices[choice]:
             taken = decision()
             facts = [Fact(poly, taken) for poly in case.facts]
@@ -165,9 +232,11 @@ class _Search:
             tree = self._under(state, facts, zeros, depth + 1)
             if tree is None or not tree.uses & taken:
                 # Without the case it is a refutation of the whole node.
+                state.split.pop()
                 return tree
             uses |= tree.uses - taken
             cases.append((facts, zeros, tree))
+        state.split.pop()
         return Split(choice, cases, uses)
 
     def _branch(self, state: _State, poly: Poly, depth: int) -> Tree | None:
@@ -189,15 +258,11 @@ class _Search:
         state.given_facts.extend(facts)
         try:
             if zeros or len(_pairs(state.given_facts)) > len(_pairs(state.given_facts[:given])):
-                self._budget = state.linear.simplex.pivots
-                tree = self.refute(state.given_facts, [*state.given_zeros, *zeros], depth)
-                state.linear.simplex.pivots = self._budget
-                return tree
+                return self.refute(state.given_facts, [*state.given_zeros, *zeros], depth)
             sizes = state.products.sizes()
             state.linear.push()
             for fact in facts:
-                state.linear.add(fact)
-                state.products.add(fact)
+                state.add(fact)
             tree = self._node(state, depth)
             state.linear.pop()
             state.products.shrink(sizes)
@@ -219,13 +284,14 @@ class _Search:
         variable, value = min(fractional, key=lambda item: (span(item[0]), item[0]))
         return state.linear.lattice.form({variable: 1}) - (floor(value) + 1)
 
-    def _factor(self, state: _State) -> Poly | None:
+    def _factor(self, state: _State) -> tuple[bool, Poly | None]:
         """A branch on a form whose product with a monomial has another value than at the point.
 
         Products with the form exclude the point on one side, if the monomial is known to be positive; the form
-        excludes it on the other side. Forms of several names, such as a difference of two indices, come first.
+        excludes it on the other side. Forms of several names, such as a difference of two indices, come first. Also
+        whether it is unlikely to help.
         """
-        best: tuple[tuple[bool, bool, Fraction, int], Poly] | None = None
+        best: tuple[tuple[bool, int, bool, Fraction, int], Poly] | None = None
         value_of = state.linear.value_of
         for number, (times, form, product) in enumerate(self._factored):
             value = value_of(form)
@@ -235,9 +301,30 @@ class _Search:
             poly = form - floor(value) - 1 if difference > 0 else form - floor(value)
             if self._is_known(state, poly) or self._is_known(state, -poly - 1):
                 continue
-            rank = not state.positive.issuperset(times.names()), len(form.names()) == 1, abs(Fraction(value)), number
+            tried = sum((fact.poly - poly).is_constant for fact in state.given_facts if fact.uses)
+            rank = (
+                not state.positive.issuperset(times.names()),
+                tried,
+                len(form.names()) == 1,
+                abs(Fraction(value)),
+                number,
+            )
             if best is None or rank < best[0]:
                 best = rank, poly
+        if best is None:
+            return True, self._halved(state)
+        return best[0][:3] != (False, 0, False), best[1]
+
+    def _halved(self, state: _State) -> Poly | None:
+        """A branch in the middle of the smallest range of a name that is multiplied."""
+        best: tuple[int, Poly] | None = None
+        for name in state.products.names:
+            linear, constant = state.linear.lattice.affine(Poly.var(name))
+            ((variable, scale),) = linear.items() if len(linear) == 1 else ((0, 0),)
+            low, high = state.linear.simplex.low[variable], state.linear.simplex.high[variable]
+            if abs(scale) == 1 and low is not None and high is not None and low < high:
+                if best is None or high - low < best[0]:
+                    best = high - low, Poly.var(name) - constant - scale * ((low + high) // 2) - 1
         return None if best is None else best[1]
 
     def _is_known(self, state: _State, poly: Poly) -> bool:
@@ -270,3 +357,27 @@ def _quotient(poly: Poly, times: Monomial) -> Poly:
         else:
             total[tuple(rest)] = total.get(tuple(rest), 0) + coefficient
     return Poly.of(total)
+
+
+def _digits(question: Question) -> list[Poly]:
+    """What may be >= 0 since a multiple of it plus something small is: the high digits of sums, the highest first.
+
+    Where two sums are equal, so are their high digits.
+    """
+    found: dict[Poly, None] = {}
+    for poly in (*question.zeros, *(-zero for zero in question.zeros), *question.facts):
+        for times in reversed(((), *monomials_of(Question((poly,))))):
+            quotient = _quotient(poly, times)
+            for scale in sorted({abs(c) for _, c in quotient.terms}, reverse=True):
+                form = Poly.of({m: c // scale for m, c in quotient.terms if m and c % scale == 0})
+                if len(form.terms) > 1 and (times or scale > 1):
+                    found[form] = None
+    return list(found)
+
+
+def _holds(case: Case, values: Mapping[str, int]) -> bool:
+    return all(_value(p, values) >= 0 for p in case.facts) and all(_value(p, values) == 0 for p in case.zeros)
+
+
+def _value(poly: Poly, values: Mapping[str, int]) -> int:
+    return sum(c * prod(values[name] for name in monomial) for monomial, c in poly.terms)

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import gcd
+from typing import TypeVar
 
 from layoutproof.verify.kernel.polynomials import Monomial, Poly
 
 Linear = dict[int, int]  # coefficients of free variables
+_EchelonRow = tuple[Monomial, dict[Monomial, Fraction], dict[int, Fraction]]
+_NOTHING = Fraction(0)
 
 
 class Lattice:
@@ -27,7 +30,8 @@ class Lattice:
         self.unsolvable: tuple[int, Poly, int, int] | None = None
         self._column: dict[Monomial, tuple[Linear, int]] = {c: ({i: 1}, 0) for i, c in enumerate(columns)}
         self._form: list[dict[Monomial, int]] = [{c: 1} for c in columns]
-        self._echelon: list[tuple[Monomial, dict[Monomial, Fraction], list[Fraction]]] | None = None
+        self._echelon: list[_EchelonRow] | None = None
+        self._affine: dict[Poly, tuple[Linear, int]] = {}
         for number, zero in enumerate(self.zeros):
             if self.unsolvable is None:
                 self._solve(number, zero)
@@ -38,7 +42,13 @@ class Lattice:
         return len(self._form)
 
     def affine(self, poly: Poly) -> tuple[Linear, int]:
-        """A polynomial as an affine form of free variables. Its monomials are columns."""
+        """A polynomial as an affine form of free variables, not to be changed. Its monomials are columns."""
+        known = self._affine.get(poly)
+        if known is None:
+            known = self._affine[poly] = self._affine_form(poly)
+        return known
+
+    def _affine_form(self, poly: Poly) -> tuple[Linear, int]:
         linear: Linear = {}
         constant = 0
         for monomial, coefficient in poly.terms:
@@ -68,7 +78,7 @@ class Lattice:
         return Poly.of(total)
 
     def _solve(self, number: int, zero: Poly) -> None:
-        linear, constant = self.affine(zero)
+        linear, constant = self._affine_form(zero)
         if not linear:
             if constant != 0:
                 self.unsolvable = number, Poly(), 0, constant
@@ -112,38 +122,49 @@ class Lattice:
                 new[other] = new.get(other, 0) + factor * c
             self._column[monomial] = {v: c for v, c in new.items() if c}, constant + factor * offset
 
-    def multipliers(self, poly: Poly) -> list[Fraction]:
-        """Factors of the zeros whose sum with `poly` is a constant. There are some if `poly` is constant on them."""
+    def multipliers(self, poly: Poly) -> dict[int, Fraction]:
+        """Factors of the zeros, by number, whose sum with `poly` is a constant: if it is constant where they are 0."""
         if self._echelon is None:
             self._echelon = self._eliminate()
-        factors = [Fraction(0)] * len(self.zeros)
+        factors: dict[int, Fraction] = {}
         rest = {monomial: Fraction(c) for monomial, c in poly.terms}
         for pivot, row, combination in self._echelon:
-            factor = rest.get(pivot, 0)
+            factor = rest.get(pivot)
             if factor:
                 _subtract(rest, factor, row)
-                factors = [f - factor * c for f, c in zip(factors, combination, strict=True)]
+                _subtract(factors, factor, combination)
         return factors
 
-    def _eliminate(self) -> list[tuple[Monomial, dict[Monomial, Fraction], list[Fraction]]]:
+    def _eliminate(self) -> list[_EchelonRow]:
         """Rows whose pivot has coefficient 1 and occurs in no later row, each a combination of the zeros."""
-        rows: list[tuple[Monomial, dict[Monomial, Fraction], list[Fraction]]] = []
-        for i, zero in enumerate(self.zeros):
+        rows: list[_EchelonRow] = []
+        for number, zero in enumerate(self.zeros):
             rest = {monomial: Fraction(c) for monomial, c in zero.terms}
-            combination = [Fraction(int(i == j)) for j in range(len(self.zeros))]
+            combination = {number: Fraction(1)}
             for pivot, row, row_combination in rows:
-                factor = rest.get(pivot, 0)
+                factor = rest.get(pivot)
                 if factor:
                     _subtract(rest, factor, row)
-                    combination = [a - factor * b for a, b in zip(combination, row_combination, strict=True)]
-            chosen = next((monomial for monomial, c in rest.items() if monomial and c), None)
+                    _subtract(combination, factor, row_combination)
+            chosen = next((monomial for monomial in rest if monomial), None)
             if chosen is not None:
                 scale = rest[chosen]
-                row = {monomial: c / scale for monomial, c in rest.items() if c}
-                rows.append((chosen, row, [c / scale for c in combination]))
+                rows.append((chosen, _divided(rest, scale), _divided(combination, scale)))
         return rows
 
 
-def _subtract(rest: dict[Monomial, Fraction], factor: Fraction | int, row: Mapping[Monomial, Fraction]) -> None:
-    for monomial, c in row.items():
-        rest[monomial] = rest.get(monomial, Fraction(0)) - factor * c
+_Key = TypeVar("_Key", Monomial, int)
+
+
+def _subtract(total: dict[_Key, Fraction], factor: Fraction, row: Mapping[_Key, Fraction]) -> None:
+    """Subtracts a multiple; zeros are left out."""
+    for key, c in row.items():
+        value = total.get(key, _NOTHING) - factor * c
+        if value:
+            total[key] = value
+        else:
+            del total[key]
+
+
+def _divided(row: Mapping[_Key, Fraction], scale: Fraction) -> dict[_Key, Fraction]:
+    return {key: c / scale for key, c in row.items()}

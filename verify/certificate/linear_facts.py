@@ -18,10 +18,11 @@ from layoutproof.verify.certificate.refutation_trees import (
     decision,
     zeros_alone,
 )
-from layoutproof.verify.certificate.simplex import Conflict, Simplex
+from layoutproof.verify.certificate.simplex import Budget, Conflict, Simplex
 from layoutproof.verify.kernel.polynomials import Monomial, Poly
 
 Number = Fraction | int
+_LARGE = 10_000  # cuts with larger coefficients cost more than they help
 
 
 @dataclass(eq=False, slots=True)
@@ -39,10 +40,10 @@ class _Bound:
 class LinearFacts:
     """A conjunction of facts and zeros. `push` and `pop` bracket facts that are added for a while."""
 
-    def __init__(self, columns: Sequence[Monomial], zeros: Sequence[Zero], pivots: int) -> None:
+    def __init__(self, columns: Sequence[Monomial], zeros: Sequence[Zero], budget: Budget) -> None:
         self.zeros = zeros
         self.lattice = Lattice(columns, (zero.poly for zero in zeros))
-        self.simplex = Simplex(self.lattice.count, pivots)
+        self.simplex = Simplex(self.lattice.count, budget)
         self._conflict: Conflict | None = None
         self._shapes: dict[int, Linear] = {}
 
@@ -53,8 +54,8 @@ class LinearFacts:
         number, form, divisor, constant = self.lattice.unsolvable
         if divisor == 0:
             factors = self.lattice.multipliers(self.zeros[number].poly)
-            factors[number] += 1
-            return zeros_alone(zip(factors, self.zeros, strict=True), 1 if constant > 0 else -1)
+            factors[number] = factors.get(number, Fraction(0)) + 1
+            return zeros_alone(((f, self.zeros[i]) for i, f in factors.items()), 1 if constant > 0 else -1)
         bound = -constant // divisor + 1
         left = Fact(form - bound, decision())
         right = Fact(-left.poly - 1, decision())
@@ -118,17 +119,6 @@ class LinearFacts:
         closing = combine([*parts, (scale, negation)], self.lattice, self.zeros)
         return Fact(poly, closing.uses - negation.uses, negation=negation, closing=closing)
 
-    def try_lemma(self, poly: Poly) -> Fact | None:
-        """`poly >= 0` as a lemma, if the facts say so over the rationals."""
-        negation = Fact(-poly - 1, decision())
-        self.push()
-        self.add(negation)
-        closing = self.solve()
-        self.pop()
-        if closing is None:
-            return None
-        return Fact(poly, closing.uses - negation.uses, negation=negation, closing=closing)
-
     def value(self, linear: Mapping[int, int], constant: int = 0) -> Number:
         """The value of an affine form of variables at the point of the last `solve`."""
         return sum((c * self.simplex.value(variable) for variable, c in linear.items()), start=constant)
@@ -170,4 +160,6 @@ class LinearFacts:
                 constant += whole * sign * limit
                 for v, c in self._shapes.get(other, {other: 1}).items():
                     linear[v] = linear.get(v, 0) - whole * sign * c
+        if max(abs(c) for c in linear.values()) > _LARGE:
+            return None
         return self.lemma(self.lattice.form(linear) + constant, parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
@@ -11,14 +12,44 @@ from layoutproof.verify.kernel.polynomials import Monomial, Poly
 
 _MOST_PRODUCTS = 600
 _MOST_ZEROS = 60
+_MOST_NEW_COLUMNS = 30
+_FAR = 1 << 20
 
 
 def monomials_of(question: Question) -> list[Monomial]:
     """All monomials of a question and what divides them, by degree."""
     cases = (Case(question.facts, question.zeros), *(case for choice in question.choices for case in choice))
-    found = {m for case in cases for poly in (*case.facts, *case.zeros) for m, _ in poly.terms}
-    divisors = {part for m in found for size in range(1, len(m) + 1) for part in combinations(m, size)}
-    return sorted(divisors, key=lambda m: (len(m), m))
+    return _divisors({m for case in cases for poly in (*case.facts, *case.zeros) for m, _ in poly.terms})
+
+
+def _divisors(monomials: Iterable[Monomial]) -> list[Monomial]:
+    found = {part for m in monomials for size in range(1, len(m) + 1) for part in combinations(m, size)}
+    return sorted(found, key=lambda m: (len(m), m))
+
+
+def columns_of(question: Question) -> list[Monomial]:
+    """The monomials of a question, and those that two or more multiples of its polynomials have besides them."""
+    columns = monomials_of(question)
+    cases = (Case(question.facts, question.zeros), *(case for choice in question.choices for case in choice))
+    polys = {poly for case in cases for poly in (*case.facts, *case.zeros) if len(poly.terms) > 1 and not is_far(poly)}
+    factors = columns if columns and len(columns[-1]) > 1 else []
+    most = len(columns) + _MOST_NEW_COLUMNS
+    for _ in range(2):
+        known = {(), *columns}
+        new: Counter[Monomial] = Counter()
+        for poly in polys:
+            for times in factors:
+                monomials = {tuple(sorted(monomial + times)) for monomial, _ in poly.terms} - known
+                if len(monomials) == 1:
+                    new.update(monomials)
+        added = sorted((monomial for monomial, times in new.items() if times > 1), key=lambda m: (-new[m], len(m), m))
+        columns = _divisors([*columns, *added[: most - len(columns)]])
+    return columns
+
+
+def is_far(poly: Poly) -> bool:
+    """Whether a fact is the bound of a machine type, whose products say nothing of use."""
+    return len(poly.names()) == 1 and abs(poly.constant) >= _FAR
 
 
 class Products:

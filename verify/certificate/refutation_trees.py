@@ -92,7 +92,7 @@ def combine(parts: Iterable[tuple[Fraction | int, Fact]], lattice: Lattice, zero
         for monomial, coefficient in fact.poly.terms:
             total[monomial] = total.get(monomial, 0) + factor * coefficient
     factors = lattice.multipliers(Poly.of(total))
-    return _scaled(terms, [(f, zero) for f, zero in zip(factors, zeros, strict=True) if f])
+    return _scaled(terms, [(factor, zeros[number]) for number, factor in factors.items()])
 
 
 def _scaled(terms: list[tuple[int, Fact]], zeros: list[tuple[Fraction, Zero]]) -> Sum:

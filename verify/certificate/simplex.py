@@ -10,11 +10,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 
+_Form = tuple[tuple[int, int], ...]
 Conflict = list[tuple[int, object]]  # positive factors of reasons: so combined, their bounds are a negative constant
 
 
 class OutOfBudget(Exception):
-    """More pivots than the caller allows."""
+    """More steps than the caller allows."""
+
+
+class Budget:
+    """The steps of a search that are left; a step takes some ten microseconds."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def spend(self, steps: int) -> None:
+        """Raises OutOfBudget if so many steps are not left."""
+        self._left -= steps
+        if self._left < 0:
+            raise OutOfBudget
 
 
 @dataclass(slots=True)
@@ -29,15 +43,16 @@ class _Row:
 class Simplex:
     """Variables with integer bounds, each for a reason. `push` and `pop` keep and restore the bounds."""
 
-    def __init__(self, count: int, pivots: int) -> None:
+    def __init__(self, count: int, budget: Budget) -> None:
         self.low: list[int | None] = [None] * count
         self.high: list[int | None] = [None] * count
         self.low_reason: list[object] = [None] * count
         self.high_reason: list[object] = [None] * count
-        self.pivots = pivots
+        self._budget = budget
         self._value = [0] * count  # of nonbasic variables, always between their bounds
         self._rows: dict[int, _Row] = {}
-        self._forms: dict[tuple[tuple[int, int], ...], int] = {}
+        self._forms: dict[_Form, int] = {}
+        self._keys: dict[int, _Form] = {}
         self._trail: list[tuple[int, bool, int | None, object]] = []
         self._marks: list[int] = []
 
@@ -54,6 +69,14 @@ class Simplex:
                 self.low[variable], self.low_reason[variable] = bound, reason
             else:
                 self.high[variable], self.high_reason[variable] = bound, reason
+            if self.low[variable] is None and self.high[variable] is None:
+                self._forget(variable)
+
+    def _forget(self, variable: int) -> None:
+        """Drops the row of a form without bounds."""
+        key = self._keys.get(variable)
+        if key is not None and variable in self._rows:
+            del self._rows[variable], self._keys[variable], self._forms[key]
 
     def variable(self, form: Mapping[int, int]) -> int:
         """The variable that stands for a linear form of variables."""
@@ -67,6 +90,7 @@ class Simplex:
             return known
         new = len(self._value)
         self._forms[key] = new
+        self._keys[new] = key
         self.low.append(None)
         self.high.append(None)
         self.low_reason.append(None)
@@ -155,9 +179,6 @@ class Simplex:
             entering = self._entering(row, upward)
             if entering is None:
                 return self._conflict(basic, row, upward)
-            self.pivots -= 1
-            if self.pivots < 0:
-                raise OutOfBudget
             bound = self.low[basic] if upward else self.high[basic]
             assert bound is not None
             self._pivot(basic, row, entering, bound)
@@ -201,9 +222,11 @@ class Simplex:
         scale = abs(pivot)
         del self._rows[basic]
         self._value[basic] = bound
+        changed = 1
         for other, other_row in self._rows.items():
             factor = other_row.of.get(entering)
             if factor is not None:
+                changed += 1
                 common = gcd(factor, scale)
                 mine, times = scale // common, factor // common
                 of = {variable: mine * c for variable, c in other_row.of.items() if variable != entering}
@@ -211,6 +234,7 @@ class Simplex:
                     of[variable] = of.get(variable, 0) + times * coefficient
                 self._rows[other] = self._normal(mine * other_row.scale, of)
         self._rows[entering] = self._normal(scale, new)
+        self._budget.spend(1 + changed * len(new) // 4)
 
     def tight_row(self, variable: int) -> tuple[int, list[tuple[int, int, bool]]] | None:
         """`scale` and `(coefficient, nonbasic variable, whether it is at its low bound)` of a basic variable.

@@ -118,19 +118,19 @@ def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_accepted(EMPTY, endless)
 
 
-@pytest.mark.parametrize("products", [False, True])
-def test_nothing_is_refuted_that_has_a_point(products: bool) -> None:
+@pytest.mark.parametrize(("products", "count"), [(False, 1600), (True, 400)])
+def test_nothing_is_refuted_that_has_a_point(products: bool, count: int) -> None:
     """On random questions over boxes, brute force finds no point where the kernel accepts a refutation."""
     random = Random(f"points {products}")
     refuted = 0
-    for _ in range(1000):
+    for _ in range(count):
         question = random_question(random, 2, products)
-        proof = find_refutation(question, 60)
+        proof = find_refutation(question, 600)
         if proof is not None:
             refuted += 1
             check_refutation(question, json.loads(json.dumps(proof)))
             assert not has_point(question, 2), question
-    assert refuted > 300
+    assert refuted > count // 4
 
 
 @pytest.mark.parametrize("products", [False, True])
@@ -140,7 +140,7 @@ def test_damaged_proofs_prove_nothing_false(products: bool) -> None:
     rejected = 0
     while rejected < 5_000:
         question = random_question(random, 2, products)
-        proof = find_refutation(question, 60)
+        proof = find_refutation(question, 600)
         if proof is None:
             continue
         for other in _neighbours(question):
