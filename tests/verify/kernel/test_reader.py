@@ -32,7 +32,7 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.visit import free_variables, loops_of_stores
-from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.schedule import LOWERING
 from layoutproof.verify.kernel.programs import Program
 from layoutproof.verify.kernel.reader import read_program, read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected
