@@ -173,7 +173,7 @@ def certified() -> list[Any]:
 
 def reworded(entry: dict[str, Any]) -> dict[str, Any]:
     """An entry of the proof cache that says the same in other words."""
-    found = json.loads(json.dumps(entry))
+    found: dict[str, Any] = json.loads(json.dumps(entry))
     for each in (*found.get("obligations", ()), *found.get("refused", ())):
         place = each["parts"][1]
         each["parts"] = [head := hashed("a claim"), place, ""]

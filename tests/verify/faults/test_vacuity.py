@@ -152,7 +152,7 @@ def test_what_could_not_be_shown_is_not_proved() -> None:
     """
     cyclic = "for i in range(4):\n    T.evaluate(T.assume(A[i] < A[(i + 1) % 4]))\n"
     verdict = prove_runs(func(cyclic + COPY))
-    assert verdict is not None and verdict.status is Status.UNKNOWN and "no input could be shown" in str(verdict.reason)
+    assert verdict.status is Status.UNKNOWN and "no input could be shown" in str(verdict.reason)
     found = lp.compare(func(cyclic + COPY), func(cyclic + BACK))
     assert found.status is Status.UNKNOWN and any("no input could be shown" in str(v.reason) for v in found.verdicts)
     # Refusing is not refuting: what is wrong in it is not seen, either.
