@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import update_wrapper
@@ -185,16 +186,29 @@ def _checked(name: str, function: Callable[..., Any], case: Case) -> Case:
     return case
 
 
-def _results(name: str, found: object) -> Iterable[Any]:
-    from layoutproof.lowering.compare.comparison import Comparison
-    from layoutproof.lowering.schedule.schedule import Schedule
-    from layoutproof.verify.maps.map_report import MapReport
-    from layoutproof.verify.verdict.verdict import Verdict
+# What a gate may return, and where it is defined.
+_RESULTS = {
+    "Schedule": "layoutproof.lowering.schedule.schedule",
+    "Comparison": "layoutproof.lowering.compare.comparison",
+    "MapReport": "layoutproof.verify.maps.map_report",
+    "Verdict": "layoutproof.verify.verdict.verdict",
+}
 
-    if isinstance(found, Schedule | Comparison | MapReport | Verdict):
+
+def _loaded(*names: str) -> tuple[type[Any], ...]:
+    """Those of these classes that are loaded. Of others there is no instance, and loading them all takes half of the
+    time of a gate that asks about a map.
+    """
+    found = (getattr(sys.modules.get(_RESULTS[name]), name, None) for name in names)
+    return tuple(each for each in found if each is not None)
+
+
+def _results(name: str, found: object) -> Iterable[Any]:
+    kinds = _loaded(*_RESULTS)
+    if isinstance(found, kinds):
         return (found,)
     several = found if isinstance(found, list | tuple) else ()
-    if not several or not all(isinstance(one, Schedule | Comparison | MapReport | Verdict) for one in several):
+    if not several or not all(isinstance(one, kinds) for one in several):
         what = "nothing" if found is None else "an empty list" if found in ([], ()) else type(found).__name__
         hint = "return the schedule, the report of check_map, what compare returns, or a list of such"
         raise error(codes.GATE_RESULT, f"the gate {name} returned {what}", help=hint)
@@ -203,16 +217,11 @@ def _results(name: str, found: object) -> Iterable[Any]:
 
 def _check_licences(name: str, found: Iterable[Any], allowed: Licences) -> None:
     """Schedules made before the gate was called, or in another thread, are not bounded by the gate's licences."""
-    from layoutproof.lowering.compare.comparison import Comparison
-    from layoutproof.lowering.schedule.schedule import Schedule
-    from layoutproof.verify.verdict.verdict import Verdict
-
     for result in found:
-        verdicts = (
-            [verdict for step in result.steps for verdict in step.verdicts] if isinstance(result, Schedule) else []
-        )
-        verdicts += result.verdicts if isinstance(result, Comparison) else []
-        verdicts += [result] if isinstance(result, Verdict) else []
+        schedule = isinstance(result, _loaded("Schedule"))
+        verdicts = [verdict for step in result.steps for verdict in step.verdicts] if schedule else []
+        verdicts += result.verdicts if isinstance(result, _loaded("Comparison")) else []
+        verdicts += [result] if isinstance(result, _loaded("Verdict")) else []
         taken = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness) - allowed
         if taken:
             words = " ".join(names_of(taken))

@@ -36,7 +36,7 @@ FILES = code_files()
 TABLES: Mapping[Path, Mapping[str, str]] = {
     path: importlib.import_module(f"layoutproof.{name_of(path).removesuffix('.py').replace('/', '.')}").MEANINGS
     for path in FILES
-    if file(path).has_meanings
+    if "MEANINGS" in path.read_text(encoding="utf-8") and file(path).has_meanings
 }
 
 

@@ -58,6 +58,6 @@ def test_many_begin_alike() -> None:
 def test_most_are_right() -> None:
     """Most schedules are proved, and some are refused: the log is neither all right nor all wrong."""
     counts = Counter(
-        outcome(name, line) for name in ("row_sum", "relu_nhwc", "transpose") for line in search(name, 40, 0)
+        outcome(name, line) for name in ("row_sum", "relu_nhwc", "transpose") for line in search(name, 15, 0)
     )
-    assert counts["proved"] > 90 and counts["refused"] > 2
+    assert counts["proved"] > 30 and counts["refused"] > 0

@@ -8,17 +8,19 @@ import pytest
 
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import Clause, Status
+from layoutproof.verify.verdict.verdict import ClaimKind, Clause, Status
 from tests.clauses import without
 from tests.proof.litmus import REFUTED, allowed, litmus, name_of
 
 
 @pytest.mark.parametrize("path", REFUTED, ids=name_of)
 def test_a_wrong_rewrite_is_refused(path: Path) -> None:
-    """Not every verdict is a proof; what a run shows to be wrong is refuted."""
+    """Not every verdict is a proof; what a run shows to be wrong is refuted; each claim has a kind of its own."""
     case = litmus(path)
-    found = [verdict.status for verdict in check_rewrite(case.rewrite, case.header.where, allowed=allowed(case))]
+    verdicts = check_rewrite(case.rewrite, case.header.where, allowed=allowed(case))
+    found = [verdict.status for verdict in verdicts]
     assert any(status is not Status.PROVED for status in found)
+    assert all(verdict.claim.kind is not ClaimKind.OTHER for verdict in verdicts)
     if case.header.expect == "refuted":
         assert Status.REFUTED in found
 

@@ -69,44 +69,37 @@ def remarks_of(*functions: PrimFunc) -> tuple[str, ...]:
 
 def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, options: Options) -> Outcome:
     """The outcome of a gate that returned what it proved."""
-    from layoutproof.lowering.compare.comparison import Comparison
-    from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.maps.map_report import MapReport
 
-    # A map, and a program, say by themselves what was asked.
-    own = blank.name.rpartition("::")[2]
     steps: list[Step] = []
     findings: list[Finding] = []
     verdicts: list[Verdict] = []
     said: list[str] = []
+    # What is kept of a schedule holds; two programs that differ hold with nothing.
+    all_compared = True
     for result in results:
+        if isinstance(result, MapReport | Verdict):
+            steps.append(_answered(result))
+            findings.extend(_of_answer(result, blank, allow_unknown))
+            continue
+        # Schedules take half of the start of a gate that only asks about maps.
+        from layoutproof.lowering.schedule.schedule import Schedule
+
         if isinstance(result, Schedule):
             said.extend(remarks_of(result.original))
             steps.extend(steps_of(result))
             verdicts.extend(verdict for step in result.steps for verdict in step.verdicts)
             if not result.steps:
-                findings.append(nothing_proved(result.func, blank.place, own))
+                # A map, and a program, say by themselves what was asked.
+                findings.append(nothing_proved(result.func, blank.place, blank.name.rpartition("::")[2]))
             findings.extend(of_verdicts(result, blank.place, allow_unknown))
-        elif isinstance(result, Comparison):
+        else:
             steps.append(compared.as_step(result))
             verdicts.extend(result.verdicts)
             findings.extend(compared.findings_of(result, blank.place, allow_unknown))
             said.extend(remarks_of(result.before, result.after))
             said.extend(f"{result.before.name}: {note}" for note in compared.layouts_of(result))
-        else:
-            verdict = result.injective if isinstance(result, MapReport) else result
-            subject, arguments = _asked(result) if isinstance(result, MapReport) else ("verdict", {})
-            steps.append(step_of(subject, arguments, [verdict]))
-            if verdict.status is not Status.PROVED:
-                text = f"{subject}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
-                known_by = (
-                    digest(text, *verdict.claim.identity)
-                    if isinstance(result, MapReport)
-                    else _obligation_of_bare(verdict, blank)
-                )
-                findings.append(of_verdict(verdict, text, blank.place, known_by, allow_unknown))
-    # What is kept of a schedule holds; two programs that differ hold with nothing.
-    all_compared = all(result.status is Status.PROVED for result in results if isinstance(result, Comparison))
+            all_compared &= result.status is Status.PROVED
     vacuous = any(finding.status == Status.VACUOUS for finding in findings)
     status = worst([Status(worst_of(steps)), *([Status.VACUOUS] if vacuous else [])])
     return replace(
@@ -118,6 +111,24 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
         seconds=seconds_of(steps),
         detail=details(results) if options.detail else None,
     )
+
+
+def _answered(result: MapReport | Verdict) -> Step:
+    if isinstance(result, Verdict):
+        return step_of("verdict", {}, [result])
+    return step_of(*_asked(result), [result.injective])
+
+
+def _of_answer(result: MapReport | Verdict, blank: Outcome, allow_unknown: bool) -> Iterable[Finding]:
+    """The finding of an answer about a map, or of a bare verdict, where it is not proved."""
+    bare = isinstance(result, Verdict)
+    verdict = result if isinstance(result, Verdict) else result.injective
+    if verdict.status is Status.PROVED:
+        return ()
+    subject, arguments = ("verdict", {}) if isinstance(result, Verdict) else _asked(result)
+    text = f"{subject}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
+    known_by = _obligation_of_bare(verdict, blank) if bare else digest(text, *verdict.claim.identity)
+    return (of_verdict(verdict, text, blank.place, known_by, allow_unknown),)
 
 
 def _obligation_of_bare(verdict: Verdict, blank: Outcome) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
@@ -117,13 +118,15 @@ def find_device(name: str | None = None) -> Device:
 
 def _first_that_builds(found: Sequence[Device]) -> Device:
     """The first device that compiles a kernel, of several: a version of pocl may not know the processor."""
-    return next((device for device in found if len(found) > 1 and _builds(device)), found[0])
+    return next((device for device in found if len(found) > 1 and _builds(device.handle)), found[0])
 
 
-def _builds(device: Device) -> bool:
+# Each program that is built or run asks; the answer takes a compilation and is the same while the driver is loaded.
+@cache
+def _builds(handle: pyopencl.Device) -> bool:
     cl = _pyopencl()
     try:
-        cl.Program(cl.Context([device.handle]), "__kernel void probe(__global float *a) { a[0] = 1.0f; }").build(
+        cl.Program(cl.Context([handle]), "__kernel void probe(__global float *a) { a[0] = 1.0f; }").build(
             cache_dir=False
         )
     except cl.Error:
@@ -143,7 +146,7 @@ def _named(name: str, found: Sequence[Device], what: str) -> Device:
     titles = list(dict.fromkeys(d.title for d in fitting))
     if len(titles) == 1:
         return _first_that_builds(fitting)
-    working = [d for d in fitting if _builds(d)] if all(d.is_pocl for d in fitting) else []
+    working = [d for d in fitting if _builds(d.handle)] if all(d.is_pocl for d in fitting) else []
     if working:
         return working[0]
     there = "; ".join(dict.fromkeys(d.title for d in found))

@@ -30,7 +30,7 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], int]] = {
 }
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_svg(call: Caller, tmp_path: Path, name: str) -> None:
     """An SVG is well-formed, names the map, and is the same file when drawn again."""

@@ -141,6 +141,7 @@ def test_two_solvers_are_needed(call: Caller, tmp_path: Path, monkeypatch: pytes
     assert outcome.code == 2 and "cvc5 is not installed" in outcome.err
 
 
+@pytest.mark.campaign
 def test_own_lemmas_are_as_they_would_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     """Every rule of the simplifier, and every usual layout, stands under proofs/ with its lemma as the code has it
     now.
@@ -151,9 +152,10 @@ def test_own_lemmas_are_as_they_would_be_written(capsys: pytest.CaptureFixture[s
 def test_a_lemma_that_is_missing_shows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that lost a lemma, hashes made anew, is not what would be written."""
+    """A file under proofs/ is what would be written; one that lost a lemma, hashes made anew, is not."""
     some = [(name, file) for name, file in islice(own_proofs.files(), 1)]
     monkeypatch.setattr(own_proofs, "files", lambda: iter(some))
+    assert own_proofs.main(["--check", str(ROOT / "proofs")]) == 0
     assert own_proofs.main([str(tmp_path)]) == 0
     (path,) = (tmp_path / "rules").glob("index*")
     file = LemmaFile.load(path)

@@ -69,7 +69,7 @@ def _hang_in_c(argument: str) -> None:
 def _hang_deaf(argument: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    _hang(argument)
+    _hang_in_c(argument)
 
 
 def _crash(argument: str) -> None:

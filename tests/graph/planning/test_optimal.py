@@ -201,6 +201,7 @@ def test_rewrites_that_cost_nothing_are_not_made_without_need() -> None:
     assert plans[0].choice == plans[1].choice
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("way", "moved"),
     [

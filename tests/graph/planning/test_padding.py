@@ -93,7 +93,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize("name", list(GRAPHS))
 @pytest.mark.parametrize("asked", [ZEROS, BOTH, PLAIN], ids=["operands", "both", "none"])
 def test_a_plan_with_padding_is_proved_and_computes_the_same(name: str, asked: Frozen) -> None:
@@ -293,7 +293,7 @@ def test_what_a_function_of_the_graph_assumes_is_told() -> None:
     assert plan(between("relu"), BOTH).assumed == ()
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("seed", [1, 3, 5, 8])
 def test_random_graphs_with_padding(seed: int) -> None:
     """Random graphs on images of six channels, whose convolutions need zeros in the padding: proved, run, equal."""

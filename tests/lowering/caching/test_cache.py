@@ -24,7 +24,7 @@ from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 
-@pytest.mark.parametrize("access", chosen(buffers_read(), lambda number: number % 2 == 0, "-".join))
+@pytest.mark.parametrize("access", chosen(buffers_read(), lambda number: number % 4 == 0, "-".join))
 def test_what_is_read_may_be_copied_and_stored_differently(access: tuple[str, str, str]) -> None:
     """The copy of each buffer that a block reads is proved, then its layout changes, and the signature does not."""
     name, block, buffer = access
@@ -37,7 +37,7 @@ def test_what_is_read_may_be_copied_and_stored_differently(access: tuple[str, st
     schedule.lower()
 
 
-@pytest.mark.parametrize("access", chosen(buffers_written(), lambda number: number % 2 == 0, "-".join))
+@pytest.mark.parametrize("access", chosen(buffers_written(), lambda number: number % 4 == 0, "-".join))
 def test_what_is_written_may_be_copied_and_stored_differently(access: tuple[str, str, str]) -> None:
     """A block writes to a buffer of its own, then the layout of that changes, and the signature does not."""
     name, block, buffer = access
@@ -63,6 +63,7 @@ def test_operators_of_full_size_are_proved(name: str, block: str, read: str, wri
     assert all(step.status is Status.PROVED for step in schedule.steps)
 
 
+@one_in(2)
 @pytest.mark.parametrize("size", [0, 1, 7, 8])
 def test_caches_for_every_size(size: int) -> None:
     """Extents may be symbols; the copy runs over them."""

@@ -57,6 +57,7 @@ def test_functions_of_floats(dtype: DType, names: Sequence[str] = tuple(MATH_FUN
         assert_same(result, array_of(wanted, dtype), f"{name} of {dtype}")
 
 
+@one_in(2)
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_absolute_value_of_integers(dtype: DType) -> None:
     """`abs` wraps for the least signed integer, which has no positive counterpart, and leaves unsigned ones alone."""

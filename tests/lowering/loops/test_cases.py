@@ -59,7 +59,7 @@ PROVED = [(name, every) for name in CASES for every in (False, True)]
 NEEDS: dict[str, set[str]] = {"halo_conv2d": {"nnan", "ninf"}}
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize(
     "case_of", chosen(PROVED, lambda number: number % 4 in (1, 2), lambda case_of: f"{case_of[0]}-{case_of[1]}")
 )

@@ -311,7 +311,7 @@ def test_channels_of_a_relaid_buffer_are_vectors(each: Pass) -> None:
     schedule.build()
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_loops_with_vectors_in_memory(seed: int) -> None:
     """Random loops, flat and in lanes: through views, and by type, they do the same bit for bit."""

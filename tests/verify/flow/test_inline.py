@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.verify.isl.test_dataflow import modelled, random_function, sizes
 from tests.verify.program.model_oracle import Named, Point, fixed, key_of, pairs, set_points
 from tests.verify.program.model_runs import ModelRun, Number
@@ -106,6 +106,7 @@ def compared(kind: str, seed: int, *, updates: bool) -> tuple[list[str], int] | 
     return wrong, formed.changed
 
 
+@one_in(2)
 @pytest.mark.parametrize("updates", [True, False])
 @pytest.mark.parametrize("kind", ["flow", "symbolic", "nodes"])
 @pytest.mark.parametrize("seeds", some((range(3), range(3, 40)), 1), ids=str)

@@ -14,7 +14,7 @@ import pytest
 from tests.random.faulty import random_program
 from tests.random.flow import random_flow_program
 from tests.random.objects import RandomProgram
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.verify.program.model_oracle import Oracle, Point, differences, fixed, pairs, set_points
 from tests.verify.program.model_runs import disagreements
 from tests.verify.programs import program
@@ -301,6 +301,7 @@ def found_wrong(kind: str, seed: int) -> list[str] | None:
 STARTS = [(FLOW, 0), (SYMBOLIC, 0), (TEXT, 0), (NODES, 872), (NODES, 3136), (FAULTY, 0)]
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     "start", some([(kind, first + skipped) for skipped in range(0, 32, 4) for kind, first in STARTS], len(STARTS))
 )

@@ -59,7 +59,7 @@ def padded(name: str, rng: Random) -> dict[str, float | None]:
     return {b.name: rng.choice([None, 0, 1]) for b in rng.sample(buffers, min(2, len(buffers)))}
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_step_of_an_operator_is_proved(name: str) -> None:
     """Layouts with and without padding, then lowering, flattening and simplification; symbolic extents are lowered

@@ -131,7 +131,7 @@ def check_random(expr: Expr, seed: object, rounds: int = ROUNDS) -> None:
         check(expr, {name: number(rng, dtype) for name, dtype in _types(expr).items()}, ctx)
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("op", INTEGER_OPS, ids=lambda o: o.name)
 def test_integer_operations(op: BinaryOp, dtype: DType) -> None:
@@ -155,7 +155,7 @@ def test_comparisons(op: CompareOp, dtype: DType) -> None:
     check_random(Compare(op, Var("x", dtype), Var("y", dtype)), (op, dtype))
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("target", (BOOL, *INTEGERS, *FLOATS), ids=str)
 @pytest.mark.parametrize("source", (BOOL, *INTEGERS, *FLOATS), ids=str)
 def test_casts(source: DType, target: DType) -> None:

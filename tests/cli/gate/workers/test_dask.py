@@ -30,13 +30,24 @@ from layoutproof.ir.diagnostic import LayoutproofError
 HERE = Limits(workers=2, seconds=2.0)
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Cluster]:
+def two_workers(folder: Path) -> Iterator[Cluster]:
     """A cluster of two workers, of which no process is left at the end."""
     mark = new_mark()
-    with cluster(tmp_path / "fleet", mark) as found:
+    with cluster(folder / "fleet", mark) as found:
         yield found
     assert wait_until(lambda: marked(mark) == set())
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster of a test's own, which may kill it."""
+    yield from two_workers(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster for all tests that leave it as it is: starting one takes seconds."""
+    yield from two_workers(tmp_path_factory.mktemp("shared"))
 
 
 def run(address: str, texts: dict[int, str], count: int = 60) -> list[Outcome]:
@@ -46,17 +57,17 @@ def run(address: str, texts: dict[int, str], count: int = 60) -> list[Outcome]:
 
 
 @pytest.mark.parametrize(
-    "texts", some(({3: "hang", 5: "exit 7", 9: "raise boo"}, {20: "hang_deaf", 34: "crash", 59: "stop 3"}), 1)
+    "texts", some(({3: "hang_in_c", 5: "exit 7", 9: "raise boo"}, {20: "hang_deaf", 34: "crash", 59: "stop 3"}), 1)
 )
-def test_outcomes_are_those_of_one_machine(fleet: Cluster, texts: dict[int, str]) -> None:
+def test_outcomes_are_those_of_one_machine(shared: Cluster, texts: dict[int, str]) -> None:
     """Items that are proved, hang, crash and raise have the same outcomes, in the same order, as without a fleet."""
     expected = list(run_items((item(n, texts.get(n, "")) for n in range(60)), judge, OPTIONS, HERE))
-    assert run(fleet.address, texts) == expected
+    assert run(shared.address, texts) == expected
 
 
-def test_memory_is_limited_there(fleet: Cluster) -> None:
+def test_memory_is_limited_there(shared: Cluster) -> None:
     """An item that allocates without end is ended on a fleet as well."""
-    limits = Limits(memory=400 << 20, dask=fleet.address)
+    limits = Limits(memory=400 << 20, dask=shared.address)
     outcomes = list(run_items((item(n, "allocate" if n == 3 else "") for n in range(9)), judge, OPTIONS, limits))
     assert [[finding.code for finding in outcome.findings] for outcome in outcomes] == [[]] * 3 + [
         [codes.WORKER_MEMORY]
@@ -182,16 +193,16 @@ def test_the_scheduler_dies(fleet: Cluster) -> None:
     assert problem.value.diagnostics[0].code == codes.CLUSTER_ADDRESS
 
 
-def test_another_version(fleet: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version(shared: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fleet whose workers have another version of the tool is refused before anything is judged, with the worker's
     address.
     """
-    assert run(fleet.address, {}, 1)[0].verdict == "proved"
+    assert run(shared.address, {}, 1)[0].verdict == "proved"
     monkeypatch.setattr(dask_fleet, "versions", versions_by_process)
     with pytest.raises(
         LayoutproofError, match=r"the worker tcp://127.0.0.1:\d+ has another state of the sources of layoutproof"
     ) as problem:
-        run(fleet.address, {}, 1)
+        run(shared.address, {}, 1)
     assert problem.value.diagnostics[0].code == codes.OTHER_TOOL
 
 
@@ -200,14 +211,14 @@ def versions_by_process() -> dict[str, str]:
     return {**versions(), "digest": str(os.getpid())}
 
 
-def test_a_worker_that_joins_with_another_version(fleet: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_joins_with_another_version(shared: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that was not there when versions were compared compares them itself."""
     monkeypatch.setattr(dask_fleet, "check_versions", lambda client: None)
     monkeypatch.setattr(dask_fleet, "versions", versions_by_process)
     with pytest.raises(
         LayoutproofError, match="a worker that joined the fleet has another state of the sources"
     ) as problem:
-        run(fleet.address, {}, 1)
+        run(shared.address, {}, 1)
     assert problem.value.diagnostics[0].code == codes.OTHER_TOOL
 
 

@@ -28,11 +28,11 @@ def compare(seed: int) -> None:
         assert_same(found[name], np.asarray(array), f"seed {seed}, {name}")
 
 
-@one_in(4)
-@pytest.mark.parametrize("first", range(0, 32, 8))
+@one_in(8)
+@pytest.mark.parametrize("first", range(0, 32, 4))
 def test_random_textures(first: int) -> None:
-    """Eight programs, of all types of channels, with images and buffers read and written in many ways."""
-    for seed in range(first, first + 8):
+    """Four programs, of all types of channels, with images and buffers read and written in many ways."""
+    for seed in range(first, first + 4):
         compare(seed)
 
 

@@ -111,7 +111,7 @@ FLATTENINGS: list[tuple[str, tuple[int, int, int, int], Any, Any]] = [
 ]
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("index_map", "shape", "flat", "place"), FLATTENINGS, ids=[f"{f[0][8:]}-{f[1][-1]}" for f in FLATTENINGS]
 )
@@ -169,7 +169,7 @@ def test_the_document_s_image_is_too_high_for_devices() -> None:
     assert shown == {"buffer": "B", "direction": "height", "texels": 32768, "limit": 16384}
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize(("dtype", "layers"), list(product(TYPES, (False, True))))
 def test_every_type_of_texel(dtype: str, layers: bool) -> None:
     """Each type through a kernel, from one RGBA texture to another: every bit arrives, and NaN as some NaN."""
@@ -187,7 +187,7 @@ def test_every_type_of_texel(dtype: str, layers: bool) -> None:
     assert found.tobytes() == x.tobytes()
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("dtype", [name for name in TYPES if name != "float16"])
 def test_every_type_of_one_channel(dtype: str) -> None:
     """The same with one channel to a texel, which rows of odd length have."""
