@@ -56,16 +56,17 @@ class Judged:
         return self.reason is None
 
 
-def judge(text: str, evidence: Evidence) -> tuple[Judged, ...]:
+def judge(text: str, evidence: Evidence, allowed: frozenset[str] = frozenset()) -> tuple[Judged, ...]:
     """The claims of a step, given as text, each accepted or rejected. The new program does what the old one does, for
     every input, if all are accepted. Raises Rejected for a text that is not understood.
     """
-    return judge_rewrite(read_rewrite(text), evidence)
+    return judge_rewrite(read_rewrite(text), evidence, allowed)
 
 
-def judge_rewrite(rewrite: Rewrite, evidence: Evidence) -> tuple[Judged, ...]:
-    """The claims of a rewrite that was read."""
-    step = Step(rewrite, evidence.refutation, evidence.inverses, evidence.sources)
+def judge_rewrite(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] = frozenset()) -> tuple[Judged, ...]:
+    """The claims of a rewrite that was read, under the fast-math assumptions that are `allowed` or that it states."""
+    allowed |= frozenset(rewrite.strictness.split()) & _ASSUMPTIONS
+    step = Step(rewrite, evidence.refutation, evidence.inverses, evidence.sources, allowed)
     return tuple(_judged(*claim) for claim in _claims(step))
 
 
@@ -80,6 +81,8 @@ class Evidence:
     inverses: Mapping[int, Sequence[Inverse]]
     sources: Mapping[tuple[int, int], Source]
 
+
+_ASSUMPTIONS = {"nnan", "ninf", "nsz", "reassoc"}
 
 Claim = tuple[str, int, str, Callable[[], None]]
 

@@ -9,7 +9,11 @@ of old ones, f old cells to new ones. Where
 
 each load finds what the paired one finds, by induction over the time of the new program: the last write of the cell
 before it is the same instance in both, or there is none and the cell has its entry value. So each cell f(c) ends with
-the value of c. Instances of the new program that theta takes nowhere are allowed where they write no cell f(c) at all.
+the value of c. Instances of the new program that theta takes nowhere are another matter (`extras`).
+
+Of 3 there is one exception, `X[c] = X[c] (+) e` where e has no X in it: such updates may change places with one another
+where (+) is associative and commutative. Everything else that touches the cell keeps its order with all of them, so
+between two such accesses the same terms are added to the same value.
 """
 
 from __future__ import annotations
@@ -28,12 +32,14 @@ from layoutproof.verify.kernel.encoding import (
 )
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Statement
+from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Statement, is_float
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Inverse, Map, Step
 
 _LEAVES = ("const", "var", "undef")
 
+
+_REDUCTIONS = ("+", "*", "min", "max", "&", "|", "^")
 
 Value = tuple[Expr, Env]
 Instance = tuple[Statement, Env]
@@ -310,9 +316,42 @@ def conflicts(program: Program, a: Statement, b: Statement) -> Iterator[tuple[tu
                 yield index, other_index
 
 
+def _update(program: Program, statement: Statement) -> tuple[str, str] | None:
+    """The operator and type of `X[c] = X[c] (+) e` or `X[c] = e (+) X[c]`, where nothing else in it loads X."""
+    value = statement.value
+    if value[0] not in _REDUCTIONS:
+        return None
+    data = program.buffers[statement.buffer].data
+    own = ("load", value[1], statement.buffer, statement.indices)
+    others = [*statement.guards, *statement.indices, *(x for x in value[2:] if x != own)]
+    loads = [load for e in others for load in loads_of(e)]
+    if len(others) != len(statement.guards) + len(statement.indices) + 1:
+        return None
+    return None if any(program.buffers[load[2]].data == data for load in loads) else (value[0], value[1])
+
+
+def may_change_places(step: Step, a: Statement, b: Statement) -> bool:
+    """Whether two statements are updates of one memory by one operator that is associative and commutative: on
+    integers, which wrap; on floats a sum or product where reassociation is allowed, a minimum or maximum where no value
+    is NaN and the sign of zero does not matter.
+    """
+    if step.new.buffers[a.buffer].data != step.new.buffers[b.buffer].data:
+        return False
+    update = _update(step.new, a)
+    if update is None or update != _update(step.new, b):
+        return False
+    if is_integer(update[1]):
+        return True
+    needed = {"nnan", "nsz"} if update[0] in ("min", "max") else {"reassoc"}
+    return is_float(update[1]) and needed <= step.allowed
+
+
 def prove_order(step: Step, a: Part, b: Part) -> None:
     """Conflicting instances of two parts, the first before the second, are in the same order in the old program."""
+    free = a.new.indices, b.new.indices
     for index, other in conflicts(step.new, a.new, b.new):
+        if may_change_places(step, a.new, b.new) and (index, other) == free:
+            continue
         context = step.context()
         a_env, a_old = of_part(context, a, "i")
         b_env, b_old = of_part(context, b, "j")

@@ -50,12 +50,15 @@ class Source:
 
 @dataclass(slots=True)
 class Step:
-    """What the rules ask. `refutation` has the proof of a question, or raises Rejected where there is none."""
+    """What the rules ask. `allowed` are the fast-math assumptions under which claims are accepted.
+
+    `refutation` has the proof of a question, or raises Rejected where there is none."""
 
     rewrite: Rewrite
     refutation: Callable[[Question], object]
     inverses: Mapping[int, Sequence[Inverse]]
     sources: Mapping[tuple[int, int], Source]
+    allowed: frozenset[str] = frozenset()
     assumed: tuple[Expr, ...] = ()
     sizes: tuple[Expr, ...] = ()
     _known: set[Question] = field(default_factory=set)

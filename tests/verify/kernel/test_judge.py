@@ -131,3 +131,43 @@ def test_a_block_variable_that_is_not_used_is_computed() -> None:
     assert rejected(THETA + OLD + right) == set()
     for domain, value in ((7, "ii"), (2147483647, "ii * 400000000"), (9, "8 // ii"), (9, "ii % 0")):
         assert rejected(THETA + OLD + TILED.replace(inner, block.format(domain, value))) == {"within-domain"}
+
+
+REVERSED = TILED.replace("A[io * 8 + ii, j]", "A[io * 8 + ii, 3 - j]")
+BACKWARDS = THETA.replace("ii, j]", "ii, 3 - j]")
+
+
+@pytest.mark.parametrize(
+    ("header", "dtype", "update", "kinds"),
+    [
+        ("", "int8", None, set()),
+        ("# strictness: reassoc\n", "float32", None, set()),
+        ("# strictness: nnan\n", "float32", None, {"same-end"}),
+        ("", "int8", "A[{0}] - B[{1}]", {"same-end"}),
+        ("", "int8", "B[{1}] + A[{0}] * B[{1}]", {"same-end"}),
+        ("", "int8", "T.max(A[{0}], B[{1}])", set()),
+        ("", "float32", "T.max(A[{0}], B[{1}])", {"same-end"}),
+        ("# strictness: nnan nsz\n", "float32", "T.max(A[{0}], B[{1}])", set()),
+    ],
+)
+def test_sums_in_another_order(header: str, dtype: str, update: str | None, kinds: set[str]) -> None:
+    """Updates change places where the operator allows it, and what is added does not depend on the sum."""
+    old, new = OLD, REVERSED
+    if update is not None:
+        old = old.replace("B[i] + A[i, j]", update.format("i, j", "i"))
+        new = new.replace("B[io * 8 + ii] + A[io * 8 + ii, 3 - j]", update.format("io * 8 + ii, 3 - j", "io * 8 + ii"))
+    text = (old + new).replace("float32", dtype).replace(f"T.{dtype}(0.0)", f"T.{dtype}(0)")
+    assert rejected(header + BACKWARDS + text) == kinds
+
+
+def test_a_reader_between_two_parts_of_a_sum_keeps_its_place() -> None:
+    """What reads the sum half way sees half of it."""
+    old = OLD.replace("A[i, j]", "A[i, j]\n    for i in range(n):\n        C[i] = B[i]")
+    old = old.replace("B: T", 'C: T.Buffer(("n",), "float32"), B: T').replace("float32", "int32")
+    old = old.replace("T.int32(0.0)", "0")
+    split = old.replace("before", "after").replace("T.grid(n, 4)", "T.grid(n, 3)")
+    last = "    for i in range(n):\n        B[i] = B[i] + A[i, 3]\n"
+    theta = "# theta: 0 -> 0: lambda i: [i]\n# theta: 1 -> 1: lambda i, j: [i, j]\n"
+    after = split + "\n" + last.rstrip("\n")
+    copied = "# theta: 2 -> 2: lambda i: [i]\n# theta: 3 -> 1: lambda i: [i, 3]\n"
+    assert "same-end" in rejected(theta + copied + old + "\n" + after + "\n")
