@@ -20,7 +20,7 @@ from layoutproof.verify.kernel.encoding import loads_of
 from layoutproof.verify.kernel.integers import Question
 from layoutproof.verify.kernel.judge import Evidence, Judged, judge
 from layoutproof.verify.kernel.programs import Expr, Program, Statement, walk
-from layoutproof.verify.kernel.reader import read_map, read_rewrite
+from layoutproof.verify.kernel.reader import read_map, read_rewrite, scope_of
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Inverse, Map, Source
 from layoutproof.verify.maps.map_facts import report_on
@@ -85,10 +85,41 @@ def _inverse(theta: IndexMap, loops: Sequence[For]) -> IndexMap | None:
         return None
 
 
+def fills_of(rewrite: Rewrite, text: str) -> tuple[dict[str, Source], dict[str, Map]]:
+    """By memory whose layout changes: a store of a constant that no line of theta names, at the cell that it writes by
+    its loops; and the inverse of the cell map.
+    """
+    program = read_rewrite(text).new
+    computed = {each.new_store for each in rewrite.witness.instances if each.old_store is not None}
+    fills: dict[str, Source] = {}
+    backs: dict[str, Map] = {}
+    shapes = {buffer.data.name: buffer.shape for buffer in rewrite.old.buffers}
+    for cells in rewrite.witness.cells:
+        if cells.old_data not in shapes:
+            continue
+        inverse = report_on(cells.cells, shapes[cells.old_data]).inverse
+        if inverse is not None:
+            names, outputs, _ = read_map(index_map_text(inverse), scope_of(program.symbols), {})
+            backs[cells.new_data] = Map(names or (), outputs)
+        for store in program.stores:
+            axes = tuple(f"q{k}" for k in range(len(store.indices)))
+            given = {index: ("var", "int32", axis) for index, axis in zip(store.indices, axes, strict=True)}
+            loops = [("var", loop.dtype, loop.var) for loop in store.loops]
+            if (
+                program.buffers[store.buffer].data == cells.new_data
+                and store.number not in computed
+                and store.value[0] == "const"
+                and all(loop in given for loop in loops)
+            ):
+                fills[cells.new_data] = Source("store", store.number, Map(axes, tuple(given[loop] for loop in loops)))
+    return fills, backs
+
+
 def try_kernel(text: str) -> tuple[tuple[Judged, ...], Found]:
     """The kernel's judgement on a rewrite's text, with the evidence that was found for it."""
-    found = Found()
-    return judge(text, Evidence(found.refutation, inverses_of(parse_rewrite(text)), sources_of(text))), found
+    found, rewrite = Found(), parse_rewrite(text)
+    fills, backs = fills_of(rewrite, text)
+    return judge(text, Evidence(found.refutation, inverses_of(rewrite), sources_of(text), fills, backs)), found
 
 
 def sources_of(text: str) -> dict[tuple[int, int], Source]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from layoutproof.verify.kernel.encoding import Context, differ, loads_of
 from layoutproof.verify.kernel.integers import Case
+from layoutproof.verify.kernel.padding import prove_filled
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import (
     Buffer,
@@ -21,7 +22,7 @@ from layoutproof.verify.kernel.programs import (
     parts,
     walk,
 )
-from layoutproof.verify.kernel.reader import read_extent, read_map, scope_of
+from layoutproof.verify.kernel.reader import read_extent, read_map, read_value, scope_of
 from layoutproof.verify.kernel.refinement import instance, prove_executed, prove_same
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Map, Step
@@ -100,8 +101,9 @@ def _prove_kept(step: Step, before: Buffer, is_written: bool) -> None:
         if before.name not in step.rewrite.interface:
             raise Rejected(f"the layout of {before.name} changes, and no change is declared")
         _prove_recorded(step, before, after, source[1])
-        if is_written and step.new.layouts[after.data]["steps"][-1].get("contract") not in (None, "undef"):
-            raise Rejected(f"the padding of {before.name} has a postcondition")
+        contract = step.new.layouts[after.data]["steps"][-1].get("contract")
+        if is_written and contract not in (None, "undef"):
+            prove_filled(step, before, after, source[1], read_value(str(contract)))
     elif before.shape != after.shape or step.old.layouts.get(before.data) != step.new.layouts.get(before.data):
         raise Rejected(f"{before.name} has another shape or record")
 

@@ -38,7 +38,7 @@ from layoutproof.verify.kernel.refinement import (
     prove_steady_guards,
 )
 from layoutproof.verify.kernel.rejected import Rejected
-from layoutproof.verify.kernel.step import Inverse, Source, Step
+from layoutproof.verify.kernel.step import Inverse, Map, Source, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ def judge(text: str, evidence: Evidence, allowed: frozenset[str] = frozenset()) 
 def judge_rewrite(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] = frozenset()) -> tuple[Judged, ...]:
     """The claims of a rewrite that was read, under the fast-math assumptions that are `allowed` or that it states."""
     allowed |= frozenset(rewrite.strictness.split()) & _ASSUMPTIONS
-    step = Step(rewrite, evidence.refutation, evidence.inverses, evidence.sources, allowed)
+    step = Step(
+        rewrite, evidence.refutation, evidence.inverses, evidence.sources, evidence.fills, evidence.backs, allowed
+    )
     return tuple(_judged(*claim) for claim in _claims(step))
 
 
@@ -74,12 +76,14 @@ def judge_rewrite(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] 
 class Evidence:
     """What is given with a step; none of it is believed. `refutation` has the proof that a question has no solution, or
     raises Rejected; `inverses` says by old store where it is computed; `sources` says by new store and load what is
-    known of it.
+    known of it; `fills` and `backs` say by memory what fills its new padding, and the inverse of f.
     """
 
     refutation: Callable[[Question], object]
     inverses: Mapping[int, Sequence[Inverse]]
     sources: Mapping[tuple[int, int], Source]
+    fills: Mapping[str, Source]
+    backs: Mapping[str, Map]
 
 
 _ASSUMPTIONS = {"nnan", "ninf", "nsz", "reassoc"}

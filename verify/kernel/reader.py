@@ -150,6 +150,11 @@ def read_extent(text: str, symbols: Mapping[str, Expr | Buffer]) -> Expr:
     return Expressions(symbols).integer(parse(text, "eval").body)
 
 
+def read_value(text: str) -> Expr:
+    """A constant."""
+    return Expressions({}).value(parse(text, "eval").body)
+
+
 def _condition(text: str, scope: Mapping[str, Expr | Buffer]) -> Expr:
     return Expressions(scope).condition(parse(text, "eval").body)
 

@@ -52,12 +52,15 @@ class Source:
 class Step:
     """What the rules ask. `allowed` are the fast-math assumptions under which claims are accepted.
 
-    `refutation` has the proof of a question, or raises Rejected where there is none."""
+    `refutation` has the proof of a question, or raises Rejected where there is none.
+    """
 
     rewrite: Rewrite
     refutation: Callable[[Question], object]
     inverses: Mapping[int, Sequence[Inverse]]
     sources: Mapping[tuple[int, int], Source]
+    fills: Mapping[str, Source]
+    backs: Mapping[str, Map]
     allowed: frozenset[str] = frozenset()
     assumed: tuple[Expr, ...] = ()
     sizes: tuple[Expr, ...] = ()

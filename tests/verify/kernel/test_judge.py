@@ -171,3 +171,50 @@ def test_a_reader_between_two_parts_of_a_sum_keeps_its_place() -> None:
     after = split + "\n" + last.rstrip("\n")
     copied = "# theta: 2 -> 2: lambda i: [i]\n# theta: 3 -> 1: lambda i: [i, 3]\n"
     assert "same-end" in rejected(theta + copied + old + "\n" + after + "\n")
+
+
+PADDED = """\
+# theta: 0 -> 0: lambda i: [i]
+# cells: B_data -> B_data: lambda i: [i // 4, i % 4]
+# interface: B
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    for i in range(n):
+        B[i] = A[i] + A[i]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer(("n",), "float32"), B: T.Buffer(((n + 3) // 4, 4), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"B_data": {"logical_shape": ["n"], "steps": [{"index_map": "lambda i: [i // 4, i % 4]", "shape": ["(n + 3) // 4", 4], "contract": "T.float32(0.0)"}]}}})
+    for i in range(n):
+        B[i // 4, i % 4] = A[i] + A[i]
+    for io, ii in T.grid((n + 3) // 4, 4):
+        if io * 4 + ii >= n:
+            B[io, ii] = T.float32(0.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "kinds"),
+    [
+        ("", "", set()),
+        ("if io * 4 + ii >= n:", "if io * 4 + ii > n:", {"interface"}),
+        ("if io * 4 + ii >= n:", "if io * 4 + ii >= n - 1:", {"same-value"}),
+        ("if io * 4 + ii >= n:", "if A[0] > T.float32(0.0) and io * 4 + ii >= n:", {"interface"}),
+        ("B[io, ii] = T.float32(0.0)", "B[io, ii] = T.float32(-0.0)", {"interface"}),
+        ("B[io, ii] = T.float32(0.0)", "B[io, 3] = T.float32(0.0)", {"interface", "same-value"}),
+        ("T.grid((n + 3) // 4, 4)", "T.grid(n // 4, 4)", {"interface"}),
+        (
+            "B[io, ii] = T.float32(0.0)\n",
+            "B[io, ii] = T.float32(0.0)\n    if n % 4 > 0:\n        B[(n + 3) // 4 - 1, 3] = T.float32(1.0)\n",
+            {"interface"},
+        ),
+    ],
+)
+def test_padding_that_a_parameter_ends_with(was: str, becomes: str, kinds: set[str]) -> None:
+    """Each cell of the padding is filled with the contract's value, and nothing else is."""
+    assert was in PADDED
+    assert rejected(PADDED.replace(was, becomes) if was else PADDED) == kinds
