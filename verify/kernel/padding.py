@@ -64,8 +64,8 @@ def _prove_image(step: Step, context: Context, cell: list[Poly], memory: tuple[B
 
 
 def _prove_last(step: Step, number: int, after: Buffer) -> None:
-    """Nothing else is stored to padding. What computes an old store writes cells f(c); other instances of a store to this
-    memory store the same constant, or there are none.
+    """Nothing else is stored to padding. What computes an old store writes cells f(c); other instances of a store to
+    this memory store the same constant, or there are none.
     """
     parts = parts_of(step)
     for store in step.new.stores:
