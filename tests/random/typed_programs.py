@@ -362,6 +362,8 @@ class _Writer:
         self.scope.ranges = {a: (0, domains[a] - 1) for a in axes}
         self.scope.cells = [c for c in self.scope.cells if c.name != target.name or rng.random() < 0.1]
         value = self.expressions.value(target.dtype, 2)
+        if "folded" in self.without and value in (f"T.{target.dtype}(0.0)", f"T.{target.dtype}(-0.0)"):
+            value = self.expressions.apart_from(cell, target.dtype)  # TVM takes a product with zero for 0
         if target.dtype == "bool":
             self.put(f"{cell} = {cell} {rng.choice(['and', 'or'])} {value}")
         elif (target.dtype in WIDE and "overflow" in self.without) or (
