@@ -252,7 +252,8 @@ def prove_possible(step: Step) -> None:
     for values in islice(chain(diagonal, product(chosen, repeat=len(symbols))), _MOST_TRIES):
         at = {name: value for (name, _), value in zip(symbols, values, strict=True)}
         typed = all(fits(at[name], dtype) for name, dtype in symbols)
-        if typed and all(evaluated(e, at) is True for e in step.assumed) and all(_fits(e, at) for e in sum(step.sizes, ())):
+        fit = all(_fits(e, at) for sizes in step.sizes for e in sizes)
+        if typed and fit and all(evaluated(e, at) is True for e in step.assumed):
             return
     raise Rejected("no values of the symbols were found that satisfy the preconditions")
 

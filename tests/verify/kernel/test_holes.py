@@ -213,7 +213,7 @@ def test_sizes_of_the_new_program_are_no_facts(extra: str) -> None:
     """That they fit is a condition on calls, which may never hold: it proves nothing else."""
     old = f"T.evaluate(T.assume(n > 0))\n{ONES}"
     new = f"{old}\nfor i in range(8):\n    if {extra}:\n        if n < 9:\n            B[7] = T.float32(2)"
-    assert rejected(SYMBOLS, old, new, FIRST) == {"same-value"}
+    assert "same-value" in rejected(SYMBOLS, old, new, FIRST)
 
 
 def test_sizes_that_the_old_program_does_not_compute_are_no_facts() -> None:
