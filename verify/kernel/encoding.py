@@ -33,10 +33,10 @@ def loads_of(e: Expr) -> list[Expr]:
 
 
 def is_affine_condition(e: Expr) -> bool:
-    """Whether a condition speaks of integers alone, without data."""
-    return not any(part[0] in ("load", "call", "undef") for part in walk(e)) and all(
-        is_integer(part[1]) or part[1] == "bool" for part in walk(e)
-    )
+    """Whether a condition speaks of integers alone, without data: its operations are index arithmetic, which does not
+    wrap. Beside data they wrap.
+    """
+    return all(part[0] not in ("load", "undef") and (is_integer(part[1]) or part[1] == "bool") for part in walk(e))
 
 
 class Context:
@@ -47,13 +47,21 @@ class Context:
         self.zeros: list[Poly] = []
         self.choices: list[Cases] = []
         self._names: dict[object, Poly] = {}
-        self.symbols: Env = {name: Poly.var(name) for name, dtype in symbols if is_integer(dtype)}
+        # No name of a text is one of those that `bind` and others make.
+        self.symbols: Env = {name: Poly.var(f"${name}") for name, dtype in symbols if is_integer(dtype)}
         for name, dtype in symbols:
             if is_integer(dtype):
                 low, high = integer_bounds(dtype)
-                self.facts += [Poly.var(name) - low, Poly.const(high) - Poly.var(name)]
+                self.facts += [self.symbols[name] - low, Poly.const(high) - self.symbols[name]]
         for condition in assumed:
             self.require(condition, self.symbols)
+
+    def copy(self) -> Context:
+        """Another one that knows the same, by the same names."""
+        other = Context(())
+        other.symbols, other._names = self.symbols, dict(self._names)
+        other.facts, other.zeros, other.choices = list(self.facts), list(self.zeros), list(self.choices)
+        return other
 
     def question(self, *cases: Case) -> Question:
         """The question with further conditions."""
@@ -143,6 +151,8 @@ class Context:
 
     def _named(self, key: object, dtype: str) -> Poly:
         """The name of an integer of which only its type is known."""
+        if not is_integer(dtype):
+            raise Rejected(f"a value of type {dtype} is no integer")
         if key not in self._names:
             value = self._names[key] = Poly.var(f"?{len(self._names)}")
             low, high = integer_bounds(dtype)
@@ -210,7 +220,7 @@ class Context:
                 return (*a, *b)
             joined = tuple(Case((*x.facts, *y.facts), (*x.zeros, *y.zeros)) for x in a for y in b)
             return joined if len(joined) <= _MOST_CASES else TRUE
-        if operator in COMPARISONS and is_integer(e[2][1]):
+        if operator in COMPARISONS and is_integer(e[2][1]) and is_affine_condition(e):
             return _compared(operator, self.number(e[3], env) - self.number(e[2], env), truth)
         return TRUE
 

@@ -19,7 +19,7 @@ from typing import Any
 from layoutproof.verify.kernel.encoding import Context, Env, differ, is_affine_condition, is_integer, loads_of
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Expr, Statement, integer_bounds, is_float, parts
+from layoutproof.verify.kernel.programs import Expr, Statement, disjuncts, integer_bounds, is_float, walk
 from layoutproof.verify.kernel.reader import read_extent, read_map, scope_of
 from layoutproof.verify.kernel.refinement import Part, before, image, instance, of_part, prove_executed
 from layoutproof.verify.kernel.rejected import Rejected
@@ -65,6 +65,8 @@ def prove_extras(step: Step, all_parts: Sequence[Part], new: Statement) -> None:
         forbid_open_padding(step, new)
         if any(loads_of(index) for index in new.indices):
             raise Rejected(f"where line {new.line} stores depends on data")
+        for guard in new.guards:
+            NoOp(step, new, asked, all_parts).prove_evaluated(guard)
         reasons = []
         for prove in (prove_new_cell, NoOp.prove, prove_unseen):
             try:
@@ -86,7 +88,8 @@ def _is_impossible(step: Step, asked: Asked) -> bool:
 
 def forbid_open_padding(step: Step, statement: Statement) -> None:
     """Nothing that a statement touches has padding without a contract, which may not be touched."""
-    for name in {statement.buffer, *(load[2] for load in loads_of(statement.value))}:
+    texts = (*statement.guards, *statement.indices, statement.value)
+    for name in {statement.buffer, *(load[2] for text in texts for load in loads_of(text))}:
         if any(entry.get("contract") is None for entry in _record(step, name)):
             raise Rejected(f"{name} has padding without a contract")
 
@@ -134,7 +137,8 @@ def prove_unseen(extra: NoOp) -> None:
             raise Rejected(f"the record of {new.buffer} has no such map")
         prove_outside(extra, [read_extent(str(extent), symbols) for extent in logical], Map(names, outputs))
     for part in extra.parts:
-        for load in loads_of(part.new.value) + [x for guard in part.new.guards for x in loads_of(guard)]:
+        texts = (*part.new.guards, *part.new.indices, part.new.value)
+        for load in (load for text in texts for load in loads_of(text)):
             if step.new.buffers[load[2]].data == buffer.data:
                 context, env = extra.asked()
                 other, _ = of_part(context, part, "r")
@@ -154,16 +158,23 @@ class NoOp:
     parts: Sequence[Part]
 
     def prove_evaluated(self, value: Expr) -> None:
-        """Evaluating a value is no fault, whatever it is. That loads are in bounds, and index arithmetic has a result,
-        is proved of all statements.
+        """Evaluating a value is no fault, whatever it is. That loads are in bounds, and arithmetic without data has a
+        result, is proved of all statements.
         """
-        for part in _outside_indices(value):
-            if part[0] in ("//", "%", "truncdiv", "truncmod", "<<", ">>", "cast", "call"):
-                raise Rejected(f"what line {self.statement.line} stores beyond the old program may trap")
+        for part in walk(value):
+            if part[0] in ("//", "%", "truncdiv", "truncmod", "<<", ">>", "cast", "call") and loads_of(part):
+                raise Rejected(f"what line {self.statement.line} computes beyond the old program may trap")
+            if part[0] == "load":
+                self._prove_indices_fit(part)
             if part[0] == "load" and not self.step.new.buffers[part[2]].is_parameter:
                 context, env = self.asked()
                 source = self.step.source(self.statement.number, part)
                 _prove_written(self.step, context, env, self.statement, part, source)
+
+    def _prove_indices_fit(self, load: Expr) -> None:
+        for index in load[3]:
+            context, env = self.asked()
+            self.step.prove_fits(context, index, env)
 
     def prove(self) -> None:
         """The value that is stored is the value in the cell. Raises Rejected."""
@@ -178,6 +189,8 @@ class NoOp:
         if operator == "const":
             return e
         if operator == "load":
+            if any(map(loads_of, e[3])):
+                raise Rejected(f"an index in line {self.statement.line} depends on data")
             return self.loaded(e)
         if operator in ("if", "select"):
             return self.chosen(e)
@@ -196,9 +209,8 @@ class NoOp:
                 self.step.refuse(context, context.cases(e[2], env, not truth))
             except Rejected:
                 continue
-            other = e[4] if truth else e[3]
-            if e[0] == "select" and any(not self.step.new.buffers[x[2]].is_parameter for x in loads_of(other)):
-                break
+            if e[0] == "select":
+                self.prove_evaluated(e[4] if truth else e[3])
             if is_affine_condition(e[2]):
                 return self.simplified(side)
         raise Rejected(f"a condition in line {self.statement.line} is not known")
@@ -296,11 +308,11 @@ def assumed(step: Step, context: Context, env: Env, reader: Statement, load: Exp
         raise Rejected(f"{load[2]} may change")
     at = image(context, source.map, source.map.inputs(_loops(reader, env), context.symbols), statement)
     prove_executed(step, context, (statement, at), ())
-    disjuncts = _disjuncts(statement.condition)
-    said = [d for d in disjuncts if d[0] == "==" and d[2][0] == "load" and d[3][0] == "const"]
+    said_of = disjuncts(statement.condition)
+    said = [d for d in said_of if d[0] == "==" and d[2][0] == "load" and d[3][0] == "const"]
     if len(said) != 1 or said[0][2][2] != load[2]:
         raise Rejected(f"the assumption of line {statement.line} gives no value")
-    for other in disjuncts:
+    for other in said_of:
         if other is not said[0]:
             if not is_affine_condition(other):
                 raise Rejected(f"the assumption of line {statement.line} depends on other data")
@@ -357,19 +369,8 @@ def _loops(statement: Statement, env: Env) -> list[Poly]:
     return [env[loop.var] for loop in statement.loops]
 
 
-def _outside_indices(e: Expr) -> Iterator[Expr]:
-    yield e
-    if e[0] != "load":
-        for part in parts(e):
-            yield from _outside_indices(part)
-
-
 def _conjuncts(e: Expr) -> list[Expr]:
     return [*_conjuncts(e[2]), *_conjuncts(e[3])] if e[0] == "and" else [e]
-
-
-def _disjuncts(e: Expr) -> list[Expr]:
-    return [*_disjuncts(e[2]), *_disjuncts(e[3])] if e[0] == "or" else [e]
 
 
 def folded(operator: str, dtype: str, a: Expr, b: Expr) -> Expr:

@@ -8,39 +8,63 @@ those of the old one, and so are reads of what was never written, since temporar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from layoutproof.verify.kernel.encoding import Context, Env, is_affine_condition, is_integer, loads_of
+from layoutproof.verify.kernel.encoding import COMPARISONS, Context, Env, is_affine_condition, is_integer, loads_of
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Expr, Inside, Statement, parts, walk
+from layoutproof.verify.kernel.programs import (
+    TRUE,
+    Expr,
+    Inside,
+    Statement,
+    integer_bounds,
+    is_float,
+    parts,
+    walk,
+)
 from layoutproof.verify.kernel.refinement import conflicts, instance
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Step
 
-_DIVISIONS = ("//", "%", "truncdiv", "truncmod")
 Path = tuple[tuple[Expr, bool], ...]
+Place = tuple[Statement, Path]  # what holds there: loops and guards of the statement, conditions of expressions
+_DIVISIONS = ("//", "%", "truncdiv", "truncmod")
 
 
-def evaluated(e: Expr, path: Path = ()) -> Iterator[tuple[Expr, Path]]:
-    """An expression and everything that is evaluated in it, with the conditions under which it is."""
-    yield e, path
+def evaluated(e: Expr, place: Place, is_index: bool = False) -> Iterator[tuple[Expr, Place, bool]]:
+    """An expression and everything that is evaluated in it, where that is, and whether it is index arithmetic. The
+    right side of `and` and `or` is evaluated whatever the left one is.
+    """
+    yield e, place, is_index
     if e[0] == "if":
-        yield from evaluated(e[2], path)
-        yield from evaluated(e[3], (*path, (e[2], True)))
-        yield from evaluated(e[4], (*path, (e[2], False)))
+        around, path = place
+        yield from evaluated(e[2], place, is_index)
+        yield from evaluated(e[3], (around, (*path, (e[2], True))), is_index)
+        yield from evaluated(e[4], (around, (*path, (e[2], False))), is_index)
         return
+    inner = is_index or e[0] == "load" or (e[0] in COMPARISONS and is_affine_condition(e))
     for part in parts(e):
-        yield from evaluated(part, path)
+        yield from evaluated(part, place, inner)
 
 
-def texts_of(statement: Statement) -> Sequence[Expr]:
-    """What a statement evaluates."""
-    if statement.kind == "assume":
-        return (statement.condition,)
-    return (*statement.indices, statement.value)
+def evaluations(s: Statement) -> Iterator[tuple[Expr, Place, bool]]:
+    """Everything that is evaluated at a statement and on the way to it. Of a guard it is not stated which loops are
+    around it, but those are whose variables it or one before it has; inner ones may be empty, and it is evaluated.
+    """
+    for number, loop in enumerate(s.loops):
+        for bound in (loop.start, loop.extent, ("+", loop.dtype, loop.start, loop.extent)):
+            yield from evaluated(bound, (replace(s, loops=s.loops[:number], guards=()), ()), True)
+    for number, guard in enumerate(s.guards):
+        named = {part[2] for g in s.guards[: number + 1] for part in walk(g) if part[0] == "var"}
+        depth = max((k + 1 for k, loop in enumerate(s.loops) if loop.var in named), default=0)
+        yield from evaluated(guard, (replace(s, loops=s.loops[:depth], guards=s.guards[:number]), ()))
+    for text, is_index in ((s.condition, False), (s.value, False), *((index, True) for index in s.indices)):
+        yield from evaluated(text, (s, ()), is_index)
 
 
-def _under(step: Step, statement: Statement, path: Path) -> tuple[Context, Env]:
+def _at(step: Step, place: Place) -> tuple[Context, Env]:
+    statement, path = place
     context = step.context()
     env = instance(context, statement, "i")
     for condition, truth in path:
@@ -48,10 +72,10 @@ def _under(step: Step, statement: Statement, path: Path) -> tuple[Context, Env]:
     return context, env
 
 
-def prove_bounds(step: Step, statement: Statement, name: str, index: Sequence[Expr], path: Path = ()) -> None:
+def prove_bounds(step: Step, place: Place, name: str, index: Sequence[Expr]) -> None:
     """An access stays inside its buffer."""
     buffer = step.new.buffers[name]
-    context, env = _under(step, statement, path)
+    context, env = _at(step, place)
     if len(index) != len(buffer.shape):
         raise Rejected(f"{name} has {len(buffer.shape)} axes")
     for part, extent in zip(index, buffer.shape, strict=True):
@@ -59,68 +83,65 @@ def prove_bounds(step: Step, statement: Statement, name: str, index: Sequence[Ex
         step.refuse(context, (Case((-value - 1,)), Case((value - end,))))
 
 
-def accesses(statement: Statement) -> Iterator[tuple[str, tuple[Expr, ...], Path, bool]]:
-    """Buffer, index, path and whether it writes, of every access that a statement makes."""
+def accesses(statement: Statement) -> Iterator[tuple[str, tuple[Expr, ...], Place, bool]]:
+    """Buffer, index, place and whether it writes, of every access that a statement makes."""
     if statement.kind == "store":
-        yield statement.buffer, statement.indices, (), True
-    for text in (*statement.guards, *texts_of(statement)):
-        for part, path in evaluated(text):
-            if part[0] == "load":
-                yield part[2], part[3], path, False
+        yield statement.buffer, statement.indices, (statement, ()), True
+    for part, place, _ in evaluations(statement):
+        if part[0] == "load":
+            yield part[2], part[3], place, False
 
 
 def prove_arithmetic(step: Step, statement: Statement) -> None:
-    """Integer operations without data fit their types; those on the way to a statement, too."""
-    context = step.context()
-    env = dict(context.symbols)
-    for number, loop in enumerate(statement.loops):
-        for bound in (loop.start, loop.extent, ("+", loop.dtype, loop.start, loop.extent)):
-            step.prove_fits(context, bound, env)
-        env[loop.var] = Poly.var(f"i{number}")
-        context.between(env[loop.var], context.number(loop.start, env), context.number(loop.extent, env))
-    for guard in statement.guards:
-        _fits(step, context, env, guard)
-        context.require(guard, env)
-    for text in texts_of(statement):
-        for part, path in evaluated(text):
-            if path and is_integer(part[1]) and not loads_of(part):
-                inner, at = _under(step, statement, path)
-                step.prove_fits(inner, part, at)
-            elif not path:
-                _fits(step, context, env, part, deep=False)
+    """Index arithmetic without data fits its types, that on the way to a statement, too."""
+    for part, place, is_index in evaluations(statement):
+        if is_index:
+            _prove_fits(step, part, place)
 
 
-def _fits(step: Step, context: Context, env: Env, e: Expr, *, deep: bool = True) -> None:
-    for part in walk(e) if deep else (e,):
-        if is_integer(part[1]) and not loads_of(part):
-            step.prove_fits(context, part, env)
+def _prove_fits(step: Step, part: Expr, place: Place) -> None:
+    """No operation of a part wraps, and no conversion in it changes a value."""
+    if is_integer(part[1]) and part[0] in ("+", "-", "*", "//", "truncdiv", "<<", "cast") and not loads_of(part):
+        context, env = _at(step, place)
+        step.prove_fits(context, part, env)
+        if part[0] == "cast" and is_integer(part[2][1]):
+            value, (low, high) = context.number(part[2], env), integer_bounds(part[1])
+            step.refuse(context, (Case((Poly.const(low - 1) - value,)), Case((value - high - 1,))))
 
 
-def prove_divisors(step: Step, statement: Statement) -> None:
-    """No index arithmetic divides by 0."""
-    for text in (
-        *statement.guards,
-        *texts_of(statement),
-        *(e for loop in statement.loops for e in (loop.start, loop.extent)),
-    ):
-        for part, path in evaluated(text):
-            if part[0] in _DIVISIONS and not _is_number(part[3]) and not loads_of(part):
-                context, env = _under(step, statement, path)
-                step.refuse(context, (Case((), (context.number(part[3], env),)),))
+def prove_results(step: Step, statement: Statement) -> None:
+    """No operation without data lacks a result."""
+    for part, place, _ in evaluations(statement):
+        _prove_result(step, part, place)
+
+
+def _prove_result(step: Step, part: Expr, place: Place) -> None:
+    if not is_integer(part[1]) or loads_of(part):
+        return
+    if part[0] == "cast" and is_float(part[2][1]):
+        raise Rejected("a conversion of a float to an integer may have no result")
+    if part[0] not in (*_DIVISIONS, "<<", ">>"):
+        return
+    context, env = _at(step, place)
+    for operand in part[2:]:
+        step.prove_fits(context, operand, env)
+    a, b = (context.number(operand, env) for operand in part[2:])
+    low, high = integer_bounds(part[1])
+    if part[0] in _DIVISIONS:
+        step.refuse(context, (Case((), (b,)), *((Case((), (b + 1, a - low)),) if low else ())))
+    else:
+        width = Poly.const((high - low + 1).bit_length() - 1)
+        step.refuse(context, (Case((-b - 1,)), Case((b - width,))))
 
 
 def prove_inside(step: Step, inside: Inside) -> None:
-    """A block variable stays in its domain."""
-    context = step.context()
-    env = context.bind(inside.loops, "i")
-    for guard in inside.guards:
-        context.require(guard, env)
-    for e in (inside.value, inside.start, inside.extent):
-        if not loads_of(e):
-            step.prove_fits(context, e, env)
-        for part in walk(e):
-            if part[0] in _DIVISIONS and not _is_number(part[3]):
-                step.refuse(context, (Case((), (context.number(part[3], env),)),))
+    """A block variable stays in its domain, and its value is computed without a fault."""
+    around = Statement("assume", inside.loops, inside.guards, (), "", (), TRUE, TRUE, inside.line, -1)
+    for text in (inside.value, inside.start, inside.extent):
+        for part, place, _ in evaluated(text, (around, ()), True):
+            _prove_fits(step, part, place)
+            _prove_result(step, part, place)
+    context, env = _at(step, (around, ()))
     value, start = context.number(inside.value, env), context.number(inside.start, env)
     step.refuse(context, (Case((start - value - 1,)), Case((value - start - context.number(inside.extent, env),))))
 
@@ -141,18 +162,3 @@ def prove_no_race(step: Step, a: Statement, b: Statement) -> None:
                 context.zeros.append(context.number(x, a_env) - context.number(y, b_env))
             first, second = a_env[mine.var], b_env[theirs.var]
             step.refuse(context, (Case((second - first - 1,)), Case((first - second - 1,))))
-
-
-def prove_eager(statement: Statement) -> None:
-    """No conjunction or disjunction of index arithmetic relies on its left side to keep the right side from a trap."""
-    for text in (*statement.guards, *texts_of(statement)):
-        for part in walk(text):
-            if part[0] in ("and", "or") and is_affine_condition(part):
-                for right in walk(part[3]):
-                    if right[0] in _DIVISIONS and not _is_number(right[3]):
-                        raise Rejected("the right side of `and` or `or` divides by a variable")
-
-
-def _is_number(e: Expr) -> bool:
-    """Whether a divisor is a number other than 0."""
-    return bool(e[0] == "const" and e[2] != 0)

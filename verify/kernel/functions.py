@@ -67,6 +67,8 @@ class Functions(Expressions):
         body = [node for node in self.node.body if not self.declares(node)]
         params = tuple(self.parameter(argument) for argument in self.parameters())
         self.body([node for node in body if not is_call(node, "func_attr")])
+        if not self.symbols.keys().isdisjoint(self.written):
+            fail(self.node, "a loop has the name of a symbol")
         layouts = self.attributes.pop(_LAYOUT, {})
         always = [s.condition for s in self.statements if s.kind == "assume" and not s.loops and not s.guards]
         assumed = tuple(condition for condition in always if not core.has(condition, "load"))
@@ -223,7 +225,7 @@ class Functions(Expressions):
 
     def evaluated(self, node: ast.stmt, value: Expr, domain: tuple[Expr, Expr] | None = None) -> None:
         """Keep a value that the program evaluates here, where it must be in a domain or at least have no fault."""
-        if value[0] == "const" or any(
+        if (value[0] == "const" and domain is None) or any(
             value == ("var", x.dtype, x.var) and domain in (None, (x.start, x.extent)) for x in self.loops
         ):
             return  # nothing is asked

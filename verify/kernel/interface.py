@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, islice, product
 from typing import Any
 
@@ -16,6 +16,7 @@ from layoutproof.verify.kernel.programs import (
     Expr,
     Program,
     Statement,
+    disjuncts,
     fits,
     is_integer,
     lanes_of,
@@ -122,20 +123,32 @@ def _prove_temporary_recorded(step: Step, after: Buffer) -> None:
 def _prove_recorded(step: Step, before: Buffer, after: Buffer, f: Map) -> None:
     """The record of a memory continues the old one by one step, which says what f says."""
     old, new = step.old.layouts.get(before.data, {"steps": []}), step.new.layouts.get(after.data, {"steps": []})
+    symbols, context = scope_of(step.new.symbols), step.context()
+    logical = [read_extent(str(extent), symbols) for extent in new.get("logical_shape", ())]
+    if old["steps"] and new.get("logical_shape") != old.get("logical_shape"):
+        raise Rejected(f"the record of {before.name} has another logical shape")
+    if not old["steps"]:
+        if len(logical) != len(before.shape):
+            raise Rejected(f"the record of {before.name} has another number of axes")
+        _prove_same_extents(step, logical, before.shape)
     if new["steps"][:-1] != old["steps"] or not new["steps"]:
         raise Rejected(f"the record of {before.name} does not continue the old one")
     last: dict[str, Any] = new["steps"][-1]
-    symbols = scope_of(step.new.symbols)
     names, outputs, where = read_map(str(last.get("index_map")), symbols, {})
     shape = [read_extent(str(extent), symbols) for extent in last.get("shape", ())]
     if names is None or where is not None or (len(outputs), len(shape)) != (len(f.outputs), len(after.shape)):
         raise Rejected(f"the record of {before.name} has no such map")
-    recorded, context = Map(names, outputs), step.context()
+    recorded = Map(names, outputs)
     cell = _cell(context, before, "c")
     inputs = recorded.inputs(cell, context.symbols), f.inputs(cell, context.symbols)
     for a, b in zip(outputs, f.outputs, strict=True):
         step.refuse(context, differ(context.number(a, inputs[0]), context.number(b, inputs[1])))
-    for a, b in zip(shape, after.shape, strict=True):
+    _prove_same_extents(step, shape, after.shape)
+
+
+def _prove_same_extents(step: Step, shape: Sequence[Expr], other: Sequence[Expr]) -> None:
+    context = step.context()
+    for a, b in zip(shape, other, strict=True):
         step.refuse(context, differ(context.number(a, context.symbols), context.number(b, context.symbols)))
 
 
@@ -164,8 +177,9 @@ def _prove_same_assumption(step: Step, old: Statement, new: Statement) -> None:
         at[mine.var] = env[theirs.var]
     prove_executed(step, context, (old, at), [(guard, env) for guard in new.guards])
     prove_same(step, context, (old.condition, at), (new.condition, env))
-    _prove_only_read(step.old, old.condition)
-    _prove_only_read(step.new, new.condition)
+    for program, statement in ((step.old, old), (step.new, new)):
+        for condition in (*statement.guards, statement.condition):
+            _prove_only_read(program, condition)
 
 
 def _prove_only_read(program: Program, condition: Expr) -> None:
@@ -180,13 +194,17 @@ def _prove_about_padding(step: Step, new: Statement) -> None:
     """Wherever the condition can be false, it loads one cell, and that is padding of a parameter's new layout."""
     loads = loads_of(new.condition)
     _prove_only_read(step.new, new.condition)
-    if len({(load[2], load[3]) for load in loads}) != 1:
+    said = [d for d in disjuncts(new.condition) if d[0] == "==" and d[2][0] == "load" and not loads_of(d[3])]
+    if len(loads) != 1 or len(said) != 1 or loads_of(said[0][2])[0] is not loads[0] or any(map(loads_of, new.guards)):
         raise Rejected("an assumption is new")
     buffer = step.new.buffers[loads[0][2]]
     source = step.source_of(buffer)
     old, f = source if source is not None else (buffer, None)
     if f is None or buffer.name not in step.rewrite.interface:
         raise Rejected("an assumption is new, and not about padding of this step")
+    contract = step.new.layouts[buffer.data]["steps"][-1].get("contract")
+    if said[0][3] != (("undef", buffer.dtype) if contract == "undef" else read_value(str(contract))):
+        raise Rejected(f"what is assumed of the padding of {buffer.name} is not its contract")
     context = step.context()
     env = instance(context, new, "i")
     cell = _cell(context, old, "c")
@@ -201,6 +219,10 @@ def prove_plain(program: Program) -> None:
     for buffer in program.buffers.values():
         if not buffer.is_parameter and buffer.depth > 0:
             raise Rejected(f"{buffer.name} is allocated in a loop")
+    for name in _touched(program):
+        buffer = program.buffers[name]
+        if buffer.data != f"{name}_data" or buffer.strides or buffer.offset[:1] + buffer.offset[2:] != ("const", 0):
+            raise Rejected(f"{name} is a view of its memory")
     memories = [program.buffers[name].data for name in sorted(_touched(program))]
     if len(memories) != len(set(memories)):
         raise Rejected("two buffers name one memory")
@@ -230,7 +252,8 @@ def prove_possible(step: Step) -> None:
     for values in islice(chain(diagonal, product(chosen, repeat=len(symbols))), _MOST_TRIES):
         at = {name: value for (name, _), value in zip(symbols, values, strict=True)}
         typed = all(fits(at[name], dtype) for name, dtype in symbols)
-        if typed and all(evaluated(e, at) is True for e in step.assumed) and all(_fits(e, at) for e in step.sizes):
+        fit = all(_fits(e, at) for sizes in step.sizes for e in sizes)
+        if typed and fit and all(evaluated(e, at) is True for e in step.assumed):
             return
     raise Rejected("no values of the symbols were found that satisfy the preconditions")
 

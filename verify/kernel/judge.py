@@ -13,10 +13,9 @@ from layoutproof.verify.kernel.faults import (
     accesses,
     prove_arithmetic,
     prove_bounds,
-    prove_divisors,
-    prove_eager,
     prove_inside,
     prove_no_race,
+    prove_results,
 )
 from layoutproof.verify.kernel.integers import Question
 from layoutproof.verify.kernel.interface import (
@@ -26,7 +25,7 @@ from layoutproof.verify.kernel.interface import (
     prove_plain,
     prove_possible,
 )
-from layoutproof.verify.kernel.programs import Loop, Program, Rewrite, Statement
+from layoutproof.verify.kernel.programs import Loop, Program, Rewrite
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.refinement import (
     Part,
@@ -125,11 +124,11 @@ def _faults(step: Step) -> Iterator[Claim]:
         )
     stores = [s for s in step.new.statements if s.kind == "store"]
     for s in step.new.statements:
-        for name, index, path, writes in accesses(s):
+        for name, index, place, writes in accesses(s):
             words = f"{'write to' if writes else 'read of'} {name} stays inside"
-            yield "within-buffer", s.line, words, partial(prove_bounds, step, s, name, index, path)
+            yield "within-buffer", s.line, words, partial(prove_bounds, step, place, name, index)
         yield "fits", s.line, "index arithmetic fits its type", partial(prove_arithmetic, step, s)
-        yield "has-result", s.line, "index arithmetic has a result", partial(_prove_results, step, s)
+        yield "has-result", s.line, "index arithmetic has a result", partial(prove_results, step, s)
         if s.kind == "assume":
             yield "assumption", s.line, "the assumption was made before", partial(prove_assumption, step, s)
     for number, a in enumerate(stores):
@@ -145,11 +144,6 @@ def _faults(step: Step) -> Iterator[Claim]:
 
 def _share_parallel(a: Sequence[Loop], b: Sequence[Loop]) -> bool:
     return any(x == y and x.kind in ("parallel", "vectorized") for x, y in zip(a, b, strict=False))
-
-
-def _prove_results(step: Step, statement: Statement) -> None:
-    prove_divisors(step, statement)
-    prove_eager(statement)
 
 
 def _refinement(step: Step) -> Iterator[Claim]:

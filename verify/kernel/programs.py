@@ -89,6 +89,11 @@ def parts(e: Expr) -> list[Expr]:
     return [x for x in e[2:] if isinstance(x, tuple)]
 
 
+def disjuncts(e: Expr) -> list[Expr]:
+    """The conditions of which an `or` says that one holds."""
+    return [*disjuncts(e[2]), *disjuncts(e[3])] if e[0] == "or" else [e]
+
+
 def has(e: Expr, operator: str) -> bool:
     """Whether some part of the expression has that operator."""
     return any(part[0] == operator for part in walk(e))

@@ -84,6 +84,8 @@ class Header:
         for name, dtype in (*self.old.symbols, *self.new.symbols):
             if self.symbols.setdefault(name, ("var", dtype, name)) != ("var", dtype, name):
                 raise Rejected(f"the symbol `{name}` has two types")
+        if any(name in written for name in self.symbols for written in (old.written, new.written)):
+            raise Rejected("a loop has the name of a symbol of the other program")
 
     def listed(self, key: str) -> tuple[str, ...]:
         return tuple(part.strip() for value in self.entries[key] for part in value.split(",") if value)

@@ -32,12 +32,9 @@ from layoutproof.verify.kernel.encoding import (
 )
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Statement, is_float
+from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Statement, is_float, parts, walk
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Inverse, Map, Step
-
-_LEAVES = ("const", "var", "undef")
-
 
 _REDUCTIONS = ("+", "*", "min", "max", "&", "|", "^")
 
@@ -140,18 +137,29 @@ def prove_same(step: Step, context: Context, old: Value, new: Value, *, is_index
         return
     if a[1] == "bool" and is_affine_condition(a) and is_affine_condition(b):
         _prove_same_truth(step, context, old, new)
-    elif is_integer(a[1]) and not loads_of(a) and not loads_of(b):
-        if not is_index:
-            # Wrapping is left out of account: that nothing wraps is proved of both.
-            step.prove_fits(context, a, old_env)
-            step.prove_fits(context, b, new_env)
-        step.refuse(context, differ(context.number(a, old_env), context.number(b, new_env)))
+    elif is_integer(a[1]) and not any(part[0] in ("load", "undef") for e in (a, b) for part in walk(e)):
+        _prove_same_integer(step, context, old, new, is_index=is_index)
     elif a[0] != b[0] or len(a) != len(b):
         raise Rejected(f"{b[0]} stands for {a[0]}")
     elif a[0] == "load":
         prove_same_cell(step, context, (step.old.buffers[a[2]], a[3], old_env), (step.new.buffers[b[2]], b[3], new_env))
     else:
         _prove_same_operands(step, context, old, new)
+
+
+def _prove_same_integer(step: Step, context: Context, old: Value, new: Value, *, is_index: bool) -> None:
+    """Integers without data: as numbers if nothing wraps, which is proved of both, else operand by operand."""
+    (a, old_env), (b, new_env) = old, new
+    try:
+        if not is_index:
+            step.prove_fits(context, a, old_env)
+            step.prove_fits(context, b, new_env)
+    except Rejected:
+        if a[0] != b[0] or not parts(a):
+            raise
+        _prove_same_operands(step, context, old, new)
+        return
+    step.refuse(context, differ(context.number(a, old_env), context.number(b, new_env)))
 
 
 def _prove_same_operands(step: Step, context: Context, old: Value, new: Value) -> None:
@@ -182,6 +190,8 @@ def prove_same_cell(step: Step, context: Context, old: Cell, new: Cell) -> None:
         return
     source = [context.number(index, old_env) for index in old_index]
     target = source if f is None else [context.number(o, f.inputs(source, context.symbols)) for o in f.outputs]
+    if any(loads_of(index) for index in new_index):
+        raise Rejected(f"the index of {new_buffer.name} depends on data, and its layout changes")
     if len(target) != len(new_index):
         raise Rejected(f"{new_buffer.name} has an index of {len(new_index)} axes, f one of {len(target)}")
     for expected, index in zip(target, new_index, strict=True):

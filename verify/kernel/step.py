@@ -4,13 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from layoutproof.verify.kernel.encoding import Cases, Context, Env, is_integer, loads_of
+from layoutproof.verify.kernel.encoding import (
+    COMPARISONS,
+    Cases,
+    Context,
+    Env,
+    is_affine_condition,
+    is_integer,
+    loads_of,
+)
 from layoutproof.verify.kernel.integers import Case, Question, check_refutation
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Rewrite, integer_bounds, walk
+from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Rewrite, has, integer_bounds, parts, walk
 from layoutproof.verify.kernel.rejected import Rejected
 
 
@@ -63,7 +71,7 @@ class Step:
     backs: Mapping[str, Map]
     allowed: frozenset[str] = frozenset()
     assumed: tuple[Expr, ...] = ()
-    sizes: tuple[Expr, ...] = ()
+    sizes: tuple[tuple[Expr, ...], tuple[Expr, ...]] = ((), ())  # of the old program, and of the new one
     _known: set[Question] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -73,11 +81,13 @@ class Step:
         shapes = [extent for buffer in old.buffers.values() if buffer.is_parameter for extent in buffer.shape]
         conditions += [(">=", "bool", e, ("const", e[1], 0)) for e in shapes if e[0] != "const"]
         self.assumed = tuple(conditions)
-        names = {("var", dtype, name) for name, dtype in old.symbols}
-        found = {
-            e: None for p in (old, self.rewrite.new) for text in texts_of(p) for e in walk(text) if _is_size(e, names)
-        }
-        self.sizes = tuple(found)
+        self.sizes = (
+            _sizes(_evaluated_always(old), {("var", dtype, name) for name, dtype in old.symbols}),
+            _sizes(_index_texts(self.new), {("var", dtype, name) for name, dtype in self.new.symbols}),
+        )
+        for data, (_, _, outputs) in self.rewrite.cells.items():
+            if any(b.data == data and len(b.shape) != len(outputs) for b in self.new.buffers.values()):
+                raise Rejected(f"the map of the cells of {data} has not as many outputs as there are axes")
 
     @property
     def old(self) -> Program:
@@ -90,14 +100,11 @@ class Step:
         return self.rewrite.new
 
     def context(self) -> Context:
-        """What is known of the symbols, in every question: what the old program assumes, and that arithmetic of symbols
-        alone fits its types, which is a condition on calls.
+        """What is known of the symbols, in every question: what the old program assumes, and that its index arithmetic
+        of symbols alone fits its types: where it does not, the old program has a fault.
         """
         context = Context(self.old.symbols, self.assumed)
-        for size in self.sizes:
-            low, high = integer_bounds(size[1])
-            value = context.number(size, context.symbols)
-            context.facts += [value - low, Poly.const(high) - value]
+        _add_sizes(context, self.sizes[0])
         return context
 
     def inverse(self, number: int) -> Sequence[Inverse]:
@@ -126,15 +133,16 @@ class Step:
                 self._known.add(question)
 
     def prove_fits(self, context: Context, e: Expr, env: Env) -> None:
-        """No integer operation in an expression without data wraps. What depends on symbols alone is a condition on
-        calls, and listed.
+        """No integer operation in an expression wraps, if the index arithmetic of the new program of symbols alone does
+        not: that is a condition on calls. It is no fact of other questions, as it may be false of all symbols.
         """
+        known = context.copy()
+        _add_sizes(known, self.sizes[1])
         for part in walk(e):
-            if is_integer(part[1]) and part[0] in ("+", "-", "*", "neg", "//", "truncdiv", "<<"):
-                value = context.number(part, env)
+            if is_integer(part[1]) and part[0] in ("+", "-", "*", "//", "truncdiv", "<<"):
+                value = known.number(part, env)
                 low, high = integer_bounds(part[1])
-                if not value.names() <= set(context.symbols):
-                    self.refuse(context, (Case((Poly.const(low - 1) - value,)), Case((value - high - 1,))))
+                self.refuse(known, (Case((Poly.const(low - 1) - value,)), Case((value - high - 1,))))
 
     # ---- memories
 
@@ -173,18 +181,42 @@ def _is_plainly_false(case: Case) -> bool:
     )
 
 
-def texts_of(program: Program) -> Iterator[Expr]:
-    """All expressions of a program."""
+def _add_sizes(context: Context, sizes: Sequence[Expr]) -> None:
+    for size in sizes:
+        low, high = integer_bounds(size[1])
+        value = context.number(size, context.symbols)
+        context.facts += [value - low, Poly.const(high) - value]
+
+
+def _sizes(texts: Iterator[Expr], symbols: Set[Expr]) -> tuple[Expr, ...]:
+    """The sums and products of symbols and numbers alone in index arithmetic: that of values may wrap."""
+    found: dict[Expr, None] = {}
+    for text in texts:
+        for e in walk(text):
+            if e[0] in ("+", "-", "*") and is_integer(e[1]):
+                leaves = [part for part in walk(e) if part[0] in ("var", "load", "call", "undef")]
+                if leaves and all(leaf in symbols for leaf in leaves):
+                    found[e] = None
+    return tuple(found)
+
+
+def _evaluated_always(program: Program) -> Iterator[Expr]:
+    """The index arithmetic of a program that is evaluated in each call, or states what a caller gives."""
+    for buffer in program.buffers.values():
+        if buffer.is_parameter:
+            yield from buffer.shape
+    for s in program.statements:
+        if s.loops and not any(has(e, "if") for loop in s.loops[:1] for e in (loop.start, loop.extent)):
+            yield from (s.loops[0].start, s.loops[0].extent) if not s.guards else ()
+
+
+def _index_texts(program: Program) -> Iterator[Expr]:
+    """The index arithmetic of a program: shapes, bounds of loops, indices, and what conditions compare."""
     for buffer in program.buffers.values():
         yield from buffer.shape
     for s in program.statements:
-        yield from (*s.guards, *s.indices, s.value, s.condition)
-        yield from (e for loop in s.loops for e in (loop.start, loop.extent))
-
-
-def _is_size(e: Expr, symbols: set[Expr]) -> bool:
-    """Arithmetic of symbols and numbers alone, with a symbol in it."""
-    if e[0] not in ("+", "-", "*") or not is_integer(e[1]):
-        return False
-    leaves = [part for part in walk(e) if part[0] in ("var", "load", "call", "undef")]
-    return bool(leaves) and all(leaf in symbols for leaf in leaves)
+        yield from (*s.indices, *(e for loop in s.loops for e in (loop.start, loop.extent)))
+        for text in (*s.guards, s.value, s.condition):
+            for part in walk(text):
+                if part[0] == "load" or (part[0] in COMPARISONS and is_affine_condition(part)):
+                    yield from parts(part)

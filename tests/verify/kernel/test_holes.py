@@ -1,0 +1,250 @@
+"""Wrong rewrites that the kernel once accepted: each is rejected by the claim that speaks of it. Written by someone who
+looks for a way past the rules, with the witness and the evidence that serve best.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutproof.verify.certificate.kernel_evidence import try_kernel
+
+AB = 'A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")'
+INTEGERS = 'A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")'
+WIDE = 'A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int64")'
+INT8 = 'A: T.Buffer((8,), "int8"), B: T.Buffer((130,), "float32")'
+SYMBOLS = 'A: T.Buffer(("n", "m"), "float32"), B: T.Buffer((8,), "float32")'
+COPY = "for i in range(8):\n    B[i] = A[i]"
+ONES = "for i in range(8):\n    B[i] = T.float32(1)"
+FIRST = "# theta: 0 -> 0: lambda i: [i]\n"
+OWN = 'U = T.alloc_buffer((8,), "float32")\n'
+CELL = 'C = T.alloc_buffer((1,), "int32")\n'
+VIA = 'C = T.alloc_buffer((8,), "float32")\nfor i in range(8):\n    C[i] = A[i]\nfor i in range(8):\n    B[i] = C[i]'
+ASSUMED = "for i in range(8):\n    if C[0] > 0:\n        T.evaluate(T.assume(A[i] == T.float32(0)))\n"
+
+
+def function(name: str, parameters: str, body: str, attributes: str = "") -> str:
+    """One function of a rewrite."""
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    symbols = "".join(f"    {name} = T.int32()\n" for name in "nm" if f'"{name}"' in parameters)
+    return (
+        f"@T.prim_func(s_tir=True)\ndef {name}({parameters}):\n{symbols}"
+        f'    T.func_attr({{"tirx.noalias": True, {attributes}}})\n{lines}\n'
+    )
+
+
+def rejected(parameters: str, old: str, new: str, head: str = "", other: tuple[str, str] = ("", "")) -> set[str]:
+    """The kinds of the rejected claims of a rewrite; `other` are parameters and attributes of the new program."""
+    text = f"# functions: f, f\n{head}" + function("before", parameters, old)
+    text += function("after", other[0] or parameters, new, other[1])
+    return {claim.kind for claim in try_kernel(text)[0] if not claim.is_accepted}
+
+
+def test_the_plain_rewrites_are_accepted() -> None:
+    """What the wrong ones below are made from."""
+    assert (
+        rejected(AB, COPY, COPY)
+        == rejected(AB, VIA, VIA)
+        == rejected(SYMBOLS, COPY.replace("A[i]", "T.float32(1)"), ONES)
+        == set()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "kind"),
+    [
+        ("i0", "for i in range(i0):\n    B[i] = A[0]", "same-value"),
+        ("o0", "for i in range(o0 - 1):\n    B[i] = A[i]", "same-end"),
+    ],
+)
+def test_symbols_are_not_taken_for_what_the_rules_name(name: str, body: str, kind: str) -> None:
+    """A symbol that has the name by which a rule calls a loop is another integer."""
+    parameters = AB.replace("(8,)", f'("{name}",)')
+    assert kind in rejected(parameters, f"for i in range({name}):\n    B[i] = A[i]", body)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        'V = T.decl_buffer((4,), "float32", data=B.data, elem_offset=1)\nfor i in range(4):\n    V[i] = A[i]',
+        'V = T.decl_buffer((4,), "float32", data=B.data, strides=(2,))\nfor i in range(4):\n    V[i] = A[i]',
+    ],
+)
+def test_a_view_alone_is_not_its_memory(new: str) -> None:
+    """An index of a view is another cell."""
+    assert rejected(AB, "for i in range(4):\n    B[i] = A[i]", new)
+
+
+def test_memories_of_the_new_program_have_their_own_cells() -> None:
+    """Strides of 0 make one cell of all; a view may be larger than its memory."""
+    assert rejected(AB, VIA, VIA.replace('"float32")', '"float32", strides=(0,))'))
+    large = (
+        f'{OWN}V = T.decl_buffer((100,), "float32", data=U.data)\n{COPY}\nfor i in range(100):\n    V[i] = T.float32(0)'
+    )
+    assert rejected(AB, COPY, large, FIRST)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "old", "new"),
+    [
+        (WIDE, 'T.Cast("int64", T.int32(2147483647) + T.int32(1))', "T.int64(2147483648)"),
+        (WIDE.replace("8", '"n"', 1), 'T.Cast("int64", n * n)', 'T.Cast("int64", n) * T.Cast("int64", n)'),
+    ],
+)
+def test_values_wrap(parameters: str, old: str, new: str) -> None:
+    """Also values of constants and symbols alone."""
+    assert rejected(parameters, f"for i in range(8):\n    B[i] = {old}", f"for i in range(8):\n    B[i] = {new}") == {
+        "same-value"
+    }
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["A[i] - 1 > 2147483646", 'T.Cast("int32", T.float32(i) * T.float32(2147483000.0)) + 2147483647 < 0'],
+)
+def test_conditions_on_data_wrap(condition: str) -> None:
+    """What is compared beside data or floats is no index arithmetic."""
+    new = f"for i in range(8):\n    B[i] = 1\nfor i in range(8):\n    if {condition}:\n        B[i] = 2"
+    assert rejected(INTEGERS, "for i in range(8):\n    B[i] = 1", new, FIRST)
+
+
+@pytest.mark.parametrize(
+    "none",
+    [
+        "(i % 0)",
+        "T.truncmod(i, 0)",
+        "T.truncdiv(i - 2147483647 - 1, 2 * i - 1)",
+        "T.truncmod(i - 2147483647 - 1, 2 * i - 1)",
+        "(i >> 40)",
+        "T.shift_left(1, i + 40)",
+        'T.Cast("int32", T.infinity("float32"))',
+        'T.Cast("int32", T.Cast("int8", i + 200))',
+    ],
+)
+def test_index_arithmetic_has_a_result_that_fits(none: str) -> None:
+    """Even where it does not matter what it is."""
+    assert {"has-result", "fits"} & rejected(AB, COPY, f"for i in range(8):\n    B[i + {none} * 0] = A[i]")
+
+
+@pytest.mark.parametrize("value", ["5 // i", "(i + 2147483647) * 2", "n // m"])
+def test_names_of_values_are_computed(value: str) -> None:
+    """The value of a name that is not used is computed, too."""
+    assert "within-domain" in rejected(SYMBOLS, ONES, ONES.replace("    B", f"    x = {value}\n    B"))
+
+
+def test_a_constant_bound_by_a_block_is_in_its_domain() -> None:
+    """A variable of a block that has the value 7 of 4."""
+    new = 'for i in range(8):\n    with T.sblock("b"):\n        vi = T.axis.spatial(4, 7)\n        B[i] = A[i]'
+    assert "within-domain" in rejected(AB, COPY, new)
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra"),
+    [
+        ("within-buffer", "if A[100] > T.float32(0):\n    for j in range(0):\n        U[j] = T.float32(1)"),
+        (
+            "has-result",
+            "for i in range(8):\n    if 5 // i > 0:\n        for j in range(0):\n            U[j] = T.float32(1)",
+        ),
+        (
+            "fits",
+            "for i in range(8):\n    if 2147483647 + i > 0:\n        for j in range(0):\n            U[j] = B[0]",
+        ),
+        ("has-result", "for i in range(n // m):\n    if m > 0:\n        U[0] = T.float32(1)"),
+    ],
+)
+def test_conditions_are_evaluated_over_loops_that_are_empty(kind: str, extra: str) -> None:
+    """Neither an inner loop nor a later condition is known where a condition or a bound is evaluated."""
+    assert kind in rejected(
+        SYMBOLS.replace('("n", "m")', "(8,)").replace("A", 'N: T.Buffer(("n", "m"), "float32"), A', 1),
+        ONES,
+        f"{OWN}{ONES}\n{extra}",
+        FIRST,
+    )
+
+
+def test_a_condition_does_not_keep_its_own_loads_inside() -> None:
+    """Nor do those that come after it."""
+    old = "for i in range(16):\n    if i < 8:\n        if A[i] > T.float32(0):\n            B[i] = T.float32(1)"
+    new = "for i in range(16):\n    if A[i] > T.float32(0):\n        if i < 8:\n            B[i] = T.float32(1)"
+    assert rejected(AB, old, new) == {"within-buffer"}
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        f"{CELL}{ONES}\nif C[0] > 0:\n    U[0] = T.float32(1)",
+        f'{ONES}\nif T.Cast("int32", B[0]) > 0:\n    U[0] = T.float32(1)',
+        f"{ONES}\nU[0] = B[(1 // A[0]) * 0]",
+        f"{CELL}{ONES}\nU[0] = B[C[0] * 0]",
+        f"{ONES}\nU[0] = B[T.max(A[0], T.int8(0)) + T.int8(1)]",
+    ],
+)
+def test_instances_of_the_new_program_alone_have_no_fault(extra: str) -> None:
+    """They read nothing that was never written, and their conditions and indices do not trap, nor wrap."""
+    parameters = INT8 if "int8" in extra else INT8.replace("int8", "int32")
+    assert rejected(parameters, ONES, OWN + extra, FIRST) == {"same-value"}
+
+
+def test_a_choice_evaluates_both_sides() -> None:
+    """The side that is not taken may trap."""
+    new = "for i in range(8):\n    B[i] = 1\nfor i in range(8):\n    B[i] = T.Select(i < 8, B[i], 1 // A[i])"
+    assert rejected(INTEGERS, "for i in range(8):\n    B[i] = 1", new, FIRST) == {"same-value"}
+
+
+def test_an_index_is_loaded() -> None:
+    """What an index loads is seen; and one of a memory whose cells move loads nothing else."""
+    old = f"{CELL}C[0] = 0\nfor i in range(8):\n    B[C[0] % 8] = A[i]"
+    new = old.replace("C[0] = 0\n", "C[0] = 0\nC[0] = 1\n")
+    assert rejected(AB, old, new, "# theta: 0 -> 0\n# theta: 2 -> 1: lambda i: [i]\n") == {"same-value"}
+    moved = VIA.replace("C[i] = ", "C[7 - i + U[0] * 0] = ").replace("= C[i]", "= C[7 - i]")
+    head = "# cells: C_data -> C_data: lambda i: [7 - i]\n"
+    assert "same-value" in rejected(AB, VIA, OWN.replace("float32", "int32") + moved, head)
+
+
+def test_an_assumption_under_a_condition_on_data_keeps_its_place() -> None:
+    """It is made where it was made."""
+    old = f"{CELL}C[0] = 0\n{ASSUMED}C[0] = 1\n{COPY}"
+    new = f"{CELL}C[0] = 0\nC[0] = 1\n{ASSUMED}{COPY}"
+    assert rejected(AB, old, new) == {"assumption"}
+
+
+@pytest.mark.parametrize("extra", ["n + 2147483647 > 0", "n + 2147483639 > 0"])
+def test_sizes_of_the_new_program_are_no_facts(extra: str) -> None:
+    """That they fit is a condition on calls, which may never hold: it proves nothing else."""
+    old = f"T.evaluate(T.assume(n > 0))\n{ONES}"
+    new = f"{old}\nfor i in range(8):\n    if {extra}:\n        if n < 9:\n            B[7] = T.float32(2)"
+    assert "same-value" in rejected(SYMBOLS, old, new, FIRST)
+
+
+def test_sizes_that_the_old_program_does_not_compute_are_no_facts() -> None:
+    """One under a condition says nothing of calls for which that is false."""
+    old = "for i in range(8):\n    if n < 10:\n        B[i + (n * 100000000) * 0] = A[0, 0]"
+    new = f"{old}\nfor i in range(8):\n    if n > 22:\n        B[i] = T.float32(7)"
+    assert "same-value" in rejected(SYMBOLS, old, new, FIRST)
+
+
+@pytest.mark.parametrize(
+    ("logical", "cell", "wrong"), [("14", "3, 3", False), ("14", "1, 3", True), ("4", "1, 3", True)]
+)
+def test_a_record_does_not_make_padding(logical: str, cell: str, wrong: bool) -> None:
+    """Padding is what lies outside the old buffer, whatever extents the record names."""
+    layout = '"layoutproof.layout": {"B_data": {"logical_shape": [%s], "steps": [%s]}}'
+    step = '{"index_map": "lambda i: [i // 4, i % 4]", "shape": [4, 4], "contract": "undef"}'
+    parameters = 'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")'
+    after = 'A: T.Buffer((14,), "float32"), B: T.Buffer((4, 4), "float32")', layout % (logical, step)
+    head = f"{FIRST}# cells: B_data -> B_data: lambda i: [i // 4, i % 4]\n# interface: B\n"
+    new = f"for i in range(14):\n    B[i // 4, i % 4] = A[i]\nB[{cell}] = T.float32(7)"
+    assert bool(rejected(parameters, "for i in range(14):\n    B[i] = A[i]", new, head, after)) is wrong
+
+
+@pytest.mark.parametrize(("contract", "wrong"), [("None", True), ('"T.float32(0)"', True), ('"T.float32(5)"', False)])
+def test_padding_is_assumed_to_be_what_its_contract_says(contract: str, wrong: bool) -> None:
+    """A caller keeps the contract, not the assumption."""
+    layout = '"layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [%s]}}'
+    step = f'{{"index_map": "lambda i: [i // 4, i % 4]", "shape": [4, 4], "contract": {contract}}}'
+    parameters = 'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")'
+    after = 'A: T.Buffer((4, 4), "float32"), B: T.Buffer((14,), "float32")', layout % step
+    head = f"{FIRST}# cells: A_data -> A_data: lambda i: [i // 4, i % 4]\n# interface: A\n"
+    new = "for k, l in T.grid(4, 4):\n    T.evaluate(T.assume(k < 3 or l < 2 or A[k, l] == T.float32(5)))\n"
+    new += "for i in range(14):\n    B[i] = A[i // 4, i % 4]"
+    assert bool(rejected(parameters, "for i in range(14):\n    B[i] = A[i]", new, head, after)) is wrong
