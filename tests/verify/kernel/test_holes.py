@@ -1,5 +1,5 @@
-"""Wrong rewrites that the kernel once accepted: each is rejected by the claim that speaks of it. Written by someone who
-looks for a way past the rules, with the witness and the evidence that serve best.
+"""Wrong rewrites that the kernel once accepted: each is rejected by the claim that speaks of it, whatever witness and
+evidence come with it.
 """
 
 from __future__ import annotations
