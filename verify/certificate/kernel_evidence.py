@@ -4,21 +4,24 @@ what is wrong is rejected.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from hashlib import sha256
 from json import dumps
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.expr import Expr as IrExpr
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores
 from layoutproof.verify.certificate.integer_refutations import find_refutation
-from layoutproof.verify.kernel.encoding import loads_of
+from layoutproof.verify.kernel.encoding import Context, loads_of
 from layoutproof.verify.kernel.integers import Question
 from layoutproof.verify.kernel.judge import Evidence, Judged, judge
+from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Expr, Program, Statement, walk
 from layoutproof.verify.kernel.reader import read_map, read_rewrite, scope_of
 from layoutproof.verify.kernel.rejected import Rejected
@@ -55,34 +58,79 @@ def key_of(question: Question) -> str:
     return sha256(dumps(plain).encode()).hexdigest()[:24]
 
 
-def inverses_of(rewrite: Rewrite) -> dict[int, list[Inverse]]:
-    """For each old store which part of theta computes it, and by which map; nothing where none was found."""
+def inverses_of(text: str) -> dict[int, list[Inverse]]:
+    """For each old store which part of theta computes it, and by which map; nothing where none was found. Of several
+    parts, each has the condition that it computes the instance, but the last one, which has the rest.
+    """
+    rewrite, plain = parse_rewrite(text), read_rewrite(text)
     loops = loops_of_stores(rewrite.new.body)
-    found: dict[int, list[Inverse]] = {}
-    part = -1
-    by_store: dict[int, list[InstanceMap]] = {}
+    given: dict[int, list[InstanceMap]] = {}
     for each in rewrite.witness.instances:
-        by_store.setdefault(each.new_store, []).append(each)
-    for number in range(len(loops)):
-        for each in by_store.get(number, ()):
-            if each.instances is None or each.old_store is None:
-                continue
+        if each.instances is not None and each.old_store is not None:
+            given.setdefault(each.new_store, []).append(each)
+    found: dict[int, list[tuple[Inverse, Map, Statement]]] = {}
+    part = -1
+    for store in plain.new.stores:
+        for (old, *theta), each in zip(plain.theta.get(store.number, ()), given.get(store.number, ()), strict=False):
             part += 1
-            inverse = _inverse(each.instances, loops[number])
+            assert each.instances is not None
+            inverse = _inverse(Map(*theta), each.instances, loops[store.number], store)
             if inverse is not None:
-                names, outputs, where = read_map(index_map_text(inverse), {}, {})
-                assert names is not None
-                found.setdefault(each.old_store, []).append(Inverse(part, Map(names, outputs, where)))
-    return found
+                found.setdefault(old, []).append((Inverse(part, inverse), Map(*theta), store))
+    return {old: [*(_conditional(*entry) for entry in entries[:-1]), entries[-1][0]] for old, entries in found.items()}
 
 
-def _inverse(theta: IndexMap, loops: Sequence[For]) -> IndexMap | None:
-    if not theta.inputs:
-        return theta if not theta.outputs else None
-    try:
-        return report_on(theta, tuple(loop.extent for loop in loops)).inverse
-    except LayoutproofError:
-        return None
+def _inverse(theta: Map, stated: IndexMap, loops: Sequence[For], store: Statement) -> Map | None:
+    """The inverse of a line of theta; of one that says nothing of lanes, by the lane's name."""
+    extents: list[int | IrExpr] = [loop.extent for loop in loops]
+    if len(stated.inputs) > len(loops):
+        extents.append(store.loops[-1].extent[2])
+    if not stated.inputs:
+        names, outputs = tuple(f"o{k}" for k in range(len(stated.outputs))), ()
+    else:
+        try:
+            inverse = report_on(stated, tuple(extents)).inverse
+        except LayoutproofError:
+            return None
+        if inverse is None:
+            return None
+        names, outputs, _ = read_map(index_map_text(inverse), {}, {})
+        assert names is not None
+    rest = theta.outputs[len(names) :]
+    return (
+        Map((*names, *(e[2] for e in rest)), (*outputs, *rest))
+        if len(outputs) + len(rest) == len(theta.names)
+        else None
+    )
+
+
+def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
+    """The inverse with the condition that theta takes what it gives back to where it is from, or, if it does so
+    always, that it gives values of the loops.
+    """
+    names, there = inverse.map.names, dict(zip(theta.names, inverse.map.outputs, strict=True))
+    context = Context([])
+    values = {name: Poly.var(name) for name in names}
+    conditions: list[Expr] = []
+    for name, output in zip(names, theta.outputs, strict=True):
+        back = _substituted(output, there)
+        if context.number(back, values) != values[name]:
+            conditions.append(("==", "bool", back, ("var", back[1], name)))
+    if not conditions:
+        for loop, value in zip(store.loops, inverse.map.outputs, strict=True):
+            if loop.start[0] == loop.extent[0] == "const":
+                conditions += [(">=", "bool", value, loop.start)]
+                conditions += [("<", "bool", value, ("const", loop.dtype, loop.start[2] + loop.extent[2]))]
+    if theta.where is not None:
+        conditions.append(_substituted(theta.where, there))
+    where = reduce(lambda a, b: ("and", "bool", a, b), conditions) if conditions else None
+    return Inverse(inverse.part, Map(names, inverse.map.outputs, where))
+
+
+def _substituted(e: Expr, values: Mapping[str, Expr]) -> Expr:
+    if e[0] == "var":
+        return values.get(e[2], e)
+    return tuple(_substituted(x, values) if isinstance(x, tuple) else x for x in e)
 
 
 def fills_of(rewrite: Rewrite, text: str) -> tuple[dict[str, Source], dict[str, Map]]:
@@ -117,9 +165,9 @@ def fills_of(rewrite: Rewrite, text: str) -> tuple[dict[str, Source], dict[str, 
 
 def try_kernel(text: str) -> tuple[tuple[Judged, ...], Found]:
     """The kernel's judgement on a rewrite's text, with the evidence that was found for it."""
-    found, rewrite = Found(), parse_rewrite(text)
-    fills, backs = fills_of(rewrite, text)
-    return judge(text, Evidence(found.refutation, inverses_of(rewrite), sources_of(text), fills, backs)), found
+    found = Found()
+    fills, backs = fills_of(parse_rewrite(text), text)
+    return judge(text, Evidence(found.refutation, inverses_of(text), sources_of(text), fills, backs)), found
 
 
 def sources_of(text: str) -> dict[tuple[int, int], Source]:
@@ -158,7 +206,7 @@ def _writer(program: Program, store: Statement, load: Expr) -> Source | None:
     for writer in program.stores:
         if writer is store or program.buffers[writer.buffer].data != data or writer.value[0] != "const":
             continue
-        given = dict(zip(writer.indices, load[3], strict=True))
+        given = dict(zip(writer.indices, load[3], strict=False))
         shared = {("var", loop.dtype, loop.var) for loop in store.loops}
         read = {v for index in load[3] for v in walk(index) if v[0] == "var"}
         outputs = []

@@ -106,6 +106,8 @@ def prove_new_cell(extra: NoOp) -> None:
     if source is not None:
         if source[1] is None:
             raise Rejected("every cell of the memory is an old one")
+        if step.is_fresh(step.new.buffers[new.buffer]):
+            raise Rejected("no map says which cells of the memory are old ones")
         prove_outside(extra, source[0].shape, source[1])
     extra.prove_evaluated(new.value)
 
@@ -126,10 +128,13 @@ def prove_unseen(extra: NoOp) -> None:
     """The cell is padding that a layout leaves undefined, or one of a temporary, and no instance of a part loads it."""
     step, new = extra.step, extra.statement
     buffer = step.new.buffers[new.buffer]
-    if buffer.is_parameter:
+    owner = step.owner(step.new, buffer.data)
+    if owner is None or owner.is_parameter:
         entries = _record(step, new.buffer)
         if len(entries) != 1 or entries[0].get("contract") != "undef":
             raise Rejected(f"{new.buffer} is observable")
+        if buffer.data in step.viewed:
+            raise Rejected(f"the record of {new.buffer} does not say which elements of a view are padding")
         symbols = scope_of(step.new.symbols)
         names, outputs, where = read_map(str(entries[0].get("index_map")), symbols, {})
         logical = step.new.layouts[buffer.data].get("logical_shape", ())
@@ -142,9 +147,8 @@ def prove_unseen(extra: NoOp) -> None:
             if step.new.buffers[load[2]].data == buffer.data:
                 context, env = extra.asked()
                 other, _ = of_part(context, part, "r")
-                pairs = zip(new.indices, load[3], strict=True)
-                same = tuple(context.number(a, env) - context.number(b, other) for a, b in pairs)
-                step.refuse(context, (Case((), same),))
+                same = step.apart(context, ((new.buffer, new.indices), env), ((load[2], load[3]), other))
+                step.refuse(context, (Case((), tuple(same)),))
     extra.prove_evaluated(new.value)
 
 
@@ -271,9 +275,9 @@ class NoOp:
         """A store does not write the cell."""
         context, env = self.asked()
         other = instance(context, store, "w")
-        pairs = zip(self.statement.indices, store.indices, strict=True)
-        same = tuple(context.number(a, env) - context.number(b, other) for a, b in pairs)
-        self.step.refuse(context, (Case((), same),))
+        mine, theirs = ((s.buffer, s.indices) for s in (self.statement, store))
+        same = self.step.apart(context, (mine, env), (theirs, other))
+        self.step.refuse(context, (Case((), tuple(same)),))
 
     def _not_minus_zero(self, store: Statement, e: Expr) -> None:
         operator = e[0]
@@ -333,9 +337,7 @@ def stored(step: Step, context: Context, env: Env, statement: Statement, load: E
         buffer = step.new.buffers[store.buffer]
         if buffer.data == data and store.value != writer.value:
             other = instance(context, store, f"s{store.number}.")
-            same = [
-                context.number(a, env) - context.number(b, other) for a, b in zip(load[3], store.indices, strict=True)
-            ]
+            same = step.apart(context, ((load[2], load[3]), env), ((store.buffer, store.indices), other))
             step.refuse(context, (Case((), tuple(same)),))
     constant: Expr = writer.value
     return constant
@@ -352,8 +354,8 @@ def _prove_written(
         raise Rejected(f"line {writer.line} writes another memory")
     at = image(context, source.map, source.map.inputs(_loops(statement, env), context.symbols), writer)
     prove_executed(step, context, (writer, at), ())
-    for a, b in zip(writer.indices, load[3], strict=True):
-        step.refuse(context, differ(context.number(a, at), context.number(b, env)))
+    for apart in step.apart(context, ((writer.buffer, writer.indices), at), ((load[2], load[3]), env)):
+        step.refuse(context, differ(apart, Poly()))
     _prove_before(step, context, (writer, at), (statement, env))
     return writer
 

@@ -2,7 +2,8 @@
 fits, no trap, no race.
 
 A statement that computes an old one evaluates the same operations on the same values (`refinement`): its traps are
-those of the old one, and so are reads of what was never written, since temporaries are allocated once.
+those of the old one, and so are reads of what was never written: the writes to the cell of a load are the same ones,
+those of one iteration where a temporary is allocated in loops (`Step.cell`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import (
     TRUE,
+    Buffer,
     Expr,
     Inside,
+    Program,
     Statement,
     integer_bounds,
     is_float,
@@ -81,6 +84,19 @@ def prove_bounds(step: Step, place: Place, name: str, index: Sequence[Expr]) -> 
     for part, extent in zip(index, buffer.shape, strict=True):
         value, end = context.number(part, env), context.number(extent, context.symbols)
         step.refuse(context, (Case((-value - 1,)), Case((value - end,))))
+    if buffer.data in step.viewed:
+        _prove_in_memory(step, context, buffer, env, index)
+
+
+def _prove_in_memory(step: Step, context: Context, buffer: Buffer, env: Env, index: Sequence[Expr]) -> None:
+    """An element of a view is one of its memory: all of a view without strides are, or else the one that is reached."""
+    number = step.element(context, step.new, buffer, [context.number(e, env) for e in index])
+    size = step.size(context, step.new.buffers[buffer.data.removesuffix("_data")])
+    first, last = number, number
+    if not buffer.strides:
+        first = context.number(buffer.offset, context.symbols)
+        last = first + step.size(context, buffer) - 1
+    step.refuse(context, (Case((-first - 1,)), Case((last - size,))))
 
 
 def accesses(statement: Statement) -> Iterator[tuple[str, tuple[Expr, ...], Place, bool]]:
@@ -146,19 +162,18 @@ def prove_inside(step: Step, inside: Inside) -> None:
     step.refuse(context, (Case((start - value - 1,)), Case((value - start - context.number(inside.extent, env),))))
 
 
-def prove_no_race(step: Step, a: Statement, b: Statement) -> None:
+def prove_no_race(step: Step, program: Program, a: Statement, b: Statement) -> None:
     """No two iterations of a parallel or vectorized loop around two statements touch a cell that one of them writes."""
     for depth, (mine, theirs) in enumerate(zip(a.loops, b.loops, strict=False)):
         if a.time[: depth + 1] != b.time[: depth + 1]:
             return
         if mine.kind not in ("parallel", "vectorized"):
             continue
-        for index, other in conflicts(step.new, a, b):
+        for access, other in conflicts(program, a, b):
             context = step.context()
             a_env, b_env = instance(context, a, "i"), instance(context, b, "j")
             for outer in a.loops[:depth]:
                 context.zeros.append(a_env[outer.var] - b_env[outer.var])
-            for x, y in zip(index, other, strict=True):
-                context.zeros.append(context.number(x, a_env) - context.number(y, b_env))
+            context.zeros += step.apart(context, (access, a_env), (other, b_env), is_old=program is step.old)
             first, second = a_env[mine.var], b_env[theirs.var]
             step.refuse(context, (Case((second - first - 1,)), Case((first - second - 1,))))

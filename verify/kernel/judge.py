@@ -25,7 +25,8 @@ from layoutproof.verify.kernel.interface import (
     prove_plain,
     prove_possible,
 )
-from layoutproof.verify.kernel.programs import Loop, Program, Rewrite
+from layoutproof.verify.kernel.lanes import is_lane
+from layoutproof.verify.kernel.programs import Loop, Rewrite
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.refinement import (
     Part,
@@ -33,6 +34,7 @@ from layoutproof.verify.kernel.refinement import (
     prove_apart,
     prove_onto,
     prove_order,
+    prove_paired,
     prove_part,
     prove_steady_guards,
 )
@@ -99,7 +101,7 @@ def _judged(kind: str, line: int, text: str, prove: Callable[[], None]) -> Judge
 
 
 def _claims(step: Step) -> Iterator[Claim]:
-    yield "forms", 0, "both programs have only forms that the kernel covers", partial(_prove_forms, step.old, step.new)
+    yield "forms", 0, "both programs have only forms that the kernel covers", partial(_prove_forms, step)
     for data in step.rewrite.cells:
         yield "cells", 0, f"the cells of {data} are one-to-one and inside", partial(prove_cells, step, data)
     yield "runs", 0, "the preconditions on symbols can hold", partial(prove_possible, step)
@@ -108,10 +110,13 @@ def _claims(step: Step) -> Iterator[Claim]:
     yield from _refinement(step)
 
 
-def _prove_forms(*programs: Program) -> None:
-    for program in programs:
+def _prove_forms(step: Step) -> None:
+    for program in (step.old, step.new):
         prove_plain(program)
         prove_steady_guards(program)
+    for s in step.old.stores:
+        if any(map(is_lane, s.loops)):
+            prove_no_race(step, step.old, s, s)
 
 
 def _faults(step: Step) -> Iterator[Claim]:
@@ -138,7 +143,7 @@ def _faults(step: Step) -> Iterator[Claim]:
                     "no-race",
                     a.line,
                     "iterations in parallel are independent",
-                    partial(prove_no_race, step, a, b),
+                    partial(prove_no_race, step, step.new, a, b),
                 )
 
 
@@ -171,3 +176,8 @@ def _refinement(step: Step) -> Iterator[Claim]:
         for b in parts:
             words = f"conflicting accesses of lines {a.new.line} and {b.new.line} keep their order"
             yield "same-end", a.new.line, words, partial(prove_order, step, a, b)
+            if a.number <= b.number and any(
+                buffer.depth for p in (step.old, step.new) for buffer in p.buffers.values()
+            ):
+                words = f"lines {a.new.line} and {b.new.line} share the cells of temporaries that they shared"
+                yield "same-end", a.new.line, words, partial(prove_paired, step, a, b)

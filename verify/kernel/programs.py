@@ -191,6 +191,13 @@ class Program:
         """The stores, each at its number."""
         return tuple(s for s in self.statements if s.kind == "store")
 
+    def touched(self) -> set[str]:
+        """The buffers by which anything is stored or loaded."""
+        bounds = [e for s in self.statements for loop in s.loops for e in (loop.start, loop.extent)]
+        texts = [e for s in self.statements for e in (*s.guards, *s.indices, s.value, s.condition)]
+        loads = {e[2] for text in (*bounds, *texts) for e in walk(text) if e[0] == "load"}
+        return loads | {s.buffer for s in self.stores}
+
 
 Instances = tuple[int, tuple[str, ...], tuple[Expr, ...], Expr | None]
 Cells = tuple[str, tuple[str, ...], tuple[Expr, ...]]

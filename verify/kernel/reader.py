@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.expressions import Expressions, entries_of, fail, parse, script_name
 from layoutproof.verify.kernel.functions import Functions
+from layoutproof.verify.kernel.lanes import without_vectors
 from layoutproof.verify.kernel.programs import Buffer, Expr
 from layoutproof.verify.kernel.rejected import Rejected
 
@@ -51,12 +52,14 @@ def read_program(text: str) -> core.Program:
 
 
 def read_rewrite(text: str) -> core.Rewrite:
-    """Two programs, `before` and `after`, with the header that states the witness. Raises Rejected."""
+    """Two programs, `before` and `after`, with the header that states the witness, and loops over lanes for vector
+    statements. Raises Rejected.
+    """
     text = lines_of(text)
     functions = functions_of(text)
     if set(functions) != {"before", "after"}:
         raise Rejected("a rewrite has the functions `before` and `after`")
-    return Header(text, functions["before"], functions["after"]).rewrite()
+    return without_vectors(Header(text, functions["before"], functions["after"]).rewrite())
 
 
 class Header:

@@ -9,7 +9,8 @@ of old ones, f old cells to new ones. Where
 
 each load finds what the paired one finds, by induction over the time of the new program: the last write of the cell
 before it is the same instance in both, or there is none and the cell has its entry value. So each cell f(c) ends with
-the value of c. Instances of the new program that theta takes nowhere are another matter (`extras`).
+the value of c. Of temporaries that are allocated in loops f says nothing: see `prove_paired`. Instances of the new
+program that theta takes nowhere are another matter (`extras`).
 
 Of 3 there is one exception, `X[c] = X[c] (+) e` where e has no X in it: such updates may change places with one another
 where (+) is associative and commutative. Everything else that touches the cell keeps its order with all of them, so
@@ -34,7 +35,7 @@ from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Statement, is_float, parts, walk
 from layoutproof.verify.kernel.rejected import Rejected
-from layoutproof.verify.kernel.step import Inverse, Map, Step
+from layoutproof.verify.kernel.step import Access, Inverse, Map, Step
 
 _REDUCTIONS = ("+", "*", "min", "max", "&", "|", "^")
 
@@ -184,6 +185,13 @@ def prove_same_cell(step: Step, context: Context, old: Cell, new: Cell) -> None:
     """The new cell is f of the old one."""
     (old_buffer, old_index, old_env), (new_buffer, new_index, new_env) = old, new
     f = step.cell_map(old_buffer, new_buffer)
+    if step.is_fresh(new_buffer):
+        return  # see prove_paired
+    if new_buffer.data in step.viewed:
+        sides = (step.old, old_buffer, old_index, old_env), (step.new, new_buffer, new_index, new_env)
+        x, y = (step.cell(context, program, (b.name, index), env) for program, b, index, env in sides)
+        step.refuse(context, differ(x[-1], y[-1]))
+        return
     if f is None and len(old_index) == len(new_index):
         for mine, theirs in zip(old_index, new_index, strict=True):
             prove_same(step, context, (mine, old_env), (theirs, new_env), is_index=True)
@@ -316,14 +324,12 @@ def touched(statement: Statement) -> Iterator[tuple[str, tuple[Expr, ...], bool]
     yield from sorted((x for x in seen if x[2] or (x[0], x[1], True) not in seen), key=repr)
 
 
-def conflicts(program: Program, a: Statement, b: Statement) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
-    """Pairs of accesses of one memory, one of them a write, by their indices."""
+def conflicts(program: Program, a: Statement, b: Statement) -> Iterator[tuple[Access, Access]]:
+    """Pairs of accesses of one memory, one of them a write."""
     for name, index, writes in touched(a):
         for other, other_index, other_writes in touched(b):
             if (writes or other_writes) and program.buffers[name].data == program.buffers[other].data:
-                if program.buffers[name].shape != program.buffers[other].shape:
-                    raise Rejected(f"{name} and {other} are views of one memory with different shapes")
-                yield index, other_index
+                yield (name, index), (other, other_index)
 
 
 def _update(program: Program, statement: Statement) -> tuple[str, str] | None:
@@ -358,19 +364,56 @@ def may_change_places(step: Step, a: Statement, b: Statement) -> bool:
 
 def prove_order(step: Step, a: Part, b: Part) -> None:
     """Conflicting instances of two parts, the first before the second, are in the same order in the old program."""
-    free = a.new.indices, b.new.indices
-    for index, other in conflicts(step.new, a.new, b.new):
-        if may_change_places(step, a.new, b.new) and (index, other) == free:
+    free = (a.new.buffer, a.new.indices), (b.new.buffer, b.new.indices)
+    for access, other in conflicts(step.new, a.new, b.new):
+        if may_change_places(step, a.new, b.new) and (access, other) == free:
             continue
         context = step.context()
         a_env, a_old = of_part(context, a, "i")
         b_env, b_old = of_part(context, b, "j")
-        for mine, theirs in zip(index, other, strict=True):
-            context.zeros.append(context.number(mine, a_env) - context.number(theirs, b_env))
+        context.zeros += step.apart(context, (access, a_env), (other, b_env))
         old_order = before(b.old, b_old, a.old, a_old)
         for new in before(a.new, a_env, b.new, b_env):
             for old in old_order:
                 step.refuse(context, (Case((*new.facts, *old.facts), (*new.zeros, *old.zeros)),))
+
+
+def prove_paired(step: Step, a: Part, b: Part) -> None:
+    """Accesses of two parts to temporaries that are allocated in loops, one of them a write, are of one cell in the
+    new program iff the accesses that they stand for are of one cell in the old program.
+
+    So the writes to the cell of a load are those that the old load finds, and in the same order (`prove_order`). There
+    is one: the old program does not read what was never written. No map of cells is needed, as such a cell has neither
+    an entry value nor a reader at the end.
+    """
+    for mine in _fresh_accesses(step, a):
+        for theirs in _fresh_accesses(step, b):
+            names = mine[1][0], theirs[1][0]
+            if (mine[2] or theirs[2]) and step.new.buffers[names[0]].data == step.new.buffers[names[1]].data:
+                context = step.context()
+                a_env, a_old = of_part(context, a, "i")
+                b_env, b_old = of_part(context, b, "j")
+                new = step.apart(context, (mine[1], a_env), (theirs[1], b_env))
+                old = step.apart(context, (mine[0], a_old), (theirs[0], b_old), is_old=True)
+                for same, others in ((new, old), (old, new)):
+                    for other in others:
+                        for case in differ(other, Poly()):
+                            step.refuse(context, (Case(case.facts, tuple(same)),))
+
+
+def _fresh_accesses(step: Step, part: Part) -> list[tuple[Access, Access, bool]]:
+    """Old and new access of each pair, and whether they write. Loads are paired by their places in the value."""
+    old, new = (loads_of(statement.value) for statement in (part.old, part.new))
+    if len(old) != len(new):
+        raise Rejected("values with different loads")
+    store = (part.old.buffer, part.old.indices), (part.new.buffer, part.new.indices), True
+    loads = (((x[2], x[3]), (y[2], y[3]), False) for x, y in zip(old, new, strict=True))
+    pairs = [pair for pair in (store, *loads) if step.is_fresh(step.new.buffers[pair[1][0]])]
+    elsewhere = [load for text in (*part.new.guards, *part.new.indices) for load in loads_of(text)]
+    nested = [x for a, b, _ in pairs for index in (*a[1], *b[1]) for x in loads_of(index)]
+    if nested or any(step.is_fresh(step.new.buffers[load[2]]) for load in elsewhere):
+        raise Rejected(f"line {part.new.line} reaches a temporary of a loop by data, or has a condition on it")
+    return pairs
 
 
 def prove_steady_guards(program: Program) -> None:

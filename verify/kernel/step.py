@@ -56,6 +56,9 @@ class Source:
     map: Map
 
 
+Access = tuple[str, Sequence[Expr]]
+
+
 @dataclass(slots=True)
 class Step:
     """What the rules ask. `allowed` are the fast-math assumptions under which claims are accepted.
@@ -72,6 +75,7 @@ class Step:
     allowed: frozenset[str] = frozenset()
     assumed: tuple[Expr, ...] = ()
     sizes: tuple[tuple[Expr, ...], tuple[Expr, ...]] = ((), ())  # of the old program, and of the new one
+    viewed: frozenset[str] = frozenset()
     _known: set[Question] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -85,8 +89,10 @@ class Step:
             _sizes(_evaluated_always(old), {("var", dtype, name) for name, dtype in old.symbols}),
             _sizes(_index_texts(self.new), {("var", dtype, name) for name, dtype in self.new.symbols}),
         )
+        self.viewed = frozenset(data for p in (old, self.rewrite.new) for data in _viewed(p))
         for data, (_, _, outputs) in self.rewrite.cells.items():
-            if any(b.data == data and len(b.shape) != len(outputs) for b in self.new.buffers.values()):
+            owner = self.owner(self.new, data)
+            if owner is not None and len(owner.shape) != len(outputs):
                 raise Rejected(f"the map of the cells of {data} has not as many outputs as there are axes")
 
     @property
@@ -147,11 +153,60 @@ class Step:
     # ---- memories
 
     def owner(self, program: Program, data: str) -> Buffer | None:
-        """The buffer of a memory. Raises Rejected where there are views of it."""
-        found = [b for b in program.buffers.values() if b.data == data]
-        if len(found) > 1:
-            raise Rejected(f"{found[1].name} is a view of the memory of {found[0].name}")
-        return found[0] if found else None
+        """The parameter or allocation that a memory belongs to."""
+        return program.buffers.get(data.removesuffix("_data"))
+
+    def cell(self, context: Context, program: Program, access: Access, env: Env) -> list[Poly]:
+        """What tells the cell of an access from every other cell of its memory.
+
+        A memory that is allocated in loops is another one, and undefined, in each of their iterations: its cells are
+        those of a memory with the loops' variables as further axes, allocated once. Where several buffers name a
+        memory, a cell is the number of an element, which they count from the same place.
+        """
+        buffer = program.buffers[access[0]]
+        index = [context.number(e, env) for e in access[1]]
+        if buffer.data in self.viewed:
+            index = [self.element(context, program, buffer, index)]
+        return [*(env[loop.var] for loop in buffer.loops), *index]
+
+    def element(self, context: Context, program: Program, buffer: Buffer, index: Sequence[Poly]) -> Poly:
+        """The number of an element in its memory: row-major, or by strides. Raises Rejected where types differ."""
+        owner = self.owner(program, buffer.data)
+        if owner is None or owner.dtype != buffer.dtype or owner.strides or owner.offset[2:] != (0,):
+            raise Rejected(f"{buffer.name} is a view of elements of another type, or of ones with strides")
+        if len(index) != len(buffer.shape):
+            raise Rejected(f"{buffer.name} has {len(buffer.shape)} axes")
+        number = Poly.const(0)
+        for axis, value in enumerate(index):
+            if buffer.strides:
+                number += value * context.number(buffer.strides[axis], context.symbols)
+            else:
+                number = number * context.number(buffer.shape[axis], context.symbols) + value
+        return number + context.number(buffer.offset, context.symbols)
+
+    def size(self, context: Context, buffer: Buffer) -> Poly:
+        """The number of elements of a buffer without strides."""
+        size = Poly.const(1)
+        for extent in buffer.shape:
+            size *= context.number(extent, context.symbols)
+        return size
+
+    def apart(
+        self, context: Context, a: tuple[Access, Env], b: tuple[Access, Env], *, is_old: bool = False
+    ) -> list[Poly]:
+        """Numbers that are all 0 where two accesses of one memory, of the new program or the old, are of one cell."""
+        program = self.old if is_old else self.new
+        cells = [self.cell(context, program, *access) for access in (a, b)]
+        if len({program.buffers[access[0][0]].data for access in (a, b)}) != 1 or len(cells[0]) != len(cells[1]):
+            raise Rejected(f"{a[0][0]} and {b[0][0]} are of two memories")
+        return [x - y for x, y in zip(*cells, strict=True)]
+
+    def is_fresh(self, new: Buffer) -> bool:
+        """Whether a temporary is allocated in loops, before or after: then no map says where its cells are, and the
+        accesses do (`prove_paired`).
+        """
+        source = None if new.depth == 0 and not any(b.depth for b in self.old.buffers.values()) else self.source_of(new)
+        return source is not None and not new.is_parameter and (new.depth > 0 or source[0].depth > 0)
 
     def cell_map(self, old: Buffer, new: Buffer) -> Map | None:
         """How f takes cells of one buffer to another; None: they keep their indices. Raises Rejected where it does
@@ -169,10 +224,17 @@ class Step:
         cells = self.rewrite.cells.get(new.data)
         data = new.data if cells is None else cells[0]
         moved = {entry[0] for entry in self.rewrite.cells.values()}
+        if cells is not None and {data, new.data} & self.viewed:
+            raise Rejected(f"the cells of {data} move, and it has views")
         old = self.owner(self.old, data)
         if old is None or (cells is None and data in moved):
             return None
         return old, None if cells is None else Map(cells[1], cells[2])
+
+
+def _viewed(program: Program) -> set[str]:
+    """The memories that are used under another name than that of the parameter or allocation."""
+    return {b.data for b in map(program.buffers.__getitem__, program.touched()) if b.data != f"{b.name}_data"}
 
 
 def _is_plainly_false(case: Case) -> bool:
@@ -213,7 +275,7 @@ def _evaluated_always(program: Program) -> Iterator[Expr]:
 def _index_texts(program: Program) -> Iterator[Expr]:
     """The index arithmetic of a program: shapes, bounds of loops, indices, and what conditions compare."""
     for buffer in program.buffers.values():
-        yield from buffer.shape
+        yield from (*buffer.shape, *buffer.strides, buffer.offset)
     for s in program.statements:
         yield from (*s.indices, *(e for loop in s.loops for e in (loop.start, loop.extent)))
         for text in (*s.guards, s.value, s.condition):

@@ -33,6 +33,7 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.visit import free_variables, loops_of_stores
 from layoutproof.lowering.schedule.schedule import LOWERING
+from layoutproof.verify.kernel.lanes import is_lane
 from layoutproof.verify.kernel.programs import Program
 from layoutproof.verify.kernel.reader import read_program, read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected
@@ -86,7 +87,8 @@ def test_rewrites_of_proofs_mean_the_same(path: Path) -> None:
         return
     expected = parse_rewrite(text)
     for func, program in ((expected.old, found.old), (expected.new, found.new)):
-        assert [len(loops) for loops in loops_of_stores(func.body)] == [len(s.loops) for s in program.stores]
+        written = [sum(not is_lane(loop) for loop in s.loops) for s in program.stores]
+        assert [len(loops) for loops in loops_of_stores(func.body)] == written
         assert compare(func, program, Random(7)) in (True, None)
 
 
