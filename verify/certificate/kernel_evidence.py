@@ -4,7 +4,7 @@ what is wrong is rejected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from hashlib import sha256
@@ -17,12 +17,13 @@ from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores
+from layoutproof.verify.certificate.copies_evidence import copies_of, located
 from layoutproof.verify.certificate.integer_refutations import find_refutation
 from layoutproof.verify.kernel.encoding import Context, loads_of
 from layoutproof.verify.kernel.integers import Question
 from layoutproof.verify.kernel.judge import Evidence, Judged, judge
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Expr, Program, Statement, walk
+from layoutproof.verify.kernel.programs import Expr, Program, Statement
 from layoutproof.verify.kernel.reader import read_map, read_rewrite, scope_of
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Inverse, Map, Source
@@ -58,9 +59,10 @@ def key_of(question: Question) -> str:
     return sha256(dumps(plain).encode()).hexdigest()[:24]
 
 
-def inverses_of(text: str) -> dict[int, list[Inverse]]:
+def inverses_of(text: str, left_out: Container[int] = ()) -> dict[int, list[Inverse]]:
     """For each old store which part of theta computes it, and by which map; nothing where none was found. Of several
-    parts, each has the condition that it computes the instance, but the last one, which has the rest.
+    parts, each has the condition that it computes the instance, but the last one, which has the rest. Of some new
+    stores theta says nothing.
     """
     rewrite, plain = parse_rewrite(text), read_rewrite(text)
     loops = loops_of_stores(rewrite.new.body)
@@ -70,13 +72,14 @@ def inverses_of(text: str) -> dict[int, list[Inverse]]:
             given.setdefault(each.new_store, []).append(each)
     found: dict[int, list[tuple[Inverse, Map, Statement]]] = {}
     part = -1
-    for store in plain.new.stores:
-        for (old, *theta), each in zip(plain.theta.get(store.number, ()), given.get(store.number, ()), strict=False):
+    for store in (s for s in plain.new.stores if s.number not in left_out):
+        for line, each in zip(plain.theta.get(store.number, ()), given.get(store.number, ()), strict=False):
             part += 1
             assert each.instances is not None
-            inverse = _inverse(Map(*theta), each.instances, loops[store.number], store)
+            theta = Map(*line[1:])
+            inverse = _inverse(theta, each.instances, loops[store.number], store)
             if inverse is not None:
-                found.setdefault(old, []).append((Inverse(part, inverse), Map(*theta), store))
+                found.setdefault(line[0], []).append((Inverse(part, inverse), theta, store))
     return {old: [*(_conditional(*entry) for entry in entries[:-1]), entries[-1][0]] for old, entries in found.items()}
 
 
@@ -85,6 +88,8 @@ def _inverse(theta: Map, stated: IndexMap, loops: Sequence[For], store: Statemen
     extents: list[int | IrExpr] = [loop.extent for loop in loops]
     if len(stated.inputs) > len(loops):
         extents.append(store.loops[-1].extent[2])
+    names: tuple[str, ...] | None
+    outputs: tuple[Expr, ...]
     if not stated.inputs:
         names, outputs = tuple(f"o{k}" for k in range(len(stated.outputs))), ()
     else:
@@ -165,9 +170,13 @@ def fills_of(rewrite: Rewrite, text: str) -> tuple[dict[str, Source], dict[str, 
 
 def try_kernel(text: str) -> tuple[tuple[Judged, ...], Found]:
     """The kernel's judgement on a rewrite's text, with the evidence that was found for it."""
-    found = Found()
+    found, plain = Found(), read_rewrite(text)
+    copies = copies_of(plain)
+    nobodys = {data for data, cells in copies.memories.items() if cells is None}
+    left_out = {s.number for s in plain.new.stores if plain.new.buffers[s.buffer].data in nobodys}
     fills, backs = fills_of(parse_rewrite(text), text)
-    return judge(text, Evidence(found.refutation, inverses_of(text), sources_of(text), fills, backs)), found
+    evidence = Evidence(found.refutation, inverses_of(text, left_out), sources_of(text), fills, backs, copies)
+    return judge(text, evidence), found
 
 
 def sources_of(text: str) -> dict[tuple[int, int], Source]:
@@ -201,17 +210,12 @@ def _assumption(program: Program, store: Statement, load: Expr) -> Source | None
 
 
 def _writer(program: Program, store: Statement, load: Expr) -> Source | None:
-    """A store of a constant to the memory: its loops have the values of those around the load, or start."""
+    """A store to the memory, of a constant if there is one: its loops have the values of those around the load, or
+    start.
+    """
     data = program.buffers[load[2]].data
-    for writer in program.stores:
-        if writer is store or program.buffers[writer.buffer].data != data or writer.value[0] != "const":
-            continue
-        given = dict(zip(writer.indices, load[3], strict=False))
-        shared = {("var", loop.dtype, loop.var) for loop in store.loops}
-        read = {v for index in load[3] for v in walk(index) if v[0] == "var"}
-        outputs = []
-        for loop in writer.loops:
-            var = ("var", loop.dtype, loop.var)
-            outputs.append(var if var in shared and var in read else given[var] if var in given else loop.start)
-        return Source("store", writer.number, Map(tuple(loop.var for loop in store.loops), tuple(outputs)))
+    writers = [s for s in program.stores if s is not store and program.buffers[s.buffer].data == data]
+    for writer in sorted(writers, key=lambda s: s.value[0] != "const"):
+        outputs, _ = located(writer, load[3], store.loops, is_last=False)
+        return Source("store", writer.number, Map(tuple(loop.var for loop in store.loops), outputs))
     return None

@@ -19,14 +19,30 @@ from typing import Any
 from layoutproof.verify.kernel.encoding import Context, Env, differ, is_affine_condition, is_integer, loads_of
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Expr, Statement, disjuncts, integer_bounds, is_float, walk
-from layoutproof.verify.kernel.reader import read_extent, read_map, scope_of
-from layoutproof.verify.kernel.refinement import Part, before, image, instance, of_part, prove_executed
+from layoutproof.verify.kernel.programs import (
+    Expr,
+    Program,
+    Statement,
+    disjuncts,
+    integer_bounds,
+    is_float,
+    parts,
+    walk,
+)
+from layoutproof.verify.kernel.refinement import (
+    Instance,
+    Part,
+    image,
+    instance,
+    not_before,
+    prove_executed,
+)
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Map, Source, Step
 
 SELF: Expr = ("self",)
 Asked = Callable[[], tuple[Context, Env]]
+Rule = Callable[["NoOp"], None]
 _MINUS_ZERO = (-0.0).hex()
 _ZERO = (0.0).hex()
 
@@ -57,10 +73,10 @@ def extras(step: Step, all_parts: Sequence[Part], new: Statement) -> Iterator[As
         yield partial(one, number)
 
 
-def prove_extras(step: Step, all_parts: Sequence[Part], new: Statement) -> None:
-    """Instances that compute no old one change nothing that counts."""
+def prove_extras(step: Step, all_parts: Sequence[Part], new: Statement, rules: Sequence[Rule]) -> None:
+    """Instances that compute no old one change nothing that counts, by one of the rules here or of those given."""
     for asked in extras(step, all_parts, new):
-        if _is_impossible(step, asked):
+        if step.is_impossible(asked()[0]):
             continue
         forbid_open_padding(step, new)
         if any(loads_of(index) for index in new.indices):
@@ -68,7 +84,7 @@ def prove_extras(step: Step, all_parts: Sequence[Part], new: Statement) -> None:
         for guard in new.guards:
             NoOp(step, new, asked, all_parts).prove_evaluated(guard)
         reasons = []
-        for prove in (prove_new_cell, NoOp.prove, prove_unseen):
+        for prove in (prove_new_cell, NoOp.prove, *rules):
             try:
                 prove(NoOp(step, new, asked, all_parts))
                 break
@@ -78,23 +94,16 @@ def prove_extras(step: Step, all_parts: Sequence[Part], new: Statement) -> None:
             raise Rejected("; ".join(reasons))
 
 
-def _is_impossible(step: Step, asked: Asked) -> bool:
-    try:
-        step.refuse(asked()[0], (Case(),))
-    except Rejected:
-        return False
-    return True
-
-
 def forbid_open_padding(step: Step, statement: Statement) -> None:
     """Nothing that a statement touches has padding without a contract, which may not be touched."""
     texts = (*statement.guards, *statement.indices, statement.value)
     for name in {statement.buffer, *(load[2] for text in texts for load in loads_of(text))}:
-        if any(entry.get("contract") is None for entry in _record(step, name)):
+        if any(entry.get("contract") is None for entry in record(step, name)):
             raise Rejected(f"{name} has padding without a contract")
 
 
-def _record(step: Step, name: str) -> Sequence[Mapping[str, Any]]:
+def record(step: Step, name: str) -> Sequence[Mapping[str, Any]]:
+    """The layouts of a memory, one after another."""
     entries: Sequence[Mapping[str, Any]] = step.new.layouts.get(step.new.buffers[name].data, {"steps": []})["steps"]
     return entries
 
@@ -108,48 +117,20 @@ def prove_new_cell(extra: NoOp) -> None:
             raise Rejected("every cell of the memory is an old one")
         if step.is_fresh(step.new.buffers[new.buffer]):
             raise Rejected("no map says which cells of the memory are old ones")
-        prove_outside(extra, source[0].shape, source[1])
+        context, index = extra.cell()
+        prove_outside(step, context, index, source[0].shape, source[1])
     extra.prove_evaluated(new.value)
 
 
-def prove_outside(extra: NoOp, shape: Sequence[Expr], f: Map) -> None:
-    """No cell of a box has its image in the cell that is stored to."""
-    context, env = extra.asked()
+def prove_outside(step: Step, context: Context, index: Sequence[Poly], shape: Sequence[Expr], f: Map) -> None:
+    """No cell of a box has its image in a cell."""
     cell = [Poly.var(f"c{axis}") for axis in range(len(shape))]
     for value, extent in zip(cell, shape, strict=True):
         context.between(value, Poly.const(0), context.number(extent, context.symbols))
     inputs = f.inputs(cell, context.symbols)
-    for output, index in zip(f.outputs, extra.statement.indices, strict=True):
-        context.zeros.append(context.number(output, inputs) - context.number(index, env))
-    extra.step.refuse(context, (Case(),))
-
-
-def prove_unseen(extra: NoOp) -> None:
-    """The cell is padding that a layout leaves undefined, or one of a temporary, and no instance of a part loads it."""
-    step, new = extra.step, extra.statement
-    buffer = step.new.buffers[new.buffer]
-    owner = step.owner(step.new, buffer.data)
-    if owner is None or owner.is_parameter:
-        entries = _record(step, new.buffer)
-        if len(entries) != 1 or entries[0].get("contract") != "undef":
-            raise Rejected(f"{new.buffer} is observable")
-        if buffer.data in step.viewed:
-            raise Rejected(f"the record of {new.buffer} does not say which elements of a view are padding")
-        symbols = scope_of(step.new.symbols)
-        names, outputs, where = read_map(str(entries[0].get("index_map")), symbols, {})
-        logical = step.new.layouts[buffer.data].get("logical_shape", ())
-        if names is None or where is not None or len(outputs) != len(new.indices):
-            raise Rejected(f"the record of {new.buffer} has no such map")
-        prove_outside(extra, [read_extent(str(extent), symbols) for extent in logical], Map(names, outputs))
-    for part in extra.parts:
-        texts = (*part.new.guards, *part.new.indices, part.new.value)
-        for load in (load for text in texts for load in loads_of(text)):
-            if step.new.buffers[load[2]].data == buffer.data:
-                context, env = extra.asked()
-                other, _ = of_part(context, part, "r")
-                same = step.apart(context, ((new.buffer, new.indices), env), ((load[2], load[3]), other))
-                step.refuse(context, (Case((), tuple(same)),))
-    extra.prove_evaluated(new.value)
+    for output, value in zip(f.outputs, index, strict=True):
+        context.zeros.append(context.number(output, inputs) - value)
+    step.refuse(context, (Case(),))
 
 
 @dataclass(slots=True)
@@ -161,19 +142,27 @@ class NoOp:
     asked: Asked
     parts: Sequence[Part]
 
+    def cell(self) -> tuple[Context, list[Poly]]:
+        """A question, and the index of the cell in it."""
+        context, env = self.asked()
+        return context, [context.number(index, env) for index in self.statement.indices]
+
     def prove_evaluated(self, value: Expr) -> None:
         """Evaluating a value is no fault, whatever it is. That loads are in bounds, and arithmetic without data has a
         result, is proved of all statements.
         """
         for part in walk(value):
-            if part[0] in ("//", "%", "truncdiv", "truncmod", "<<", ">>", "cast", "call") and loads_of(part):
+            traps = part[0] in ("//", "%", "truncdiv", "truncmod", "<<", ">>", "cast") or (
+                part[0] == "call" and not all(is_float(x[1]) for x in (part, *parts(part)))
+            )
+            if traps and loads_of(part):
                 raise Rejected(f"what line {self.statement.line} computes beyond the old program may trap")
             if part[0] == "load":
                 self._prove_indices_fit(part)
             if part[0] == "load" and not self.step.new.buffers[part[2]].is_parameter:
                 context, env = self.asked()
                 source = self.step.source(self.statement.number, part)
-                _prove_written(self.step, context, env, self.statement, part, source)
+                prove_written(self.step, self.step.new, context, (self.statement, env), part, source)
 
     def _prove_indices_fit(self, load: Expr) -> None:
         for index in load[3]:
@@ -227,7 +216,7 @@ class NoOp:
         source = self.step.source(self.statement.number, load)
         context, env = self.asked()
         if is_self:
-            _prove_written(self.step, context, env, self.statement, load, source)
+            prove_written(self.step, self.step.new, context, (self.statement, env), load, source)
             return SELF
         if source.kind == "assume":
             return assumed(self.step, context, env, self.statement, load, source)
@@ -263,7 +252,8 @@ class NoOp:
         data = self.step.new.buffers[self.statement.buffer].data
         cell: Expr = ("load", self.statement.value[1], self.statement.buffer, self.statement.indices)
         context, env = self.asked()
-        _prove_written(self.step, context, env, self.statement, cell, self.step.source(self.statement.number, cell))
+        source = self.step.source(self.statement.number, cell)
+        prove_written(self.step, self.step.new, context, (self.statement, env), cell, source)
         for store in self.step.new.stores:
             if self.step.new.buffers[store.buffer].data == data:
                 try:
@@ -297,7 +287,7 @@ class NoOp:
             # What the cell held before: by induction it is not -0.0 once it was written.
             context = self.step.context()
             env = instance(context, store, "i")
-            _prove_written(self.step, context, env, store, e, self.step.source(store.number, e))
+            prove_written(self.step, self.step.new, context, (store, env), e, self.step.source(store.number, e))
             return
         raise Rejected(f"line {store.line} may store -0.0")
 
@@ -329,7 +319,7 @@ def assumed(step: Step, context: Context, env: Env, reader: Statement, load: Exp
 
 def stored(step: Step, context: Context, env: Env, statement: Statement, load: Expr, source: Source) -> Expr:
     """The constant that every store to a cell stores, one of them before the load."""
-    writer = _prove_written(step, context, env, statement, load, source)
+    writer, _ = prove_written(step, step.new, context, (statement, env), load, source)
     if writer.value[0] != "const":
         raise Rejected(f"what line {writer.line} stores is computed")
     data = step.new.buffers[load[2]].data
@@ -343,28 +333,35 @@ def stored(step: Step, context: Context, env: Env, statement: Statement, load: E
     return constant
 
 
-def _prove_written(
-    step: Step, context: Context, env: Env, statement: Statement, load: Expr, source: Source
-) -> Statement:
-    """An instance of a store, which is given, writes the cell of a load before it."""
-    if source.kind != "store" or not 0 <= source.index < len(step.new.stores):
+def located(program: Program, context: Context, reader: Instance, source: Source) -> Instance:
+    """The instance of a store that is given with an instance of another."""
+    if source.kind != "store" or not 0 <= source.index < len(program.stores):
         raise Rejected("a store is expected")
-    writer = step.new.stores[source.index]
-    if step.new.buffers[writer.buffer].data != step.new.buffers[load[2]].data:
+    writer = program.stores[source.index]
+    return writer, image(context, source.map, source.map.inputs(_loops(*reader), context.symbols), writer)
+
+
+def prove_meets(
+    step: Step, program: Program, context: Context, reader: Instance, cell: tuple[Any, ...], source: Source
+) -> Instance:
+    """An instance of a store, which is given, is executed and writes a cell that another instance has to do with."""
+    writer, at = located(program, context, reader, source)
+    if program.buffers[writer.buffer].data != program.buffers[cell[0]].data:
         raise Rejected(f"line {writer.line} writes another memory")
-    at = image(context, source.map, source.map.inputs(_loops(statement, env), context.symbols), writer)
     prove_executed(step, context, (writer, at), ())
-    for apart in step.apart(context, ((writer.buffer, writer.indices), at), ((load[2], load[3]), env)):
+    accesses = ((writer.buffer, writer.indices), at), (cell, reader[1])
+    for apart in step.apart(context, *accesses, is_old=program is step.old):
         step.refuse(context, differ(apart, Poly()))
-    _prove_before(step, context, (writer, at), (statement, env))
-    return writer
+    return writer, at
 
 
-def _prove_before(step: Step, context: Context, first: tuple[Statement, Env], second: tuple[Statement, Env]) -> None:
-    """One instance comes before another: it is not the same one, and does not come after it."""
-    if first[0] is second[0]:
-        raise Rejected("a statement may not be its own source")
-    step.refuse(context, before(*second, *first))
+def prove_written(
+    step: Step, program: Program, context: Context, reader: Instance, load: Expr, source: Source
+) -> Instance:
+    """An instance of a store, which is given, writes the cell of a load before it."""
+    writer, at = prove_meets(step, program, context, reader, load[2:], source)
+    step.refuse(context, not_before(writer, at, *reader))
+    return writer, at
 
 
 def _loops(statement: Statement, env: Env) -> list[Poly]:

@@ -41,13 +41,16 @@ def _cell(context: Context, buffer: Buffer, tag: str) -> list[Poly]:
 
 def prove_cells(step: Step, new_data: str) -> None:
     """f is one-to-one on a memory, and its image lies inside the new buffer."""
-    old_data = step.rewrite.cells[new_data][0]
+    cells = {**step.copies.memories, **step.rewrite.cells}[new_data]
+    if cells is None:
+        return
+    old_data = cells[0]
     new, old = step.owner(step.new, new_data), step.owner(step.old, old_data)
     if new is None or old is None:
         raise Rejected(f"the witness names a memory that does not exist, of {old_data} and {new_data}")
     if [entry[0] for entry in step.rewrite.cells.values()].count(old_data) > 1:
         raise Rejected(f"two memories hold the cells of {old_data}")
-    f = Map(*step.rewrite.cells[new_data][1:])
+    f = Map(*cells[1:])
     context = step.context()
     c, d = _cell(context, old, "c"), _cell(context, old, "d")
     for output in f.outputs:
@@ -56,6 +59,8 @@ def prove_cells(step: Step, new_data: str) -> None:
         )
     for a, b in zip(c, d, strict=True):
         step.refuse(context, differ(a, b))
+    if new_data not in step.rewrite.cells:
+        return  # All accesses are proved to be inside, and no cell of another memory is there.
     if len(f.outputs) != len(new.shape):
         raise Rejected(f"{new.name} has {len(new.shape)} axes, the map {len(f.outputs)} outputs")
     for output, extent in zip(f.outputs, new.shape, strict=True):

@@ -5,9 +5,10 @@ evidence or rejected with the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
+from layoutproof.verify.kernel.copies import Reads
 from layoutproof.verify.kernel.extras import prove_extras
 from layoutproof.verify.kernel.faults import (
     accesses,
@@ -35,11 +36,11 @@ from layoutproof.verify.kernel.refinement import (
     prove_onto,
     prove_order,
     prove_paired,
-    prove_part,
     prove_steady_guards,
 )
 from layoutproof.verify.kernel.rejected import Rejected
-from layoutproof.verify.kernel.step import Inverse, Map, Source, Step
+from layoutproof.verify.kernel.step import Copies, Inverse, Map, Source, Step
+from layoutproof.verify.kernel.unread import prove_copied, prove_covered, prove_dropped, prove_overwritten, prove_unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,14 @@ def judge_rewrite(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] 
     """The claims of a rewrite that was read, under the fast-math assumptions that are `allowed` or that it states."""
     allowed |= frozenset(rewrite.strictness.split()) & _ASSUMPTIONS
     step = Step(
-        rewrite, evidence.refutation, evidence.inverses, evidence.sources, evidence.fills, evidence.backs, allowed
+        rewrite,
+        evidence.refutation,
+        evidence.inverses,
+        evidence.sources,
+        evidence.fills,
+        evidence.backs,
+        allowed,
+        evidence.copies,
     )
     return tuple(_judged(*claim) for claim in _claims(step))
 
@@ -77,7 +85,8 @@ def judge_rewrite(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] 
 class Evidence:
     """What is given with a step; none of it is believed. `refutation` has the proof that a question has no solution, or
     raises Rejected; `inverses` says by old store where it is computed; `sources` says by new store and load what is
-    known of it; `fills` and `backs` say by memory what fills its new padding, and the inverse of f.
+    known of it; `fills` and `backs` say by memory what fills its new padding, and the inverse of f; `copies` says where
+    values come from that take another way through memory.
     """
 
     refutation: Callable[[Question], object]
@@ -85,6 +94,7 @@ class Evidence:
     sources: Mapping[tuple[int, int], Source]
     fills: Mapping[str, Source]
     backs: Mapping[str, Map]
+    copies: Copies = field(default_factory=Copies)
 
 
 _ASSUMPTIONS = {"nnan", "ninf", "nsz", "reassoc"}
@@ -102,7 +112,7 @@ def _judged(kind: str, line: int, text: str, prove: Callable[[], None]) -> Judge
 
 def _claims(step: Step) -> Iterator[Claim]:
     yield "forms", 0, "both programs have only forms that the kernel covers", partial(_prove_forms, step)
-    for data in step.rewrite.cells:
+    for data in {**step.rewrite.cells, **step.copies.memories}:
         yield "cells", 0, f"the cells of {data} are one-to-one and inside", partial(prove_cells, step, data)
     yield "runs", 0, "the preconditions on symbols can hold", partial(prove_possible, step)
     yield "interface", 0, "parameters stay as they are, or as declared", partial(prove_interface, step)
@@ -161,17 +171,24 @@ def _refinement(step: Step) -> Iterator[Claim]:
     yield "witness", 0, "theta is a function", read
     for part in parts:
         words = f"it stores the value of old store {part.old.number}, to its cell"
-        yield "same-value", part.new.line, words, partial(prove_part, step, part)
+        yield "same-value", part.new.line, words, partial(Reads(step, parts).prove_part, part)
+        if step.is_beside(part.new.buffer):
+            words = "what is stored beside a parameter is copied to it"
+            yield "same-end", part.new.line, words, partial(prove_covered, step, parts, part)
     for new in step.new.stores:
         yield (
             "same-value",
             new.line,
             "instances that compute no old one change nothing",
-            partial(prove_extras, step, parts, new),
+            partial(prove_extras, step, parts, new, (prove_unseen, prove_copied, prove_overwritten)),
         )
     for old in step.old.stores:
-        words = f"old store {old.number} is computed once for each of its instances"
-        yield "same-end", 0, words, partial(prove_onto, step, parts, old)
+        if any(part.old is old for part in parts) or old.number in step.inverses:
+            words = f"old store {old.number} is computed once for each of its instances"
+            yield "same-end", 0, words, partial(prove_onto, step, parts, old)
+        else:
+            words = f"old store {old.number} is of a temporary, and not needed"
+            yield "same-end", 0, words, partial(prove_dropped, step, old)
     for a in parts:
         for b in parts:
             words = f"conflicting accesses of lines {a.new.line} and {b.new.line} keep their order"

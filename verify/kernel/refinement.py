@@ -20,7 +20,7 @@ between two such accesses the same terms are added to the same value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from layoutproof.verify.kernel.encoding import (
     Cases,
@@ -33,7 +33,7 @@ from layoutproof.verify.kernel.encoding import (
 )
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Statement, is_float, parts, walk
+from layoutproof.verify.kernel.programs import TRUE, Buffer, Expr, Program, Statement, is_float, parts, walk
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Access, Inverse, Map, Step
 
@@ -63,7 +63,7 @@ def parts_of(step: Step) -> tuple[Part, ...]:
     old = {s.number: s for s in step.old.statements if s.kind == "store"}
     found: list[Part] = []
     for new in step.new.statements:
-        if new.kind == "store":
+        if new.kind == "store" and step.copies.memories.get(step.new.buffers[new.buffer].data, ()) is not None:
             for target, names, outputs, where in step.rewrite.theta.get(new.number, ()):
                 if target not in old:
                     raise Rejected(f"theta speaks of old store {target}, which does not exist")
@@ -206,14 +206,14 @@ def prove_same_cell(step: Step, context: Context, old: Cell, new: Cell) -> None:
         step.refuse(context, differ(expected, context.number(index, new_env)))
 
 
-def prove_part(step: Step, part: Part) -> None:
-    """Each instance of a part computes an executed old instance, and stores its value to its cell."""
+def prove_place(step: Step, part: Part) -> tuple[Context, Env, Env]:
+    """Each instance of a part computes an executed old instance, and stores to its cell."""
     context = step.context()
     env, old_env = of_part(context, part, "i")
     prove_executed(step, context, (part.old, old_env), [(guard, env) for guard in part.new.guards])
     old, new = step.old.buffers[part.old.buffer], step.new.buffers[part.new.buffer]
     prove_same_cell(step, context, (old, part.old.indices, old_env), (new, part.new.indices, env))
-    prove_same(step, context, (part.old.value, old_env), (part.new.value, env))
+    return context, env, old_env
 
 
 def prove_apart(step: Step, all_parts: Sequence[Part]) -> None:
@@ -308,6 +308,19 @@ def before(a: Statement, a_env: Env, b: Statement, b_env: Env) -> Cases:
     return tuple(cases)
 
 
+def not_before(a: Statement, a_env: Env, b: Statement, b_env: Env) -> Cases:
+    """The cases in which an instance of `a` does not come before one of `b`: it comes after, or is the same one."""
+    after = before(b, b_env, a, a_env)
+    if a.time != b.time:
+        return after
+    return (*after, Case((), tuple(a_env[x.var] - b_env[y.var] for x, y in zip(a.loops, b.loops, strict=True))))
+
+
+def both(xs: Cases, ys: Cases) -> Cases:
+    """The cases in which one of each holds."""
+    return tuple(Case((*x.facts, *y.facts), (*x.zeros, *y.zeros)) for x in xs for y in ys)
+
+
 def touched(statement: Statement) -> Iterator[tuple[str, tuple[Expr, ...], bool]]:
     """The accesses of a statement, each once: buffer, index, whether it writes."""
     seen = set()
@@ -363,19 +376,19 @@ def may_change_places(step: Step, a: Statement, b: Statement) -> bool:
 
 
 def prove_order(step: Step, a: Part, b: Part) -> None:
-    """Conflicting instances of two parts, the first before the second, are in the same order in the old program."""
+    """Conflicting instances of two parts, the first before the second, are in the same order in the old program. The
+    loads of a value that `copies` compares are not among them.
+    """
     free = (a.new.buffer, a.new.indices), (b.new.buffer, b.new.indices)
-    for access, other in conflicts(step.new, a.new, b.new):
+    first, second = (replace(p.new, value=TRUE) if step.is_moved(p.new.number, p.old.number) else p.new for p in (a, b))
+    for access, other in conflicts(step.new, first, second):
         if may_change_places(step, a.new, b.new) and (access, other) == free:
             continue
         context = step.context()
         a_env, a_old = of_part(context, a, "i")
         b_env, b_old = of_part(context, b, "j")
         context.zeros += step.apart(context, (access, a_env), (other, b_env))
-        old_order = before(b.old, b_old, a.old, a_old)
-        for new in before(a.new, a_env, b.new, b_env):
-            for old in old_order:
-                step.refuse(context, (Case((*new.facts, *old.facts), (*new.zeros, *old.zeros)),))
+        step.refuse(context, both(before(a.new, a_env, b.new, b_env), before(b.old, b_old, a.old, a_old)))
 
 
 def prove_paired(step: Step, a: Part, b: Part) -> None:

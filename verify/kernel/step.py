@@ -18,7 +18,7 @@ from layoutproof.verify.kernel.encoding import (
 )
 from layoutproof.verify.kernel.integers import Case, Question, check_refutation
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Buffer, Expr, Program, Rewrite, has, integer_bounds, parts, walk
+from layoutproof.verify.kernel.programs import Buffer, Cells, Expr, Program, Rewrite, has, integer_bounds, parts, walk
 from layoutproof.verify.kernel.rejected import Rejected
 
 
@@ -59,6 +59,20 @@ class Source:
 Access = tuple[str, Sequence[Expr]]
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What `copies` is given.
+
+    `memories`: for temporaries of the new program whose cells they hold; None: nobody's, whatever their name.
+    `origins`: by program ("old" or "new") and store, for its loads by their places, where their values come from.
+    `covers`: for a new store the one that stores to the cell after it.
+    """
+
+    memories: Mapping[str, Cells | None] = field(default_factory=dict)
+    origins: Mapping[tuple[str, int], Mapping[int, Sequence[Source]]] = field(default_factory=dict)
+    covers: Mapping[int, Source] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Step:
     """What the rules ask. `allowed` are the fast-math assumptions under which claims are accepted.
@@ -73,6 +87,7 @@ class Step:
     fills: Mapping[str, Source]
     backs: Mapping[str, Map]
     allowed: frozenset[str] = frozenset()
+    copies: Copies = field(default_factory=Copies)
     assumed: tuple[Expr, ...] = ()
     sizes: tuple[tuple[Expr, ...], tuple[Expr, ...]] = ((), ())  # of the old program, and of the new one
     viewed: frozenset[str] = frozenset()
@@ -137,6 +152,14 @@ class Step:
             if question not in self._known:
                 check_refutation(question, self.refutation(question))
                 self._known.add(question)
+
+    def is_impossible(self, context: Context) -> bool:
+        """Whether a proof is given that the context never holds."""
+        try:
+            self.refuse(context, (Case(),))
+        except Rejected:
+            return False
+        return True
 
     def prove_fits(self, context: Context, e: Expr, env: Env) -> None:
         """No integer operation in an expression wraps, if the index arithmetic of the new program of symbols alone does
@@ -222,6 +245,13 @@ class Step:
     def source_of(self, new: Buffer) -> tuple[Buffer, Map | None] | None:
         """The old memory whose cells f takes to a new one, with the map; None for a memory of the new program alone."""
         cells = self.rewrite.cells.get(new.data)
+        if new.data in self.copies.memories:
+            owner = self.owner(self.new, new.data)
+            if cells is not None or owner is None or owner.is_parameter:
+                raise Rejected(f"the cells of {new.name} are said otherwise")
+            cells = self.copies.memories[new.data]
+            if cells is None:
+                return None
         data = new.data if cells is None else cells[0]
         moved = {entry[0] for entry in self.rewrite.cells.values()}
         if cells is not None and {data, new.data} & self.viewed:
@@ -230,6 +260,21 @@ class Step:
         if old is None or (cells is None and data in moved):
             return None
         return old, None if cells is None else Map(cells[1], cells[2])
+
+    def homes(self, old: Buffer) -> int:
+        """How many memories of the new program hold the cells of an old one."""
+        found = {b.data: self.source_of(b) for b in self.new.buffers.values()}
+        return sum(source is not None and source[0].data == old.data for source in found.values())
+
+    def is_beside(self, name: str) -> bool:
+        """Whether a new memory holds cells of a parameter that the parameter itself holds, too."""
+        owner = self.owner(self.new, self.new.buffers[name].data)
+        source = None if owner is None or owner.is_parameter else self.source_of(owner)
+        return source is not None and source[0].is_parameter
+
+    def is_moved(self, new: int, old: int) -> bool:
+        """Whether the loads of a pair of stores are paired by `copies`."""
+        return ("new", new) in self.copies.origins or ("old", old) in self.copies.origins
 
 
 def _viewed(program: Program) -> set[str]:

@@ -1,0 +1,264 @@
+"""Where values come from that take another way through memory: what the kernel's `copies` is given. Nothing here is
+trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.index_map import index_map_text
+from layoutproof.ir.notations.map_text import parse_index_map, parse_shape
+from layoutproof.verify.kernel.encoding import is_affine_condition, loads_of
+from layoutproof.verify.kernel.programs import (
+    Buffer,
+    Cells,
+    Expr,
+    Instances,
+    Loop,
+    Program,
+    Rewrite,
+    Statement,
+    walk,
+)
+from layoutproof.verify.kernel.reader import read_map
+from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.step import Copies, Map, Source
+from layoutproof.verify.maps.map_facts import report_on
+
+_OPERATORS = ("+", "-", "*", "//", "%")
+
+
+def copies_of(rewrite: Rewrite) -> Copies:
+    """The memories, origins and covers of a rewrite, as far as they are found."""
+    return _Finder(rewrite).found()
+
+
+class _Finder:
+    def __init__(self, rewrite: Rewrite) -> None:
+        self.old, self.new, self.rewrite = rewrite.old, rewrite.new, rewrite
+        self.memories: dict[str, Cells | None] = {}
+        self.origins: dict[tuple[str, int], dict[int, Sequence[Source]]] = {}
+        self.covers: dict[int, Source] = {}
+
+    def found(self) -> Copies:
+        for buffer in self.new.buffers.values():
+            self.find_memory(buffer)
+        parts = [(s, self.old.stores[entry[0]]) for s in self.new.stores for entry in self.lines(s)]
+        computed = {old.number for _, old in parts}
+        lost = {self.old.buffers[s.buffer].data for s in self.old.stores if s.number not in computed}
+        beside = {cells[0] for cells in self.memories.values() if cells is not None}
+        sourceless = {b.data for b in self.new.buffers.values() if self.is_sourceless(b)}
+        for new, old in parts:
+            if self.new.buffers[new.buffer].data in self.memories:
+                self.find_copy(new, old)
+        for new, old in parts:
+            if any(self.old.buffers[load[2]].data in beside for load in loads_of(old.value)) or (
+                _choices(new.value) != _choices(old.value)
+            ):
+                self.origins.setdefault(("new", new.number), {})
+            self.find_origins("new", new, sourceless)
+            self.find_origins("old", old, lost)
+        for store in self.new.stores:
+            if store.number not in self.covers and not any(entry[3] is None for entry in self.lines(store)):
+                self.find_later(store, {new.number for new, _ in parts})
+        return Copies(self.memories, self.origins, self.covers)
+
+    def lines(self, store: Statement) -> Sequence[Instances]:
+        """What theta says of a store, none of one whose memory is nobody's."""
+        data = self.new.buffers[store.buffer].data
+        return () if self.memories.get(data, ()) is None else self.rewrite.theta.get(store.number, ())
+
+    def is_sourceless(self, buffer: Buffer) -> bool:
+        """Whether a memory holds no cells of the old program."""
+        if buffer.data in self.memories:
+            return self.memories[buffer.data] is None
+        return buffer.data not in self.rewrite.cells and buffer.data not in {b.data for b in self.old.buffers.values()}
+
+    def find_memory(self, new: Buffer) -> None:
+        """Whose cells a temporary of the new program holds, if the text does not say it."""
+        pairs = [
+            (s, self.old.stores[entry[0]], entry)
+            for s in self.new.stores
+            if s.buffer == new.name
+            for entry in self.rewrite.theta.get(s.number, ())
+        ]
+        if new.is_parameter or new.data in self.rewrite.cells or not pairs:
+            return
+        targets = {old.buffer for _, old, _ in pairs}
+        same = [b for b in self.old.buffers.values() if b.data == new.data]
+        if same and targets == {same[0].name} and len(same[0].shape) == len(new.shape):
+            return
+        store, old, entry = pairs[0]
+        at = _image(entry, store, old)
+        target = [replaced(index, at) for index in old.indices]
+        names = tuple(f"c{axis}" for axis in range(len(target)))
+        outputs = [
+            ("var", "int32", names[target.index(e)] if e in target else names[axis])
+            for axis, e in enumerate(store.indices)
+            if e in target or len(store.indices) == len(names)
+        ]
+        is_whole = len(targets) == 1 and not same and len(outputs) == len(store.indices)
+        holds = self.old.buffers[old.buffer]
+        self.memories[new.data] = (holds.data, names, tuple(outputs)) if is_whole else None
+        if (
+            is_whole
+            and not holds.is_parameter
+            and not any(self.lines(s) for s in self.new.stores if s.buffer == old.buffer)
+        ):
+            # The cells of a temporary are in one place: where its name is, there is a copy.
+            self.memories[holds.data] = None
+
+    def find_origins(self, side: str, reader: Statement, memories: set[str]) -> None:
+        """Origins of the loads of some memories in a store's value, and in the values of what they come from."""
+        program = self.old if side == "old" else self.new
+        if self.origins.get((side, reader.number)):
+            return
+        for k, load in enumerate(dict.fromkeys(loads_of(reader.value))):
+            copies = [self.covers[k].index for k in self.covers if side == "new" and self.is_copied(k, load)]
+            if program.buffers[load[2]].data in memories or any(k < reader.number for k in copies):
+                pieces = tuple(pieces_of(program, reader, load))
+                self.origins.setdefault((side, reader.number), {})[k] = pieces
+                for piece in pieces:
+                    self.find_origins(side, program.stores[piece.index], memories)
+
+    def find_copy(self, new: Statement, old: Statement) -> None:
+        """The extra store that copies what a part stores beside a parameter."""
+        line = next(entry for entry in self.lines(new) if entry[0] == old.number)
+        target = [replaced(index, _image(line, new, old)) for index in old.indices]
+        for store in self.new.stores:
+            if store.buffer == old.buffer and not self.lines(store) and store.value[0] == "load":
+                outputs, _ = located(store, target, new.loops, is_last=True)
+                self.covers[new.number] = Source("store", store.number, Map(_names(new), outputs))
+
+    def is_copied(self, number: int, load: Expr) -> bool:
+        """Whether what a store stores is copied to the memory of a load."""
+        copy = self.new.stores[self.covers[number].index]
+        return bool(copy.buffer == load[2] != self.new.stores[number].buffer)
+
+    def find_later(self, new: Statement, computed: set[int]) -> None:
+        """A store of a part that comes later in the text, to the same memory."""
+        for store in self.new.stores[new.number + 1 :]:
+            if store.buffer == new.buffer and store.number in computed:
+                outputs, _ = located(store, new.indices, new.loops, is_last=True)
+                self.covers[new.number] = Source("store", store.number, Map(_names(new), outputs))
+                return
+
+
+def _choices(e: Expr) -> int:
+    return sum(part[0] == "if" for part in walk(e))
+
+
+def _variables(loops: Sequence[Loop]) -> list[Expr]:
+    return [("var", loop.dtype, loop.var) for loop in loops]
+
+
+def _names(statement: Statement) -> tuple[str, ...]:
+    return tuple(loop.var for loop in statement.loops)
+
+
+def _image(line: Instances, new: Statement, old: Statement) -> dict[str, Expr]:
+    """The loops of an old store, in the variables of the new one."""
+    inner = dict(zip(line[1], _variables(new.loops), strict=False))
+    return {loop.var: replaced(e, inner) for loop, e in zip(old.loops, line[2], strict=False)}
+
+
+def pieces_of(program: Program, reader: Statement, load: Expr) -> Iterator[Source]:
+    """The stores before a load in the text that may have written its cell, the last one first."""
+    data = program.buffers[load[2]].data
+    writers = [s for s in program.stores[: reader.number] if program.buffers[s.buffer].data == data]
+    for number, writer in enumerate(reversed(writers)):
+        outputs, where = located(writer, load[3], reader.loops, is_last=True)
+        is_rest = number == len(writers) - 1 or where is None
+        yield Source("store", writer.number, Map(_names(reader), outputs, None if is_rest else where))
+        if is_rest:
+            return
+
+
+def located(
+    writer: Statement, target: Sequence[Expr], loops: Sequence[Loop], *, is_last: bool
+) -> tuple[tuple[Expr, ...], Expr | None]:
+    """The instance of a store that writes a cell, and where there is one (None: everywhere), in the variables of other
+    loops. Loops around both have one value. Of those that the cell does not depend on it is the last iteration or the
+    first one, which shared loops have, too, of which the cell does not speak.
+    """
+    read = {part[2] for index in target for part in walk(index) if part[0] == "var"}
+    around = {loop.var for loop in loops if is_last or loop.var in read}
+    known = {loop.var: v for loop, v in zip(writer.loops, _variables(writer.loops), strict=True) if loop.var in around}
+    known |= {loop.var: loop.start for loop in writer.loops if loop.extent[0] == "const" and loop.extent[2] == 1}
+    for index, value in zip(writer.indices, target, strict=False):
+        if index[0] == "var" and index[2] in {loop.var for loop in writer.loops}:
+            known.setdefault(index[2], value)
+    rest = [loop for loop in writer.loops if loop.var not in known]
+    known |= _inverted(rest, [replaced(index, known) for index in writer.indices], target)
+    for loop in rest:
+        end = ("-", loop.dtype, ("+", loop.dtype, loop.start, loop.extent), ("const", loop.dtype, 1))
+        known.setdefault(loop.var, end if is_last else loop.start)
+    conditions = within([loop for loop in writer.loops if loop.var not in around], known)
+    conditions += [replaced(guard, known) for guard in writer.guards if is_affine_condition(guard)]
+    for index, value in zip(writer.indices, target, strict=False):
+        there = replaced(index, known)
+        if there != value:
+            conditions.append(("==", "bool", there, value))
+    return tuple(known[loop.var] for loop in writer.loops), conjunction(conditions)
+
+
+def within(loops: Sequence[Loop], at: Mapping[str, Expr]) -> list[Expr]:
+    """The conditions that loops have values within their ranges."""
+    found: list[Expr] = []
+    for loop in loops:
+        start, end = (replaced(e, at) for e in (loop.start, ("+", loop.dtype, loop.start, loop.extent)))
+        found += [("<=", "bool", start, at[loop.var]), ("<", "bool", at[loop.var], end)]
+    return found
+
+
+def conjunction(conditions: Sequence[Expr]) -> Expr | None:
+    """All of the conditions; None if there is none."""
+    return reduce(lambda a, b: ("and", "bool", a, b), conditions) if conditions else None
+
+
+def _inverted(loops: Sequence[Loop], indices: Sequence[Expr], target: Sequence[Expr]) -> dict[str, Expr]:
+    """The values of loops of which indices are a one-to-one map, by the index map's inverse."""
+    names = {loop.var: f"v{number}" for number, loop in enumerate(loops)}
+    used = [
+        (index, value)
+        for index, value in zip(indices, target, strict=False)
+        if any(part[0] == "var" and part[2] in names for part in walk(index))
+    ]
+    mine = [loop for loop in loops if any(("var", loop.dtype, loop.var) in walk(index) for index, _ in used)]
+    try:
+        if not mine or any(part[0] == "load" for index, _ in used for part in walk(index)):
+            return {}
+        outputs = ", ".join(_text(index, names) for index, _ in used)
+        others = {part[2] for index, _ in used for part in walk(index) if part[0] == "var"} - set(names)
+        text = f"lambda {', '.join(names[loop.var] for loop in mine)}: [{outputs}]"
+        index_map = parse_index_map(text, symbols=sorted(others))
+        shape = parse_shape(",".join(_text(loop.extent, names) for loop in mine))
+        inverse = report_on(index_map, shape).inverse
+        if inverse is None:
+            return {}
+        inputs, values, _ = read_map(index_map_text(inverse), {}, {})
+        given = dict(zip(inputs or (), (value for _, value in used), strict=False))
+        return {loop.var: replaced(e, given) for loop, e in zip(mine, values, strict=False)}
+    except (LayoutproofError, Rejected, KeyError):
+        return {}
+
+
+def _text(e: Expr, names: Mapping[str, str]) -> str:
+    if e[0] == "const":
+        return str(e[2])
+    if e[0] == "var":
+        return names.get(e[2], e[2])
+    if e[0] in _OPERATORS:
+        return f"({_text(e[2], names)} {e[0]} {_text(e[3], names)})"
+    raise KeyError(e[0])
+
+
+def replaced(e: Expr, values: Mapping[str, Expr]) -> Expr:
+    """The expression with values for some variables."""
+    if e[0] == "var":
+        return values.get(e[2], e)
+    if e[0] == "load":
+        return (*e[:3], tuple(replaced(index, values) for index in e[3]))
+    return (*e[:2], *(replaced(part, values) if isinstance(part, tuple) else part for part in e[2:]))
