@@ -71,37 +71,36 @@ def inverses_of(text: str) -> dict[int, list[Inverse]]:
     found: dict[int, list[tuple[Inverse, Map, Statement]]] = {}
     part = -1
     for store in plain.new.stores:
-        for (old, *theta), each in zip(plain.theta.get(store.number, ()), given.get(store.number, ()), strict=False):
+        for line, each in zip(plain.theta.get(store.number, ()), given.get(store.number, ()), strict=False):
             part += 1
+            theta = Map(line[1], line[2], line[3])
             assert each.instances is not None
-            inverse = _inverse(Map(*theta), each.instances, loops[store.number], store)
+            inverse = _inverse(theta, each.instances, loops[store.number], store, plain.new)
             if inverse is not None:
-                found.setdefault(old, []).append((Inverse(part, inverse), Map(*theta), store))
+                found.setdefault(line[0], []).append((Inverse(part, inverse), theta, store))
     return {old: [*(_conditional(*entry) for entry in entries[:-1]), entries[-1][0]] for old, entries in found.items()}
 
 
-def _inverse(theta: Map, stated: IndexMap, loops: Sequence[For], store: Statement) -> Map | None:
+def _inverse(theta: Map, stated: IndexMap, loops: Sequence[For], store: Statement, program: Program) -> Map | None:
     """The inverse of a line of theta; of one that says nothing of lanes, by the lane's name."""
     extents: list[int | IrExpr] = [loop.extent for loop in loops]
     if len(stated.inputs) > len(loops):
         extents.append(store.loops[-1].extent[2])
-    if not stated.inputs:
-        names, outputs = tuple(f"o{k}" for k in range(len(stated.outputs))), ()
-    else:
+    names: tuple[str, ...] | None = tuple(f"o{k}" for k in range(len(stated.outputs)))
+    outputs: tuple[Expr, ...] = ()
+    if stated.inputs:
         try:
             inverse = report_on(stated, tuple(extents)).inverse
         except LayoutproofError:
             return None
         if inverse is None:
             return None
-        names, outputs, _ = read_map(index_map_text(inverse), {}, {})
-        assert names is not None
+        names, outputs, _ = read_map(index_map_text(inverse), scope_of(program.symbols), {})
+    assert names is not None
     rest = theta.outputs[len(names) :]
-    return (
-        Map((*names, *(e[2] for e in rest)), (*outputs, *rest))
-        if len(outputs) + len(rest) == len(theta.names)
-        else None
-    )
+    if len(outputs) + len(rest) != len(theta.names):
+        return None
+    return Map((*names, *(e[2] for e in rest)), (*outputs, *rest))
 
 
 def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
@@ -110,7 +109,10 @@ def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
     """
     names, there = inverse.map.names, dict(zip(theta.names, inverse.map.outputs, strict=True))
     context = Context([])
-    values = {name: Poly.var(name) for name in names}
+    values = {
+        e[2]: Poly.var(e[2]) for output in (*theta.outputs, *there.values()) for e in walk(output) if e[0] == "var"
+    }
+    values |= {name: Poly.var(name) for name in names}
     conditions: list[Expr] = []
     for name, output in zip(names, theta.outputs, strict=True):
         back = _substituted(output, there)
