@@ -5,15 +5,17 @@ what is wrong is rejected.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from hashlib import sha256
 from json import dumps
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.expr import Binary, IntImm
 from layoutproof.ir.expr import Expr as IrExpr
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores
@@ -89,18 +91,29 @@ def _inverse(theta: Map, stated: IndexMap, loops: Sequence[For], store: Statemen
     names: tuple[str, ...] | None = tuple(f"o{k}" for k in range(len(stated.outputs)))
     outputs: tuple[Expr, ...] = ()
     if stated.inputs:
-        try:
-            inverse = report_on(stated, tuple(extents)).inverse
-        except LayoutproofError:
-            return None
-        if inverse is None:
+        # Instances that guards exclude may lie below zero, where the engine for maps of cells gives no inverse.
+        for shift in (0, 1 << 10):
+            moved = tuple(Binary(BinaryOp.ADD, e, IntImm(shift, e.dtype)) if shift else e for e in stated.outputs)
+            inverse = _map_inverse(replace(stated, outputs=moved), extents)
+            if inverse is not None:
+                break
+        else:
             return None
         names, outputs, _ = read_map(index_map_text(inverse), scope_of(program.symbols), {})
+        back = {n: ("+", "int32", ("var", "int32", n), ("const", "int32", shift)) for n in names or () if shift}
+        outputs = tuple(_substituted(output, back) for output in outputs)
     assert names is not None
     rest = theta.outputs[len(names) :]
     if len(outputs) + len(rest) != len(theta.names):
         return None
     return Map((*names, *(e[2] for e in rest)), (*outputs, *rest))
+
+
+def _map_inverse(stated: IndexMap, extents: Sequence[int | IrExpr]) -> IndexMap | None:
+    try:
+        return report_on(stated, tuple(extents)).inverse
+    except LayoutproofError:
+        return None
 
 
 def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
