@@ -5,15 +5,17 @@ what is wrong is rejected.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from hashlib import sha256
 from json import dumps
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.expr import Binary, IntImm
 from layoutproof.ir.expr import Expr as IrExpr
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores
@@ -75,38 +77,45 @@ def inverses_of(text: str, left_out: Container[int] = ()) -> dict[int, list[Inve
     for store in (s for s in plain.new.stores if s.number not in left_out):
         for line, each in zip(plain.theta.get(store.number, ()), given.get(store.number, ()), strict=False):
             part += 1
+            theta = Map(line[1], line[2], line[3])
             assert each.instances is not None
-            theta = Map(*line[1:])
-            inverse = _inverse(theta, each.instances, loops[store.number], store)
+            inverse = _inverse(theta, each.instances, loops[store.number], store, plain.new)
             if inverse is not None:
                 found.setdefault(line[0], []).append((Inverse(part, inverse), theta, store))
     return {old: [*(_conditional(*entry) for entry in entries[:-1]), entries[-1][0]] for old, entries in found.items()}
 
 
-def _inverse(theta: Map, stated: IndexMap, loops: Sequence[For], store: Statement) -> Map | None:
+def _inverse(theta: Map, stated: IndexMap, loops: Sequence[For], store: Statement, program: Program) -> Map | None:
     """The inverse of a line of theta; of one that says nothing of lanes, by the lane's name."""
     extents: list[int | IrExpr] = [loop.extent for loop in loops]
     if len(stated.inputs) > len(loops):
         extents.append(store.loops[-1].extent[2])
-    names: tuple[str, ...] | None
-    outputs: tuple[Expr, ...]
-    if not stated.inputs:
-        names, outputs = tuple(f"o{k}" for k in range(len(stated.outputs))), ()
-    else:
-        try:
-            inverse = report_on(stated, tuple(extents)).inverse
-        except LayoutproofError:
+    names: tuple[str, ...] | None = tuple(f"o{k}" for k in range(len(stated.outputs)))
+    outputs: tuple[Expr, ...] = ()
+    if stated.inputs:
+        # Instances that guards exclude may lie below zero, where the engine for maps of cells gives no inverse.
+        for shift in (0, 1 << 10):
+            moved = tuple(Binary(BinaryOp.ADD, e, IntImm(shift, e.dtype)) if shift else e for e in stated.outputs)
+            inverse = _map_inverse(replace(stated, outputs=moved), extents)
+            if inverse is not None:
+                break
+        else:
             return None
-        if inverse is None:
-            return None
-        names, outputs, _ = read_map(index_map_text(inverse), {}, {})
-        assert names is not None
+        names, outputs, _ = read_map(index_map_text(inverse), scope_of(program.symbols), {})
+        back = {n: ("+", "int32", ("var", "int32", n), ("const", "int32", shift)) for n in names or () if shift}
+        outputs = tuple(_substituted(output, back) for output in outputs)
+    assert names is not None
     rest = theta.outputs[len(names) :]
-    return (
-        Map((*names, *(e[2] for e in rest)), (*outputs, *rest))
-        if len(outputs) + len(rest) == len(theta.names)
-        else None
-    )
+    if len(outputs) + len(rest) != len(theta.names):
+        return None
+    return Map((*names, *(e[2] for e in rest)), (*outputs, *rest))
+
+
+def _map_inverse(stated: IndexMap, extents: Sequence[int | IrExpr]) -> IndexMap | None:
+    try:
+        return report_on(stated, tuple(extents)).inverse
+    except LayoutproofError:
+        return None
 
 
 def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
@@ -115,7 +124,10 @@ def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
     """
     names, there = inverse.map.names, dict(zip(theta.names, inverse.map.outputs, strict=True))
     context = Context([])
-    values = {name: Poly.var(name) for name in names}
+    values = {
+        e[2]: Poly.var(e[2]) for output in (*theta.outputs, *there.values()) for e in walk(output) if e[0] == "var"
+    }
+    values |= {name: Poly.var(name) for name in names}
     conditions: list[Expr] = []
     for name, output in zip(names, theta.outputs, strict=True):
         back = _substituted(output, there)

@@ -247,6 +247,19 @@ def test_wrong_parts_are_rejected(theta: str, new: str) -> None:
     assert rejected(rewrite(theta, LOOP, new)) & {"same-value", "same-end"}
 
 
+SKEWED = """
+for k, j in T.grid(n + 2, 3):
+    if k - j >= 0 and k - j < n:
+        B[k - j, 0] = B[k - j, 0] + A[k - j, j]
+"""
+
+
+@pytest.mark.parametrize(("was", "becomes", "kinds"), [("", "", set()), ("n + 2", "n + 1", {"same-end"})])
+def test_skewed_loops_have_instances_below_zero(was: str, becomes: str, kinds: set[str]) -> None:
+    """A guard excludes them, and the inverse is found all the same."""
+    assert rejected(rewrite("0 -> 0: lambda k, j: [k - j, j]", LOOP, changed(SKEWED, was, becomes))) == kinds
+
+
 # ---- parameters that may overlap
 
 LOCAL = 'C = T.alloc_buffer((n, 6), "float32")'
