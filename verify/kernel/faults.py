@@ -19,6 +19,7 @@ from layoutproof.verify.kernel.programs import (
     Buffer,
     Expr,
     Inside,
+    Loop,
     Program,
     Statement,
     integer_bounds,
@@ -152,14 +153,30 @@ def _prove_result(step: Step, part: Expr, place: Place) -> None:
 
 def prove_inside(step: Step, inside: Inside) -> None:
     """A block variable stays in its domain, and its value is computed without a fault."""
-    around = Statement("assume", inside.loops, inside.guards, (), "", (), TRUE, TRUE, inside.line, -1)
-    for text in (inside.value, inside.start, inside.extent):
-        for part, place, _ in evaluated(text, (around, ()), True):
-            _prove_fits(step, part, place)
-            _prove_result(step, part, place)
+    around = _nothing(inside.loops, inside.guards)
+    _prove_computed(step, around, (inside.value, inside.start, inside.extent))
     context, env = _at(step, (around, ()))
     value, start = context.number(inside.value, env), context.number(inside.start, env)
     step.refuse(context, (Case((start - value - 1,)), Case((value - start - context.number(inside.extent, env),))))
+
+
+def prove_extents(step: Step, buffer: Buffer) -> None:
+    """What says how large a buffer of the new program is, and where, is computed without a fault."""
+    known = step.old.buffers.get(buffer.name)
+    if not buffer.is_parameter or known is None or known.shape != buffer.shape:
+        _prove_computed(step, _nothing(buffer.loops, ()), (*buffer.shape, *buffer.strides, buffer.offset))
+
+
+def _nothing(loops: tuple[Loop, ...], guards: tuple[Expr, ...]) -> Statement:
+    """A statement there that does nothing."""
+    return Statement("assume", loops, guards, (), "", (), TRUE, TRUE, 0, -1)
+
+
+def _prove_computed(step: Step, around: Statement, texts: Sequence[Expr]) -> None:
+    for text in texts:
+        for part, place, _ in evaluated(text, (around, ()), True):
+            _prove_fits(step, part, place)
+            _prove_result(step, part, place)
 
 
 def prove_no_race(step: Step, program: Program, a: Statement, b: Statement) -> None:

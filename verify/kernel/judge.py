@@ -14,6 +14,7 @@ from layoutproof.verify.kernel.faults import (
     accesses,
     prove_arithmetic,
     prove_bounds,
+    prove_extents,
     prove_inside,
     prove_no_race,
     prove_results,
@@ -67,6 +68,11 @@ def judge(text: str, evidence: Evidence, allowed: frozenset[str] = frozenset()) 
 
 def judge_rewrite(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] = frozenset()) -> tuple[Judged, ...]:
     """The claims of a rewrite that was read, under the fast-math assumptions that are `allowed` or that it states."""
+    return tuple(judged_in_turn(rewrite, evidence, allowed))
+
+
+def judged_in_turn(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] = frozenset()) -> Iterator[Judged]:
+    """The claims of `judge_rewrite`, each judged when it is asked for."""
     allowed |= frozenset(rewrite.strictness.split()) & _ASSUMPTIONS
     step = Step(
         rewrite,
@@ -78,7 +84,7 @@ def judge_rewrite(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] 
         allowed,
         evidence.copies,
     )
-    return tuple(_judged(*claim) for claim in _claims(step))
+    yield from (_judged(*claim) for claim in _claims(step))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,8 @@ def _faults(step: Step) -> Iterator[Claim]:
             "the block variable stays in its domain",
             partial(prove_inside, step, inside),
         )
+    for buffer in step.new.buffers.values():
+        yield "has-result", 0, f"the extents of {buffer.name} are computed", partial(prove_extents, step, buffer)
     stores = [s for s in step.new.statements if s.kind == "store"]
     for s in step.new.statements:
         for name, index, place, writes in accesses(s):

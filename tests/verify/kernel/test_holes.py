@@ -131,6 +131,11 @@ def test_names_of_values_are_computed(value: str) -> None:
     assert "within-domain" in rejected(SYMBOLS, ONES, ONES.replace("    B", f"    x = {value}\n    B"))
 
 
+def test_extents_are_computed() -> None:
+    """Those of a memory that is not used, too."""
+    assert rejected(SYMBOLS, ONES, f'U = T.alloc_buffer((n // m,), "float32")\n{ONES}') == {"has-result"}
+
+
 def test_a_constant_bound_by_a_block_is_in_its_domain() -> None:
     """A variable of a block that has the value 7 of 4."""
     new = 'for i in range(8):\n    with T.sblock("b"):\n        vi = T.axis.spatial(4, 7)\n        B[i] = A[i]'

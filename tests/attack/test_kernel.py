@@ -1,0 +1,17 @@
+"""A slice of the attack on the kernel: no rewrite that a run tells apart is accepted, and some right ones are."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.attack.kernel_campaign import attack
+from tests.shares import some
+
+
+@pytest.mark.parametrize("wrong", some((8, 600), 1))
+def test_no_wrong_rewrite_is_accepted(wrong: int) -> None:
+    """Programs, witnesses and evidence with something wrong in them."""
+    seed = 31 + wrong
+    tally = attack(seed, wrong)
+    assert tally.wrong == []
+    assert tally.counts["wrong"] >= wrong and tally.counts["accepted"] > 0
