@@ -21,8 +21,8 @@ from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.verify.certificate.kernel_evidence import Found, fills_of, inverses_of, sources_of
-from layoutproof.verify.kernel.judge import Evidence, judged_in_turn
+from layoutproof.verify.certificate.kernel_evidence import Found, evidence_for
+from layoutproof.verify.kernel.judge import judged_in_turn
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected
 from tests.attack.campaign import assumed_of, nest_rewrite
@@ -100,12 +100,10 @@ def attempts(rng: Random) -> Iterator[tuple[str, str, str]]:
         yield "extra", with_extra(rewrite, text, rng), text
 
 
-def is_accepted(text: str, evidence_of: str) -> bool | None:
+def is_accepted(text: str, evidence_of: str, with_copies: bool = False) -> bool | None:
     """Whether all claims are accepted; None where the text is not read."""
     try:
-        rewrite = parse_rewrite(evidence_of)
-        fills, backs = fills_of(rewrite, evidence_of)
-        given = Evidence(Found().refutation, inverses_of(rewrite), sources_of(evidence_of), fills, backs)
+        given = evidence_for(evidence_of, Found(), with_copies=with_copies)
         return all(claim.is_accepted for claim in judged_in_turn(read_rewrite(text), given))
     except (Rejected, LayoutproofError):
         return None
@@ -129,7 +127,7 @@ def _try(what: str, text: str, before: str, rng: Random, tally: Tally) -> None:
     if check_wellformed(rewrite.old) or check_wellformed(rewrite.new):
         return
     evidence_of = before if what != "nothing" and rng.random() < 0.3 else text
-    accepted = is_accepted(text, evidence_of)
+    accepted = is_accepted(text, evidence_of, rng.random() < 0.3)
     tally.counts["accepted" if accepted else "rejected"] += 1
     try:
         difference = told_apart(rewrite, rng, trials=40 if accepted else 6, where=assumed_of(rewrite)).difference

@@ -184,21 +184,26 @@ def try_kernel(text: str) -> tuple[tuple[Judged, ...], Found]:
     """The kernel's judgement on a rewrite's text, with the evidence that was found for it: first without values that
     take another way through memory, which most steps have not.
     """
-    found, plain = Found(), read_rewrite(text)
-    fills, backs = fills_of(parse_rewrite(text), text)
-    sources = sources_of(text)
-    first = judge(text, Evidence(found.refutation, inverses_of(text, ()), sources, fills, backs, Copies()))
+    found, others = Found(), Found()
+    first = judge(text, evidence_for(text, found))
     if all(claim.is_accepted for claim in first):
         return first, found
-    copies, others = copies_of(plain), Found()
-    new_alone = {data for data, cells in copies.memories.items() if cells is None}
-    left_out = {s.number for s in plain.new.stores if plain.new.buffers[s.buffer].data in new_alone}
-    second = judge(text, Evidence(others.refutation, inverses_of(text, left_out), sources, fills, backs, copies))
+    second = judge(text, evidence_for(text, others, with_copies=True))
     return (first, found) if _rejected(first) <= _rejected(second) else (second, others)
 
 
 def _rejected(claims: Sequence[Judged]) -> int:
     return sum(not claim.is_accepted for claim in claims)
+
+
+def evidence_for(text: str, found: Found, *, with_copies: bool = False) -> Evidence:
+    """The evidence that is found for a rewrite's text, that of values that take another way only if it is asked for."""
+    program = read_rewrite(text).new
+    copies = copies_of(read_rewrite(text)) if with_copies else Copies()
+    alone = {data for data, cells in copies.memories.items() if cells is None}
+    left_out = {s.number for s in program.stores if program.buffers[s.buffer].data in alone}
+    fills, backs = fills_of(parse_rewrite(text), text)
+    return Evidence(found.refutation, inverses_of(text, left_out), sources_of(text), fills, backs, copies)
 
 
 def sources_of(text: str) -> dict[tuple[int, int], Source]:
