@@ -66,7 +66,7 @@ class _Finder:
         return Copies(self.memories, self.origins, self.covers)
 
     def lines(self, store: Statement) -> Sequence[Instances]:
-        """What theta says of a store, none of one whose memory is nobody's."""
+        """What theta says of a store, none where its memory holds no cells of the old program."""
         data = self.new.buffers[store.buffer].data
         return () if self.memories.get(data, ()) is None else self.rewrite.theta.get(store.number, ())
 

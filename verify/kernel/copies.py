@@ -14,7 +14,7 @@ last before the read is the same in both programs. The induction is over the tim
 An old cell may have several *homes*: a temporary of the new program holds cells of a parameter beside the parameter
 itself, and each part stores to one of them. A read of one home is right where no part that stores to another home
 stores to the old cell before. The temporary has no value at entry, so each read of it needs a store before. At the end
-the value is in the parameter where an extra instance copies it: it loads the home after all stores to that cell, as if
+the value is in the parameter where another instance copies it: it loads the home after all stores to that cell, as if
 at the end of the old program, and no read is of the cell of the parameter. Each old cell that is stored to beside the
 parameter is copied, or is padding that is not observable.
 

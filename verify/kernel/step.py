@@ -63,7 +63,7 @@ Access = tuple[str, Sequence[Expr]]
 class Copies:
     """What `copies` is given.
 
-    `memories`: for temporaries of the new program whose cells they hold; None: nobody's, whatever their name.
+    `memories`: for temporaries of the new program whose cells they hold; None: of no old memory, whatever their name.
     `origins`: by program ("old" or "new") and store, for its loads by their places, where their values come from.
     `covers`: for a new store the one that stores to the cell after it.
     """

@@ -76,7 +76,7 @@ def prove_dropped(step: Step, old: Statement) -> None:
 
 
 def prove_copied(extra: NoOp) -> None:
-    """The cell of a parameter gets its value at the end from its other home, and is loaded by nobody."""
+    """The cell of a parameter gets its value at the end from its other home, and no read is of it."""
     step, new = extra.step, extra.statement
     found = step.source_of(step.new.buffers[new.buffer])
     known = step.copies.origins.get(("new", new.number)) or step.new.buffers[new.buffer].data in step.viewed
