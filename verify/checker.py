@@ -112,14 +112,17 @@ def _left_to_runs(others: Sequence[Verdict], faults: Sequence[Verdict], before: 
     whose they are. The hints are the values with which they happen.
     """
     first = min(before, key=lambda v: v.status is not Status.REFUTED)
-    state = "not decided" if first.status is Status.UNKNOWN else "refuted"
-    old = f"in the old program, {first.claim.text} is {state} too: {first.reason}"
+    refuted = {v.claim.kind for v in before if v.status is Status.REFUTED}
     verdicts, hints = list(others), []
     for each in faults:
         if each.counterexample is not None:
             hints.append(each.counterexample["values"])
-            reason = f"{each.reason}; {old}"
-            each = replace(each, status=Status.UNKNOWN, counterexample=None, reason=reason)
+            if each.claim.kind in refuted:
+                reason, because = f"{each.reason}, as in the old program", frozenset((Because.OLD_FAULT,))
+                each = replace(each, status=Status.UNKNOWN, reason=reason, because=because)
+            else:
+                reason = f"{each.reason}; in the old program, {first.claim.text} is not proved either: {first.reason}"
+                each = replace(each, status=Status.UNKNOWN, counterexample=None, reason=reason)
         verdicts.append(each)
     return Checked(tuple(verdicts), hints)
 

@@ -15,6 +15,7 @@ from layoutproof.lowering.compare.stated_layouts import Source
 from layoutproof.lowering.passes.effects import data_written
 from layoutproof.lowering.passes.illegal import counterexample_text, worst_first
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 ENGINE = "compare"
@@ -155,7 +156,8 @@ def undecided(
     """The verdicts if a witness was found but not proved. `instead` is proved with other contracts."""
     layouts = layouts_of(asked, trial)
     failed = worst_first(trial.verdicts)[0]
-    alone = "the program after faults by itself, and so may the one before: " if failed.status is Status.REFUTED else ""
+    by_itself = failed.status is Status.REFUTED or Because.OLD_FAULT in failed.because
+    alone = "the program after faults by itself, and so may the one before: " if by_itself else ""
     why = f"{alone}{failed.claim}: {counterexample_text(failed)}"
     if asked.unknown:
         number = counted(layouts_tried, "layout", "layouts")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span
@@ -18,6 +18,7 @@ from layoutproof.lowering.passes.find import all_buffers
 from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text, hint_of, refusing, worst_first
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict import codes as claims
 from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict, worst
@@ -55,10 +56,15 @@ def check_step(transform: Pass, rewrite: Rewrite, options: ProofOptions = DEFAUL
         )
     except LayoutproofError as problem:
         raise IllegalTransform(problem.diagnostics) from problem
-    refused = worst_first(v for v in verdicts if v.status not in options.accepted)
+    refused = worst_first(_about_the_program(v) for v in verdicts if v.status not in options.accepted)
     if refused:
         raise IllegalTransform(list(_diagnostics(transform, rewrite, refused)), refused)
     return verdicts
+
+
+def _about_the_program(verdict: Verdict) -> Verdict:
+    """A fault that the program has before the step, too, is no difference, and is refuted of the program."""
+    return replace(verdict, status=Status.REFUTED) if Because.OLD_FAULT in verdict.because else verdict
 
 
 def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) -> Iterable[Diagnostic]:

@@ -86,6 +86,7 @@ class Because(StrEnum):
     OVERLAP = "overlap"  # parameters may overlap
     BUDGET = "budget"  # an engine's budget was spent
     CLOCK = "clock"  # a time limit, or a solver's death: not deterministic
+    OLD_FAULT = "old-fault"  # the old program has the fault that the new one has
     INVARIANT = "invariant"  # the proof uses an inductive invariant
 
 
