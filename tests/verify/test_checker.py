@@ -18,7 +18,7 @@ from layoutproof.ir.visit import stores_in
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import Clause, Status, worst
+from layoutproof.verify.verdict.verdict import ClaimKind, Clause, Status, worst
 
 OLD = """
     @T.prim_func
@@ -239,3 +239,11 @@ def test_a_fault_of_its_own_refutes_a_program_whose_old_one_has_others() -> None
     """The new program reads A[4] with n = 4, where the old one has no fault, although it has one with n = 0."""
     verdicts = check_rewrite(parse_rewrite(WHOLE.replace("A[n - 1]", "A[i + 1]")))
     assert "n = " in str(first(verdicts, Status.REFUTED).reason)
+
+
+@pytest.mark.parametrize("index", ['i + T.Cast("int32", T.infinity("float32")) * 0', 'i + T.Cast("int32", A[i]) * 0'])
+def test_a_conversion_in_an_index_may_trap(index: str) -> None:
+    """Whatever it is multiplied by: a float without an integer has no conversion."""
+    text = WHOLE.replace("C[0] = A[n - 1]", f"C[{index.replace('i +', '0 +')}] = A[i]")
+    verdicts = check_rewrite(parse_rewrite(text))
+    assert any(v.claim.kind is ClaimKind.HAS_RESULT and v.status is not Status.PROVED for v in verdicts)

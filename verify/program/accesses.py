@@ -319,6 +319,8 @@ class _Collector:
                 self._operation(expr, domain, env, node, traps)
 
     def _operation(self, expr: Expr, domain: IterationDomain, env: Env, node: Node, traps: bool) -> None:
+        # The integer that a float becomes is an unknown of index arithmetic, which does not say how it comes about.
+        traps = traps or (isinstance(expr, Cast) and expr.value.dtype.is_float)
         if traps and can_trap(expr):
             self._record(expr, domain, env, node, is_index=False)
         for child in children(expr):
