@@ -67,7 +67,13 @@ proofs: $(VENV)/.ready-dev
 
 recheck: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.own_proofs --check proofs
-	@$(BIN)/layoutproof recheck proofs
+	@mkdir -p build/certificates
+	@for name in row_sum conv2d; do \
+	  $(BIN)/layoutproof check examples/programs/$$name.py --trace examples/$$name.json \
+	    --certificate build/certificates/$$name.lpcert.json > build/certificates/$$name.txt || exit; \
+	done
+	@$(BIN)/python examples/matmul_tiles.py build/certificates/matmul_tiles.lpcert.json > build/certificates/matmul_tiles.txt
+	@$(BIN)/layoutproof recheck proofs build/certificates
 
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m benchmarks

@@ -89,6 +89,7 @@ def request_of(asked: GateOptions, work: Work) -> Request:
         cache=place,
         certificate=str(asked.certificate) if asked.certificate is not None else None,
         witness=str(work.witness) if work.witness is not None else None,
+        trust=asked.trust,
     )
     memory = asked.memory * _MEGABYTE if asked.memory is not None else None
     limits = Limits(number_of_jobs(work.workers), asked.timeout or None, memory, work.dask)

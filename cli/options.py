@@ -86,9 +86,12 @@ def _set_verbose(context: click.Context, parameter: click.Parameter, value: bool
     context.meta[VERBOSE] = value
 
 
-verbose_option = click.option(
-    "--verbose", is_flag=True, expose_value=False, callback=_set_verbose, help="Name the engine behind each verdict."
-)
+def verbose_for(text: str) -> Decorator:
+    """`--verbose`, with its help."""
+    return click.option("--verbose", is_flag=True, expose_value=False, callback=_set_verbose, help=text)
+
+
+verbose_option = verbose_for("Name the engine behind each verdict.")
 
 
 result_options = _group(format_option("text", "json"), output_option)
@@ -186,6 +189,13 @@ policy_options = _group(
     ),
     click.option("--ignore", multiple=True, metavar="CODES", help="These codes fail no run."),
     click.option("--allow-unknown", is_flag=True, help="What is neither proved nor refuted fails no run."),
+    click.option(
+        "--trust",
+        type=click.Choice(("checker", "kernel")),
+        default="checker",
+        show_default=True,
+        help="kernel: a step that the kernel does not accept fails the run.",
+    ),
     click.option("--baseline", type=file_path, metavar="FILE", help="Known findings, which fail no run."),
     click.option(
         "--write-baseline", type=file_path, metavar="FILE", help="Write this run's findings there, as known ones."
@@ -241,6 +251,7 @@ class GateOptions:
     select: tuple[str, ...]
     ignore: tuple[str, ...]
     allow_unknown: bool
+    trust: str
     baseline: Path | None
     write_baseline: Path | None
     timeout: float | None

@@ -60,6 +60,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="skip what is neither proved nor refuted, instead of failing",
     )
     add(
+        "--layoutproof-trust",
+        metavar="WHAT",
+        choices=("checker", "kernel"),
+        default="checker",
+        help="kernel: a step that the kernel does not accept fails its gate",
+    )
+    add(
         "--layoutproof-select",
         metavar="CODES",
         action="append",
@@ -112,7 +119,8 @@ def _settings(config: pytest.Config) -> Settings:
     known = config.getoption("layoutproof_baseline")
     baseline = Baseline.load(config.invocation_params.dir / known) if known is not None else None
     selected, ignored = (read_codes(config.getoption(f"layoutproof_{name}")) for name in ("select", "ignore"))
-    options = Options(tuple(sorted(licences)), budget, cache=None if none else str(place_of(place)))
+    trust = config.getoption("layoutproof_trust")
+    options = Options(tuple(sorted(licences)), budget, cache=None if none else str(place_of(place)), trust=trust)
     return Settings(options, Policy(selected, ignored, config.getoption("layoutproof_allow_unknown"), baseline))
 
 

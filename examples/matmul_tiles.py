@@ -1,11 +1,13 @@
 """A matrix product with its tile in registers: how it is scheduled, what is proved of each step, and the C that comes
 of it.
 
-Run it from anywhere: `python examples/matmul_tiles.py`. `layoutproof.lowering.kernels.reference` is this schedule with
-its options.
+Run it from anywhere: `python examples/matmul_tiles.py`; with the name of a file, the certificate is written there.
+`layoutproof.lowering.kernels.reference` is this schedule with its options.
 """
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 
@@ -71,6 +73,8 @@ def main() -> None:
     print("the product is that of the loops, bit for bit")
     certificate = schedule.certificate
     print(f"certificate: {certificate.status}, {len(certificate.steps)} steps")
+    for path in sys.argv[1:]:
+        certificate.save(path)
 
 
 if __name__ == "__main__":

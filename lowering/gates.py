@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Given = Mapping[str, Any] | Sequence[Any]
 P = ParamSpec("P")
 R = TypeVar("R")
+TRUSTED = (CHECKER, KERNEL) = ("checker", "kernel")
 _DECORATORS = 200  # lines that decorators may take
 
 
@@ -44,14 +45,15 @@ class Gate:
     """A function that was decorated with `gate`. Calling it calls the function.
 
     `name` is the function's, `line` the line of its `def`, from 1. `allowed` are the float licences that its proofs may
-    use besides those of the run; with `allow_unknown` an unknown verdict does not fail a run.
+    use besides those of the run; with `allow_unknown` an unknown verdict does not fail a run; with `trust="kernel"` the
+    kernel has to accept every step.
     """
 
     def __init__(
-        self, function: Callable[..., Any], cases: object, strictness: str | None, allow_unknown: bool
+        self, function: Callable[..., Any], cases: object, strictness: str | None, allow_unknown: bool, trust: str
     ) -> None:
         """Raises LayoutproofError for cases that are malformed or do not fit the function, and for an unknown
-        strictness.
+        strictness or trust.
         """
         update_wrapper(self, function)
         self.function = function
@@ -61,7 +63,9 @@ class Gate:
             self.allowed = ALL if strictness is None else parse_licences(strictness)
         except ValueError as problem:
             raise error(codes.GATE_FORM, f"the gate {self.name}, strictness: {problem}") from problem
-        self.allow_unknown = allow_unknown
+        if trust not in TRUSTED:
+            raise error(codes.GATE_FORM, f"the gate {self.name}, trust: {' or '.join(TRUSTED)}, not {trust!r}")
+        self.allow_unknown, self.trust = allow_unknown, trust
         self.cases = tuple(_cases(self.name, function, cases))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -96,14 +100,24 @@ def gate(
     cases: Mapping[str, Given] | Sequence[Given] | None = None,
     strictness: str | None = None,
     allow_unknown: bool = False,
+    trust: str = CHECKER,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def gate(function: Any = None, /, *, cases: Any = None, strictness: Any = None, allow_unknown: Any = False) -> Any:
+def gate(
+    function: Any = None,
+    /,
+    *,
+    cases: Any = None,
+    strictness: Any = None,
+    allow_unknown: Any = False,
+    trust: Any = CHECKER,
+) -> Any:
     """Make a function a gate, which `layoutproof check FILE.py` and `pytest --layoutproof` find.
 
     It returns a `Schedule`, what `compare` returns, the report of `check_map`, a verdict, or a list of these. `cases`
     are the arguments of several calls, each a gate of its own: a dictionary by name, `{"small": {"n": 14}, "wide":
     (64,)}`, or a list. `strictness` bounds the float licences of its proofs: "ieee", "finite", "reals", or licences
     such as "nnan ninf". With `allow_unknown`, unknown verdicts are reported without failing the run.
+    With `trust="kernel"` the gate passes only if the kernel accepts every claim of every step.
 
     Raises LayoutproofError if the function does not take its cases.
     """
@@ -113,8 +127,8 @@ def gate(function: Any = None, /, *, cases: Any = None, strictness: Any = None, 
             f"of a gate, allow_unknown is True or False ({allow_unknown!r} is given), and strictness is text",
         )
     if function is not None:
-        return Gate(function, None, None, False)
-    return lambda decorated: Gate(decorated, cases, strictness, allow_unknown)
+        return Gate(function, None, None, False, CHECKER)
+    return lambda decorated: Gate(decorated, cases, strictness, allow_unknown, trust)
 
 
 def gates_of(namespace: Mapping[str, object]) -> tuple[Gate, ...]:

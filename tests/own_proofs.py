@@ -14,7 +14,7 @@ from layoutproof.ir.rewrite import Domain, Rule
 from layoutproof.lowering.arith.rules import ALL_RULES
 from layoutproof.lowering.layout.textures import IMAGE2D, TEXTURE_LAYOUTS
 from layoutproof.verify.certificate.lemmas import Layout, Lemma, LemmaFile, layout_lemmas, prove_rule, rule_queries
-from layoutproof.verify.certificate.reading import LEMMAS_ENDING
+from layoutproof.verify.certificate.sealed_files import LEMMAS_ENDING
 
 _ABOUT_INDEX = "The simplifier's rules for index arithmetic: true of all integers, with floored division."
 _ABOUT_VALUES = "The simplifier's rules for values as they are stored: integers that wrap, floats bit for bit."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from layoutproof.cli import codes
-from layoutproof.cli.options import file_path, jobs_option, number_of_jobs, result_options, takes
+from layoutproof.cli.options import file_path, jobs_option, number_of_jobs, result_options, takes, verbose_for
 from layoutproof.ir.diagnostic import error
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class RecheckRequest:
     seconds: float
     arrays: tuple[Path, ...]
     jobs: int | None
+    kernel_only: bool
     output_format: str
     output: Path | None
 
@@ -60,7 +61,9 @@ class RecheckRequest:
     help="An .npz file with constants of graphs; may be repeated.",
 )
 @jobs_option
+@click.option("--kernel-only", is_flag=True, help="Judge certificates by the kernel alone: no checker, no solvers.")
 @result_options
+@verbose_for("Name each claim that the kernel rejects; with --kernel-only, print the programs too.")
 @takes(RecheckRequest)
 def recheck_command(request: RecheckRequest) -> int:
     """Check certificates, lemmas and expected verdicts again, in files and in folders.
@@ -69,20 +72,43 @@ def recheck_command(request: RecheckRequest) -> int:
     which knows no integers), and small inputs are run. A file that was changed or cut off is refused. What rests on one
     engine is named.
 
+    Of each step it is told what it rests on: the kernel (a small program that shares no code with the checker, and
+    accepts every claim by the evidence in the certificate), two solvers, or one engine. --verbose names the claims that
+    the kernel rejects. With --kernel-only, exit code 1 means that not every step is accepted.
+
     Large constants of a graph stand in a file beside its certificate, or in one given with --arrays; what is not found
     is not looked at, and said to be so.
     """
-    from layoutproof.cli.output import check_output, tell
-    from layoutproof.cli.progress import stages
-    from layoutproof.cli.render.recheck_report import recheck_to_dict, render_recheck
-    from layoutproof.graph.prove.certificate_reading import read_any
-    from layoutproof.verify.certificate.reading import find_files
-    from layoutproof.verify.certificate.recheck import recheck
+    from layoutproof.cli.output import check_output
+    from layoutproof.verify.certificate.sealed_files import find_files
 
     check_output(request.output)
     files = find_files(request.paths)
     if not files:
         raise error(codes.NOTHING_TO_CHECK, f"nothing to check in {', '.join(map(str, request.paths))}")
+    return _by_kernel(files, request) if request.kernel_only else _by_solvers(files, request)
+
+
+def _by_kernel(files: Sequence[Path], request: RecheckRequest) -> int:
+    # Nothing here loads a solver, or the checker.
+    from layoutproof.cli.output import tell
+    from layoutproof.cli.render.kernel_report import is_accepted, kernel_to_dict, render_kernel
+    from layoutproof.verify.certificate.kernel_reading import judge_file
+
+    reports = [judge_file(path) for path in files]
+    tell(reports, request.output_format, request.output, kernel_to_dict, render_kernel)
+    if any(report.problem is not None for report in reports):
+        return EXIT_BROKEN
+    return 0 if is_accepted(reports) else 1
+
+
+def _by_solvers(files: Sequence[Path], request: RecheckRequest) -> int:
+    from layoutproof.cli.output import tell
+    from layoutproof.cli.progress import stages
+    from layoutproof.cli.render.recheck_report import recheck_to_dict, render_recheck
+    from layoutproof.graph.prove.certificate_reading import read_any
+    from layoutproof.verify.certificate.recheck import recheck
+
     engines, jobs = choose_engines(request.engines), number_of_jobs(request.jobs)
     # One file alone may share its work among processes; of several each has one.
     read = partial(read_any, arrays=request.arrays, jobs=jobs if len(files) == 1 else 1)

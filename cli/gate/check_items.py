@@ -46,8 +46,9 @@ class Options:
 
     `brief`: outcomes of schedules have no steps, which suffices for all formats but JSON and HTML. `licences`: names of
     the fast-math assumptions that proofs may use, sorted. `budget_scale` multiplies all budgets. `detail`: collect what
-    the HTML report shows. `cache`: place of the proof cache (None: no cache; "": the default place). `certificate` and
-    `witness`: files to write, for runs of one item, the proof and the rewrite that a comparison found to.
+    the HTML report shows. `trust`: "kernel" where the kernel has to accept every step, else "checker". `cache`: place
+    of the proof cache (None: no cache; "": the default place). `certificate` and `witness`: files to write, for runs of
+    one item, the proof and the rewrite that a comparison found to.
     """
 
     licences: tuple[str, ...]
@@ -57,6 +58,7 @@ class Options:
     cache: str | None = ""
     certificate: str | None = None
     witness: str | None = None
+    trust: str = "checker"
 
 
 _SHOWN = 400  # characters of a line

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from layoutproof.cli.render.kernel_report import share, share_to_dict, step_lines, step_to_dict
 from layoutproof.cli.render.markup import escaped, styled
 from layoutproof.verify.certificate.reading import Kind
 from layoutproof.verify.certificate.recheck import EngineReport, FileReport, Report
@@ -21,6 +22,7 @@ def recheck_to_dict(report: Report) -> dict[str, Any]:
         "disagreements": list(report.disagreements),
         "files": [_file_to_dict(file) for file in report.files],
         "engines": [_engine_to_dict(engine) for engine in report.engines],
+        "trust": share_to_dict([step for file in report.files for step in file.steps]),
     }
 
 
@@ -34,6 +36,7 @@ def _file_to_dict(file: FileReport) -> dict[str, Any]:
         "confirmed": file.confirmed,
         "problems": list(file.problems),
         "exceptions": list(file.exceptions),
+        "steps": [step_to_dict(step) for step in file.steps],
     }
 
 
@@ -49,11 +52,12 @@ def _engine_to_dict(engine: EngineReport) -> dict[str, Any]:
 
 
 def render_recheck(report: Report, markup: bool = False) -> str:
-    """Disagreements first, then files with their problems, what rests on one engine, and the engines as a table."""
-    return (
-        "\n".join([*_alarm(report, markup), *_files(report, markup), *_exceptions(report, markup), *_engines(report)])
-        + "\n"
-    )
+    """Disagreements first, then files with their problems and steps, what rests on one engine, the engines as a table,
+    and what the steps rest on.
+    """
+    steps = [step for file in report.files for step in file.steps]
+    lines = [*_alarm(report, markup), *_files(report, markup), *_exceptions(report, markup), *_engines(report)]
+    return "\n".join([*lines, *([share(steps)] if steps else [])]) + "\n"
 
 
 def _alarm(report: Report, markup: bool) -> Iterator[str]:
@@ -74,6 +78,7 @@ def _files(report: Report, markup: bool) -> Iterator[str]:
             "" if file.is_broken else f": {file.kind.value}{_counts(file)}"
         )
         yield from _listed(file.problems, "  ", markup)
+        yield from step_lines(file.steps, markup)
 
 
 def _word(file: FileReport) -> str:

@@ -259,6 +259,7 @@ def _join(reading: Reading, name: str, part: Reading) -> None:
     reading.claims += part.claims
     reading.questions += [(f"{name}, {claim}", query) for claim, query in part.questions]
     reading.exceptions += [f"{name}, {what}" for what in part.exceptions]
+    reading.steps += [replace(step, name=f"{name}, {step.name}") for step in part.steps]
     for what in part.problems or ([f"it is {part.status.value}"] if part.status not in GOOD else []):
         reading.fail(part.status, f"{name}, {what}")
 

@@ -28,6 +28,7 @@ from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.certificate.certificate import certify, query_dict, query_id, versions
+from layoutproof.verify.certificate.kernel_evidence import find_evidence
 from layoutproof.verify.certificate.lemmas import Layout, layout_lemmas
 from layoutproof.verify.certificate.sealed_files import (
     Content,
@@ -297,7 +298,7 @@ def _certified(rewrite: GraphRewrite, interface: Interface, kept: Kept) -> Docum
             "places": {name: _place(rewrite.places[name]) for name in sorted(rewrite.places)},
             "interface": _interface(interface),
             "functions": {
-                name: certify(schedule.records, schedule.original.name).document
+                name: certify(schedule.records, schedule.original.name, find_evidence).document
                 for name, schedule in sorted(rewrite.schedules.items())
                 if name in called
             },

@@ -19,6 +19,7 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
+    from layoutproof.verify.checker import StepRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +174,20 @@ class Comparison:
     def certificate(self) -> Certificate:
         """What was proved, for others to check again. Raises ValueError if not all is proved."""
         from layoutproof.verify.certificate.certificate import certify
+        from layoutproof.verify.certificate.kernel_evidence import find_evidence
+
+        if not self.records:
+            raise ValueError(f"there is no certificate of a comparison that is {self.status.value}")
+        return certify(self.records, self.before.name, find_evidence)
+
+    @property
+    def records(self) -> tuple[StepRecord, ...]:
+        """The one step, as certificates have it; none if not all is proved."""
         from layoutproof.verify.checker import StepRecord
 
         if self.rewrite is None or self.status is not Status.PROVED:
-            raise ValueError(f"there is no certificate of a comparison that is {self.status.value}")
-        record = StepRecord(PRIMITIVE, self.arguments, self.rewrite, self.where, self.allowed)
-        return certify([record], self.before.name)
+            return ()
+        return (StepRecord(PRIMITIVE, self.arguments, self.rewrite, self.where, self.allowed),)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON with the keys of a schedule's report: one step, and how far an unsuccessful search came."""

@@ -125,7 +125,9 @@ def certificate_of(entry: Mapping[str, Any]) -> Certificate:
         raise error(codes.CACHE_ENTRY, f"an entry of the proof cache is of another form: {problem}") from problem
     litmus = parse_litmus(proof.text, "<proof cache>")
     return certify(
-        [StepRecord(proof.primitive, proof.arguments, litmus.rewrite, litmus.header.where, allowed)], proof.function
+        [StepRecord(proof.primitive, proof.arguments, litmus.rewrite, litmus.header.where, allowed)],
+        proof.function,
+        None,
     )
 
 

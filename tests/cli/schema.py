@@ -194,22 +194,34 @@ COMPARISON = closed(
     }
 )
 
+TRUST = ["kernel", "two solvers", "one engine", "not confirmed"]
 RECHECK = closed(
     verdict={"enum": ["proved", "refuted", "unknown", "vacuous"]},
     disagreements=listed(TEXT),
     files=listed(
         closed(
             path=TEXT,
-            kind={"enum": ["certificate", "lemmas", "rewrite", "broken"]},
+            kind={"enum": ["certificate", "certificate of version 1", "lemmas", "rewrite", "broken"]},
             verdict=nullable({"enum": ["proved", "refuted", "unknown", "vacuous"]}),
             claims=COUNT,
             questions=COUNT,
             confirmed=COUNT,
             problems=listed(TEXT),
             exceptions=listed(TEXT),
+            steps=listed(
+                closed(
+                    step=TEXT,
+                    trust={"enum": TRUST},
+                    assumptions=listed(TEXT),
+                    accepted=COUNT,
+                    judged=COUNT,
+                    rejected=listed(closed(kind=TEXT, line=COUNT, claim=TEXT, reason=TEXT)),
+                )
+            ),
         )
     ),
     engines=listed(closed(engine=TEXT, version=TEXT, asked=COUNT, confirmed=COUNT, unknown=COUNT, contradicted=COUNT)),
+    trust=closed(steps=closed(**dict.fromkeys(TRUST, COUNT)), accepted=COUNT, judged=COUNT),
 )
 
 DEVICES = listed(

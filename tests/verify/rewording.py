@@ -160,7 +160,7 @@ def certified() -> list[Any]:
     found = list[Any]()
     for name in CERTIFIED:
         litmus = parse_litmus((ROOT / "proofs" / "accepted" / f"{name}.py").read_text(), name)
-        made = certify([StepRecord("rewrite", {}, litmus.rewrite, litmus.header.where)], name)
+        made = certify([StepRecord("rewrite", {}, litmus.rewrite, litmus.header.where)], name, None)
         (step,) = made.steps
         obligations = [{**each, "claim": "a claim", "reason": None} for each in step["obligations"]]
         steps = chained([{**step, "obligations": chained(obligations)}])

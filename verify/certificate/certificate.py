@@ -5,7 +5,7 @@ them. The form is described in `proofs/README.md` and `proofs/certificate.schema
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
@@ -20,6 +20,7 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.verify.certificate.sealed_files import (
+    REFUTATIONS,
     Document,
     chained,
     check_chain,
@@ -212,7 +213,8 @@ def _parts(where: Expr | None) -> list[str]:
 
 
 FORMAT = "layoutproof-certificate"
-VERSION = 2
+VERSION, SENTENCES = 2, 1
+"""Certificates of version 1, which are still read, know claims by sentences and have no evidence for the kernel."""
 _ENGINES = {"islpy": "islpy", "z3": "z3-solver", "bitwuzla": "bitwuzla"}
 
 
@@ -234,6 +236,11 @@ class Certificate:
         return found
 
     @property
+    def knows_by_sentences(self) -> bool:
+        """Whether its claims have no identity and its steps no evidence for the kernel."""
+        return bool(self.document["version"] == SENTENCES)
+
+    @property
     def queries(self) -> dict[str, SmtQuery]:
         """Every question, by its hash."""
         return queries_of_table(self.document["queries"])
@@ -250,7 +257,7 @@ class Certificate:
     @staticmethod
     def of_document(document: Document, name: str) -> Certificate:
         """A document as a certificate. Raises LayoutproofError for one that is malformed or whose hashes do not fit."""
-        check_form(document, name, FORMAT, VERSION)
+        check_form(document, name, FORMAT, VERSION, SENTENCES)
         try:
             _check_steps(document, name)
             check_table(
@@ -265,14 +272,23 @@ class Certificate:
         return Certificate(document)
 
 
-def certify(steps: Sequence[StepRecord], function: str) -> Certificate:
-    """The certificate of the named function's schedule: each step is checked anew, with its queries written."""
+Finder = Callable[[str, Licences], tuple[Document | None, dict[str, object]]]
+"""Finds evidence for the kernel, and refutations, for the text of a step and the fast-math assumptions it may use."""
+
+
+def certify(steps: Sequence[StepRecord], function: str, finder: Finder | None) -> Certificate:
+    """The certificate of the named function's schedule: each step is checked anew, with its queries written, and with
+    the evidence for the kernel that a finder (`kernel_evidence.find_evidence`) finds, if one is given.
+    """
     table: dict[str, SmtQuery] = {}
     written: list[Document] = []
+    refutations: dict[str, object] = {}
     for record in steps:
         text = text_of(record.rewrite, record.where)
         derived = derive(text, "<certificate>", record.allowed)
-        written.append(_step(record, text, derived))
+        evidence, proofs = finder(text, record.allowed) if finder is not None else (None, {})
+        refutations.update(proofs)
+        written.append({**_step(record, text, derived), "kernel": evidence})
         table.update({query_id(query): query for obligation in derived.obligations for query in obligation.queries})
     return Certificate(
         sealed(
@@ -283,6 +299,7 @@ def certify(steps: Sequence[StepRecord], function: str) -> Certificate:
                 "tools": versions(),
                 "steps": chained(written),
                 "queries": {name: query_dict(query) for name, query in sorted(table.items())},
+                REFUTATIONS: dict(sorted(refutations.items())),
             }
         )
     )
@@ -292,7 +309,7 @@ def _step(record: StepRecord, text: str, derived: Derived) -> Document:
     return {
         "primitive": record.primitive,
         "arguments": dict(record.arguments),
-        "licences": sorted(record.allowed),
+        "licences": sorted(licence.value for licence in record.allowed),
         "rewrite": text.split("\n"),
         "assumptions": [assumption.to_dict() for assumption in derived.assumptions],
         "obligations": chained([obligation.to_dict() for obligation in derived.obligations]),
@@ -310,14 +327,14 @@ def versions() -> dict[str, str]:
     return found
 
 
-def check_form(document: Document, name: str, form: str, version: int) -> None:
-    """Raise LayoutproofError for a document of another form or version."""
+def check_form(document: Document, name: str, form: str, *versions: int) -> None:
+    """Raise LayoutproofError for a document of another form, or of none of the versions."""
     if document.get("format") != form:
         raise error(codes.CERTIFICATE_FORM, f"{name} is of the form {document.get('format')!r}, {form!r} is expected")
-    if document.get("version") != version:
+    if document.get("version") not in versions:
         raise error(
             codes.CERTIFICATE_FORM,
-            f"{name} is of version {document.get('version')!r} of its form; this program reads {version}",
+            f"{name} is of version {document.get('version')!r} of its form; this program reads {versions[0]}",
             help="write it anew with this version, such as by `check --certificate` or `plan --certificate`",
         )
 
@@ -330,7 +347,8 @@ def _check_steps(document: Document, name: str) -> None:
         licences_of(step)
         for obligation in step["obligations"]:
             Status(obligation["status"])
-            if not all(isinstance(text, str) for text in (obligation["claim"], *identity_of(obligation)[0])):
+            identity = () if document["version"] == SENTENCES else identity_of(obligation)[0]
+            if not all(isinstance(text, str) for text in (obligation["claim"], *identity)):
                 raise TypeError("a claim and its identity are texts")
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from hashlib import sha256
-from json import dumps
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Binary, IntImm
@@ -21,44 +19,35 @@ from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores
 from layoutproof.verify.certificate.copies_evidence import copies_of, located
 from layoutproof.verify.certificate.integer_refutations import find_refutation
+from layoutproof.verify.certificate.sealed_files import Document
 from layoutproof.verify.kernel.encoding import Context, loads_of
+from layoutproof.verify.kernel.evidence import JudgedStep, digest_of, judge_step, not_understood, read_evidence
 from layoutproof.verify.kernel.integers import Question
-from layoutproof.verify.kernel.judge import Evidence, Judged, judge
+from layoutproof.verify.kernel.judge import Evidence, Judged
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Expr, Program, Statement, walk
 from layoutproof.verify.kernel.reader import read_map, read_rewrite, scope_of
-from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.rejected import FAILURES, Rejected
 from layoutproof.verify.kernel.step import Copies, Inverse, Map, Source
 from layoutproof.verify.maps.map_facts import report_on
+from layoutproof.verify.values.fast_math import Licences
 
 
 @dataclass
 class Found:
-    """Refutations by the digest of their question, found when they are asked for."""
+    """The evidence as JSON, and refutations by the digest of their question, found when they are asked for."""
 
+    evidence: Document = field(default_factory=dict)
     proofs: dict[str, object] = field(default_factory=dict)
 
     def refutation(self, question: Question) -> object:
         """The proof of a question. Raises Rejected where none is found."""
-        key = key_of(question)
+        key = digest_of(question)
         if key not in self.proofs:
             self.proofs[key] = find_refutation(question)
         if self.proofs[key] is None:
             raise Rejected("no refutation was found")
         return self.proofs[key]
-
-
-def key_of(question: Question) -> str:
-    """A digest of a question."""
-    plain = [
-        [p.to_json() for p in question.facts],
-        [p.to_json() for p in question.zeros],
-        [
-            [[[p.to_json() for p in c.facts], [p.to_json() for p in c.zeros]] for c in cases]
-            for cases in question.choices
-        ],
-    ]
-    return sha256(dumps(plain).encode()).hexdigest()[:24]
 
 
 def inverses_of(text: str, left_out: Container[int] = ()) -> dict[int, list[Inverse]]:
@@ -180,20 +169,113 @@ def fills_of(rewrite: Rewrite, text: str) -> tuple[dict[str, Source], dict[str, 
     return fills, backs
 
 
-def try_kernel(text: str) -> tuple[tuple[Judged, ...], Found]:
-    """The kernel's judgement on a rewrite's text, with the evidence that was found for it: first without values that
-    take another way through memory, which most steps have not.
+def try_kernel(text: str, allowed: Licences = frozenset()) -> tuple[tuple[Judged, ...], Found]:
+    """The kernel's judgement on a rewrite's text, with the evidence that was found for it."""
+    step, found = _tried(text, allowed)
+    return step.claims, found
+
+
+def _tried(text: str, allowed: Licences) -> tuple[JudgedStep, Found]:
+    """First without values that take another way through memory, which most steps have not."""
+    first = _judged(text, allowed, with_copies=False)
+    if not _rejected(first[0]):
+        return first
+    second = _judged(text, allowed, with_copies=True)
+    return first if _rejected(first[0]) <= _rejected(second[0]) else second
+
+
+def _judged(text: str, allowed: Licences, *, with_copies: bool) -> tuple[JudgedStep, Found]:
+    """What the kernel says where it has read the evidence as it stands in a certificate."""
+    found, rewrite = Found(), read_rewrite(text)
+    found.evidence = plain_evidence(evidence_for(text, found, with_copies=with_copies))
+    evidence = replace(read_evidence(found.evidence, {}, rewrite), refutation=found.refutation)
+    return judge_step(rewrite, evidence, frozenset(allowed)), found
+
+
+def _rejected(step: JudgedStep) -> int:
+    return sum(not claim.is_accepted for claim in step.claims)
+
+
+def judge_text(text: str, allowed: Licences = frozenset()) -> JudgedStep:
+    """The kernel's judgement on a text, whether it reads it or not."""
+    try:
+        return _tried(text, allowed)[0]
+    except FAILURES as problem:
+        return not_understood(problem)
+
+
+def find_evidence(text: str, allowed: Licences) -> tuple[Document | None, dict[str, object]]:
+    """The evidence for a step, as JSON, and the refutations by the digests of their questions; None for a text that the
+    kernel does not read.
     """
-    found, others = Found(), Found()
-    first = judge(text, evidence_for(text, found))
-    if all(claim.is_accepted for claim in first):
-        return first, found
-    second = judge(text, evidence_for(text, others, with_copies=True))
-    return (first, found) if _rejected(first) <= _rejected(second) else (second, others)
+    try:
+        _, found = _tried(text, allowed)
+    except FAILURES:
+        return None, {}
+    return found.evidence, {name: proof for name, proof in found.proofs.items() if proof is not None}
 
 
-def _rejected(claims: Sequence[Judged]) -> int:
-    return sum(not claim.is_accepted for claim in claims)
+def plain_evidence(evidence: Evidence) -> Document:
+    """Evidence as JSON (see `verify/kernel/evidence.py`), without what has no text."""
+    copies = evidence.copies
+    every: dict[str, list[Document]] = {
+        "inverses": [
+            {"old_store": number, "part": entry.part, **_map(entry.map)}
+            for number, entries in evidence.inverses.items()
+            for entry in entries
+        ],
+        "sources": [{"new_store": store, "load": load, **_source(s)} for (store, load), s in evidence.sources.items()],
+        "fills": [{"data": data, **_source(source)} for data, source in evidence.fills.items()],
+        "backs": [{"data": data, **_map(back)} for data, back in evidence.backs.items()],
+        "memories": [
+            {"data": data, "of": "", "map": "lambda: []"}
+            if cells is None
+            else {"data": data, "of": cells[0], **_map(Map(cells[1], cells[2]))}
+            for data, cells in copies.memories.items()
+        ],
+        "followed": [{"program": side, "store": number} for side, number in copies.origins],
+        "origins": [
+            {"program": side, "store": number, "load": load, **_source(piece)}
+            for (side, number), loads in copies.origins.items()
+            for load, pieces in loads.items()
+            for piece in pieces
+        ],
+        "covers": [{"new_store": number, **_source(source)} for number, source in copies.covers.items()],
+    }
+    return {kind: [entry for entry in entries if entry.get("map") != ""] for kind, entries in every.items()}
+
+
+def _source(source: Source) -> Document:
+    return {"kind": source.kind, "index": source.index, **_map(source.map)}
+
+
+def _map(given: Map) -> Document:
+    """A map as text, with names by position; empty where an expression has no text."""
+    names = {name: f"x{number}" for number, name in enumerate(given.names)}
+    texts = [_text(output, names) for output in given.outputs]
+    where = "" if given.where is None else _text(given.where, names)
+    if None in texts or where is None:
+        return {"map": ""}
+    inputs = f"lambda {', '.join(names.values())}" if names else "lambda"
+    return {"map": f"{inputs}: [{', '.join(filter(None, texts))}]" + (f" where {where}" if where else "")}
+
+
+_INFIX = ("+", "-", "*", "//", "%", "and", "or", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "<<", ">>")
+
+
+def _text(e: Expr, names: Mapping[str, str]) -> str | None:
+    if e[0] == "const":
+        return str(e[2]) if e[1] in ("int32", "bool") else f"T.{e[1]}({e[2]})"
+    if e[0] == "var":
+        return names.get(e[2], e[2])
+    parts = [_text(part, names) for part in e[2:] if isinstance(part, tuple)]
+    if None in parts or e[0] not in (*_INFIX, "min", "max", "truncdiv", "truncmod", "not", "cast"):
+        return None
+    if e[0] in _INFIX:
+        return f"({parts[0]} {e[0]} {parts[1]})"
+    if e[0] == "not":
+        return f"(not {parts[0]})"
+    return f"T.{e[1] if e[0] == 'cast' else e[0]}({', '.join(filter(None, parts))})"
 
 
 def evidence_for(text: str, found: Found, *, with_copies: bool = False) -> Evidence:

@@ -4,7 +4,6 @@ verdict. The result has its claims, its problems, and its questions to solvers.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,9 +26,12 @@ from layoutproof.verify.certificate.certificate import (
     text_of_lines,
     versions,
 )
+from layoutproof.verify.certificate.kernel_evidence import judge_text
+from layoutproof.verify.certificate.kernel_reading import judge_document
 from layoutproof.verify.certificate.lemmas import LemmaFile
 from layoutproof.verify.certificate.sealed_files import Document, from_bytes, read_whole
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
+from layoutproof.verify.kernel.evidence import JudgedStep
 from layoutproof.verify.lockstep.identity import prove_identity
 from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.replay.refute import Budget, check_rewrite, find_counterexample
@@ -82,18 +84,30 @@ def _why(verdicts: Sequence[Verdict], status: Status) -> str:
     return first.claim.text if first.reason is None else f"{first.claim}: {first.reason.splitlines()[0]}"
 
 
-CERTIFICATE_ENDING, LEMMAS_ENDING = ".lpcert.json", ".lplemmas.json"
 _TRIES = Budget(instances=200_000, runs=30)
-_EXPECTATION = re.compile(rb"^#\s*expect\s*:", re.MULTILINE)
 
 
 class Kind(StrEnum):
     """The kinds of files."""
 
     CERTIFICATE = "certificate"
+    BY_SENTENCES = "certificate of version 1"  # its claims are derived again, and not compared with those written
     LEMMAS = "lemmas"
     REWRITE = "rewrite"
     BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class StepReading:
+    """One step, or one rewrite: its `queries`, whether it has claims without one, and what the kernel says of it; none
+    if it was not asked.
+    """
+
+    name: str
+    status: Status
+    queries: tuple[SmtQuery, ...]
+    has_exceptions: bool
+    judged: JudgedStep
 
 
 @dataclass(slots=True)
@@ -110,6 +124,7 @@ class Reading:
     problems: list[str] = field(default_factory=list)
     exceptions: list[str] = field(default_factory=list)
     questions: list[tuple[str, SmtQuery]] = field(default_factory=list)
+    steps: list[StepReading] = field(default_factory=list)
 
     @property
     def is_broken(self) -> bool:
@@ -120,24 +135,6 @@ class Reading:
         """Something is not as it should be."""
         self.status = worst((self.status, status))
         self.problems.append(problem)
-
-
-def find_files(paths: Sequence[Path]) -> list[Path]:
-    """The given files, and those in folders whose ending or header marks them for checking; each once."""
-    found: dict[Path, None] = {}
-    for path in paths:
-        if path.is_dir():
-            inside = sorted(
-                p
-                for p in path.rglob("*")
-                if p.is_file() and p.name.endswith((CERTIFICATE_ENDING, LEMMAS_ENDING, ".py"))
-            )
-            found.update(
-                dict.fromkeys(p for p in inside if p.suffix != ".py" or _EXPECTATION.search(read_whole(p)) is not None)
-            )
-        else:
-            found[path] = None
-    return list(found)
 
 
 def read_file(path: Path) -> Reading:
@@ -181,8 +178,9 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
 
     Raises LayoutproofError where the checker does not agree with it.
     """
-    reading = Reading(path, Kind.CERTIFICATE, certificate.status)
-    queries, same_tools = certificate.queries, made_here(certificate.document)
+    kind = Kind.BY_SENTENCES if certificate.knows_by_sentences else Kind.CERTIFICATE
+    reading = Reading(path, kind, certificate.status)
+    judged = judge_document(certificate.document)
     last = None
     for number, step in enumerate(certificate.steps, start=1):
         derived = derive(text_of_lines(step["rewrite"]), f"{path}, step {number}", licences_of(step))
@@ -191,32 +189,55 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
         last = derived.rewrite.new
         if steps is not None:
             steps.append(derived)
-        if [assumption.to_dict() for assumption in derived.assumptions] != step["assumptions"]:
-            raise _differs(path, f"step {number}, {step['primitive']}: what it rests on is not what it says")
-        difference = _difference(step["obligations"], derived.obligations)
-        if difference is not None:
-            raise _differs(path, f"step {number}, {step['primitive']}: {difference}")
-        for entry, obligation in zip(
-            sorted(step["obligations"], key=identity_of),
-            sorted(derived.obligations, key=lambda o: o.identity),
-            strict=True,
-        ):
-            claim = f"step {number}: {obligation.claim}"
-            written = {q: queries[q] for q in entry["queries"]}
-            # The pieces of a dataflow may differ for another build of isl; then both are asked.
-            if (
-                [*map(asked, written.values())] != [*map(asked, obligation.queries)]
-                and same_tools
-                and not (obligation.engine == DATAFLOW and entry["queries"])
-            ):
-                raise _differs(path, f"{claim}: its questions are not those that the checker asks")
-            reading.claims += 1
-            every = {**written, **{query_id(query): query for query in obligation.queries}}
-            reading.questions += [(claim, query) for query in every.values()]
-            reading.exceptions += [f"{claim}: {what}: {reason}" for what, reason in obligation.unwritten]
+        before = len(reading.questions), len(reading.exceptions)
+        _compare(reading, certificate, number, derived)
         if derived.status is Status.PROVED:
             _run(reading, number, derived)
+        asked_here = tuple(query for _, query in reading.questions[before[0] :])
+        name, alone = f"step {number}, {step['primitive']}", len(reading.exceptions) > before[1]
+        reading.steps.append(
+            StepReading(name, derived.status, asked_here, alone, judged[number - 1] if judged else JudgedStep(()))
+        )
     return reading
+
+
+def _compare(reading: Reading, certificate: Certificate, number: int, derived: Derived) -> None:
+    """The claims and questions of a step, as written and as derived. Raises LayoutproofError where they differ."""
+    path, step = reading.path, certificate.steps[number - 1]
+    queries, same_tools = certificate.queries, made_here(certificate.document)
+    name = f"step {number}, {step['primitive']}"
+    if certificate.knows_by_sentences:
+        reading.claims += len(derived.obligations)
+        every = {q: queries[q] for entry in step["obligations"] for q in entry["queries"]}
+        every.update({query_id(query): query for obligation in derived.obligations for query in obligation.queries})
+        reading.questions += [(name, query) for query in every.values()]
+        reading.exceptions += [f"{name}: {o.claim}: {w}: {r}" for o in derived.obligations for w, r in o.unwritten]
+        if derived.status is not Status.PROVED:
+            reading.fail(derived.status, f"{name} is {derived.status.value}")
+        return
+    if [assumption.to_dict() for assumption in derived.assumptions] != step["assumptions"]:
+        raise _differs(path, f"{name}: what it rests on is not what it says")
+    difference = _difference(step["obligations"], derived.obligations)
+    if difference is not None:
+        raise _differs(path, f"{name}: {difference}")
+    for entry, obligation in zip(
+        sorted(step["obligations"], key=identity_of),
+        sorted(derived.obligations, key=lambda o: o.identity),
+        strict=True,
+    ):
+        claim = f"step {number}: {obligation.claim}"
+        written = {q: queries[q] for q in entry["queries"]}
+        # The pieces of a dataflow may differ for another build of isl; then both are asked.
+        if (
+            [*map(asked, written.values())] != [*map(asked, obligation.queries)]
+            and same_tools
+            and not (obligation.engine == DATAFLOW and entry["queries"])
+        ):
+            raise _differs(path, f"{claim}: its questions are not those that the checker asks")
+        reading.claims += 1
+        every = {**written, **{query_id(query): query for query in obligation.queries}}
+        reading.questions += [(claim, query) for query in every.values()]
+        reading.exceptions += [f"{claim}: {what}: {reason}" for what, reason in obligation.unwritten]
 
 
 def made_here(document: Document) -> bool:
@@ -258,4 +279,8 @@ def check_expectation_file(path: str, data: bytes) -> Reading:
     reading = Reading(path, Kind.REWRITE, claims=1)
     for status, what in check_expectation(text, path):
         reading.fail(status, what)
+    header = parse_litmus(text, path).header
+    if header.expect == Status.PROVED.value:
+        allowed = allowed_by(header.strictness)
+        reading.steps.append(StepReading("rewrite", reading.status, (), True, judge_text(text, allowed)))
     return reading

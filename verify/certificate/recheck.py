@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from layoutproof.verify.certificate.reading import Kind, Reading, broken, read_file
+from layoutproof.verify.certificate.kernel_reading import StepReport, Trust, trust_of
+from layoutproof.verify.certificate.reading import Kind, Reading, StepReading, broken, read_file
 from layoutproof.verify.certificate.solvers import Task, ask_engines
 from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply, formats_of, takes
@@ -88,6 +89,7 @@ class FileReport:
     confirmed: int
     problems: tuple[str, ...]
     exceptions: tuple[str, ...]
+    steps: tuple[StepReport, ...] = ()
 
     @property
     def is_broken(self) -> bool:
@@ -244,4 +246,16 @@ def _report(reading: Reading, asked: dict[str, Asked]) -> FileReport:
         confirmed,
         tuple(problems),
         tuple(exceptions),
+        tuple(_step(step, asked) for step in reading.steps),
     )
+
+
+def _step(step: StepReading, asked: dict[str, Asked]) -> StepReport:
+    """What a step rests on."""
+    trust = trust_of(step.judged)
+    if trust is Trust.NONE and step.status is Status.PROVED:
+        agreements = {asked[query.text].agreement for query in step.queries}
+        trust = Trust.SOLVERS if agreements == {Agreement.CONFIRMED} and not step.has_exceptions else Trust.ENGINE
+        if agreements & _BAD.keys():
+            trust = Trust.NONE
+    return StepReport.of(step.name, trust, step.judged)

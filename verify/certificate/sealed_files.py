@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 import sys
@@ -172,7 +173,29 @@ def read_whole(path: Path) -> bytes:
         raise error(codes.CERTIFICATE_FORM, f"cannot read {path}: {problem.strerror or problem}") from problem
 
 
-HASH = "sha256"
+CERTIFICATE_ENDING, LEMMAS_ENDING = ".lpcert.json", ".lplemmas.json"
+_EXPECTATION = re.compile(rb"^#\s*expect\s*:", re.MULTILINE)
+
+
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """The given files, and those in folders whose ending or header marks them for checking; each once."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(
+                p
+                for p in path.rglob("*")
+                if p.is_file() and p.name.endswith((CERTIFICATE_ENDING, LEMMAS_ENDING, ".py"))
+            )
+            found.update(
+                dict.fromkeys(p for p in inside if p.suffix != ".py" or _EXPECTATION.search(read_whole(p)) is not None)
+            )
+        else:
+            found[path] = None
+    return list(found)
+
+
+HASH, REFUTATIONS = "sha256", "refutations"
 _START = "0" * 64
 
 Document = dict[str, Any]
@@ -201,8 +224,30 @@ def sealed(document: Document) -> Document:
 
 
 def to_bytes(document: Document) -> bytes:
-    """The one text of a document."""
-    return (json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+    """The one text of a document: indented, but each proof for the kernel on one line."""
+    return (_text(document, "\n") + "\n").encode("ascii")
+
+
+def _text(value: Any, end: str) -> str:
+    """As `json.dumps(value, indent=1)` has it, whose lines start with `end`, but for what `refutations` hold."""
+    inner = end + " "
+    if isinstance(value, dict) and value:
+        parts = [
+            f"{json.dumps(key)}: {_table(part, inner) if key == REFUTATIONS else _text(part, inner)}"
+            for key, part in value.items()
+        ]
+        return f"{{{inner}{f',{inner}'.join(parts)}{end}}}"
+    if isinstance(value, list) and value:
+        return f"[{inner}{f',{inner}'.join([_text(part, inner) for part in value])}{end}]"
+    return json.dumps(value, allow_nan=False)
+
+
+def _table(value: Any, end: str) -> str:
+    if not isinstance(value, dict) or not value:
+        return _text(value, end)
+    inner = end + " "
+    parts = [f"{json.dumps(key)}: {json.dumps(part, separators=(',', ':'))}" for key, part in value.items()]
+    return f"{{{inner}{f',{inner}'.join(parts)}{end}}}"
 
 
 def from_bytes(data: bytes, name: str) -> Document:

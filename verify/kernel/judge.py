@@ -39,7 +39,7 @@ from layoutproof.verify.kernel.refinement import (
     prove_paired,
     prove_steady_guards,
 )
-from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.rejected import FAILURES, reason_of
 from layoutproof.verify.kernel.step import Copies, Inverse, Map, Source, Step
 from layoutproof.verify.kernel.unread import prove_copied, prove_covered, prove_dropped, prove_overwritten, prove_unseen
 
@@ -111,8 +111,8 @@ Claim = tuple[str, int, str, Callable[[], None]]
 def _judged(kind: str, line: int, text: str, prove: Callable[[], None]) -> Judged:
     try:
         prove()
-    except Rejected as problem:
-        return Judged(kind, line, text, str(problem))
+    except FAILURES as problem:
+        return Judged(kind, line, text, reason_of(problem))
     return Judged(kind, line, text)
 
 

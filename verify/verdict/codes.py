@@ -22,6 +22,7 @@ PADDING_POSTCONDITION = "LP223"
 UNPROVED = "LP226"
 UNDECIDED = "LP230"
 VACUOUS = "LP231"
+NOT_BY_KERNEL = "LP232"
 CERTIFICATE_FORM = "LP240"
 CERTIFICATE_CHANGED = "LP241"
 CERTIFICATE_DIFFERS = "LP242"
@@ -59,6 +60,7 @@ MEANINGS: Mapping[str, str] = {
         "The preconditions cannot all hold, every run has a fault, or nothing observable is stored, so a proof "
         "would be worthless."
     ),
+    NOT_BY_KERNEL: "The checker proves it, but the run or the gate trusts the kernel alone, which does not accept it.",
     CERTIFICATE_FORM: "The file is not a certificate, or has a format that this version does not read.",
     CERTIFICATE_CHANGED: "The file was changed: its hashes, which cover every byte, do not match.",
     CERTIFICATE_DIFFERS: (

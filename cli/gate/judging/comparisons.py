@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.cli.gate.check_items import Item, Options
+from layoutproof.cli.gate.judging.by_kernel import by_kernel
 from layoutproof.cli.gate.judging.cached_proofs import remembered, store_of
 from layoutproof.cli.gate.judging.compared import as_step, findings_of, kept_by, notes_of
 from layoutproof.cli.gate.judging.notes import details, remarks_of
@@ -17,6 +18,7 @@ from layoutproof.cli.gate.judging.schedules import REPORT, difference
 from layoutproof.cli.gate.loading import function_of, text_of
 from layoutproof.cli.gate.outcomes import Kind, Outcome, Place
 from layoutproof.ir.diagnostic import LayoutproofError, Source
+from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.verdict.verdict import Status
@@ -87,7 +89,7 @@ def judged_comparison(item: Item, options: Options, allowed: Licences) -> Outcom
     texts = _texts(item)
     with remembered(options, allowed) as count:
         compared, lasting = _compared(item, texts)
-    outcome = _outcome(item, compared, texts, options.detail)
+    outcome = _outcome(item, compared, texts, options)
     store = store_of(options)
     if store is not None and lasting:
         store.put(REPORT, _report_key(item, options, texts), _kept(item, options, texts, outcome))
@@ -128,10 +130,10 @@ def _functions(item: Item, texts: tuple[str, str], asked: Asked) -> tuple[PrimFu
     return function_of(item.program, texts[0], first), function_of(item.path, texts[1], second)
 
 
-def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], detail: bool) -> Outcome:
+def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], options: Options) -> Outcome:
     """The outcome, without written files."""
     line = Source(item.path, texts[1]).line(item.line)
-    return Outcome(
+    outcome = Outcome(
         Kind.COMPARISON,
         item.name,
         f"{item.program}:{compared.before.name}",
@@ -141,9 +143,10 @@ def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], detail: b
         findings_of(compared),
         (*notes_of(compared), *remarks_of(compared.before, compared.after)),
         compared.seconds,
-        detail=details([compared]) if detail else None,
+        detail=details([compared]) if options.detail else None,
         compared=_keys(item, compared),
     )
+    return by_kernel(outcome, compared.records) if options.trust == KERNEL else outcome
 
 
 def _keys(item: Item, compared: Comparison) -> dict[str, Any]:
@@ -176,7 +179,7 @@ def _report_key(item: Item, options: Options, texts: tuple[str, str]) -> str:
     # How an outcome is told belongs to it, so the sources of the command line do as well.
     parts = [digest_of((*ROOMS, "cli")), item.name, item.program, item.path, item.line, item.text, *texts]
     return hashlib.sha256(
-        json.dumps([*parts, options.licences, options.budget_scale, options.detail]).encode()
+        json.dumps([*parts, options.licences, options.budget_scale, options.detail, options.trust]).encode()
     ).hexdigest()
 
 
@@ -189,6 +192,7 @@ def _kept(item: Item, options: Options, texts: tuple[str, str], outcome: Outcome
         "licences": list(options.licences),
         "effort": options.budget_scale,
         "detail": options.detail,
+        "trust": options.trust,
     }
     return {"tool": tool_digest(), "outcome": outcome.to_dict(), "given": given}
 
@@ -201,12 +205,12 @@ def compared_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
     try:
         given, kept = value["given"], Outcome.from_dict(value["outcome"])
         item = Item(**{**given["item"], "kind": Kind(given["item"]["kind"])})
-        options = Options(tuple(given["licences"]), given["effort"], given["detail"], cache=None)
+        options = Options(tuple(given["licences"]), given["effort"], given["detail"], cache=None, trust=given["trust"])
         allowed = frozenset(Licence(word) for word in options.licences)
         first, second = map(str, given["texts"])
         with remembered(options, allowed):
             compared, lasting = _compared(item, (first, second))
     except (KeyError, TypeError, ValueError, AttributeError, LayoutproofError) as problem:
         return f"it is of another form: {problem}", True
-    now = _outcome(item, compared, (first, second), options.detail)
+    now = _outcome(item, compared, (first, second), options)
     return difference(now, kept, "compared"), lasting

@@ -133,7 +133,7 @@ def of_refusal(
                 obligation=_hash_of(verdict.claim, problem.step),
                 counterexample=_example(verdict),
                 drawing=drawn(verdict),
-                fate=_fate(verdict.status, allow_unknown),
+                fate=fate_of(verdict.status, allow_unknown),
             )
         )
     return tuple(found)
@@ -178,7 +178,7 @@ def of_verdict(
         obligation=obligation,
         counterexample=_example(verdict),
         drawing=drawn(verdict),
-        fate=_fate(verdict.status, allow_unknown),
+        fate=fate_of(verdict.status, allow_unknown),
     )
 
 
@@ -210,7 +210,8 @@ def digest(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _fate(status: Status, allow_unknown: bool) -> Fate:
+def fate_of(status: Status, allow_unknown: bool) -> Fate:
+    """Unknown verdicts do not fail a gate that allows them."""
     return Fate.ALLOWED if allow_unknown and status is Status.UNKNOWN else Fate.FAILS
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from layoutproof.cli import codes
 from layoutproof.cli.gate.check_items import Item, Options, place_of, program_of
 from layoutproof.cli.gate.judging import notes
+from layoutproof.cli.gate.judging.by_kernel import by_kernel, results_by_kernel
 from layoutproof.cli.gate.judging.cached_proofs import remembered
 from layoutproof.cli.gate.judging.comparisons import compared_again, judged_comparison
 from layoutproof.cli.gate.judging.findings import obligation_of, of_refusal, of_verdict
@@ -20,6 +21,7 @@ from layoutproof.cli.gate.judging.schedules import REPORT, briefly, judged_again
 from layoutproof.cli.gate.loading import gates_in, importable, place_in, running, text_of
 from layoutproof.cli.gate.outcomes import Finding, Kind, Outcome, Place, step_of
 from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.verdict.verdict import Status, worst
@@ -43,7 +45,7 @@ def judge(item: Item, options: Options) -> Outcome:
             if item.kind is Kind.GATE:
                 outcome = _judge_gate(item, options)
             else:
-                outcome = judged_rewrite(item, allowed, options.certificate, options.detail)
+                outcome = judged_rewrite(item, allowed, options)
         return replace(outcome, cached=count.known_all)
     except LayoutproofError as problem:
         return wrong_input(item, problem)
@@ -93,14 +95,15 @@ def _judge_gate(item: Item, options: Options) -> Outcome:
         return replace(
             blank, verdict=notes.worst_of(steps), steps=steps, findings=findings, seconds=seconds, detail=detail
         )
-    return notes.of_results(blank, results, gate.allow_unknown, options)
+    outcome = notes.of_results(blank, results, gate.allow_unknown, options)
+    return results_by_kernel(outcome, results, gate.allow_unknown) if KERNEL in (gate.trust, options.trust) else outcome
 
 
-def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None, detail: bool = False) -> Outcome:
+def judged_rewrite(item: Item, allowed: Licences, options: Options) -> Outcome:
     """The checker's verdicts on a rewrite file (see `ir/notations/rewrite_text.py`), under licences that the run and
     its header allow.
 
-    Writes the certificate of a proved one to `certificate`. The header's expectation is for `recheck`. Raises
+    Writes the certificate of a proved one, where requested. The header's expectation is for `recheck`. Raises
     LayoutproofError for other texts.
     """
     from layoutproof.cli.gate.judging.detail import detail_of_rewrite
@@ -109,6 +112,7 @@ def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None
     from layoutproof.lowering.proof_cache.remembered import verdicts_of
     from layoutproof.verify.certificate.certificate import certify
     from layoutproof.verify.certificate.certificate import text_of as text_of_rewrite
+    from layoutproof.verify.certificate.kernel_evidence import find_evidence
     from layoutproof.verify.certificate.reading import allowed_by
     from layoutproof.verify.checker import StepRecord
     from layoutproof.verify.lockstep.identity import prove_identity
@@ -128,11 +132,11 @@ def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None
             # Neither the program after nor the witness follows from the program before.
             known_by = obligation_of(verdict.claim, "rewrite", {"text": text_of_rewrite(rewrite, where)}, rewrite.old)
             findings.append(of_verdict(verdict, "the rewrite", place, known_by))
-    written = certificate is not None and status is Status.PROVED
-    if certificate is not None and written:
-        certify([StepRecord("rewrite", {}, rewrite, where, licences)], rewrite.old.name).save(certificate)
+    records = (StepRecord("rewrite", {}, rewrite, where, licences),) if status is Status.PROVED else ()
+    if options.certificate is not None and records:
+        certify(records, rewrite.old.name, find_evidence).save(options.certificate)
     steps = (step_of("rewrite", {}, verdicts),)
-    return Outcome(
+    outcome = Outcome(
         Kind.REWRITE,
         item.name,
         item.path,
@@ -142,9 +146,10 @@ def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None
         tuple(findings),
         notes.notes_of(verdicts, "the two programs do the same") if status is Status.PROVED else (),
         notes.seconds_of(steps),
-        certificate=certificate if written else None,
-        detail={"schedules": [detail_of_rewrite(rewrite, where)]} if detail else None,
+        certificate=options.certificate if records else None,
+        detail={"schedules": [detail_of_rewrite(rewrite, where)]} if options.detail else None,
     )
+    return by_kernel(outcome, records) if options.trust == KERNEL else outcome
 
 
 Entry = tuple[str, Mapping[str, Any]]

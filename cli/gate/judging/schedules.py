@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from layoutproof.cli.gate.check_items import Item, Options, place_of, program_of
 from layoutproof.cli.gate.judging import notes
+from layoutproof.cli.gate.judging.by_kernel import by_kernel
 from layoutproof.cli.gate.judging.cached_proofs import remembered, store_of
 from layoutproof.cli.gate.judging.findings import digest, nothing_proved, of_refusal, of_verdicts
 from layoutproof.cli.gate.loading import function_of, text_of
 from layoutproof.cli.gate.outcomes import Finding, Kind, Outcome
 from layoutproof.ir.diagnostic import LayoutproofError, Source, Span, error
 from layoutproof.lowering import codes
+from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
 from layoutproof.verify.values.fast_math import Licence, Licences
@@ -93,6 +95,7 @@ def _keep(store: ProofStore, outcome: Outcome, item: Item, options: Options, tex
         "licences": list(options.licences),
         "effort": options.budget_scale,
         "detail": options.detail,
+        "trust": options.trust,
     }
     whole = _report_key(item, options, False)
     store.put(REPORT, whole, {"tool": tool_digest(), "outcome": outcome.to_dict(), "given": given})
@@ -109,7 +112,7 @@ def judged_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
     try:
         given, kept = value["given"], Outcome.from_dict(value["outcome"])
         item = Item(Kind.TRACE, kept.name, "", 1, given["function"], None, given["path"], given["trace"])
-        options = Options(tuple(given["licences"]), given["effort"], given["detail"], cache=None)
+        options = Options(tuple(given["licences"]), given["effort"], given["detail"], cache=None, trust=given["trust"])
         allowed = frozenset(Licence(word) for word in options.licences)
         program = str(given["program"])
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
@@ -141,7 +144,7 @@ def _report_key(item: Item, options: Options, brief: bool) -> str:
     found = _hash_of(
         text_of(item.program), item.program, item.subject, options.licences, options.budget_scale, options.detail
     ).copy()
-    found.update(f"{brief}\0{_stripped(item.text)}".encode(errors="surrogateescape"))
+    found.update(f"{brief}\0{options.trust}\0{_stripped(item.text)}".encode(errors="surrogateescape"))
     key: str = found.hexdigest()
     return key
 
@@ -195,7 +198,7 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
     if options.certificate is not None:
         schedule.certificate.save(options.certificate)
     steps = notes.steps_of(schedule)
-    return replace(
+    outcome = replace(
         blank,
         verdict=notes.worst_of(steps),
         steps=steps,
@@ -208,6 +211,7 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
         certificate=options.certificate,
         detail=notes.details([schedule]) if options.detail else None,
     )
+    return by_kernel(outcome, schedule.records) if options.trust == KERNEL else outcome
 
 
 _prefixes: OrderedDict[str, Schedule] = OrderedDict()

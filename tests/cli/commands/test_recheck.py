@@ -38,7 +38,8 @@ def test_a_certificate(call: Caller, tmp_path: Path) -> None:
     outcome = call("recheck", str(path), "--jobs", "2")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith("proved")
-    assert [line.split()[0] for line in outcome.out.splitlines()[-4:]] == ["solver", "z3", "cvc5", "bitwuzla"]
+    assert [line.split()[0] for line in outcome.out.splitlines()[-5:-1]] == ["solver", "z3", "cvc5", "bitwuzla"]
+    assert outcome.out.splitlines()[-1].startswith("2 steps: ")
 
 
 def test_json(call: Caller, tmp_path: Path) -> None:

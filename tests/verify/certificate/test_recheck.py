@@ -10,8 +10,9 @@ from tests.verify.certificate.samples import certificate
 
 from layoutproof.verify.certificate import solvers
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
-from layoutproof.verify.certificate.reading import Kind, find_files, read_file
+from layoutproof.verify.certificate.reading import Kind, read_file
 from layoutproof.verify.certificate.recheck import Agreement, Asked, Report, recheck
+from layoutproof.verify.certificate.sealed_files import find_files
 from layoutproof.verify.certificate.solvers import Task
 from layoutproof.verify.program.questions import SAT, SmtQuery
 from layoutproof.verify.smt.engines import Reply

@@ -1,0 +1,72 @@
+"""Where a run or a gate trusts the kernel alone: each step that it does not accept is a finding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from layoutproof.cli.gate.judging.findings import digest, fate_of
+from layoutproof.cli.gate.outcomes import Finding, Outcome
+from layoutproof.verify.verdict import codes
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+
+if TYPE_CHECKING:
+    from layoutproof.cli.gate.judging.notes import Result
+    from layoutproof.verify.checker import StepRecord
+
+_HELP = "`layoutproof recheck --verbose` of its certificate names each claim that the kernel rejects"
+
+
+def results_by_kernel(outcome: Outcome, results: Sequence[Result], allow_unknown: bool) -> Outcome:
+    """The outcome of a gate, with a finding for each step that the kernel does not accept and each other answer."""
+    from layoutproof.verify.maps.map_report import MapReport
+
+    records = [r for result in results if not isinstance(result, MapReport | Verdict) for r in result.records]
+    others = [str(result) for result in results if isinstance(result, MapReport | Verdict)]
+    gate = outcome.name.rpartition("::")[2]
+    found = [("the kernel judges steps of programs, no other answers", digest("kernel", gate, text)) for text in others]
+    return _with(outcome, [*_rejected(records), *found], allow_unknown)
+
+
+def by_kernel(outcome: Outcome, records: Sequence[StepRecord]) -> Outcome:
+    """The outcome, with a finding for each step that the kernel does not accept."""
+    return _with(outcome, list(_rejected(records)), False)
+
+
+def _with(outcome: Outcome, found: Sequence[tuple[str, str]], allow_unknown: bool) -> Outcome:
+    if not found:
+        return outcome
+    verdict = worst([Status.UNKNOWN, *([Status(outcome.verdict)] if outcome.verdict is not None else [])])
+    findings = [_finding(outcome, message, known_by, allow_unknown) for message, known_by in found]
+    return replace(outcome, verdict=verdict.value, findings=(*outcome.findings, *findings))
+
+
+def _rejected(records: Sequence[StepRecord]) -> Iterator[tuple[str, str]]:
+    """Why the kernel does not accept steps, and the hash of each."""
+    from layoutproof.verify.certificate.certificate import text_of
+    from layoutproof.verify.certificate.kernel_evidence import judge_text
+
+    for record in records:
+        text = text_of(record.rewrite, record.where)
+        rejected = [claim for claim in judge_text(text, record.allowed).claims if not claim.is_accepted]
+        if rejected:
+            arguments = ", ".join(f"{name}={value!r}" for name, value in record.arguments.items())
+            first = f"the kernel rejects {rejected[0].kind}: {rejected[0].text}: {rejected[0].reason}"
+            more = f" (and {len(rejected) - 1} more)" if len(rejected) > 1 else ""
+            known_by = digest("kernel", text, json.dumps(dict(record.arguments), sort_keys=True))
+            step = f"{record.primitive}({arguments})" if arguments else record.primitive
+            yield f"{step}: {first}{more}", known_by
+
+
+def _finding(outcome: Outcome, message: str, known_by: str, allow_unknown: bool) -> Finding:
+    return Finding(
+        codes.NOT_BY_KERNEL,
+        message,
+        Status.UNKNOWN.value,
+        place=outcome.place,
+        help=_HELP,
+        obligation=known_by,
+        fate=fate_of(Status.UNKNOWN, allow_unknown),
+    )

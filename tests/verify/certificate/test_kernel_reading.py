@@ -1,0 +1,204 @@
+"""The kernel's evidence in certificates: what is written is accepted when read, and nothing that is damaged is."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from functools import cache, reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layoutproof.cli.gate.check_items import Item, Options
+from layoutproof.cli.gate.judging.judge import judge
+from layoutproof.cli.gate.outcomes import Kind, Outcome
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
+from layoutproof.ir.script.reader import loads
+from layoutproof.lowering.gates import gate
+from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.verify.certificate.certificate import Certificate, certify
+from layoutproof.verify.certificate.kernel_evidence import find_evidence
+from layoutproof.verify.certificate.kernel_reading import Trust, judge_document, judge_file
+from layoutproof.verify.certificate.sealed_files import REFUTATIONS, Document, sealed, to_bytes
+from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.kernel.evidence import judge_certificate
+from layoutproof.verify.kernel.rejected import Rejected
+
+PADDED = """
+# theta: 0 -> 0: lambda i: [i]
+# theta: 1 -> 1: lambda io, ii, j: [io * 8 + ii, j] where j < 14
+# cells: A_data -> A_data: lambda i, j: [j, i]
+# interface: A
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((20, 14), "float32"), B: T.Buffer((20,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(20):
+        B[i] = T.float32(0.0)
+    for i, j in T.grid(20, 14):
+        B[i] = B[i] + A[i, j]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((16, 20), "float32"), B: T.Buffer((20,), "float32")):
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"A_data": {"logical_shape": [20, 14], "steps": [
+        {"index_map": "lambda i, j: [j, i]", "shape": [16, 20], "contract": "T.float32(0.0)"}]}}})
+    for j, i in T.grid(16, 20):
+        T.assume(not j >= 14 or A[j, i] == T.float32(0.0))
+    for i in range(20):
+        B[i] = T.float32(0.0)
+    for io, ii, j in T.grid(3, 8, 16):
+        if io * 8 + ii < 20:
+            B[io * 8 + ii] = B[io * 8 + ii] + A[j, io * 8 + ii]
+"""
+
+
+COPY = """
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(16):
+        with T.sblock("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi]
+"""
+
+
+@cache
+def padded() -> Certificate:
+    """The certificate of a rewrite whose evidence has inverses, sources of loads, and refutations."""
+    return certify([StepRecord("rewrite", {}, parse_rewrite(PADDED))], "f", find_evidence)
+
+
+def judged(document: object) -> list[bool]:
+    """Whether each claim of each step is accepted."""
+    return [claim.is_accepted for step in judge_certificate(json.loads(json.dumps(document))) for claim in step.claims]
+
+
+def test_what_is_written_is_accepted(tmp_path: Path) -> None:
+    """The kernel accepts every claim of a certificate by what the file holds."""
+    evidence = padded().document["steps"][0]["kernel"]
+    assert evidence["inverses"] and {entry["kind"] for entry in evidence["sources"]} == {"assume", "store"}
+    path = tmp_path / "padded.lpcert.json"
+    padded().save(path)
+    report = judge_file(path)
+    assert report.problem is None and [step.trust for step in report.steps] == [Trust.KERNEL]
+    assert "A[j, io * 8 + ii]" in report.programs[1]
+
+
+def _places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path to each part of plain data."""
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [path, *(place for key, value in items for place in _places(value, (*path, key)))]
+
+
+def _damaged(path: tuple[Any, ...], value: Any) -> Document:
+    document = {key: copy.deepcopy(padded().document[key]) for key in ("steps", REFUTATIONS)}
+    part: Any = document
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    return document
+
+
+def test_damaged_evidence_is_rejected() -> None:
+    """Whatever stands in for a part of the evidence, the kernel answers; of another type, it accepts less."""
+    whole = judged(padded().document)
+    assert all(whole)
+    step = ("steps", 0, "kernel")
+    places = [(*step, *place) for place in _places(padded().document["steps"][0]["kernel"])]
+    name = next(iter(padded().document[REFUTATIONS]))
+    places += [(REFUTATIONS, name, *place) for place in _places(padded().document[REFUTATIONS][name])]
+    for place in places:
+        was = reduce(lambda part, key: part[key], place, padded().document)
+        for value in (None, 1 << 5000, -1, 1.5, "lambda x: [x // 0, y]", [[]], {}):
+            found = judged(_damaged(place, value))
+            assert not any(found) or len(found) == len(whole), (place, value)
+            # What is not needed may be anything of its kind.
+            assert not all(found) or (type(value) is type(was) and value != 1 << 5000), (place, value)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, [], {}, {"steps": 1, REFUTATIONS: {}}, {"steps": [], REFUTATIONS: []}],
+)
+def test_what_is_no_certificate_is_rejected(document: object) -> None:
+    """The kernel raises Rejected, and nothing else, for what has no steps and refutations."""
+    with pytest.raises(Rejected):
+        judge_certificate(document)
+
+
+@pytest.mark.parametrize("step", [None, 7, {}, {"rewrite": [1]}, {"rewrite": ["x"], "kernel": {}}])
+def test_a_step_that_is_not_understood_is_rejected(step: object) -> None:
+    """It is one claim, with the reason."""
+    found = judge_document({"steps": [step], REFUTATIONS: {}})
+    assert [[claim.kind for claim in step.claims] for step in found] == [["understood"]]
+
+
+def test_steps_have_to_follow_each_other() -> None:
+    """A step that begins with another program than the one before ends with is rejected."""
+    step = padded().steps[0]
+    claims = judge_certificate({"steps": [step, step], REFUTATIONS: padded().document[REFUTATIONS]})[1].claims
+    assert [claim.kind for claim in claims if not claim.is_accepted] == ["begins"]
+    schedule = Schedule(loads(COPY))
+    schedule.split("B", "i", [None, 4])
+    schedule.reorder("B", ["i_1", "i_0"])
+    assert all(judged(schedule.certificate.document))
+
+
+_ALONE = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("z3", "islpy", "numpy", "cvc5", "bitwuzla"):
+            raise ImportError(name + " is blocked")
+sys.meta_path.insert(0, Blocked())
+from layoutproof.cli.main import main
+code = main(["recheck", "--kernel-only", "--format", "json", *sys.argv[1:]])
+sys.exit(code)
+"""
+
+
+def _alone(*paths: Path) -> tuple[int, Any]:
+    done = subprocess.run([sys.executable, "-c", _ALONE, *map(str, paths)], capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_the_kernel_needs_no_solvers(tmp_path: Path) -> None:
+    """`recheck --kernel-only` runs where no solver can be imported; it fails where a step is not accepted."""
+    path, other, text = tmp_path / "padded.lpcert.json", tmp_path / "without.lpcert.json", tmp_path / "rewrite.py"
+    padded().save(path)
+    code, found = _alone(path)
+    assert (code, found["accepted"], found["trust"]["steps"]["kernel"]) == (0, True, 1)
+    bare = {**padded().document, REFUTATIONS: {}}
+    other.write_bytes(to_bytes(sealed(bare)))
+    text.write_text(PADDED)
+    code, found = _alone(path, other, text)
+    assert (code, found["accepted"], found["trust"]["steps"]["kernel"]) == (1, False, 1)
+    assert found["files"][1]["steps"][0]["rejected"][0]["reason"] == "no refutation is given"
+    other.write_bytes(to_bytes(bare))
+    assert _alone(other)[0] == 2
+
+
+def _checked(path: Path, trust: str = "checker") -> Outcome:
+    return judge(Item(Kind.REWRITE, path.name, str(path)), Options((), cache=None, trust=trust))
+
+
+def test_a_run_may_trust_the_kernel_alone(tmp_path: Path) -> None:
+    """With that trust, a rewrite that the checker proves and the kernel does not accept is not proved."""
+    path = tmp_path / "padded.py"
+    path.write_text(PADDED)
+    assert [_checked(path, trust).verdict for trust in ("checker", "kernel")] == ["proved", "proved"]
+    path.write_text(PADDED.replace("+ A[i, j]", "+ A[i, j] * T.float32(1.0)"))
+    assert _checked(path).verdict == "proved"
+    outcome = _checked(path, "kernel")
+    assert (outcome.verdict, [finding.code for finding in outcome.findings]) == ("unknown", ["LP232"])
+
+
+def test_a_gate_trusts_one_of_two() -> None:
+    """A gate names the checker or the kernel."""
+    with pytest.raises(Exception, match="trust: checker or kernel, not 'solvers'"):
+        gate(trust="solvers")(lambda: None)
