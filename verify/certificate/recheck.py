@@ -254,8 +254,10 @@ def _step(step: StepReading, asked: dict[str, Asked]) -> StepReport:
     """What a step rests on."""
     trust = trust_of(step.judged)
     if trust is Trust.NONE and step.status is Status.PROVED:
-        agreements = {asked[query.text].agreement for query in step.queries}
-        trust = Trust.SOLVERS if agreements == {Agreement.CONFIRMED} and not step.has_exceptions else Trust.ENGINE
-        if agreements & _BAD.keys():
+        # A question that was not asked (by a reader that derives a step only) is not confirmed.
+        given = [asked[query.text].agreement for query in step.queries if query.text in asked]
+        is_whole = len(given) == len(step.queries) and not step.has_exceptions
+        trust = Trust.SOLVERS if is_whole and set(given) == {Agreement.CONFIRMED} else Trust.ENGINE
+        if _BAD.keys() & set(given):
             trust = Trust.NONE
     return StepReport.of(step.name, trust, step.judged)

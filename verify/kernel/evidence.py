@@ -8,7 +8,7 @@
                 cell that is written
     fills       [{"data", "kind", "index", "map"}]: which store fills the padding of a memory, at which instance
     backs       [{"data", "map"}]: the inverse of f, on a memory
-    memories    [{"data", "of", "map"}]: whose cells a temporary holds, and f; nobody's if `of` is empty
+    memories    [{"data", "of", "map"}]: whose cells a temporary holds, and f; of no old memory if `of` is empty
     followed    [{"program", "store"}]: a store, of the "old" or "new" program, whose loads are followed to where their
                 values come from: origins [{"program", "store", "load", "kind", "index", "map"}], the first that applies
     covers      [{"new_store", "kind", "index", "map"}]: which store stores to the cell after it
