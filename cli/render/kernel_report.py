@@ -40,7 +40,9 @@ def step_to_dict(step: StepReport) -> dict[str, Any]:
 
 
 def share(steps: Sequence[StepReport]) -> str:
-    """`3 of 4 steps kernel, 1 two solvers; 120 of 131 claims accepted by the kernel`."""
+    """`4 steps: 3 kernel, 1 two solvers; 120 of 131 claims accepted by the kernel`."""
+    if not steps:
+        return "no steps"
     counts = share_to_dict(steps)
     words = [f"{number} {trust}" for trust, number in counts["steps"].items() if number]
     claims = f"{counts['accepted']} of {counts['judged']} claims accepted by the kernel"
