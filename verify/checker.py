@@ -116,10 +116,11 @@ def _left_to_runs(others: Sequence[Verdict], faults: Sequence[Verdict], before: 
     verdicts, hints = list(others), []
     for each in faults:
         if each.counterexample is not None:
-            hints.append(each.counterexample["values"])
+            # A race has two instances, and the symbols apart.
+            hints.append(each.counterexample.get("values", each.counterexample.get("symbols", {})))
             if each.claim.kind in refuted:
-                reason, because = f"{each.reason}, as in the old program", frozenset((Because.OLD_FAULT,))
-                each = replace(each, status=Status.UNKNOWN, reason=reason, because=because)
+                reason = f"{each.reason}; the old program has a fault of this kind, too"
+                each = replace(each, status=Status.UNKNOWN, reason=reason, because=frozenset((Because.OLD_FAULT,)))
             else:
                 reason = f"{each.reason}; in the old program, {first.claim.text} is not proved either: {first.reason}"
                 each = replace(each, status=Status.UNKNOWN, counterexample=None, reason=reason)
