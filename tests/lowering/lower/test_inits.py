@@ -6,6 +6,7 @@ import pytest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
 from tests.random.objects import RandomProgram
+from tests.shares import one_in
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.interp.fault import Fault
@@ -29,6 +30,7 @@ def compare_shared(seed: int) -> bool:
     return True
 
 
+@one_in(4)
 def test_reductions_that_share_cells() -> None:
     """Results that write or read each other's cells, meddling neighbours, guards: the same values."""
     assert sum(compare_shared(seed) for seed in range(120)) > 70

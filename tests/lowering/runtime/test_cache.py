@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.lowering.runtime.test_native import copy, script
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -141,6 +141,7 @@ def test_several_processes_at_once(count: int, cache: Path) -> None:
     assert len(libraries(cache)) == 1 and list(cache.rglob("*.part")) == []
 
 
+@one_in(2)
 def test_killed_while_compiling(cache: Path, tmp_path: Path) -> None:
     """A process killed in the middle leaves nothing that the next one takes for finished."""
     slow = script(

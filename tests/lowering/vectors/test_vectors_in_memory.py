@@ -221,6 +221,7 @@ def test_wrong_views_are_refused(before: str, after: str) -> None:
     assert any(v.status in (Status.REFUTED, Status.UNKNOWN) for v in verdicts)
 
 
+@one_in(3)
 @pytest.mark.parametrize("pad", [0.0, "T.undef()"])
 def test_channels_that_are_padded_are_vectors(pad: str | float) -> None:
     """14 channels, four at a time, computed on the padding too: whole vectors through views, proved with the padding's

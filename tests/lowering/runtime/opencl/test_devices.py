@@ -14,6 +14,7 @@ from typing import Any
 import pyopencl
 import pytest
 from tests.lowering.runtime.opencl.sources import default_device
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.runtime.opencl import codes
@@ -194,6 +195,7 @@ def _record(routine: str, code: int) -> Any:
     return pyopencl._cl._ErrorRecord(msg="", code=code, routine=routine)
 
 
+@one_in(2)
 def test_pyopencl_is_imported_late() -> None:
     """Neither the package, nor a schedule, nor a C kernel loads pyopencl; listing devices does."""
     text = (

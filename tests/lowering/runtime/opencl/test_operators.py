@@ -65,7 +65,7 @@ WHOLE_TEXELS = {("conv2d_nchw", "conv2d_nchw")}
 """An output whose rows are multiples of 4: its stores have to be vectors, which `test_texture_programs` has."""
 
 
-@one_in(8)
+@one_in(16)
 @pytest.mark.parametrize(
     "texture", chosen(TEXTURES, lambda number: number % 2 == 0, lambda texture: f"{texture[0]}-{texture[1]}")
 )
