@@ -87,8 +87,7 @@ def build_command(request: BuildRequest) -> int:
 
 def _built(request: BuildRequest) -> BuildResult:
     from layoutproof.cli.gate.loading import read_program, remarks_on
-    from layoutproof.cli.output import check_writable, say, write_files
-    from layoutproof.cli.progress import stages
+    from layoutproof.cli.output import check_writable, say, stages, write_files
     from layoutproof.cli.trial.run_result import (
         BuildResult,
         Refusal,

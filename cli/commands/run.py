@@ -78,8 +78,7 @@ def _report(request: RunRequest) -> RunReport:
     """The report on the steps, the kernel and its run. Raises LayoutproofError for bad input."""
     from layoutproof.cli.gate.loading import read_program, remarks_on
     from layoutproof.cli.option_values import read_sizes
-    from layoutproof.cli.output import say, write_file
-    from layoutproof.cli.progress import stages
+    from layoutproof.cli.output import say, stages, write_file
     from layoutproof.cli.trial.random_inputs import check_amount, logical_shapes
     from layoutproof.cli.trial.run_result import Refusal, RunReport, apply_and_lower, build_or_refuse, chosen_device
     from layoutproof.lowering.runtime.array_layouts import runtime_layouts

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.path import Path
 
+from layoutproof.cli.output import bytes_text
 from layoutproof.cli.plan.plan_options import Left
 from layoutproof.cli.plan.plan_result import PlanReport
 from layoutproof.cli.plot.graph_rows import Column, Edge, Kind, Row, column_of, layouts_in
 from layoutproof.cli.plot.layout_figure import save_figure
-from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.model.graph_witness import GraphRewrite
 from layoutproof.graph.planning.array_layouts import Layout, is_plain
 from layoutproof.ir.diagnostic import counted

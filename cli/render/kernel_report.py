@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from layoutproof.cli.output import is_verbose
-from layoutproof.cli.render.markup import escaped, styled
+from layoutproof.cli.output import escaped, is_verbose, styled
 from layoutproof.verify.certificate.kernel_reading import KernelReport, StepReport, Trust
 from layoutproof.verify.kernel.judge import Judged
 

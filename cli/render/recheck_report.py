@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from layoutproof.cli.output import escaped, styled
 from layoutproof.cli.render.kernel_report import share, share_to_dict, step_lines, step_to_dict
-from layoutproof.cli.render.markup import escaped, styled
 from layoutproof.verify.certificate.reading import Kind
 from layoutproof.verify.certificate.recheck import EngineReport, FileReport, Report
 from layoutproof.verify.verdict.verdict import Status

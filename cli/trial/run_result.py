@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from layoutproof.cli import codes
-from layoutproof.cli.progress import Advance
+from layoutproof.cli.output import Advance
 from layoutproof.cli.trial.kernel_trial import Trial
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.interp import Fault, FaultKind

@@ -16,7 +16,7 @@ from tests.shares import one_in, some
 from tests.tree import ROOT
 
 from layoutproof.cli.gate.policy import Baseline
-from layoutproof.cli.texts import readable
+from layoutproof.cli.output import readable
 from layoutproof.ir.diagnostic import LayoutproofError
 
 PROGRAM = (ROOT / "examples" / "programs" / "row_sum.py").read_text(encoding="utf-8")
