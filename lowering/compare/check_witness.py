@@ -274,7 +274,7 @@ def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:
 
 def last_values(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> dict[str, LastStored]:
     """The final values of open padding, of the parameters that the new program writes, if they are known."""
-    from layoutproof.lowering.compare.last_values import endings
+    from layoutproof.lowering.compare.padding_contracts import endings
 
     written = data_written(asked.new.body)
     names = [place.name for place in moved if place.is_open and place.term.new.data in written]
