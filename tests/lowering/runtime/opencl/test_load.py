@@ -39,9 +39,9 @@ from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Lau
 from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl import device_behaviour as formats
+from layoutproof.lowering.runtime.opencl.build_opencl import OpenCLKernel, load_opencl
 from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile
 from layoutproof.lowering.runtime.opencl.devices import Device, ImageLimits
-from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel, load_opencl
 
 N = Var("n")
 
