@@ -11,7 +11,7 @@ from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.lowering import codes
 from layoutproof.lowering.codegen.calling_convention import Bounds
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
-from layoutproof.lowering.codegen.opencl.cl_source import OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import OpenCLSource
 from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
 from layoutproof.lowering.runtime.array_layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.call_assumptions import Assumption, contract_of

@@ -13,7 +13,7 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
-from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
 from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl.devices import Device
 

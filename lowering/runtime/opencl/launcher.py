@@ -24,7 +24,7 @@ from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.lowering.codegen import codes as codegen_codes
 from layoutproof.lowering.codegen.calling_convention import Parameter
-from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
 from layoutproof.lowering.runtime import call_arguments as call
 from layoutproof.lowering.runtime.arrays import Array
 from layoutproof.lowering.runtime.kernel import Scalars

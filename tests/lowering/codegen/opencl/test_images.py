@@ -13,8 +13,8 @@ from layoutproof.ir.expr import Ramp, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, DeclBuffer, For, ForKind
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
+from layoutproof.lowering.codegen.opencl.cl_helpers import Image, KernelArgument
 from layoutproof.lowering.codegen.opencl.cl_images import TEXTURE as TEXTURES
-from layoutproof.lowering.codegen.opencl.cl_source import Image, KernelArgument
 
 CHANNELS = {
     "float32": ("FLOAT", "f"), "float16": ("HALF_FLOAT", "f"), "int8": ("SIGNED_INT8", "i"),

@@ -14,7 +14,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
 from layoutproof.lowering.codegen.calling_convention import Parameter
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
-from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Image, Launch
+from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, Launch
 
 
 def sizes(launch: Launch, **values: int) -> tuple[int, ...]:
