@@ -6,6 +6,7 @@ Loaded on demand, since it imports the schedule and, with it, the solvers.
 from layoutproof.ir.expr import Expr, Var, equal
 from layoutproof.ir.index_map import AXIS_SEPARATOR
 from layoutproof.ir.intrinsics import undef
+from layoutproof.lowering.te.compute import compute, max, min, prod, sum
 from layoutproof.lowering.te.create_prim_func import create_prim_func
 from layoutproof.lowering.te.stages import ComputeSchedule, Stage, create_schedule
 from layoutproof.lowering.te.tensor import Axis, Tensor, placeholder, reduce_axis, var
@@ -15,7 +16,6 @@ from layoutproof.lowering.te.value_functions import (
     any,
     cast,
     ceil,
-    compute,
     const,
     cos,
     erf,
@@ -25,19 +25,15 @@ from layoutproof.lowering.te.value_functions import (
     infinity,
     log,
     logical_not,
-    max,
     max_value,
-    min,
     min_value,
     power,
-    prod,
     round,
     rsqrt,
     select,
     sigmoid,
     sin,
     sqrt,
-    sum,
     tanh,
     truncdiv,
     truncmod,
