@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import Source, error
 from layoutproof.ir.dtype import INT32, DType
@@ -17,7 +18,6 @@ from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Int
 from layoutproof.ir.index_map import AXIS_SEPARATOR, FOLDED, IndexMap
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, PLAIN_FUNCTIONS, PLAIN_NAMESPACES
 from layoutproof.ir.script.operands import Value, Weak

@@ -13,8 +13,8 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
+from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
-from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl.devices import Device
 
 _PROFILE = re.compile(r"([1-9][0-9]{0,8})x([1-9][0-9]{0,8})")

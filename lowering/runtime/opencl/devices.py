@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.lowering.runtime.opencl import codes
+from layoutproof.lowering.codegen import codes
 
 if TYPE_CHECKING:
     import pyopencl

@@ -15,7 +15,7 @@ from tests.cli.calling import Caller, Outcome
 from tests.shares import chosen, one_in
 
 from layoutproof.cli import codes as cli
-from layoutproof.ir.script import codes as script
+from layoutproof.ir import codes as script
 from layoutproof.lowering import codes as lowering
 
 HEAD = "import os, sys\nimport layoutproof as lp\n\n\n"

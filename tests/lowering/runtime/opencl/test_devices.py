@@ -17,7 +17,7 @@ from tests.lowering.runtime.opencl.sources import default_device
 from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.lowering.runtime.opencl import codes
+from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.opencl import devices as module
 from layoutproof.lowering.runtime.opencl.devices import VARIABLE, Device, devices, find_device
 

@@ -34,10 +34,10 @@ from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, seq
+from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen import codes as codegen_codes
 from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Launch, OpenCLSource
 from layoutproof.lowering.runtime.kernel import LoweredFunc
-from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl import device_behaviour as formats
 from layoutproof.lowering.runtime.opencl.build_opencl import OpenCLKernel, load_opencl
 from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile

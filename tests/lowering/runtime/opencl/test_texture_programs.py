@@ -16,9 +16,9 @@ from tests.lowering.runtime.opencl.textures import forms_of
 from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen import codes as codegen_codes
 from layoutproof.lowering.passes.illegal import IllegalTransform
-from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl.build_opencl import OpenCLKernel, build_opencl
 from layoutproof.lowering.runtime.opencl.devices import find_device
 from layoutproof.lowering.schedule.schedule import Schedule

@@ -24,9 +24,9 @@ from tests.lowering.small_operators import NAMES, inputs_of, small
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
+from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.kernel import LoweredFunc
-from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl.build_opencl import load_opencl
 from layoutproof.lowering.runtime.opencl.devices import find_device
 from layoutproof.lowering.schedule.schedule import Schedule
