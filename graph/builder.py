@@ -22,7 +22,7 @@ from layoutproof.graph.model.graph import (
     shape_of,
     signature_of,
 )
-from layoutproof.graph.model.graph_witness import box_of
+from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.graph.operators.convolution import Halo, Pair, Sliding, conv2d
 from layoutproof.graph.operators.elementwise import binary, unary

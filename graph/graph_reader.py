@@ -25,7 +25,7 @@ from layoutproof.graph.model.graph import (
     shape_of,
     signature_of,
 )
-from layoutproof.graph.model.graph_witness import box_of
+from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError, Source, counted, split_lines

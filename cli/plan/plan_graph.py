@@ -21,7 +21,8 @@ from layoutproof.cli.plan.plan_result import OutputComparison, PlanReport, compa
 from layoutproof.graph import codes
 from layoutproof.graph.graph_files import load_graph
 from layoutproof.graph.model.graph import Graph
-from layoutproof.graph.model.graph_witness import AS_IT_WAS, GraphRewrite, Interface, box_of
+from layoutproof.graph.model.graph_witness import AS_IT_WAS, GraphRewrite, Interface
+from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.planning.costs import MeasuredCosts, bytes_moved, check_costs_path, load_costs
 from layoutproof.graph.planning.formulation import Free
 from layoutproof.graph.planning.planner import plan

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from layoutproof.graph import codes
 from layoutproof.graph.flow.array_accesses import UNBOUNDED, Access, Digit, Statement, digits_of, normal, statements_of
 from layoutproof.graph.model.graph import shape_of
-from layoutproof.graph.model.graph_witness import report_of
+from layoutproof.graph.model.layout_maps import report_of
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.expr import Expr, Var

@@ -19,7 +19,7 @@ from layoutproof.graph.model.graph import (
     number_of,
     signature_of,
 )
-from layoutproof.graph.model.graph_witness import box_of
+from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.index_map import IndexMap

@@ -23,7 +23,7 @@ from layoutproof.graph.model.graph import (
     shape_of,
     signature_of,
 )
-from layoutproof.graph.model.graph_witness import box_of, is_bijective
+from layoutproof.graph.model.layout_maps import box_of, is_bijective
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, counted
 from layoutproof.ir.dtype import HANDLE, numpy_dtype

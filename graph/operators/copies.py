@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from layoutproof.graph.model.graph import Call, Crop, LayoutTransform, Pad, Rewriting, Shape, Value, number_of
-from layoutproof.graph.model.graph_witness import inverse_of
+from layoutproof.graph.model.layout_maps import inverse_of
 from layoutproof.graph.operators.convolution import moved
 from layoutproof.graph.operators.operator_text import Nest, access, function, variables
 from layoutproof.ir.expr import Expr, Var

@@ -12,7 +12,8 @@ import numpy as np
 from layoutproof.graph import codes
 from layoutproof.graph.builder import unused
 from layoutproof.graph.model.graph import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value, scalar
-from layoutproof.graph.model.graph_witness import GraphRewrite, Place, Steps, inverse_of
+from layoutproof.graph.model.graph_witness import GraphRewrite, Place, Steps
+from layoutproof.graph.model.layout_maps import inverse_of
 from layoutproof.graph.planning.array_layouts import (
     Layout,
     bare,

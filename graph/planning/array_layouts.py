@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 
 from layoutproof.graph.model.graph import Shape, Value
-from layoutproof.graph.model.graph_witness import box_of, inverse_of, is_bijective, is_identity
+from layoutproof.graph.model.layout_maps import box_of, inverse_of, is_bijective, is_identity
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Binary, IntImm
 from layoutproof.ir.index_map import IndexMap, index_map_text

@@ -13,7 +13,8 @@ from math import prod
 from layoutproof.graph import codes
 from layoutproof.graph.builder import MapLike, map_of
 from layoutproof.graph.model.graph import Graph, Value, number_of
-from layoutproof.graph.model.graph_witness import AS_IT_WAS, GraphRewrite, Interface, report_of
+from layoutproof.graph.model.graph_witness import AS_IT_WAS, GraphRewrite, Interface
+from layoutproof.graph.model.layout_maps import report_of
 from layoutproof.graph.planning.apply import outputs_of
 from layoutproof.graph.planning.array_layouts import Layout, bare, implies, layout_of, map_of_layout, plain, settled
 from layoutproof.graph.planning.costs import CostOf, bytes_moved

@@ -9,7 +9,8 @@ from itertools import islice
 
 from layoutproof.graph.flow.layout_flow import Layouts, NoFlow, check_injective, fitted, flow
 from layoutproof.graph.model.graph import Call, Graph, LayoutTransform, Value, shape_of, signature_of
-from layoutproof.graph.model.graph_witness import Place, inverse_of, is_stored_alike, roots_of
+from layoutproof.graph.model.graph_witness import Place, roots_of
+from layoutproof.graph.model.layout_maps import inverse_of, is_stored_alike
 from layoutproof.graph.operators.copies import as_call
 from layoutproof.graph.planning.array_layouts import (
     Layout,

@@ -15,7 +15,8 @@ from pathlib import Path
 from layoutproof.graph.flow.layout_flow import NAME
 from layoutproof.graph.graph_reader import parse_graph
 from layoutproof.graph.model.graph import Graph
-from layoutproof.graph.model.graph_witness import Asked, Chain, GraphRewrite, Interface, Place
+from layoutproof.graph.model.graph_witness import Chain, GraphRewrite, Interface, Place
+from layoutproof.graph.model.layout_maps import Asked
 from layoutproof.graph.model.wellformed_graph import STRUCTURE, prove_fresh
 from layoutproof.graph.prove.graph_certificate import (
     FORMAT,

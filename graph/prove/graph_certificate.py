@@ -18,7 +18,8 @@ import numpy as np
 from layoutproof.graph import codes
 from layoutproof.graph.graph_files import ARRAYS, UNREADABLE, is_inline, pack, print_graph
 from layoutproof.graph.model.graph import Array, Constant, Graph, Shape, Value, number_of
-from layoutproof.graph.model.graph_witness import AS_IT_WAS, Asked, GraphRewrite, Interface, MapFact, Place
+from layoutproof.graph.model.graph_witness import AS_IT_WAS, GraphRewrite, Interface, Place
+from layoutproof.graph.model.layout_maps import Asked, MapFact
 from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, numpy_dtype

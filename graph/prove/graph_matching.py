@@ -20,7 +20,8 @@ from layoutproof.graph.model.graph import (
     shape_of,
     signature_of,
 )
-from layoutproof.graph.model.graph_witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place, box_of, roots_of
+from layoutproof.graph.model.graph_witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place, roots_of
+from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.graph.operators.copies import as_call
 from layoutproof.graph.prove.prove_graph import moved_by, prove_graph_rewrite

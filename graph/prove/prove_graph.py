@@ -34,20 +34,8 @@ from layoutproof.graph.model.graph import (
     number_of,
     signature_of,
 )
-from layoutproof.graph.model.graph_witness import (
-    AS_IT_WAS,
-    Asked,
-    GraphRewrite,
-    Interface,
-    Place,
-    Steps,
-    box_of,
-    is_identity,
-    prove_same,
-    report_of,
-    rooted,
-    roots_of,
-)
+from layoutproof.graph.model.graph_witness import AS_IT_WAS, GraphRewrite, Interface, Place, Steps, rooted, roots_of
+from layoutproof.graph.model.layout_maps import Asked, box_of, is_identity, prove_same, report_of
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.graph.operators.copies import as_call
 from layoutproof.ir.buffer import Buffer

@@ -13,7 +13,8 @@ from layoutproof.graph import codes
 from layoutproof.graph.builder import unused
 from layoutproof.graph.flow.layout_flow import NAME, relaid
 from layoutproof.graph.model.graph import Call, Graph, LayoutTransform, Step, Value, signature_of
-from layoutproof.graph.model.graph_witness import GraphRewrite, Place, inverse_of
+from layoutproof.graph.model.graph_witness import GraphRewrite, Place
+from layoutproof.graph.model.layout_maps import inverse_of
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.graph.operators.copies import as_call
 from layoutproof.ir.diagnostic import LayoutproofError, error

@@ -31,7 +31,7 @@ from layoutproof.graph.model.graph import (
     number_of,
 )
 from layoutproof.graph.model.graph_run import box, padded, transformed
-from layoutproof.graph.model.graph_witness import is_identity
+from layoutproof.graph.model.layout_maps import is_identity
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.graph.operators.copies import prove_chains
 from layoutproof.ir.text import expr_text

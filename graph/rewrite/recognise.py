@@ -25,7 +25,7 @@ from layoutproof.graph.model.graph import (
     shape_of,
     signature_of,
 )
-from layoutproof.graph.model.graph_witness import box_of, inverse_of, is_bijective, is_identity
+from layoutproof.graph.model.layout_maps import box_of, inverse_of, is_bijective, is_identity
 from layoutproof.graph.operators.copies import PRIMITIVE, chain_function
 from layoutproof.graph.planning.array_layouts import filled_shape
 from layoutproof.ir.buffer import Buffer, BufferLoad

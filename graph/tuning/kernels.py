@@ -13,7 +13,8 @@ import numpy as np
 from layoutproof.graph.flow.array_accesses import Access, statements_of, update_of
 from layoutproof.graph.flow.layout_flow import NAME
 from layoutproof.graph.model.graph import Array, Shape, shape_of, signature_of
-from layoutproof.graph.model.graph_witness import Steps, box_of
+from layoutproof.graph.model.graph_witness import Steps
+from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.tuning.loop_schedules import attempted, follow
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import numpy_dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.graph.model.graph_witness import is_stored_alike
+from layoutproof.graph.model.layout_maps import is_stored_alike
 from layoutproof.ir.notations.map_text import parse_index_map
 
 

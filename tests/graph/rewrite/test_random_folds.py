@@ -15,7 +15,7 @@ from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.graph_files import is_inline, print_graph
 from layoutproof.graph.graph_reader import parse_graph
 from layoutproof.graph.model.graph import Graph, Pad, Value, scalar
-from layoutproof.graph.model.graph_witness import is_bijective
+from layoutproof.graph.model.layout_maps import is_bijective
 from layoutproof.graph.rewrite.fold import Fold, fold
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.notations.map_text import parse_index_map
