@@ -25,7 +25,6 @@ from tests.lowering.runtime.opencl.sources import (
     pointwise,
     texture,
 )
-from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -35,7 +34,6 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, seq
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen import codes as codegen_codes
 from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Launch, OpenCLSource
 from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl import device_behaviour as formats
@@ -157,7 +155,6 @@ def test_launches_in_order() -> None:
     assert found.reshape(-1).tolist() == [9, 6, 3, 0, 21, 18, 15, 12]
 
 
-@one_in(2)
 def test_calls_from_several_threads() -> None:
     """Arguments belong to a kernel object, which threads share: calls take turns."""
     func = pointwise(N, double)
@@ -184,30 +181,30 @@ def test_arrays_in_one_memory_are_refused() -> None:
     kernel = load(func, pointer_source(func, "a + a"))
     x = np.zeros(4, dtype=np.float32)
     code, message = refused(lambda: kernel.raw(x, x))
-    assert (code, message) == (codegen_codes.OVERLAP, "A and B overlap in memory, and B is written")
+    assert (code, message) == (codes.OVERLAP, "A and B overlap in memory, and B is written")
 
 
 ARGUMENTS: list[tuple[str, Callable[[], Any], str, str]] = [
     (
         "shape",
         lambda: np.zeros((3, 8), np.float32),
-        codegen_codes.ARGUMENT_SHAPE,
+        codes.ARGUMENT_SHAPE,
         "A has shape [3, 8]; its physical shape is [2, 8]",
     ),
     (
         "rank",
         lambda: np.zeros(16, np.float32),
-        codegen_codes.ARGUMENT_SHAPE,
+        codes.ARGUMENT_SHAPE,
         "A has 1 axes, [16]; its physical shape is [2, 8], 2 axes",
     ),
-    ("type", lambda: np.zeros((2, 8), np.float16), codegen_codes.ARGUMENT_TYPE, "A holds float16; float32 is expected"),
+    ("type", lambda: np.zeros((2, 8), np.float16), codes.ARGUMENT_TYPE, "A holds float16; float32 is expected"),
     (
         "gaps",
         lambda: np.zeros((2, 16), np.float32)[:, ::2],
-        codegen_codes.ARGUMENT_MEMORY,
+        codes.ARGUMENT_MEMORY,
         "A is not contiguous (strides [64, 8])",
     ),
-    ("list", lambda: [[0.0] * 8] * 2, codegen_codes.NOT_AN_ARRAY, "A is a list; an array is expected"),
+    ("list", lambda: [[0.0] * 8] * 2, codes.NOT_AN_ARRAY, "A is a list; an array is expected"),
 ]
 
 
@@ -229,7 +226,7 @@ def test_read_only_outputs() -> None:
     output = x.copy()
     output.flags.writeable = False
     assert refused(lambda: kernel.raw(x, output)) == (
-        codegen_codes.READ_ONLY,
+        codes.READ_ONLY,
         "B is written by the kernel and is read-only",
     )
 
@@ -363,7 +360,7 @@ def test_a_wrong_kernel_is_caught() -> None:
     with pytest.raises(LayoutproofError, match=r"disagree: B\[0\]") as caught:
         load(func, pointer_source(func, "a + a + 1.0f"))
     (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.code == codegen_codes.SELF_CHECK
+    assert diagnostic.code == codes.SELF_CHECK
     assert diagnostic.help is not None and f"the compiler of {default_device().title} or layoutproof" in diagnostic.help
 
 
@@ -379,7 +376,7 @@ def test_kernels_that_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pyopencl, "enqueue_nd_range_kernel", refuse)
     code, message = refused(lambda: kernel(np.zeros(6, dtype=np.float32)))
-    assert code == codegen_codes.DID_NOT_RUN
+    assert code == codes.DID_NOT_RUN
     assert message.startswith(
         f"pointwise did not run on {default_device().title}: clEnqueueNDRangeKernel failed: INVALID_WORK_GROUP_SIZE"
     )
@@ -399,7 +396,6 @@ def test_options_and_report() -> None:
     )
 
 
-@one_in(2)
 def test_licences_that_a_device_takes() -> None:
     """A device that flushes subnormals or divides approximately is told, where the program computes so, by name and in
     words.
