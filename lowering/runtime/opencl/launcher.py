@@ -23,7 +23,6 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen import codes as codegen_codes
 from layoutproof.lowering.codegen.calling_convention import Parameter
 from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
 from layoutproof.lowering.runtime import call_arguments as call
@@ -208,7 +207,7 @@ class OpenCLLauncher:
                 self._launch(arrays, scalars)
             except cl.Error as problem:
                 raise error(
-                    codegen_codes.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}"
+                    codes.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}"
                 ) from problem
 
     def _launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:

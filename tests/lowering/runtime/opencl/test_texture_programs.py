@@ -17,7 +17,6 @@ from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen import codes as codegen_codes
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.opencl.build_opencl import OpenCLKernel, build_opencl
 from layoutproof.lowering.runtime.opencl.devices import find_device
@@ -350,7 +349,7 @@ def test_one_array_for_two_textures() -> None:
     for start in (0, 7):
         with pytest.raises(LayoutproofError, match="A and B overlap in memory, and B is written") as caught:
             kernel.raw(memory[:240].reshape(2, 3, 5, 8), memory[start : start + 240].reshape(2, 3, 5, 8))
-        assert caught.value.diagnostics[0].code == codegen_codes.OVERLAP
+        assert caught.value.diagnostics[0].code == codes.OVERLAP
 
 
 def test_halves_of_one_channel() -> None:
@@ -377,4 +376,4 @@ def test_options_of_the_other_target() -> None:
         schedule.build("opencl", profile="huge")
     with pytest.raises(LayoutproofError) as caught:
         copy((2, 3, 5, 8)).build("c")
-    assert caught.value.diagnostics[0].code == codegen_codes.UNSUPPORTED
+    assert caught.value.diagnostics[0].code == codes.UNSUPPORTED
