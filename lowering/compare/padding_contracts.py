@@ -19,7 +19,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
-from layoutproof.lowering.arith.folding import fold_constants
+from layoutproof.lowering.arith.affine import fold_constants
 from layoutproof.lowering.passes.effects import data_written
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.known_values import Knowledge

@@ -34,7 +34,7 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.visit import map_children, walk
-from layoutproof.lowering.arith.folding import fold_constants
+from layoutproof.lowering.arith.affine import fold_constants
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier, apply_value_rules
 from layoutproof.lowering.arith.known_facts import Scope, is_index_like, symbol_scope
 from layoutproof.lowering.cleanup.forwarding import Contents
