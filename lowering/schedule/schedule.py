@@ -24,8 +24,7 @@ from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction, hoisted_inits
 from layoutproof.lowering.loops.dependence import with_broken_order
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.padding.value_search import PadValueReport, search_pad_values

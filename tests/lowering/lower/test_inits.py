@@ -12,7 +12,7 @@ from layoutproof.ir.interp import run
 from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import LowerBlocks
 from layoutproof.lowering.schedule.schedule import Schedule
 
 

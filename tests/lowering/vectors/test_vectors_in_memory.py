@@ -17,8 +17,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
