@@ -17,9 +17,8 @@ from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.build_c import build_c
+from layoutproof.lowering.runtime.build_c import build_c, cache_folder
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.runtime.library_cache import cache_folder
 
 BUILD_AND_RUN = """
 import numpy as np
@@ -189,7 +188,7 @@ def test_nowhere_to_build(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(**_: object) -> str:
         raise FileNotFoundError(errno.ENOENT, "no usable temporary directory")
 
-    monkeypatch.setattr("layoutproof.lowering.runtime.library_cache.tempfile.mkdtemp", nowhere)
+    monkeypatch.setattr("layoutproof.lowering.runtime.build_c.tempfile.mkdtemp", nowhere)
     with pytest.raises(LayoutproofError, match="TMPDIR") as caught:
         build_c(copy(6), check=False)
     assert caught.value.diagnostics[0].code == codes.NOWHERE_TO_BUILD
