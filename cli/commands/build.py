@@ -173,7 +173,7 @@ def _generated(schedule: Schedule, target: str, files: tuple[Path, Path]) -> tup
     from layoutproof.lowering.codegen.c import emit_c
     from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
     from layoutproof.lowering.runtime.array_layouts import layout_notes, runtime_layouts
-    from layoutproof.lowering.runtime.call_assumptions import contract_of
+    from layoutproof.lowering.runtime.call_arguments import contract_of
 
     source, other = files
     lowered = schedule.lower()

@@ -29,8 +29,7 @@ from layoutproof.lowering.codegen.calling_convention import Bounds, Parameter
 from layoutproof.lowering.lock import Hold, locked
 from layoutproof.lowering.runtime.array_layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.arrays import Array
-from layoutproof.lowering.runtime.call_arguments import Symbols
-from layoutproof.lowering.runtime.call_assumptions import Assumption, contract_of
+from layoutproof.lowering.runtime.call_arguments import Assumption, Symbols, contract_of
 from layoutproof.lowering.runtime.compiler import Compiler, compile_library, find_compiler, machine
 from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, function_notes
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel, LoweredFunc, Scalars

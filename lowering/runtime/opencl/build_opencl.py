@@ -14,7 +14,7 @@ from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 from layoutproof.lowering.codegen.opencl.cl_helpers import OpenCLSource
 from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
 from layoutproof.lowering.runtime.array_layouts import Layout, layout_notes
-from layoutproof.lowering.runtime.call_assumptions import Assumption, contract_of
+from layoutproof.lowering.runtime.call_arguments import Assumption, contract_of
 from layoutproof.lowering.runtime.inexact import Inexact, function_notes, of_device
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel, LoweredFunc
 from layoutproof.lowering.runtime.opencl.device_behaviour import (
