@@ -17,8 +17,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import free_variables, map_children, stores_in, walk
 from layoutproof.lowering.arith.known_facts import constants_of
-from layoutproof.lowering.cleanup.guard_conditions import Deciding, Here, is_total, negated
-from layoutproof.lowering.cleanup.rebuild import Origins
+from layoutproof.lowering.cleanup.rebuild import Deciding, Here, Origins, is_total, negated
 from layoutproof.lowering.passes.effects import data_read, data_written
 
 
