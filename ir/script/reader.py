@@ -97,7 +97,7 @@ class PrimFuncReader:
         if self.attrs_call is None or LAYOUT not in func.attrs:
             return func
         # Loaded late: most programs have no records, and index maps load numpy.
-        from layoutproof.ir.script.layout_records import with_records
+        from layoutproof.ir.script.index_maps import with_records
 
         return with_records(func, self.text, self.attrs_call)
 
