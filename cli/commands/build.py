@@ -138,7 +138,7 @@ def _refused_textures(schedule: Schedule, request: BuildRequest) -> Refusal | No
     from layoutproof.cli.trial.run_result import Refusal
     from layoutproof.lowering.passes.illegal import IllegalTransform
     from layoutproof.lowering.runtime.opencl.build_opencl import prove_textures
-    from layoutproof.lowering.runtime.opencl.device_limits import parse_profile
+    from layoutproof.lowering.runtime.opencl.devices import parse_profile
 
     if request.target != "opencl":
         return None

@@ -16,8 +16,7 @@ from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
-from layoutproof.lowering.runtime.opencl.device_limits import parse_profile
-from layoutproof.lowering.runtime.opencl.devices import Device, find_device
+from layoutproof.lowering.runtime.opencl.devices import Device, find_device, parse_profile
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 

@@ -25,14 +25,15 @@ from layoutproof.lowering.runtime.opencl.device_behaviour import (
     licences_taken,
     observe,
 )
-from layoutproof.lowering.runtime.opencl.device_limits import (
+from layoutproof.lowering.runtime.opencl.devices import (
+    Device,
     Profile,
     check_capabilities,
     check_images,
+    find_device,
     parse_profile,
     textures_of,
 )
-from layoutproof.lowering.runtime.opencl.devices import Device, find_device
 from layoutproof.lowering.runtime.opencl.launcher import (
     FAST,
     UNOPTIMISED,

@@ -28,8 +28,14 @@ from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Im
 from layoutproof.lowering.runtime import call_arguments as call
 from layoutproof.lowering.runtime.arrays import Array
 from layoutproof.lowering.runtime.kernel import Scalars
-from layoutproof.lowering.runtime.opencl.device_limits import Profile, bytes_of, check_image, check_memory, textures_of
-from layoutproof.lowering.runtime.opencl.devices import Device
+from layoutproof.lowering.runtime.opencl.devices import (
+    Device,
+    Profile,
+    bytes_of,
+    check_image,
+    check_memory,
+    textures_of,
+)
 
 Memory = cl.Buffer | cl.Image
 

@@ -38,8 +38,7 @@ from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, La
 from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl import device_behaviour as formats
 from layoutproof.lowering.runtime.opencl.build_opencl import OpenCLKernel, load_opencl
-from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile
-from layoutproof.lowering.runtime.opencl.devices import Device, ImageLimits
+from layoutproof.lowering.runtime.opencl.devices import Device, ImageLimits, Profile, parse_profile
 
 N = Var("n")
 
