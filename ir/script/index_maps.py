@@ -1,7 +1,9 @@
-"""Index maps and integers outside of programs: in layout records, on a command line, in a trace.
+"""Index maps and integers outside of programs: in layout records, on a command line, in a trace; and layout records in
+a program's text, plain values with maps, extents and contracts in quotes.
 
 They are read with the grammar of programs, never executed. Names of shapes are 32-bit index variables. Arithmetic on
-constants alone is computed, as calling the lambda would (`i & (2**3 - 1)`); nothing else is simplified.
+constants alone is computed, as calling the lambda would (`i & (2**3 - 1)`); nothing else is simplified. Records are
+read after their function: a contract may load from its buffer, and use the function's symbols.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Normal forms of index arithmetic: affine sums of terms in one canonical order, polynomials, and strides of loops.
+"""Normal forms of index arithmetic: affine sums of terms in one canonical order, polynomials, strides of loops;
+and constants folded by `ir.semantics` in the operation's own type.
 
 The checker's polynomials are separate on purpose: a mistake in what proposes cannot hide in what proves. Everything
 here is over mathematical integers; a caller uses it only if every sub-expression is known to fit its type.

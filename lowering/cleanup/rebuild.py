@@ -1,4 +1,8 @@
-"""Programs rebuilt after a removal: empty statements go, and the witness traces each new store to its old one."""
+"""Programs rebuilt after a removal: empty statements go, and the witness traces each new store to its old one. Conditions
+of branches: negated, taken apart, and whether they can hold together at their place.
+
+The integer sets that also prove answer this. The model over-approximates the instances, so `never` is sound.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Flattening: each axis group of a buffer becomes one physical axis, row-major.
+"""Flattening: each axis group of a buffer becomes one physical axis, row-major; blocks become loops, iteration
+variables their bindings, guards and inits branches.
 
 A parameter keeps its entry in `buffer_map`, which is the calling convention; its flat view is a `DeclBuffer` alias at
 the function's start. Strides and `elem_offset` go into the index. Truth values are stored as int8. Where a flat index

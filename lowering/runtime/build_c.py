@@ -1,4 +1,10 @@
-"""From a lowered function to a C kernel: emit, compile, load, call, and compare with the reference interpreter."""
+"""From a lowered function to a C kernel: emit, compile, load, call, and compare with the reference interpreter.
+
+Built libraries are kept between runs, found again by what they were built from. A library's folder is a hash of its
+source, the compiler, the flags and the machine; its file name is the hash of its content, checked before each load.
+Files appear by atomic renaming, so an interrupted build leaves at worst an unfinished file. Concurrent builders of one
+kernel wait for each other. If the folder cannot be written, kernels are built for one process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The arguments of a call: the parameter of each, and the values of scalars and shape symbols."""
+"""The arguments of a call: the parameter of each, and the values of scalars and shape symbols; and the preconditions of
+a call that the proofs assume.
+
+Those are gathered from every program on the way to the lowered one. Those on symbols are checked at every call. Those
+on the contents of buffers cannot be: packing establishes them, or the caller guarantees them.
+"""
 
 from __future__ import annotations
 

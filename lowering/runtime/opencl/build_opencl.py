@@ -1,4 +1,6 @@
-"""From a lowered function to a kernel on an OpenCL device: choose the device, prove what textures need, emit, load."""
+"""From a lowered function to a kernel on an OpenCL device: choose the device, prove what textures need, emit;
+then check its limits, compile it, and compare.
+"""
 
 from __future__ import annotations
 

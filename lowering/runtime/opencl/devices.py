@@ -1,4 +1,5 @@
-"""The OpenCL devices of this machine: what each can do, and which one is used.
+"""The OpenCL devices of this machine: what each can do, and which one is used; the limits of a device or a profile,
+checked before compilation and, for symbolic shapes, before anything runs.
 
 pyopencl is an optional extra and loads a driver for every platform: it is imported when a device is asked for, never
 before.
