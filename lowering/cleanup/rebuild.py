@@ -1,5 +1,5 @@
-"""Programs rebuilt after a removal: empty statements go, and the witness traces each new store to its old one. Conditions
-of branches: negated, taken apart, and whether they can hold together at their place.
+"""Programs rebuilt after a removal: empty statements go, and the witness traces each new store to its old one.
+Conditions of branches: negated, taken apart, and whether they can hold together at their place.
 
 The integer sets that also prove answer this. The model over-approximates the instances, so `never` is sound.
 """
