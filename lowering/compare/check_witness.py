@@ -24,7 +24,7 @@ from layoutproof.lowering.compare.padding_contracts import (
     options_of,
 )
 from layoutproof.lowering.compare.stated_layouts import Source, Term, padding_under
-from layoutproof.lowering.layout.pad_stage import with_assume_stage
+from layoutproof.lowering.layout.pad_value import with_assume_stage
 from layoutproof.lowering.layout.transform_layout import padding_of
 from layoutproof.lowering.passes.effects import data_written
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
