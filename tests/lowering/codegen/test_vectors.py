@@ -27,7 +27,7 @@ from layoutproof.ir.stmt import Allocate, BufferStore, Let, Stmt, seq
 from layoutproof.lowering.codegen import c_vector
 from layoutproof.lowering.codegen.c import emit_c
 from layoutproof.lowering.codegen.c_helpers import HELPERS, find_helper, helper_text
-from layoutproof.lowering.codegen.c_vector_helpers import ACTIONS, MATH, has_vectors, vector_helper
+from layoutproof.lowering.codegen.c_vector import ACTIONS, MATH, has_vectors, vector_helper
 from layoutproof.lowering.runtime.build_c import build_c
 
 PLAIN = [dtype for dtype in (*INTEGERS, *FLOATS) if has_vectors(dtype.with_lanes(4))]
