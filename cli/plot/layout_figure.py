@@ -1,4 +1,4 @@
-"""A layout's picture, drawn with matplotlib as SVG or PNG.
+"""A layout's picture: placed, filled, and drawn with matplotlib as SVG or PNG.
 
 A cell shows its logical index and, in its corner, its row-major offset. Padding is hatched; colours follow the logical
 row-major order, so that neighbours are visible. The output depends on the layout alone: no dates, no random ids.

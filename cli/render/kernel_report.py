@@ -106,7 +106,3 @@ def render_kernel(reports: Sequence[KernelReport], markup: bool = False) -> str:
                 lines += [f"  the program {when}:", *(f"    {escaped(line, markup)}" for line in text.splitlines())]
     every = [step for report in reports for step in report.steps]
     return "\n".join([*lines, share(every)]) + "\n"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,7 +1,9 @@
-"""A program divided into the units that a partial run executes or omits, and the accesses of each unit.
+"""A program divided into the units that a partial run executes or omits, the accesses of each unit, and ranges of index
+expressions over many boxes of loop values at once, to find the iterations that access given cells.
 
 A unit is a block with everything inside it (unless it only holds blocks and has no init itself), or a store or
 assumption outside such blocks.
+A box holds an interval for every loop variable. `None` stands for an unknown range: the caller keeps the box.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Statements of several lanes as vector code: whole vectors loaded, computed with and stored.
+"""Statements of several lanes as vector code: whole vectors loaded, computed with and stored; the C types of several
+lanes, and small functions on them, as compiler vectors or as plain loops.
 
 What has no vector form (scattered lanes, half precision, a number of lanes that is no power of two) is left to the
 loops over lanes of `c_stmt`. All lanes are computed before one is stored, as the program's vector store requires.

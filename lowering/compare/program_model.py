@@ -1,4 +1,5 @@
-"""One of the two programs in a search for a witness: its statements, their values, and the sources of their loads.
+"""One of the two programs in a search for a witness: its statements, their values, and the sources of their loads; and
+the failure of a search for people, with the two statements that it had reached and the reason.
 
 A statement's value may be unfolded, by the checker's means: a load of what one statement stored is replaced by that
 statement's value, whose loads become loads of the reader. The result is a form of the statement, on some instances.

@@ -1,4 +1,5 @@
-"""Pad values: the contents of padding, as people write them and as layout records keep them.
+"""Pad values: the contents of padding, as people write them and as layout records keep them; and the program text of a
+padding contract, a stage for a postcondition or for an assumption.
 
 None (the padding must not be touched), `undef`, a constant, or a function of the physical index, which may load
 elements of the buffer itself, never padding.

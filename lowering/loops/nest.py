@@ -1,4 +1,5 @@
-"""Loop nests: finding loops by name or position, the chain of loops around a statement, and replacing statements.
+"""Loop nests: finding loops by name or position, the chain of loops around a statement, replacing statements;
+and guards, the conditions that exclude additional iterations, by their place and their number.
 
 Everything is by identity: the same text may occur in a function twice.
 """

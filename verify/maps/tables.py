@@ -1,5 +1,6 @@
-"""Predicates over cells from tables: a condition that is true exactly on given cells. The last resort, for maps that no
-engine describes in closed form. Part of the trusted computing base.
+"""Predicates over cells from tables: a condition that is true exactly on given cells; and expressions from tables of
+values, by linear pieces, for inverses. The last resort, for maps that no engine describes in closed form. Part of the
+trusted computing base.
 """
 
 from __future__ import annotations
