@@ -9,7 +9,7 @@ from tests.random.objects import RandomProgram
 from tests.shares import one_in
 
 from layoutproof.ir.interp import run
-from layoutproof.ir.interp.fault import Fault
+from layoutproof.ir.interp.memory import Fault
 from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
 from layoutproof.lowering.lower.flatten import LowerBlocks

@@ -16,8 +16,7 @@ from tests.verify.program.model_runs import ModelRun, Number
 from tests.verify.programs import program
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.memory import same_value
+from layoutproof.ir.interp.memory import Fault, same_value
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import Style, expr_text

@@ -21,7 +21,7 @@ from tests.verify.programs import program
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
-from layoutproof.ir.interp.fault import Fault
+from layoutproof.ir.interp.memory import Fault
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Attributes
