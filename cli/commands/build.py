@@ -23,7 +23,7 @@ from layoutproof.cli.options import (
 from layoutproof.ir.diagnostic import error
 
 if TYPE_CHECKING:
-    from layoutproof.cli.trial.run_result import BuildResult, Refusal
+    from layoutproof.cli.run_result import BuildResult, Refusal
     from layoutproof.lowering.runtime.kernel import BuildReport
     from layoutproof.lowering.schedule.schedule import Schedule
 
@@ -88,7 +88,7 @@ def build_command(request: BuildRequest) -> int:
 def _built(request: BuildRequest) -> BuildResult:
     from layoutproof.cli.gate.loading import read_program, remarks_on
     from layoutproof.cli.output import check_writable, say, stages, write_files
-    from layoutproof.cli.trial.run_result import (
+    from layoutproof.cli.run_result import (
         BuildResult,
         Refusal,
         RunReport,
@@ -135,7 +135,7 @@ def _built(request: BuildRequest) -> BuildResult:
 
 def _refused_textures(schedule: Schedule, request: BuildRequest) -> Refusal | None:
     """Prove the constraints of textures for the target's profile; this needs neither a compiler nor a device."""
-    from layoutproof.cli.trial.run_result import Refusal
+    from layoutproof.cli.run_result import Refusal
     from layoutproof.lowering.passes.illegal import IllegalTransform
     from layoutproof.lowering.runtime.opencl.build_opencl import prove_textures
     from layoutproof.lowering.runtime.opencl.devices import parse_profile

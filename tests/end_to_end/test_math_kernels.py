@@ -13,7 +13,7 @@ import pytest
 from tests.shares import one_in
 from tests.tree import ROOT
 
-from layoutproof.cli.trial.kernel_trial import compare_kernel
+from layoutproof.cli.kernel_trial import compare_kernel
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Select, const
 from layoutproof.ir.intrinsics import Call

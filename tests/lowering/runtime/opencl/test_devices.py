@@ -202,7 +202,7 @@ def test_pyopencl_is_imported_late() -> None:
         "import sys, layoutproof\n"
         "from layoutproof.lowering.schedule.schedule import Schedule\n"
         "import layoutproof.lowering.runtime.build_c, layoutproof.lowering.runtime.opencl.build_opencl, "
-        "layoutproof.cli.trial.run_result\n"
+        "layoutproof.cli.run_result\n"
         "early = 'pyopencl' in sys.modules\n"
         "from layoutproof.lowering.runtime.opencl.devices import devices\n"
         "devices()\n"

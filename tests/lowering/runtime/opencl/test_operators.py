@@ -13,7 +13,7 @@ from tests.lowering.runtime.opencl.textures import Flattening, assert_same, flat
 from tests.lowering.small_operators import inputs_of, small
 from tests.shares import chosen, one_in
 
-from layoutproof.cli.trial.random_inputs import logical_shapes, random_arrays
+from layoutproof.cli.random_inputs import logical_shapes, random_arrays
 from layoutproof.ir.interp.run import ulps_apart
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status

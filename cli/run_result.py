@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from layoutproof.cli import codes
+from layoutproof.cli.kernel_trial import Trial
 from layoutproof.cli.output import Advance
-from layoutproof.cli.trial.kernel_trial import Trial
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.interp import Fault, FaultKind
 from layoutproof.lowering.passes.base import Pass
