@@ -17,8 +17,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.expr import Binary, Broadcast, Compare, Expr, Logical, Ramp, Var
 from layoutproof.ir.interp.analysis import Memories
 from layoutproof.ir.interp.arguments import Shape, shape_of
-from layoutproof.ir.interp.slice_ranges import Boxes, Range, constant, range_of
-from layoutproof.ir.interp.slice_units import Access, Definition, Loop, take_apart
+from layoutproof.ir.interp.slice_units import Access, Boxes, Definition, Loop, Range, constant, range_of, take_apart
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 

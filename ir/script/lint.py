@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from layoutproof.ir import codes
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, Severity
 from layoutproof.ir.dtype import BFLOAT16
@@ -29,7 +30,6 @@ from layoutproof.ir.intrinsics import Call, Limit
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import codes
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Block, BufferStore, For, IterKind
 from layoutproof.ir.visit import children, free_variables, loads_in, substitute, walk

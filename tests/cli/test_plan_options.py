@@ -348,6 +348,7 @@ def test_json_has_all_of_it(call: Caller, example: str) -> None:
     ]
 
 
+@one_in(3)
 def test_a_planned_graph_is_checked(call: Caller, small: str) -> None:
     """`--planned` plans nothing: it proves a graph that `-o` wrote to be the one it was made from, and counts what it
     moves.
@@ -365,6 +366,7 @@ def test_a_planned_graph_is_checked(call: Caller, small: str) -> None:
     }
 
 
+@one_in(4)
 def test_a_planned_graph_that_is_called_otherwise(call: Caller, example: str) -> None:
     """With freed ends, `--planned` is told by `--free` how the graph is called; without, it is not proved."""
     assert call("plan", example, *CONV, "--free", "x", "--free", "conv2d_1=NCHW4c", "-o", "planned.py").code == 0
@@ -376,6 +378,7 @@ def test_a_planned_graph_that_is_called_otherwise(call: Caller, example: str) ->
     assert "other inputs or outputs" in call("plan", example, "--planned", "planned.py", "--run").err
 
 
+@one_in(3)
 def test_a_planned_graph_that_is_another(call: Caller, example: str) -> None:
     """A graph that does something else is not proved, and refuted where it is run; no certificate is written."""
     assert call("plan", example, *CONV, "-o", "planned.py").code == 0

@@ -9,6 +9,7 @@ import pytest
 from tests.oracle import maps as oracle
 from tests.oracle.maps import Truth
 from tests.random.index_maps import draw_map
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import INT64
@@ -34,6 +35,7 @@ def some_index(true: Truth) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(int(axis[row]) for axis in true.points), tuple(true.image[row].tolist())
 
 
+@one_in(3)
 @pytest.mark.parametrize("first", FIRSTS)
 def test_shape_is_the_least_box(first: int) -> None:
     """The physical shape follows the digit rule, and an image below zero is refused."""

@@ -12,6 +12,7 @@ from tests.cli.calling import OPERATORS, Caller, files_below, steady
 from tests.cli.commands.test_run import LOSSY, PADDED, UNPADDED
 from tests.cli.schema import CHECK
 from tests.conftest import Golden
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.verify.certificate.certificate import Certificate
@@ -76,6 +77,7 @@ def test_certificate(call: Caller, trace: Path) -> None:
 LINES: tuple[Any, ...] = (PADDED, LOSSY, "not json", WRONG_NAME, [], UNPADDED)
 
 
+@one_in(3)
 @pytest.mark.parametrize("jobs", ["1", "3"])
 def test_many_schedules(call: Caller, trace: Path, jobs: str) -> None:
     """One object a line, in the order of the lines, whatever the number of workers; what is no schedule says so, with

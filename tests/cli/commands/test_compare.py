@@ -12,6 +12,7 @@ from tests.cli.calling import Caller, files_below, steady
 from tests.cli.compared_programs import AFTER, BEFORE, LAYOUT, ROW, SYMBOLIC, WRONG, folder, program
 from tests.cli.schema import COMPARISON
 from tests.conftest import Golden
+from tests.shares import one_in
 
 from layoutproof.cli.gate.outcomes import COMPARED, Outcome
 from layoutproof.verify.certificate.certificate import Certificate
@@ -130,6 +131,7 @@ def test_codes(call: Caller, folder: Path, text: str, options: tuple[str, ...], 
     )
 
 
+@one_in(3)
 def test_certificate(call: Caller, folder: Path) -> None:
     """A proved comparison leaves a certificate that is confirmed; another one leaves none."""
     outcome = call("compare", "before.py", "after.py", "--certificate", "c.json")
@@ -226,6 +228,7 @@ def test_what_was_proved_is_known(call: Caller, folder: Path) -> None:
     )
 
 
+@one_in(3)
 def test_a_limit_of_time(call: Caller, folder: Path) -> None:
     """In a process of its own a comparison ends as it does here, and one that takes too long is unknown."""
     assert (

@@ -14,8 +14,8 @@ from tests.cli.calling import OPERATORS, Caller, files_below, steady
 from tests.cli.schema import RUN
 from tests.conftest import Golden
 
-from layoutproof.cli.trial import kernel_trial as padding_trial
-from layoutproof.cli.trial import kernel_trial as trial
+from layoutproof.cli import kernel_trial as padding_trial
+from layoutproof.cli import kernel_trial as trial
 from layoutproof.ir.script.reader import load
 from layoutproof.lowering.schedule.schedule import Schedule
 

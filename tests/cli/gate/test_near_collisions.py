@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.cli.calling import Caller
 from tests.cli.render.gate.made import summary_of
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome
@@ -107,6 +108,7 @@ def test_gates_without_a_step(call: Caller) -> None:
     assert call("check", "gates.py", "--baseline", "known.json").code == 3
 
 
+@one_in(3)
 def test_the_same_fault_in_two_files(call: Caller) -> None:
     """A message that names a file and a column names those of the program that was checked, not of one like it that was
     before.

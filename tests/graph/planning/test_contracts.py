@@ -35,6 +35,7 @@ def test_a_contract_that_an_operator_keeps_flows(func: PrimFunc, pads: dict[str,
     assert not any(verdict.strictness for step in schedule.steps for verdict in step.verdicts)
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("func", "pads", "reason"),
     [

@@ -93,7 +93,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
-@one_in(8)
+@one_in(16)
 @pytest.mark.parametrize("name", list(GRAPHS))
 @pytest.mark.parametrize("asked", [ZEROS, BOTH, PLAIN], ids=["operands", "both", "none"])
 def test_a_plan_with_padding_is_proved_and_computes_the_same(name: str, asked: Frozen) -> None:
@@ -130,6 +130,7 @@ def test_different_padding_meets_in_a_sum() -> None:
     assert any(line.startswith("add") for line in found.contracts)
 
 
+@one_in(2)
 def test_zeros_of_either_sign_are_two_numbers() -> None:
     """Padding of negative zeros is not taken for padding of zeros: what needs the one and gets the other is filled
     anew.
@@ -145,6 +146,7 @@ def test_zeros_of_either_sign_are_two_numbers() -> None:
     check_equal(found)
 
 
+@one_in(2)
 def test_padding_of_integers() -> None:
     """Padding of integers holds an integer, given as one or as a float of no fraction."""
     g = GraphBuilder("integers")
@@ -302,6 +304,7 @@ def test_random_graphs_with_padding(seed: int) -> None:
     check_equal(plan(graph, ZEROS if "conv2d" in names else {}))
 
 
+@one_in(2)
 def test_two_results_that_both_hold_something() -> None:
     """Both parts of a split are asked for zeros in their padding, and both compute them: nothing is rewritten behind
     it.

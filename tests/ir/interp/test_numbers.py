@@ -232,7 +232,7 @@ def test_rounding_functions_keep_the_sign_of_zero() -> None:
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"]
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integer_arithmetic_wraps_like_numpy(name: str) -> None:
     """Sum, difference, product and bitwise operations of random numbers wrap in every width, signed and unsigned."""

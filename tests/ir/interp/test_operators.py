@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -112,6 +113,7 @@ def test_slice_equals_full_run(name: str) -> None:
         assert part.iterations < full.iterations
 
 
+@one_in(3)
 def test_slice_of_a_large_convolution() -> None:
     """A thousand cells of a convolution of 276 million instances agree with numpy; a full run is never made."""
     func, arrays = inputs("conv2d_nhwc")

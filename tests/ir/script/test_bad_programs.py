@@ -6,8 +6,8 @@ import pytest
 from tests.cases import PROGRAMS, cases_of
 from tests.conftest import Golden
 
+from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.reader import load, loads
 
 # Their messages as a whole: nothing to show, characters of two widths, tabs, a place of several lines, a character that

@@ -89,6 +89,7 @@ def test_damaged_files_are_read_or_refused(path: Path) -> None:
     assert not all(outcomes)
 
 
+@one_in(3)
 def test_damaged_random_programs_are_read_or_refused() -> None:
     """The same for programs that use every node."""
     for seed in range(150):
@@ -192,6 +193,7 @@ def test_deep_programs_are_read(name: str) -> None:
     assert survives(DEEP[name])
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", KILLERS)
 def test_killers_are_refused(name: str) -> None:
     """Texts made to break parsers are refused with a short message."""

@@ -58,7 +58,7 @@ def test_a_vector_is_filled_and_copied() -> None:
 PADDING = [("pad", "PadInput"), ("conv2d_nhwc", "pad_temp"), ("conv2d_nchw", "pad_temp"), ("max_pool2d", "pad_temp")]
 
 
-@one_in(6)
+@one_in(12)
 @pytest.mark.parametrize(("name", "block"), PADDING)
 @pytest.mark.parametrize("loop", range(4))
 def test_operators_that_pad(name: str, block: str, loop: int) -> None:

@@ -207,6 +207,7 @@ def test_a_wrong_neutral_value_is_not_proved() -> None:
     assert not is_proved(ones)
 
 
+@one_in(3)
 def test_a_convolution_by_channels_in_fours_behind_its_signature() -> None:
     """Padded channels divide by 4: all copies are stored by fours, loops are split, no guard is left, and callers see
     nothing of it.

@@ -20,7 +20,7 @@ from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 
-@one_in(8)
+@one_in(16)
 @pytest.mark.parametrize(
     "access", chosen([*buffers_read(), *buffers_written()], lambda number: number % 2 == 0, "-".join)
 )

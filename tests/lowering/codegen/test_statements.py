@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.lowering.codegen.plain_c import run_sanitized
 from tests.lowering.codegen.programs import Array, assert_same, function, loop, numpy_type
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, UINT8, DType
@@ -91,6 +92,7 @@ def rows(body: Callable[[Var, Var], Stmt], kind: ForKind) -> Stmt:
     )
 
 
+@one_in(3)
 @pytest.mark.parametrize("kind", [ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED])
 def test_loops_of_every_kind(kind: ForKind, tmp_path: Path) -> None:
     """A nest of two loops gives the same whatever their kind."""
@@ -110,6 +112,7 @@ def rows_of_three(outer: ForKind, inner: ForKind, first: int) -> Stmt:
     )
 
 
+@one_in(2)
 def test_loop_kinds_in_every_order(tmp_path: Path) -> None:
     """Any kind of loop inside any other one compiles with OpenMP and gives the same."""
     kinds = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)

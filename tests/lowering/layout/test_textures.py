@@ -20,8 +20,7 @@ from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.lowering.layout import textures
 from layoutproof.lowering.layout.textures import NHC4W4, RGBA, TEXTURE_LAYOUTS, TextureLayout
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.textures.texture_checks import PROFILES, check_texels

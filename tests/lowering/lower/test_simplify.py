@@ -24,7 +24,7 @@ from layoutproof.ir.visit import loads_in
 from layoutproof.lowering.arith.affine import affine_of, expression_of
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Known, Scope
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import LowerBlocks
 from layoutproof.lowering.lower.simplify import SIMPLIFIED_TYPES, Simplify, simplify_value
 
 RANGES = {"i": (0, 14), "j": (0, 4), "k": (0, 3), "x": (-5, 11)}

@@ -16,8 +16,7 @@ from layoutproof.ir.expr import logical_and
 from layoutproof.ir.layout_record import Cell, padding_cells
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.layout.transform_layout import TransformLayout
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.padding.elements import Elements, cells_of
 from layoutproof.lowering.passes.find import all_buffers
 

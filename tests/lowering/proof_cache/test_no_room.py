@@ -41,7 +41,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / str(request.param)
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("limit", [0, 40, 5_000, 40_000, 300_000, 1 << 26])
 def test_files_that_may_not_grow(place: Path, limit: int) -> None:
     """Under the system's own limit on the size of files, what fits is kept, the rest is not; the next run finds a whole

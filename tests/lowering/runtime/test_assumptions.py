@@ -13,7 +13,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.build_c import CKernel, build_c
-from layoutproof.lowering.runtime.call_assumptions import Duty
+from layoutproof.lowering.runtime.call_arguments import Duty
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.schedule.schedule import Schedule
 

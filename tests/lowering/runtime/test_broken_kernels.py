@@ -70,7 +70,7 @@ def copy_of(slip: Slip) -> Schedule:
     return scheduled(slip.operator, slip.schedule)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sound kernel is equal to the interpreter; the broken one is refused with the buffer, the cell and both

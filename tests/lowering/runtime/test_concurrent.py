@@ -144,6 +144,7 @@ def test_builders_killed_at_any_moment(delay: float, cache: Path) -> None:
     assert len(list(cache.rglob("*.so"))) == len(list(cache.rglob("*.c"))) == 12
 
 
+@one_in(2)
 def test_a_killed_holder_lets_go(cache: Path, tmp_path: Path) -> None:
     """A builder that is killed while it compiles frees the others, who wait for it, at once."""
     slow = script(
@@ -168,6 +169,7 @@ def test_a_killed_holder_lets_go(cache: Path, tmp_path: Path) -> None:
     assert found == [Hold.HELD]
 
 
+@one_in(2)
 def test_a_stopped_holder_is_given_up(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that stands still while it holds a kernel's lock is not waited for without end; the report says so."""
     cc = script(

@@ -43,6 +43,7 @@ def test_every_operator_lowers_with_every_step_proved(name: str) -> None:
     assert all(step.status is Status.PROVED and step.verdicts for step in schedule.lowering_steps)
 
 
+@one_in(2)
 def test_the_real_convolution_becomes_nchw4c() -> None:
     """The 70-channel convolution with all four buffers blocked by 4: every step proved, one flat kernel."""
     schedule = Schedule(load(OPERATORS / "conv2d_nhwc.py"))

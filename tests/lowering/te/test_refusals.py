@@ -10,7 +10,7 @@ from tests.conftest import Golden
 
 from layoutproof import te
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.lowering.te import codes
+from layoutproof.lowering import codes
 
 
 def given(*shape: object, dtype: str = "float32", name: str = "A") -> te.Tensor:

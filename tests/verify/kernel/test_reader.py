@@ -23,8 +23,7 @@ from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.memory import DEFINED
+from layoutproof.ir.interp.memory import DEFINED, Fault
 from layoutproof.ir.interp.run import run, same_values
 from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.primfunc import PrimFunc

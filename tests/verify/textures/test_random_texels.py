@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.verify.programs import program, statuses
 from tests.verify.textures.texel_programs import Events, Place, TexelProgram, Touch, events, random_texel_program
 
@@ -130,6 +130,7 @@ def test_fixed_shapes(batch: int) -> None:
         agree(random_texel_program(seed), ({},))
 
 
+@one_in(3)
 @pytest.mark.parametrize("batch", some(range(4), 2))
 def test_symbolic_shapes(batch: int) -> None:
     """Programs of any shape, enumerated at small sizes: what is proved of all sizes holds there."""

@@ -73,6 +73,7 @@ def test_float_operations(dtype: DType) -> None:
         check(Call(function, tuple(names[:arity])), (function, dtype))
 
 
+@one_in(2)
 def test_casts_and_comparisons() -> None:
     """Every conversion, and every comparison."""
     for source, target in product((BOOL, *INTEGERS, *FLOATS), repeat=2):
@@ -131,6 +132,7 @@ def test_rounding(dtype: DType) -> None:
         assert all(identical(float(got), round_float(value, dtype)) for got, value in zip(way, values, strict=True))
 
 
+@one_in(2)
 def test_the_tables_are_those_that_are_made() -> None:
     """The packaged tables are what `make_tables` makes."""
     assert tables() == tabled_operations()

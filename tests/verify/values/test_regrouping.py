@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 from tests.random.claims import NAMES, F, constant, fact, nearly
+from tests.shares import one_in
 from tests.verify.values.asking import prove_same
 from tests.verify.values.oracle import Number, alike, behaviours, has, identical, random_points, value_at
 
@@ -135,6 +136,7 @@ def exact(expr: Expr, env: dict[str, Number]) -> Fraction:
             raise TypeError(type(expr).__name__)
 
 
+@one_in(2)
 def test_exact_reals() -> None:
     """What only all four licences prove is true of fractions; what is refuted under all is not."""
     rng, outcomes = Random(5), Counter[str]()

@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.verify.workers.pool import all_in_workers, run_in_workers
 from layoutproof.verify.workers.worker import Ending, Limits
@@ -38,6 +39,7 @@ def died(item: int, ending: Ending) -> int:
     return -item * (10 if ending.why == "time" else 1)
 
 
+@one_in(3)
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_a_process_that_dies_costs_its_own_item(jobs: int) -> None:
     """Work in processes keeps its order; an item whose process ends by itself gets its own result, and the others

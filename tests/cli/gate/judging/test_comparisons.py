@@ -14,6 +14,7 @@ import pytest
 from tests.cli.calling import Caller
 from tests.cli.compared_programs import AFTER, BEFORE, WRONG, write_programs
 from tests.cli.render.gate.test_html_page import entries, read
+from tests.shares import one_in
 
 from layoutproof.cli.gate.judging.compared import findings_of, layouts_of
 from layoutproof.cli.gate.judging.comparisons import Asked
@@ -122,6 +123,7 @@ def folder(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copy
 
 
+@one_in(3)
 def test_verdicts(gates: dict[str, Any]) -> None:
     """A comparison counts as all else that a gate returns, alone or in a list, under what the gate allows."""
     verdicts = {name: outcome["verdict"] for name, outcome in gates.items()}
@@ -195,6 +197,7 @@ def test_a_baseline_knows_it(call: Caller, folder: Path) -> None:
     assert call("compare", "before.py", "wrong.py", *layout, "--baseline", "base.json").code == 1
 
 
+@one_in(3)
 def test_pytest(folder: Path) -> None:
     """pytest's plugin passes, fails and skips comparisons as `check` does."""
     command = [sys.executable, "-m", "pytest", "--layoutproof", "gates.py", "-q", "-p", "no:cacheprovider", "-rA"]

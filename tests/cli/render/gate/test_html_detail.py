@@ -59,6 +59,7 @@ def test_programs_of_every_step(name: str) -> None:
     assert detail_of(schedule) == part
 
 
+@one_in(3)
 def test_contracts_and_assumptions() -> None:
     """What padding holds is said by buffer and map; assumptions name who answers for them, and the step that brought
     them.

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.gate.strategies import RUNS
 from tests.cli.render.gate.made import finding, outcome
+from tests.shares import one_in
 
 from layoutproof.cli.gate.outcomes import Fate, Outcome, is_below, steady_path
 from layoutproof.cli.render.gate.finding_texts import RANKS, count_ranks, findings_of, rank, worst_first
 
 
+@one_in(2)
 @given(RUNS)
 def test_worst_first_is_a_stable_sort(run: list[Outcome]) -> None:
     """All findings come, each with its outcome, by rank, and as they were within one rank."""
