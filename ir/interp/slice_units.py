@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Var
 from layoutproof.ir.interp.analysis import Place, place_of, reads_memory
@@ -285,21 +285,32 @@ class Boxes:
         """The boxes with a variable's interval set."""
         return Boxes(self.count, {**self.ranges, name: values})
 
+    def with_value(self, name: str, value: int) -> Boxes:
+        """The boxes with a variable's value, the same in all."""
+        found = constant(self, value)
+        return self if found is None else self.with_range(name, found)
+
     def is_point(self, name: str) -> bool:
         """Whether a variable has one value in each box."""
         found = self.ranges.get(name)
         return found is not None and (found[0] is found[1] or bool(np.array_equal(found[0], found[1])))
 
 
-def constant(boxes: Boxes, value: int) -> Range:
-    """One value in every box."""
+# Bounds stay below it, so that neither the sum of two nor their difference leaves int64.
+_BEYOND = 1 << 62
+
+
+def constant(boxes: Boxes, value: int) -> Range | None:
+    """One value in every box, None if it is too large for bounds."""
+    if not -_BEYOND < value < _BEYOND:
+        return None
     values = np.full(boxes.count, value, dtype=np.int64)
     return values, values
 
 
 def range_of(expr: Expr, boxes: Boxes) -> Range | None:
     """The least and the largest value (or bounds on them) of an integer or truth expression in each box, None if
-    unknown.
+    unknown: where the bounds would leave int64, for example.
 
     Exact where every variable of the expression has one value in each box.
     """
@@ -313,15 +324,27 @@ def range_of(expr: Expr, boxes: Boxes) -> Range | None:
     if all(boxes.is_point(name) for name in names):
         return _exact(expr, boxes, names)
     rule = _RULES.get(type(expr))
-    return rule(expr, boxes) if rule is not None else None
+    return _fitting(expr.dtype, rule(expr, boxes)) if rule is not None else None
+
+
+def _fitting(dtype: DType, found: Range | None) -> Range | None:
+    """The bounds, None if one of them is no value of the type."""
+    if found is None or dtype.is_bool or not found[0].size:
+        return found
+    least, most = max(dtype.min_int, 1 - _BEYOND), min(dtype.max_int, _BEYOND - 1)
+    return found if least <= found[0].min() and found[1].max() <= most else None
 
 
 def _exact(expr: Expr, boxes: Boxes, names: list[str]) -> Range | None:
     try:
         values = evaluate(expr, {name: boxes.ranges[name][0] for name in names})
-    except (Trap, TypeError):  # a trap in one lane, or floats: not index arithmetic that tells anything here
+    except (Trap, TypeError, OverflowError):
+        # A trap in one lane, floats, or a constant beyond int64: not index arithmetic that tells anything here.
         return None
-    points = np.broadcast_to(np.asarray(values, dtype=np.int64), (boxes.count,))
+    found = np.broadcast_to(np.asarray(values), (boxes.count,))
+    if found.size and not -_BEYOND < int(found.min()) <= int(found.max()) < _BEYOND:
+        return None
+    points = found.astype(np.int64)
     return points, points
 
 
@@ -333,9 +356,15 @@ def _binary(expr: Binary, boxes: Boxes) -> Range | None:
     return rule(a, b) if rule is not None else None
 
 
-def _times(a: Range, b: Range) -> Range:
+def _times(a: Range, b: Range) -> Range | None:
+    if a[0].size and _largest(a) * _largest(b) >= _BEYOND:
+        return None
     corners = np.stack([x * y for x in a for y in b])
     return corners.min(axis=0), corners.max(axis=0)
+
+
+def _largest(a: Range) -> int:
+    return max(abs(int(a[0].min())), abs(int(a[1].max())))
 
 
 def _quotient(a: Range, b: Range) -> Range | None:

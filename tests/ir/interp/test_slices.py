@@ -158,6 +158,17 @@ def test_vectors_and_views() -> None:
     agree(func, [np.arange(32, dtype=np.float32).reshape(4, 8), None], "B", [(0, 0), (2, 5)], most=2)
 
 
+def test_a_constant_beyond_int64_leaves_every_iteration_in_the_slice() -> None:
+    """Bounds of an index are int64: what a larger constant makes of them is unknown."""
+    func = program("""
+        def main(A: T.Buffer((260,), "float32"), B: T.Buffer((300,), "float32")):
+            for i in range(260):
+                B[T.Cast("int32", T.Cast("uint64", i) % T.uint64(18446744073709551615))] = A[i]
+    """)
+    arguments = [np.arange(1, 261, dtype=np.float32), np.zeros(300, np.float32)]
+    agree(func, arguments, "B", [(k,) for k in range(0, 260, 7)])
+
+
 def test_large_loops_are_not_spread_out() -> None:
     """One cell of a loop of a thousand million iterations is found by halving, not by listing them."""
     func = program("""
