@@ -48,6 +48,7 @@ class Side:
     label: str
     by_number: dict[int, Statement] = field(init=False)
     written: frozenset[Var] = field(init=False)
+    _chains: dict[Var, frozenset[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.by_number = {statement.number: statement for statement in self.statements.statements}
@@ -106,7 +107,11 @@ class Side:
 
     def chain(self, data: Var) -> frozenset[int]:
         """The numbers of the statements that update a memory: what they store depends on what is there."""
-        return frozenset(s.number for s in self.by_number.values() if s.data == data and self.is_recursive(s))
+        known = self._chains.get(data)
+        if known is None:
+            found = (s.number for s in self.statements.writers(data) if self.is_recursive(s))
+            known = self._chains[data] = frozenset(found)
+        return known
 
     def through(self, statement: Statement, link: Link, inward: bool) -> Relation | None:
         """A link with a copying statement replaced by what it copied; None if it copies nothing on it. `inward`: the
