@@ -216,7 +216,8 @@ class Origins:
 
     def rewrite(self, body: Stmt) -> Rewrite:
         """The rewrite that makes `body` of the old one; loops correspond by variable, or are taken at their start."""
-        new = self.old.with_body(body)
+        # What stands in two arms now is two statements.
+        new = self.old.with_body(_own_objects(body))
         old_loops, new_loops = loops_of_stores(self.old.body), loops_of_stores(body)
         maps: list[InstanceMap] = []
         for number, (store, loops) in enumerate(zip(stores_in(body), new_loops, strict=True)):

@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 )
         except Exception:
             # What is left would run for hours before the error is seen.
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
             raise
     print(report(tally))
     return 1 if tally.kinds else 0
