@@ -63,6 +63,7 @@ def test_integer_operations(dtype: DType) -> None:
     check(Call("abs", (x,)), dtype)
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_float_operations(dtype: DType) -> None:
     """Floats round once, with NaN, zeros and subnormals as one at a time; library functions too."""
@@ -183,6 +184,7 @@ def test_every_value_of_a_type() -> None:
     assert FloatImm(0.0, FLOAT16).value in every_value(Var("x", FLOAT16))
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_fused_multiply_add(dtype: DType) -> None:
     """Rounded once, as the interpreter has it: special values in all combinations, random bits, and sums near a tie."""
