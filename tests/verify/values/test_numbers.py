@@ -29,11 +29,12 @@ from layoutproof.verify.values.numbers import (
     NotEvaluated,
     Points,
     array_of,
+    every_value,
     exact_function,
     round_array,
     round_to_format,
 )
-from layoutproof.verify.values.trials import every_value, pool_of
+from layoutproof.verify.values.trials import pool_of
 
 COUNT = 120
 
