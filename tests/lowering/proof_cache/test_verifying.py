@@ -118,16 +118,13 @@ def dropped(value: dict[str, Any]) -> None:
 
 def added(value: dict[str, Any]) -> None:
     """An obligation that the checker does not have."""
-    value["obligations"].append({**value["obligations"][0], "claim": "all is well", "parts": ["all is well", None, ""]})
+    words = {"claim": "all is well", "parts": ["all is well", None, ""], "about": ["all is well"]}
+    value["obligations"].append({**value["obligations"][0], **words})
 
 
 def renamed(value: dict[str, Any]) -> None:
-    """A claim about something else."""
-    head, *rest = value["obligations"][0]["parts"]
-    value["obligations"][0] |= {
-        "claim": value["obligations"][0]["claim"].replace("14", "15"),
-        "parts": [head.replace("14", "15"), *rest],
-    }
+    """A claim about something else. Claims are known by what they are about: other words alone change nothing."""
+    value["obligations"][0]["about"] = [*value["obligations"][0]["about"], "another"]
 
 
 def reworded(value: dict[str, Any]) -> None:
