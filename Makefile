@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
-	@echo 'make test      the tests (some eight minutes on two cores)'
+	@echo 'make test      the tests (some five minutes on two cores)'
 	@echo 'make lint      style, types, import contracts'
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'

@@ -269,9 +269,9 @@ def cannot_interpret(what: str, span: Span | None = None) -> LayoutproofError:
     return LayoutproofError(Diagnostic(codes.NOT_INTERPRETED, f"{what} cannot be interpreted", span))
 
 
-def bad_argument(message: str, span: Span | None = None) -> LayoutproofError:
+def bad_argument(message: str) -> LayoutproofError:
     """The error for arguments that do not fit the function."""
-    return LayoutproofError(Diagnostic(codes.RUN_ARGUMENT, message, span))
+    return LayoutproofError(Diagnostic(codes.RUN_ARGUMENT, message))
 
 
 def over_limit(limit: int) -> LayoutproofError:

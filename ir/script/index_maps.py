@@ -186,14 +186,12 @@ def by_name(variables: Mapping[str, Var] | Iterable[Var]) -> dict[str, Var]:
     return {v.name: v for v in variables}
 
 
-def parse_integer(
-    text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<expression>", dtype: DType | None = None
-) -> Expr:
+def parse_integer(text: str, variables: Mapping[str, Var] | Iterable[Var]) -> Expr:
     """One integer expression over the given variables, `(n + 3)//4`. Raises LayoutproofError."""
     known = by_name(variables)
-    tree, source = parse_expression(Source(name, text), "an integer expression")
+    tree, source = parse_expression(Source("<expression>", text), "an integer expression")
     with limited_depth(source):
-        return IntegerReader(source, PlainNames(known), "the expression").integer(tree, "the expression", dtype)
+        return IntegerReader(source, PlainNames(known), "the expression").integer(tree, "the expression")
 
 
 _UNDEF = "undef"

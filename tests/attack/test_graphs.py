@@ -8,7 +8,7 @@ from tests.attack.graphs import attack_folds, attack_plans
 from tests.shares import one_in
 
 
-@one_in(2)
+@one_in(3)
 def test_a_slice_of_the_plans() -> None:
     """Plans are proved and compute the same bits; of what was tampered with, most is refused, and nothing is proved
     wrongly.

@@ -158,6 +158,7 @@ def test_without_the_option_nothing_is_done(team: Team) -> None:
     assert (run.code, run.outcomes) == (PASSED, {"test_imports::test_loaded": "passed"}), run.text
 
 
+@one_in(2)
 def test_gates_are_items(team: Team) -> None:
     """Each case is an item; what is not proved fails with the finding as text, without a traceback, and with what the
     gate printed.
@@ -173,7 +174,7 @@ def test_gates_are_items(team: Team) -> None:
     assert "FAILED gates.py::forgetful - Failed: gates.py:10:1: error[LP210]" in run.text
 
 
-@one_in(2)
+@one_in(3)
 def test_a_refused_step_shows_both_places(team: Team) -> None:
     """The line of the gate that asked for a step, and the line of the program that it is about."""
     program = (
@@ -197,7 +198,7 @@ def test_a_refused_step_shows_both_places(team: Team) -> None:
     assert "copy_of.py:2:10: note: in the program" in run.text
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize(
     ("allowed", "options", "code", "outcome"),
     [
@@ -220,7 +221,7 @@ def test_unknown_never_passes(allowed: bool, options: tuple[str, ...], code: int
     assert f"[{verify.UNDECIDED}]" in run.text
 
 
-@one_in(3)
+@one_in(5)
 def test_what_the_baseline_knows_is_expected_to_fail(team: Team) -> None:
     """A finding of the baseline is an expected failure, whatever it is; others fail."""
     team.write(gates=GATES)
@@ -235,7 +236,7 @@ def test_what_the_baseline_knows_is_expected_to_fail(team: Team) -> None:
     assert team.run("--layoutproof", "--layoutproof-baseline", "known.json").code == NOT_ALL_PASSED
 
 
-@one_in(2)
+@one_in(3)
 def test_a_test_file_may_hold_gates(team: Team) -> None:
     """Tests and gates of one file are each collected once, a gate that is called like a test among them."""
     team.write(test_both=TESTS)
@@ -244,7 +245,7 @@ def test_a_test_file_may_hold_gates(team: Team) -> None:
     assert (run.code, run.outcomes) == (PASSED, {f"test_both::{name}": "passed" for name in names}), run.text
 
 
-@one_in(4)
+@one_in(6)
 def test_files_are_found_by_name_and_by_option(team: Team) -> None:
     """Files called like files of gates, others where the configuration says so or where they are named; a named one
     keeps its tests.
@@ -261,7 +262,7 @@ def test_files_are_found_by_name_and_by_option(team: Team) -> None:
     assert set(team.run("--layoutproof").outcomes) == {"layouts::fine"}
 
 
-@one_in(2)
+@one_in(3)
 def test_gates_import_what_stands_beside_them(team: Team) -> None:
     """A gate gets the module of its own folder, also where tests have imported one of the same name, and they keep
     theirs.
@@ -288,7 +289,7 @@ def test_gates_import_what_stands_beside_them(team: Team) -> None:
     assert run.outcomes == expected, run.text
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
@@ -323,7 +324,7 @@ def test_items_are_listed(team: Team) -> None:
     assert "gates.py::blocked_rows[8]\ngates.py::blocked_rows[16]\ngates.py::forgetful\n" in listed.text
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("selection", "selected"),
     [
@@ -338,7 +339,7 @@ def test_items_are_selected_as_any_others(selection: tuple[str, ...], selected: 
     assert set(team.run("--layoutproof", *selection).outcomes) == selected
 
 
-@one_in(3)
+@one_in(5)
 def test_those_that_failed_last_are_run_again(team: Team) -> None:
     """With the option of pytest for it, after a run of all gates."""
     team.write(gates=GATES, test_both=TESTS)
@@ -346,7 +347,7 @@ def test_those_that_failed_last_are_run_again(team: Team) -> None:
     assert set(team.run("--layoutproof", "--lf").outcomes) == {"gates::forgetful"}
 
 
-@one_in(4)
+@one_in(6)
 def test_workers_report_the_same(team: Team) -> None:
     """With pytest-xdist the outcomes and their texts are the same."""
     team.write(gates=GATES, test_both=TESTS, more_gates=UNDECIDED.format(allowed=True))
@@ -357,7 +358,7 @@ def test_workers_report_the_same(team: Team) -> None:
     assert shared.reasons["more_gates::wavefront"] == alone.reasons["more_gates::wavefront"]
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -375,7 +376,7 @@ def test_wrong_options_end_the_run(options: tuple[str, ...], said: str, team: Te
     assert run.code == USAGE and said in run.text and "Traceback" not in run.text, run.text
 
 
-@one_in(3)
+@one_in(5)
 def test_strictness_bounds_proofs(team: Team) -> None:
     """A schedule that holds with licences only fails under --layoutproof-strictness ieee."""
     program = (
@@ -404,7 +405,7 @@ def test_strictness_bounds_proofs(team: Team) -> None:
     )
 
 
-@one_in(4)
+@one_in(6)
 def test_proofs_are_kept_where_asked(team: Team) -> None:
     """Proofs of schedules go to the cache that is named, and nowhere with --layoutproof-no-cache."""
     gate = (
@@ -429,6 +430,7 @@ def test_proofs_are_kept_where_asked(team: Team) -> None:
     assert json.loads(said.stdout)["cached"], "what pytest had proved was not known to `check`"
 
 
+@one_in(3)
 def test_its_page_shows_what_is_printed(team: Team) -> None:
     """Who follows the page about the plugin sees what it shows, times aside."""
     for block in blocks((ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")):

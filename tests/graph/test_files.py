@@ -121,7 +121,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@one_in(3)
+@one_in(5)
 def test_a_process_that_is_killed(tmp_path: Path) -> None:
     """Killed at any time, a process that saves leaves no text without its arrays under a name that was not there
     before.

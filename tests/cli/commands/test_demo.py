@@ -12,7 +12,7 @@ from tests.shares import one_in
 from layoutproof.ir.script.reader import load
 
 
-@one_in(4)
+@one_in(6)
 def test_demo(call: Caller, tmp_path: Path) -> None:
     """The demo proves, refutes the map that must not pass, compares bit for bit, and saves programs that read back and
     pictures.

@@ -45,6 +45,7 @@ def test_svg(call: Caller, tmp_path: Path, name: str) -> None:
     assert root.tag.endswith("svg")
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", ["padded", "texture_array"])
 def test_png(call: Caller, tmp_path: Path, name: str) -> None:
     """A PNG has the signature of one and is of a size that fits a slide."""

@@ -144,6 +144,7 @@ def test_workers_with_closed_streams(closed: str, folder: Path, shell: Run) -> N
     assert (folder / "all.txt").read_text().splitlines()[-2] == "2 items: 1 refuted, 1 proved"
 
 
+@one_in(3)
 @pytest.mark.parametrize("raised", ["raise SystemExit(0)", "raise ValueError", "return 5"])
 def test_exceptions_that_cannot_be_told(raised: str, folder: Path, shell: Run) -> None:
     """An exception whose own text fails, or ends the process, is one that the file raises."""
@@ -166,7 +167,7 @@ def test_objects_that_act_when_they_are_looked_at(folder: Path, shell: Run) -> N
     assert done.returncode == 2 and "error[LP556]: SystemExit: 0" in done.stderr
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize(
     "left",
     [
@@ -208,7 +209,7 @@ def test_nothing_steers_a_terminal(folder: Path, call: Caller) -> None:
     assert readable("plain\ttext\n\udcff") == "plain\ttext\n\udcff"
 
 
-@one_in(3)
+@one_in(5)
 def test_a_cache_that_cannot_be_used_is_told_once(folder: Path, shell: Run) -> None:
     """Of a cache that no worker can use the run tells once, whatever the number of workers."""
     for name in ("a_gates.py", "b_gates.py"):

@@ -197,7 +197,7 @@ def test_stores_that_differ_need_a_theta() -> None:
         parse_rewrite(text)
 
 
-@one_in(4)
+@one_in(6)
 def test_garbage_is_never_a_traceback() -> None:
     """Texts with pieces cut out, doubled or exchanged are read or refused with a diagnostic."""
     rng = Random(5)

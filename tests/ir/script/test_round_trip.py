@@ -37,6 +37,7 @@ def leaf_types(base: type) -> set[type]:
     return {c for c in found if c is not base}
 
 
+@one_in(3)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("path", TVM_FILES, ids=lambda p: p.name)
 def test_operators_and_pairs_round_trip(path: Path, dialect: str) -> None:

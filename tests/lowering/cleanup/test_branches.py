@@ -191,6 +191,7 @@ MERGED = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", MERGED)
 def test_branches_merge(name: str) -> None:
     """Each merged program is proved, prints what is expected and computes what the old one did; a second time nothing

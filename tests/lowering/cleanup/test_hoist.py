@@ -254,6 +254,7 @@ HOISTED: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", HOISTED)
 def test_conditions_move_to_where_they_are_decided(name: str) -> None:
     """Fact 91: the step is proved, prints what is expected, and stands in the trace with its flags."""

@@ -195,6 +195,7 @@ def verdicts_of(row: Row) -> tuple[Verdict, ...]:
     return check_rewrite(row.rewrite())
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", TABLE)
 def test_an_entry_of_the_table(name: str) -> None:
     """Valid rewrites are proved bit for bit; the others are refuted by an execution, for the reason that the roadmap

@@ -62,7 +62,7 @@ def ended(process: subprocess.Popen[str]) -> str:
     return out
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize("overlap", [False, True], ids=["apart", "same"])
 def test_many_writers_at_once(place: Path, overlap: bool) -> None:
     """Processes that begin a cache together and write at once lose no entry, whether the same or different ones."""
@@ -175,6 +175,7 @@ def test_damage_that_many_find_at_once(tmp_path: Path) -> None:
     assert check_right(opened(place)[0], 100) == 100
 
 
+@one_in(2)
 def test_clearing_while_others_write(place: Path) -> None:
     """Clearing does not disturb writers: each entry is gone or whole, and the last ones are there."""
     writers = [start(WRITER, place, n * 60, 60) for n in range(2)]

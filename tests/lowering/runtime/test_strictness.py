@@ -46,7 +46,7 @@ def flags_of(kernel: Kernel) -> list[str]:
     return [word for word in kernel.report.command.split()[1:] if word.startswith("-") and word != "-o"]
 
 
-@one_in(3)
+@one_in(5)
 def test_licences_are_no_flags(licensed: Schedule, unlicensed: Schedule) -> None:
     """A kernel whose proofs took licences is compiled with the flags of one whose proofs took none."""
     kernel, plain = licensed.build(), unlicensed.build()

@@ -29,11 +29,12 @@ from layoutproof.verify.values.numbers import (
     NotEvaluated,
     Points,
     array_of,
+    every_value,
     exact_function,
     round_array,
     round_to_format,
 )
-from layoutproof.verify.values.trials import every_value, pool_of
+from layoutproof.verify.values.trials import pool_of
 
 COUNT = 120
 
@@ -63,6 +64,7 @@ def test_integer_operations(dtype: DType) -> None:
     check(Call("abs", (x,)), dtype)
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_float_operations(dtype: DType) -> None:
     """Floats round once, with NaN, zeros and subnormals as one at a time; library functions too."""
@@ -183,6 +185,7 @@ def test_every_value_of_a_type() -> None:
     assert FloatImm(0.0, FLOAT16).value in every_value(Var("x", FLOAT16))
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_fused_multiply_add(dtype: DType) -> None:
     """Rounded once, as the interpreter has it: special values in all combinations, random bits, and sums near a tie."""

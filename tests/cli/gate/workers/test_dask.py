@@ -92,7 +92,7 @@ def test_items_are_taken_as_needed(fleet: Cluster) -> None:
     assert taken == 800 and furthest <= dask_fleet.CHUNK * dask_fleet.LEAST_WINDOW
 
 
-@one_in(4)
+@one_in(6)
 def test_a_worker_that_is_killed_half_way(fleet: Cluster) -> None:
     """One of two workers is killed in the middle: the other judges everything, and all outcomes are there, in order."""
     limits = Limits(seconds=60.0, dask=fleet.address)

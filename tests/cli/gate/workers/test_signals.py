@@ -53,7 +53,7 @@ def running(folder: Path, workers: str = "2") -> Iterator[tuple[subprocess.Popen
         yield process, mark
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("number, code, word", ENDS, ids=lambda value: str(value))
 def test_a_signal_ends_the_run(tmp_path: Path, number: signal.Signals, code: int, word: str) -> None:
     """The run says one word, exits with the signal's code, removes its temporary files, and no process of it is
@@ -99,6 +99,7 @@ def test_a_run_that_is_killed(tmp_path: Path) -> None:
         process.communicate()
 
 
+@one_in(2)
 def test_a_run_that_ignores_a_signal(tmp_path: Path) -> None:
     """A signal that was ignored when the run began (`nohup`) stays ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -177,6 +177,7 @@ def test_markdown() -> None:
     assert words("**bold** `x**y`") == [(False, "bold "), (True, "x**y")]
 
 
+@one_in(2)
 def test_what_items_share_is_written_once() -> None:
     """A thousand schedules of the same programs make a page hardly larger than one."""
     first = samples()[0]

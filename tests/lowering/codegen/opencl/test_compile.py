@@ -43,7 +43,7 @@ def test_every_operator_compiles(name: str) -> None:
     compile_source(emit_opencl(Schedule(small(name)).lower()))
 
 
-@one_in(2)
+@one_in(3)
 def test_every_helper_compiles() -> None:
     """All the functions that an expression may ask for are OpenCL C, with nothing of C's left in them."""
     text = helper_text(USED, find_opencl_helper)
@@ -70,7 +70,7 @@ def test_memory_of_several_types_goes_through_bytes(dtype: str) -> None:
     assert "lp_load_" in source.text and "lp_store_" in source.text
 
 
-@one_in(2)
+@one_in(3)
 def test_doubles_are_an_extension() -> None:
     """A kernel that computes in double asks for it, one that does not does not."""
     a, b = make_buffer("A", (4,), "float64"), make_buffer("B", (4,), "float32")

@@ -30,7 +30,7 @@ class Observed:
         return self.careful if UNOPTIMISED in options else self.usual
 
 
-@one_in(3)
+@one_in(5)
 def test_pocl_is_sound() -> None:
     """pocl keeps the order of sums, fuses nothing, keeps subnormals and divides correctly, with and without
     optimisation.

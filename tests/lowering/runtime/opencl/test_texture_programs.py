@@ -109,7 +109,7 @@ FLATTENINGS: list[tuple[str, tuple[int, int, int, int], Any, Any]] = [
 ]
 
 
-@one_in(8)
+@one_in(16)
 @pytest.mark.parametrize(
     ("index_map", "shape", "flat", "place"), FLATTENINGS, ids=[f"{f[0][8:]}-{f[1][-1]}" for f in FLATTENINGS]
 )
@@ -185,7 +185,7 @@ def test_every_type_of_texel(dtype: str, layers: bool) -> None:
     assert found.tobytes() == x.tobytes()
 
 
-@one_in(6)
+@one_in(12)
 @pytest.mark.parametrize("dtype", [name for name in TYPES if name != "float16"])
 def test_every_type_of_one_channel(dtype: str) -> None:
     """The same with one channel to a texel, which rows of odd length have."""
