@@ -26,7 +26,7 @@ from json import dumps
 from typing import Any, cast
 
 from layoutproof.verify.kernel.integers import Question
-from layoutproof.verify.kernel.judge import Judged, judge_rewrite, stated
+from layoutproof.verify.kernel.judge import Judged, judged_in_turn, stated
 from layoutproof.verify.kernel.polynomials import Poly, integer_of, list_of
 from layoutproof.verify.kernel.programs import TRUE, Cells, Map, Program, Rewrite, Statement, variable
 from layoutproof.verify.kernel.reader import read_map, read_rewrite, scope_of
@@ -85,10 +85,10 @@ def judge_certificate(document: object) -> tuple[JudgedStep, ...]:
 def judge_step(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str]) -> JudgedStep:
     """The claims bit for bit, or, where that does not do, under fast-math assumptions that are allowed or stated."""
     allowed |= stated(rewrite)
-    exact = JudgedStep(judge_rewrite(rewrite, evidence, frozenset()))
+    exact = JudgedStep(tuple(judged_in_turn(rewrite, evidence, frozenset())))
     if not allowed or all(claim.is_accepted for claim in exact.claims):
         return exact
-    relaxed = JudgedStep(judge_rewrite(rewrite, evidence, allowed), tuple(sorted(allowed)))
+    relaxed = JudgedStep(tuple(judged_in_turn(rewrite, evidence, allowed)), tuple(sorted(allowed)))
     return exact if [c.reason for c in relaxed.claims] == [c.reason for c in exact.claims] else relaxed
 
 

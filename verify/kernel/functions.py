@@ -57,7 +57,7 @@ class Functions(Expressions):
     def program(self, name: str) -> core.Program:
         """The function, called `name`."""
         body = [node for node in self.node.body if not self.declares(node)]
-        params = tuple(self.parameter(argument) for argument in self.parameters())
+        params = self.parameters()
         self.body([node for node in body if not is_call(node, "func_attr")])
         if not self.symbols.keys().isdisjoint(self.written):
             fail(self.node, "a loop has the name of a symbol")
@@ -105,8 +105,8 @@ class Functions(Expressions):
         self.symbols[name] = dtype
         return e
 
-    def parameters(self) -> list[ast.arg]:
-        """The parameters; scalars are brought into scope before any buffer is read."""
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters; scalars are brought into scope before any buffer is read."""
         given = self.node.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults or self.node.returns:
             fail(self.node, "only plain positional parameters are understood")
@@ -116,12 +116,10 @@ class Functions(Expressions):
                 self.symbol(argument, argument.arg, dtype)
             elif script_name(argument.annotation) != "Buffer":
                 fail(argument, f"the type of parameter `{argument.arg}` is not understood")
-        return given.args
-
-    def parameter(self, argument: ast.arg) -> str:
-        if argument.arg not in self.symbols:
-            self.buffer(argument, argument.arg, bind(argument.annotation, _BUFFER, 1), True)
-        return argument.arg
+        for argument in given.args:
+            if argument.arg not in self.symbols:
+                self.buffer(argument, argument.arg, bind(argument.annotation, _BUFFER, 1), True)
+        return tuple(argument.arg for argument in given.args)
 
     def buffer(self, node: ast.AST, name: str, bound: dict[str, ast.expr], is_parameter: bool) -> None:
         """A parameter, an allocation, or, with `data`, a view."""
@@ -192,7 +190,7 @@ class Functions(Expressions):
 
     def let(self, node: ast.stmt, target: ast.expr, value: Expr) -> None:
         """The name stands for the value, which is evaluated here."""
-        if core.has(value, "load") or core.has(value, "undef"):
+        if core.has(value, "load", "undef"):
             fail(node, "a let of a value that may change is not understood")
         self.stands_for(target, value)
         for part in core.walk(value):
@@ -277,7 +275,7 @@ class Functions(Expressions):
         """Reject a body without statements, at which its bounds and conditions would show; and one that changes what
         its conditions have read, as they are evaluated once but stand at each statement.
         """
-        read = {self.memory(part[2]) for e in conditions for part in core.walk(e) if part[0] == "load"}
+        read = {self.memory(load[2]) for load in core.loads_of(*conditions)}
         inside = self.statements[since:]
         alone = len(inside) == 1 and inside[0].loops == self.loops
         if not inside:

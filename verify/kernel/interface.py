@@ -186,7 +186,9 @@ def _prove_about_padding(step: Step, new: Statement) -> None:
 
 
 def prove_plain(program: Program) -> None:
-    """Only forms that the rules here cover: elements in row-major order, each of one lane."""
+    """Only forms that the rules here cover: elements in row-major order, each of one lane; bounds of loops without
+    data; conditions that read nothing that is written under them, as they may be evaluated again at each statement.
+    """
     memories = {program.data(name) for name in program.touched()}
     for buffer in program.buffers.values():
         is_own = buffer.data == f"{buffer.name}_data" and buffer.data in memories
@@ -195,6 +197,11 @@ def prove_plain(program: Program) -> None:
     for statement in program.statements:
         if any(core.lanes_of(part[1]) > 1 for text in statement.texts for part in core.walk(text)):
             raise Rejected(f"line {statement.line} has vectors")
+        if loads_of(*(e for loop in statement.loops for e in (loop.start, loop.extent))):
+            raise Rejected(f"a loop around line {statement.line} has a bound that depends on data")
+        read = {program.data(load[2]) for load in loads_of(*statement.guards)}
+        if statement.kind == "store" and program.data(statement.buffer) in read:
+            raise Rejected(f"line {statement.line} writes what a condition around it reads")
 
 
 def prove_possible(step: Step) -> None:

@@ -4,7 +4,7 @@ evidence or rejected with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from layoutproof.verify.kernel.rejected import FAILURES, reason_of
 from layoutproof.verify.kernel.step import Evidence, Step
 
 _ASSUMPTIONS = {"nnan", "ninf", "nsz", "reassoc"}
-Claim = tuple[str, int, str, Callable[..., None], Any]  # kind, line, words; a rule, and what it is asked of a step
+Claims = Iterator[tuple[Any, ...]]  # kind, line, words; a rule, and what it is asked of, beside the step
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,10 @@ def stated(rewrite: Rewrite) -> frozenset[str]:
     return frozenset(rewrite.strictness.split()) & _ASSUMPTIONS
 
 
-def judge_rewrite(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str]) -> tuple[Judged, ...]:
-    """The claims of a rewrite, each accepted or rejected, under the fast-math assumptions that are `allowed`. The new
-    program does what the old one does, for every input, if all are accepted.
-    """
-    return tuple(judged_in_turn(rewrite, evidence, allowed))
-
-
 def judged_in_turn(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] | None = None) -> Iterator[Judged]:
-    """The claims of `judge_rewrite`, each judged when it is asked for, under the assumptions that the rewrite states if
-    none are given.
+    """The claims of a rewrite, each accepted or rejected when it is asked for, under the fast-math assumptions that are
+    `allowed`, by default those that it states. The new program does what the old one does, for every input, if all are
+    accepted.
     """
     step = Step(rewrite, evidence, stated(rewrite) if allowed is None else allowed)
     for kind, line, text, prove, *asked in _claims(step):
@@ -61,7 +55,7 @@ def judged_in_turn(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str]
         yield Judged(kind, line, text, reason)
 
 
-def _claims(step: Step) -> Iterator[tuple[Any, ...]]:
+def _claims(step: Step) -> Claims:
     yield "forms", 0, "both programs have only forms that the kernel covers", _prove_forms
     for data in {**step.rewrite.cells, **step.copies.memories}:
         yield "cells", 0, f"the cells of {data} are one-to-one and inside", interface.prove_cells, data
@@ -82,13 +76,12 @@ def _claims(step: Step) -> Iterator[tuple[Any, ...]]:
 def _prove_forms(step: Step) -> None:
     for program in (step.old, step.new):
         interface.prove_plain(program)
-        refinement.prove_steady_guards(program)
     for s in step.old.stores:
         if any(map(is_lane, s.loops)):
             faults.prove_no_race(step, step.old, s, s)
 
 
-def _faults(step: Step) -> Iterator[tuple[Any, ...]]:
+def _faults(step: Step) -> Claims:
     for inside in step.new.insides:
         yield "within-domain", inside.line, "the block variable stays in its domain", faults.prove_inside, inside
     for buffer in step.new.buffers.values():
@@ -112,7 +105,7 @@ def _share_parallel(a: Statement, b: Statement) -> bool:
     return any(x == y and x.kind in ("parallel", "vectorized") for x, y in zip(a.loops, b.loops, strict=False))
 
 
-def _values(step: Step, parts: list[Part]) -> Iterator[tuple[Any, ...]]:
+def _values(step: Step, parts: list[Part]) -> Claims:
     for part in parts:
         words = f"it stores the value of old store {part.old.number}, to its cell"
         yield "same-value", part.new.line, words, copies.prove_part, parts, part
@@ -125,7 +118,7 @@ def _values(step: Step, parts: list[Part]) -> Iterator[tuple[Any, ...]]:
         yield "same-value", new.line, words, prove_extras, parts, new, rules
 
 
-def _ends(step: Step, parts: list[Part]) -> Iterator[tuple[Any, ...]]:
+def _ends(step: Step, parts: list[Part]) -> Claims:
     for old in step.old.stores:
         if any(part.old is old for part in parts) or old.number in step.given.inverses:
             words = f"old store {old.number} is computed once for each of its instances"

@@ -10,7 +10,7 @@ from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.expressions import Expressions, entries_of, fail, parse, script_name
 from layoutproof.verify.kernel.functions import Functions
 from layoutproof.verify.kernel.lanes import is_lane, one_lane
-from layoutproof.verify.kernel.programs import TRUE, Buffer, Expr, Map, Program, Statement, variable
+from layoutproof.verify.kernel.programs import TRUE, Buffer, Expr, Map, Statement, variable
 from layoutproof.verify.kernel.rejected import Rejected
 
 _IMPORTS = ("from tvm.script import tirx as T", "from tvm.script import tir as T", "from tvm.script import ir as I")
@@ -42,14 +42,6 @@ def lines_of(text: object) -> str:
     if "\r" in plain or "\f" in plain:
         raise Rejected("the text has characters that are not understood")
     return plain
-
-
-def read_program(text: str) -> Program:
-    """The one function of a text. Raises Rejected."""
-    found = functions_of(lines_of(text))
-    if len(found) != 1:
-        raise Rejected(f"one function is expected, the text has {len(found)}")
-    return next(reader.program(name) for name, reader in found.items())
 
 
 def read_rewrite(text: str) -> core.Rewrite:

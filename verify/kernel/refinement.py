@@ -338,13 +338,3 @@ def _fresh_accesses(step: Step, part: Part) -> list[tuple[Access, Access, bool]]
     if nested or any(step.is_fresh(step.new.buffers[load[2]]) for load in elsewhere):
         raise Rejected(f"line {part.new.line} reaches a temporary of a loop by data, or has a condition on it")
     return pairs
-
-
-def prove_steady_guards(program: Program) -> None:
-    """No statement writes what a condition on data around it reads: it may be evaluated again at each statement."""
-    for statement in program.statements:
-        read = {program.data(load[2]) for load in loads_of(*statement.guards)}
-        if statement.kind == "store" and program.data(statement.buffer) in read:
-            raise Rejected(f"line {statement.line} writes what a condition around it reads")
-        if loads_of(*(e for loop in statement.loops for e in (loop.start, loop.extent))):
-            raise Rejected(f"a loop around line {statement.line} has a bound that depends on data")

@@ -35,7 +35,7 @@ from layoutproof.ir.visit import free_variables, loops_of_stores
 from layoutproof.lowering.schedule.schedule import LOWERING
 from layoutproof.verify.kernel.lanes import is_lane
 from layoutproof.verify.kernel.programs import TRUE, Map, Program
-from layoutproof.verify.kernel.reader import read_program, read_rewrite
+from layoutproof.verify.kernel.reader import functions_of, lines_of, read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected
 
 ROOT = Path(__file__).parents[3]
@@ -74,6 +74,14 @@ def compare(func: PrimFunc, program: Program, rng: Random) -> bool | None:
         mine = found[name].reshape(array.shape)
         same.append(bool(np.all(same_values(array, mine).reshape(-1)[sure])))
     return all(same)
+
+
+def read_program(text: str) -> Program:
+    """The one function of a text."""
+    found = functions_of(lines_of(text))
+    if len(found) != 1:
+        raise Rejected("one function is expected")
+    return next(reader.program(name) for name, reader in found.items())
 
 
 @pytest.mark.parametrize("path", REWRITES, ids=lambda p: p.stem)
