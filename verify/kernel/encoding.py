@@ -8,7 +8,7 @@ fewer are refuted. Equal operations on equal operands have one name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.integers import Case, Question
@@ -20,6 +20,7 @@ Env = Mapping[str, Poly]
 Cases = tuple[Case, ...]
 ALWAYS: Cases = (Case(),)
 _MOST_CASES = 64
+_ARITHMETIC = ("+", "-", "*", "//", "%", "min", "max", "truncdiv", "truncmod", ">>", "&")
 _NEGATED = {"<": ">=", ">=": "<", "<=": ">", ">": "<=", "==": "!=", "!=": "=="}
 
 
@@ -225,46 +226,43 @@ class Context:
             return self._chosen(e, env)
         if operator == "cast" and _widens(e[2][1], dtype):
             return self.number(e[2], env)
-        if operator in ("+", "-", "*", "//", "%", "min", "max"):
-            return self._operation(operator, self.number(e[2], env), self.number(e[3], env))
-        if operator in ("truncdiv", "truncmod", "&", ">>") and e[3][0] == "const":
-            value = self._by_constant(operator, self.number(e[2], env), int(e[3][2]))
-            if value is not None:
-                return value
         if not is_index(dtype):
             raise Rejected(f"a value of type {dtype} is no integer")
+        if operator in _ARITHMETIC:
+            value = self._operation(operator, self.number(e[2], env), self.number(e[3], env))
+            if value is not None:
+                return value
         low, high = integer_bounds(dtype)
         return self._named(self._key(e, env), lambda value: (Case((value - low, Poly.const(high) - value)),))
 
-    def _operation(self, operator: str, a: Poly, b: Poly) -> Poly:
-        if operator in ("//", "%"):
-            quotient = self._quotient(a, b)
-            return quotient if operator == "//" else a - b * quotient
-        if operator in ("min", "max"):
-            return self._least(a, b) if operator == "min" else -self._least(-a, -b)
-        return a + b if operator == "+" else a - b if operator == "-" else a * b
-
-    def _by_constant(self, operator: str, a: Poly, b: int) -> Poly | None:
-        if operator in ("truncdiv", "truncmod"):
-            return self._truncated(operator, a, b) if b > 0 else None
-        if operator == ">>":
-            return self._quotient(a, Poly.const(1 << b)) if 0 <= b < 63 else None
-        # A mask of low bits.
-        return a - self._quotient(a, Poly.const(b + 1)) * (b + 1) if b > 0 and b & b + 1 == 0 else None
+    def _operation(self, operator: str, a: Poly, b: Poly) -> Poly | None:
+        """The result where polynomials say something of it."""
+        constant = b.constant if b.is_constant else 0
+        match operator:
+            case "+" | "-" | "*":
+                return cast("Poly", core.computed(operator, a, b))
+            case "//" | "%":
+                quotient = self._quotient(a, b)
+                return quotient if operator == "//" else a - b * quotient
+            case "min" | "max":
+                return self._least(a, b) if operator == "min" else -self._least(-a, -b)
+            case "truncdiv" | "truncmod" if constant > 0:
+                return self._truncated(operator, a, constant)
+            case ">>" if b.is_constant and 0 <= constant < 63:
+                return self._quotient(a, Poly.const(1 << constant))
+            case "&" if constant > 0 and constant & constant + 1 == 0:  # a mask of low bits
+                return a - self._quotient(a, Poly.const(constant + 1)) * (constant + 1)
+            case _:
+                return None
 
     def _key(self, e: Expr, env: Env) -> object:
-        """What two expressions have in common that have one value: operation and the values of the operands.
-
-        Loads never do, since what they find may change, nor undefined values.
+        """What two expressions have in common that have one value: operation and values of operands. Loads never do,
+        since what they find may change, nor undefined values.
         """
         if e[0] in ("load", "undef"):
             return object()
-        return (e[0], e[1], *(self._part(part, env) for part in e[2:]))
-
-    def _part(self, part: object, env: Env) -> object:
-        if not isinstance(part, tuple):
-            return part
-        return self.number(part, env) if is_index(part[1]) else self._key(part, env)
+        values = [self.number(x, env) if is_index(x[1]) else self._key(x, env) for x in core.parts(e)]
+        return (e[0], e[1], *(x for x in e[2:] if not isinstance(x, tuple)), *values)
 
     def _named(self, key: object, meaning: Callable[[Poly], Cases]) -> Poly:
         """The name of a key, of which `meaning` says what is known."""

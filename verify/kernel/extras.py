@@ -33,7 +33,6 @@ from layoutproof.verify.kernel.refinement import (
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Source, Step
 
-SELF: Expr = ("self",)  # what is in the cell; ("zero", dtype) is a zero of which the sign is not known
 Asked = Callable[[], tuple[Context, Instance]]
 Rule = Callable[["NoOp"], None]
 _ZERO, _MINUS_ZERO = (0.0).hex(), (-0.0).hex()
@@ -200,33 +199,32 @@ class NoOp:
 
     def prove(self) -> None:
         """The value that is stored is the value in the cell. Raises Rejected."""
-        if self.simplified(self.statement.value) != SELF:
+        if self.simplified(self.statement.value) is not None:
             raise Rejected(f"line {self.statement.line} may store another value than the one that is there")
 
-    def simplified(self, e: Expr) -> Expr:
-        """The expression, or SELF where it is the value in the cell, or a constant. Raises Rejected where a load is not
-        known, or it may trap.
+    def simplified(self, e: Expr) -> frozenset[Expr] | None:
+        """The constants of which an expression is one; None where it is the value in the cell. Raises Rejected where a
+        load is not known, or it may trap.
         """
         operator, dtype = e[0], e[1]
         if operator == "const":
-            return e
+            return frozenset({e})
         if operator == "load" and not loads_of(*e[3]):
             return self.loaded(e)
         if operator in ("if", "select"):
             return self.chosen(e)
         if operator in ("+", "-", "*", "max", "min"):
             a, b = self.simplified(e[2]), self.simplified(e[3])
-            if a == SELF == b:
+            if a is not None and b is not None:
+                return frozenset(folded(operator, dtype, x, y) for x in a for y in b)
+            if a is b:
                 raise Rejected(f"the operands of {operator} in line {self.statement.line} are not known")
-            if SELF not in (a, b):
-                every = {folded(operator, dtype, x, y) for x in _signs(a) for y in _signs(b)}
-                return every.pop() if len(every) == 1 else _of_any_sign(every)
-            for value in _signs(b if a == SELF else a):
-                self.prove_neutral(operator, value, is_left=b == SELF)
-            return SELF
+            for value in a or b or ():
+                self.prove_neutral(operator, value, is_left=b is None)
+            return None
         raise Rejected(f"nothing is known of {operator} in line {self.statement.line}")
 
-    def chosen(self, e: Expr) -> Expr:
+    def chosen(self, e: Expr) -> frozenset[Expr] | None:
         """The side that is taken, where the condition speaks of indices alone and is known."""
         for truth, side in ((True, e[3]), (False, e[4])):
             try:
@@ -240,18 +238,17 @@ class NoOp:
                 return self.simplified(side)
         raise Rejected(f"a condition in line {self.statement.line} is not known")
 
-    def loaded(self, load: Expr) -> Expr:
+    def loaded(self, load: Expr) -> frozenset[Expr] | None:
         """The cell itself, or a constant."""
-        is_self = load[2:] == self.statement.access
-        if is_self:
+        if load[2:] == self.statement.access:
             if not self.step.new.buffers[load[2]].is_parameter:
                 self.prove_written(load)
-            return SELF
+            return None
         if self.step.source(self.statement.number, load).kind == "assume":
             return self.assumed(load)
-        return self.stored(load)
+        return frozenset({self.stored(load)})
 
-    def assumed(self, load: Expr) -> Expr:
+    def assumed(self, load: Expr) -> frozenset[Expr]:
         """The constant that an assumption says a parameter's element is, of one that is only read. Equal to a zero are
         both zeros.
         """
@@ -274,8 +271,8 @@ class NoOp:
             context.refuse(context.cases(other, at.env, True))
         for a, b in zip(said[0][2][3], load[3], strict=True):
             context.refuse(differ(context.number(a, at.env), context.number(b, here.env)))
-        constant: Expr = said[0][3]
-        return ("zero", constant[1]) if constant[2] in (_ZERO, _MINUS_ZERO) else constant
+        zeros = frozenset(("const", load[1], zero) for zero in (_ZERO, _MINUS_ZERO))
+        return zeros if said[0][3] in zeros else frozenset({said[0][3]})
 
     def stored(self, load: Expr) -> Expr:
         """The constant that every store to a cell stores, one of them before the load."""
@@ -369,17 +366,6 @@ def prove_written(
     writer = prove_meets(step, program, context, reader, load[2:], source)
     context.refuse(not_before(writer, reader))
     return writer
-
-
-def _signs(e: Expr) -> list[Expr]:
-    """The constants that a value may be."""
-    return [("const", e[1], _ZERO), ("const", e[1], _MINUS_ZERO)] if e[0] == "zero" else [e]
-
-
-def _of_any_sign(every: set[Expr]) -> Expr:
-    if any(e[2] not in (_ZERO, _MINUS_ZERO) for e in every):
-        raise Rejected("a value depends on the sign of a zero")
-    return ("zero", every.pop()[1])
 
 
 def folded(operator: str, dtype: str, a: Expr, b: Expr) -> Expr:

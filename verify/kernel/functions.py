@@ -128,7 +128,7 @@ class Functions(Expressions):
         data, loops, given = f"{name}_data", self.loops, bound.get("data")
         if given is not None:
             of = self.scope.get(getattr(getattr(given, "value", None), "id", ""))
-            if not isinstance(of, Buffer) or ast.unparse(given) != f"{of.name}.data":
+            if not isinstance(of, Buffer) or ast.unparse(given) != f"{of.name}.data" or is_parameter:
                 fail(node, "the data of a view is `A.data` of another buffer")
             data, loops = of.data, of.loops
         shape, strides, separators = (

@@ -58,8 +58,9 @@ def prove_interface(step: Step) -> None:
         raise Rejected("attributes of the function differ")
     for before in (b for b in old.buffers.values() if b.is_parameter):
         _prove_kept(step, before)
-    if any(b.is_parameter and b.data in new.written() - old.written() for b in new.buffers.values()):
-        raise Rejected("a parameter that was only read is written")
+    for after in (b for b in new.buffers.values() if b.is_parameter):
+        if after.name not in old.buffers or after.data in new.written() - old.written():
+            raise Rejected(f"the parameter {after.name} was a number, or was only read and is written")
     for name in sorted(set(old.layouts) | set(new.layouts)):
         owner = new.owner(name)
         if owner is not None and not owner.is_parameter:

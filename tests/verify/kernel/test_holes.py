@@ -8,6 +8,8 @@ import pytest
 
 from layoutproof.verify.certificate.kernel_evidence import judge_text, try_kernel
 from layoutproof.verify.kernel.evidence import judge_certificate
+from layoutproof.verify.kernel.reader import read_rewrite
+from layoutproof.verify.kernel.rejected import Rejected
 
 AB = 'A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")'
 INTEGERS = 'A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")'
@@ -343,3 +345,13 @@ def test_assumptions_of_a_text_are_told() -> None:
     step = judge_text(text + function("after", AB, reduction.format("7 - i")))
     assert all(claim.is_accepted for claim in step.claims)
     assert step.assumptions == ("reassoc",)
+
+
+def test_parameters_have_their_own_memory_and_stay_arrays() -> None:
+    """A number does not become an array, and no parameter is a view of another one."""
+    assert rejected(f"X: T.int32, {AB}", COPY, COPY) == set()
+    other = f'X: T.Buffer((4,), "float32"), {AB}'
+    assert rejected(f"X: T.int32, {AB}", COPY, COPY, other=(other, "")) == {"interface"}
+    view = f"{AB[:-1]}, data=A.data)"
+    with pytest.raises(Rejected, match="data of a view"):
+        read_rewrite(function("before", view, COPY) + function("after", view, COPY))
