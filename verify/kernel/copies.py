@@ -28,22 +28,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.verify.kernel import programs as core
+from layoutproof.verify.kernel import refinement
 from layoutproof.verify.kernel.encoding import ALWAYS, Context, Instance, both
 from layoutproof.verify.kernel.extras import NoOp, extras, located, prove_meets, prove_outside, prove_written, record
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Expr, Map, Program, Statement, is_affine_condition, loads_of
 from layoutproof.verify.kernel.reader import read_extent, read_map, scope_of
-from layoutproof.verify.kernel.refinement import (
-    Part,
-    before,
-    not_before,
-    of_part,
-    operands,
-    prove_executed,
-    prove_place,
-    prove_same,
-    prove_same_cell,
-)
+from layoutproof.verify.kernel.refinement import Part, before, not_before, of_part, operands
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Source, Step
 
@@ -87,7 +78,7 @@ class Reads:
                     for x, y in operands(a, b):
                         self.same(here, replace(old, e=x), replace(new, e=y), depth)
                 else:
-                    prove_same(self.step, here, (a, old.at.env), (b, new.at.env))
+                    refinement.prove_same(self.step, here, (a, old.at.env), (b, new.at.env))
 
     def known(self, context: Context, program: Program, place: Place) -> Iterator[tuple[Context, Place]]:
         """The side that is taken of the choice that an expression is, or the origin of the load, by cases."""
@@ -133,7 +124,7 @@ class Reads:
         step, a, b = self.step, old.e, new.e
         source, home = step.old.buffers[a[2]], step.new.buffers[b[2]]
         there, here = (a[2:], old.at.env), (b[2:], new.at.env)
-        prove_same_cell(step, context, there, here)
+        refinement.prove_same_cell(step, context, there, here)
         if step.is_fresh(home):
             raise Rejected(f"{b[2]} is allocated in a loop, and no origin of its load is given")
         if source.data in self.dropped() or loads_of(*a[3], *b[3]):
@@ -165,12 +156,12 @@ class Reads:
 
 def prove_part(step: Step, parts: Sequence[Part], part: Part) -> None:
     """Each instance of a part computes an executed old instance, and stores its value to its cell."""
-    context, new, old = prove_place(step, part)
+    context, new, old = refinement.prove_place(step, part)
     reads = Reads(step, parts, (new, old))
     if is_moved := step.is_moved(part.new.number, part.old.number):
         reads.same(context, Place(part.old.value, old), Place(part.new.value, new), 0)
     else:
-        prove_same(step, context, (part.old.value, old.env), (part.new.value, new.env))
+        refinement.prove_same(step, context, (part.old.value, old.env), (part.new.value, new.env))
     # Loads that are paired by their places in the text are of memories with one home, none of them dropped.
     for load in loads_of(*part.old.guards, *part.old.indices, *(() if is_moved else (part.old.value,))):
         buffer = step.old.buffers[load[2]]
@@ -260,7 +251,7 @@ def prove_covered(step: Step, parts: Sequence[Part], part: Part) -> None:
         raise Rejected(f"line {copy.line} is no copy")
     for asked in extras(step, parts, copy):
         prove_copied(NoOp(step, copy, asked, parts))
-    prove_executed(step, context, Instance(replace(copy, guards=()), env))
+    refinement.prove_executed(step, context, Instance(replace(copy, guards=()), env))
     cell = [context.number(index, old.env) for index in part.old.indices]
     for guard in copy.guards:
         without = context.copy()

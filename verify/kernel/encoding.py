@@ -140,10 +140,6 @@ class Context:
         for a, b in zip(first, second, strict=True):
             self.refuse(differ(a, b))
 
-    def prove_numbers(self, values: Iterable[Poly], texts: Sequence[Expr], env: Env) -> None:
-        """Expressions have these values."""
-        self.prove_equal(values, (self.number(e, env) for e in texts))
-
     # ---- what is known
 
     def between(self, value: Poly, start: Poly, extent: Poly) -> None:

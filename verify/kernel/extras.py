@@ -17,19 +17,12 @@ from functools import partial
 from typing import Any
 
 from layoutproof.verify.kernel import programs as core
+from layoutproof.verify.kernel import refinement
 from layoutproof.verify.kernel.encoding import ALWAYS, Context, Instance, differ
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Access, Buffer, Expr, Map, Program, Statement, loads_of
-from layoutproof.verify.kernel.refinement import (
-    Part,
-    first_of,
-    not_before,
-    of_part,
-    parts_of,
-    prove_executed,
-    prove_same,
-)
+from layoutproof.verify.kernel.refinement import Part, first_of, not_before, of_part, parts_of, prove_executed
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Source, Step
 
@@ -123,7 +116,7 @@ def _prove_evaluated_before(step: Step, all_parts: Sequence[Part], new: Statemen
         if len(theirs) < len(mine):
             raise Rejected(f"a condition around line {new.line} is new")
         for a, b in zip(theirs, mine, strict=False):
-            prove_same(step, context, (a, old.env), (b, at.env))
+            refinement.prove_same(step, context, (a, old.env), (b, at.env))
 
 
 def forbid_open_padding(step: Step, statement: Statement) -> None:
@@ -346,11 +339,9 @@ def located(program: Program, context: Context, reader: Instance, source: Source
     return context.image(source.map, reader.values, program.stores[source.index])
 
 
-def prove_meets(
-    step: Step, program: Program, context: Context, reader: Instance, cell: Access, source: Source
-) -> Instance:
+def prove_meets(step: Step, program: Program, context: Context, reader: Instance, cell: Access, by: Source) -> Instance:
     """An instance of a store, which is given, is executed and writes a cell that another instance has to do with."""
-    writer = located(program, context, reader, source)
+    writer = located(program, context, reader, by)
     if program.data(writer.statement.buffer) != program.data(cell[0]):
         raise Rejected(f"line {writer.statement.line} writes another memory")
     prove_executed(step, context, writer)
@@ -359,11 +350,9 @@ def prove_meets(
     return writer
 
 
-def prove_written(
-    step: Step, program: Program, context: Context, reader: Instance, load: Expr, source: Source
-) -> Instance:
+def prove_written(step: Step, program: Program, context: Context, reader: Instance, load: Expr, by: Source) -> Instance:
     """An instance of a store, which is given, writes the cell of a load before it."""
-    writer = prove_meets(step, program, context, reader, load[2:], source)
+    writer = prove_meets(step, program, context, reader, load[2:], by)
     context.refuse(not_before(writer, reader))
     return writer
 

@@ -11,7 +11,7 @@ from typing import Any
 from layoutproof.verify.kernel import copies, faults, interface, refinement
 from layoutproof.verify.kernel.extras import prove_extras
 from layoutproof.verify.kernel.lanes import is_lane
-from layoutproof.verify.kernel.programs import Rewrite, Statement
+from layoutproof.verify.kernel.programs import Rewrite
 from layoutproof.verify.kernel.refinement import Part
 from layoutproof.verify.kernel.rejected import FAILURES, reason_of
 from layoutproof.verify.kernel.step import Evidence, Step
@@ -96,13 +96,9 @@ def _faults(step: Step) -> Claims:
             yield "assumption", s.line, "the assumption was made before", interface.prove_assumption, s
     for a in step.new.stores:
         for b in step.new.stores[a.number :]:
-            if _share_parallel(a, b):
+            if any(x == y and x.kind in ("parallel", "vectorized") for x, y in zip(a.loops, b.loops, strict=False)):
                 words = "iterations in parallel are independent"
                 yield "no-race", a.line, words, faults.prove_no_race, step.new, a, b
-
-
-def _share_parallel(a: Statement, b: Statement) -> bool:
-    return any(x == y and x.kind in ("parallel", "vectorized") for x, y in zip(a.loops, b.loops, strict=False))
 
 
 def _values(step: Step, parts: list[Part]) -> Claims:

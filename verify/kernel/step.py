@@ -36,12 +36,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What `copies` is given.
-
-    `memories`: for temporaries of the new program whose cells they hold; None: of no old memory, whatever their name.
-    `origins`: by program ("old" or "new") and store, for its loads by their places, where their values come from.
-    `covers`: for a new store the one that stores to the cell after it.
-    """
+    """What `copies` is given; see `evidence`. Of `memories` None are of no old memory, whatever their name."""
 
     memories: Mapping[str, Cells | None] = field(default_factory=dict)
     origins: Mapping[tuple[str, int], Mapping[int, Sequence[Source]]] = field(default_factory=dict)
@@ -50,10 +45,8 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is given with a step; none of it is believed. `refutation` has the proof that a question has no solution, or
-    raises Rejected; `inverses` says by old store where it is computed; `sources` says by new store and load what is
-    known of it; `fills` and `backs` say by memory what fills its new padding, and the inverse of f; `copies` says where
-    values come from that take another way through memory.
+    """What is given with a step; none of it is believed. See `evidence`. `refutation` has the proof that a question has
+    no solution, or raises Rejected.
     """
 
     refutation: Callable[[Question], object]
