@@ -158,9 +158,9 @@ def test_a_block_is_written_out() -> None:
     assert init.value == ("const", "float32", "0x0.0p+0")
     assert update.indices == (("*", "int32", i, number(2)),)
     assert (init.time, update.time) == ((0, 0, 0), (0, 0, 1))
-    bound = [(x.value, x.start, x.extent) for x in program.insides if x.guards == (where,)]
+    bound = [x.indices for x in program.insides if x.guards == (where,)]
     assert bound == [(update.indices[0], number(0), number(8)), (reduced, number(1), number(2))]
-    assert [x.value for x in program.insides if not x.guards] == [update.indices[0], reduced]
+    assert [x.indices[0] for x in program.insides if not x.guards] == [update.indices[0], reduced]
 
 
 def test_times_order_the_statements() -> None:
@@ -274,7 +274,7 @@ def test_views_have_the_memory_of_what_they_view() -> None:
 def test_lets_are_replaced_and_their_arithmetic_is_kept() -> None:
     """What a name of a let stands for is substituted; that it is evaluated is kept, used or not."""
     program = one("for i in range(8):", "    x: T.let[T.int32] = 7 // i", "    B[i] = A[i]")
-    assert [x.value[0] for x in program.insides] == ["//"]
+    assert [x.indices[0][0] for x in program.insides] == ["//"]
     assert one("for i in range(8):", "    x: T.let[T.int32] = i + 1", "    B[x] = A[x]").stores[0].indices[0][0] == "+"
 
 
