@@ -275,9 +275,10 @@ class NoOp:
             raise Rejected(f"what line {writer.line} stores is computed")
         for store in step.new.stores:
             if step.new.data(store.buffer) == step.new.data(load[2]) and store.value != value:
-                other = context.instance(store, f"s{store.number}.")
-                same = step.apart(context, step.new, (load[2:], here.env), other.cell)
-                context.refuse((Case((), tuple(same)),))
+                apart = context.copy()
+                other = apart.instance(store, f"s{store.number}.")
+                same = step.apart(apart, step.new, (load[2:], here.env), other.cell)
+                apart.refuse((Case((), tuple(same)),))
         return value
 
     def prove_neutral(self, operator: str, value: Expr, *, is_left: bool) -> None:

@@ -355,3 +355,13 @@ def test_parameters_have_their_own_memory_and_stay_arrays() -> None:
     view = f"{AB[:-1]}, data=A.data)"
     with pytest.raises(Rejected, match="data of a view"):
         read_rewrite(function("before", view, COPY) + function("after", view, COPY))
+
+
+def test_a_store_that_is_never_executed_hides_no_other() -> None:
+    """A temporary is said to hold 0; of the stores of other constants only one is executed, or none."""
+    head = "# theta: 3 -> 0: lambda i: [i]\n" + "".join(f"# theta: {k} -> none\n" for k in (0, 1, 2, 4))
+    body = f"{CELL}C[0] = 0\nfor k in range(4):\n    if k > 5:\n        C[0] = 1\n{{}}\n{COPY}\n" + (
+        "for i in range(8):\n    B[i] = B[i] + C[0]"
+    )
+    assert rejected(INTEGERS, COPY, body.format("C[0] = 0"), head) == set()
+    assert rejected(INTEGERS, COPY, body.format("C[0] = 5"), head) == {"same-value"}
