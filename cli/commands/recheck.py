@@ -92,7 +92,7 @@ def recheck_command(request: RecheckRequest) -> int:
 def _by_kernel(files: Sequence[Path], request: RecheckRequest) -> int:
     # Nothing here loads a solver, or the checker.
     from layoutproof.cli.output import tell
-    from layoutproof.cli.render.recheck_report import is_accepted, kernel_to_dict, render_kernel
+    from layoutproof.cli.render.kernel_report import is_accepted, kernel_to_dict, render_kernel
     from layoutproof.verify.certificate.kernel_reading import judge_file
 
     reports = [judge_file(path) for path in files]
