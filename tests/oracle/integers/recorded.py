@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 from layoutproof.verify.certificate.integer_refutations import find_refutation
 from layoutproof.verify.certificate.kernel_evidence import judge_text
 from layoutproof.verify.kernel import step
 from layoutproof.verify.kernel.evidence import judge_certificate
-from layoutproof.verify.kernel.integers import Question
+from layoutproof.verify.kernel.integers import Question, check_refutation
 from tests.oracle.integers.items import Item, item_of
 from tests.tree import ROOT
 from tests.verify.kernel.questions import random_question
@@ -29,7 +30,6 @@ def recording() -> Iterator[list[Item]]:
     """Each question that the kernel puts to its arithmetic, with its proof, once."""
     found: list[Item] = []
     known: set[str] = set()
-    check = step.check_refutation
 
     def recorded(question: Question, proof: object) -> None:
         item = item_of(question, proof)
@@ -37,13 +37,10 @@ def recording() -> Iterator[list[Item]]:
         if text not in known:
             known.add(text)
             found.append(item)
-        check(question, proof)
+        check_refutation(question, proof)
 
-    step.check_refutation = recorded
-    try:
+    with patch.object(step, "check_refutation", recorded):
         yield found
-    finally:
-        step.check_refutation = check
 
 
 def of_rewrites(paths: Iterable[Path]) -> list[Item]:

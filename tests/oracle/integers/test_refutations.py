@@ -72,8 +72,8 @@ def test_nothing_is_accepted_that_has_a_point(program: Path) -> None:
 
 def _is_boxed(question: Question) -> bool:
     """Whether there are still three names, between -2 and 2, so that brute force sees each point."""
-    cases = (case for cases in question.choices for case in cases)
-    if not {n for each in (question, *cases) for p in (*each.facts, *each.zeros) for n in p.names()} <= set("abc"):
+    cases = [Case(question.facts, question.zeros), *(case for cases in question.choices for case in cases)]
+    if not {n for each in cases for p in (*each.facts, *each.zeros) for n in p.names()} <= set("abc"):
         return False
     sides = [side for name in "abc" for side in (Poly.var(name) + 2, 2 - Poly.var(name))]
     return all(any(side in question.facts for side in (wide, wide - 2)) for wide in sides)
