@@ -1,0 +1,212 @@
+"""A function of MLIR as a program of this tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from layoutproof.importers.mlir import affine_ops, arith_ops, codes, linalg_ops, memref_ops, scf_ops, tensor_ops, vector_ops
+from layoutproof.importers.mlir.arith_ops import of_buffer
+from layoutproof.importers.mlir.builder import Builder, fold
+from layoutproof.importers.mlir.model import AffineMap, Op, Scalar, Shaped, Value
+from layoutproof.importers.mlir.placement import VIEWS, root
+from layoutproof.importers.mlir.values import Vector, View, number
+from layoutproof.ir.buffer import Buffer, make_buffer
+from layoutproof.ir.diagnostic import Span, error
+from layoutproof.ir.dtype import HANDLE, INT64
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Attributes
+from layoutproof.ir.visit import free_variables
+
+TABLE: dict[str, Callable[[Builder, Op], None]] = {
+    **affine_ops.TABLE,
+    **arith_ops.TABLE,
+    **linalg_ops.TABLE,
+    **memref_ops.TABLE,
+    **scf_ops.TABLE,
+    **tensor_ops.TABLE,
+    **vector_ops.TABLE,
+}
+
+# Part of the expressions that use their results: they leave no statement.
+EXPRESSIONS = frozenset((
+    *arith_ops.EXPRESSIONS, *VIEWS, "affine.apply", "affine.min", "affine.max", "affine.delinearize_index",
+    "vector.broadcast", "vector.splat", "vector.extract", "vector.transpose", "vector.shape_cast",
+))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Function:
+    """A translated function, and what its text says that a program has no place for.
+
+    `layouts` has the layout maps of arguments, `tensors` the names of arguments that are tensors, both by name; `strided`
+    names the arguments whose strides are taken to keep their elements apart.
+    """
+
+    program: PrimFunc
+    layouts: Mapping[str, AffineMap]
+    tensors: Collection[str]
+    strided: Collection[str]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a function is read. `may_alias`: memref arguments may overlap; `private`: the numbers of memref arguments
+    whose contents callers do not see afterwards.
+    """
+
+    may_alias: bool = False
+    private: frozenset[int] = frozenset()
+
+
+def functions_of(module: Op) -> list[Op]:
+    """The functions of a module. Raises LayoutproofError for anything else in it."""
+    found = []
+    for op in module.block().ops:
+        if op.name == "func.func":
+            found.append(op)
+        elif op.name == "builtin.module":
+            found += functions_of(op)
+        else:
+            raise op.fail("this operation has no translation in a module")
+    return found
+
+
+def is_declaration(op: Op) -> bool:
+    """Whether a function has no body."""
+    return not op.regions or not op.regions[0]
+
+
+def translate(op: Op, options: Options) -> Function:
+    """A function. Raises LayoutproofError, with the place, for what has no translation."""
+    return _Translation(op, options).function()
+
+
+class _Translation:
+    def __init__(self, op: Op, options: Options) -> None:
+        self.op = op
+        self.options = options
+        self.builder = Builder(TABLE, EXPRESSIONS, options.may_alias)
+        self.params: list[Var] = []
+        self.buffer_map: list[tuple[Var, Buffer]] = []
+        self.layouts: dict[str, AffineMap] = {}
+        self.tensors: list[str] = []
+        self.strided: list[str] = []
+
+    def function(self) -> Function:
+        b = self.builder
+        block = self.op.block()
+        for position, argument in enumerate(block.arguments):
+            self._argument(position, argument)
+        end = b.block(block)
+        if end.name != "func.return":
+            raise end.fail("a function ends with func.return")
+        for position, value in enumerate(end.operands):
+            self._result(end, position, value)
+        program = PrimFunc(
+            str(self.op.attribute("sym_name")),
+            tuple(self.params),
+            tuple(self.buffer_map),
+            fold(b.items),
+            Attributes({} if self.options.may_alias else {"tirx.noalias": True}),
+            span=_first_line(self.op),
+        )
+        return Function(program, self.layouts, tuple(self.tensors), tuple(self.strided))
+
+    def _argument(self, position: int, argument: Value) -> None:
+        b, kind = self.builder, argument.type
+        name = b.name(argument.name, f"arg{position}")
+        if isinstance(kind, Scalar):
+            var = Var(name, kind.dtype)
+            self.params.append(var)
+            if kind.index:
+                b.symbols.add(var)
+            b.bind(argument, var)
+            return
+        shape: list[Expr] = []
+        for axis, extent in enumerate(kind.shape):
+            symbol = Var(b.name(f"{name}_{axis}", "n"), INT64) if extent is None else None
+            if symbol is not None:
+                b.symbols.add(symbol)
+            shape.append(symbol if symbol is not None else number(extent or 0))
+        buffer = self._parameter(name, [*shape, *(number(extent) for extent in kind.inner)], kind)
+        memref_ops.check_layout(self.op, kind)
+        self._note(name, kind)
+        view = View.of(buffer, len(kind.inner))
+        if position in self.options.private:
+            own = View.of(b.allocate(f"{name}_copy", buffer.shape, kind.element.dtype, self.op.span), view.inner)
+            b.copy(view, own, _first_line(self.op))
+            view = own
+        b.bind(argument, of_buffer(b, self.op, view) if kind.kind == "vector" else view)
+
+    def _note(self, name: str, kind: Shaped) -> None:
+        if isinstance(kind.layout, AffineMap):
+            self.layouts[name] = kind.layout
+        elif kind.layout is not None:
+            self.strided.append(name)
+        if kind.kind == "tensor":
+            self.tensors.append(name)
+
+    def _parameter(self, name: str, shape: list[Expr], kind: Shaped) -> Buffer:
+        buffer = make_buffer(name, tuple(shape), kind.element.dtype)
+        self._add(buffer)
+        return buffer
+
+    def _add(self, buffer: Buffer) -> None:
+        handle = Var(self.builder.name(f"{buffer.name}_handle", "p"), HANDLE)
+        self.params.append(handle)
+        self.buffer_map.append((handle, buffer))
+
+    # ---- results
+
+    def _result(self, end: Op, position: int, value: Value) -> None:
+        """A result becomes one more parameter, which is written."""
+        b = self.builder
+        name = b.name(f"result{position}", "result")
+        meaning = b.meanings.get(value)
+        if isinstance(value.type, Scalar):
+            buffer = make_buffer(name, (number(1),), value.type.dtype)
+            self._add(buffer)
+            b.store(buffer, (number(0),), b.expr(end, value), end.span)
+            return
+        if isinstance(meaning, Vector):
+            buffer = make_buffer(name, tuple(number(extent) for extent in meaning.shape), value.type.element.dtype)
+            self._add(buffer)
+            b.fill(View.of(buffer), meaning.at, end.span)
+            return
+        if not isinstance(meaning, View):
+            raise end.fail("a result has no translation")
+        if value.type.kind == "memref" and value in self.op.block().arguments:
+            # Which argument it is can be seen, and nothing else of it.
+            buffer = make_buffer(name, (number(1),), INT64)
+            self._add(buffer)
+            b.store(buffer, (number(0),), number(self.op.block().arguments.index(value)), end.span)
+            return
+        if value.type.kind == "memref" and (root(value) is not value or meaning.buffer not in b.own):
+            raise end.fail("a view of memory as a result is not translated")
+        if not set(v for extent in meaning.shape for v in free_variables(extent)) <= b.symbols:
+            raise end.fail("a result whose extents are computed is not translated")
+        if meaning.whole and meaning.buffer in b.own and meaning.buffer not in b.results and b.at_top(meaning.buffer):
+            # The memory is the caller's from the start: it holds what is stored, and elsewhere anything.
+            b.results.append(meaning.buffer)
+            self._add(meaning.buffer)
+            return
+        if value.type.kind == "memref":
+            raise end.fail("this memref as a result is not translated")
+        buffer = make_buffer(name, meaning.shape, value.type.element.dtype)
+        self._add(buffer)
+        b.copy(meaning, View.of(buffer), end.span)
+
+
+def _first_line(op: Op) -> Span:
+    span = op.span
+    return replace(span, end_line=span.line, end_column=len(span.source.line(span.line)))
+
+
+def find_functions(module: Op, name: str) -> list[Op]:
+    """The functions with a body. Raises LayoutproofError for none."""
+    found = [op for op in functions_of(module) if not is_declaration(op)]
+    if not found:
+        raise error(codes.MLIR_TEXT, f"{name} has no function with a body", module.span)
+    return found

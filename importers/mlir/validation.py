@@ -1,0 +1,83 @@
+"""Whether one function of MLIR does what another does: the comparison of their programs, with what MLIR presupposes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from layoutproof.importers.mlir import codes
+from layoutproof.importers.mlir.model import Op, Shaped
+from layoutproof.importers.mlir.reader import read_module
+from layoutproof.importers.mlir.translate import Function, Options, find_functions, translate
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.script.reader import read_text
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.verify.faults.valid_sizes import valid_sizes
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two functions ready to be compared: `layouts` says how arguments of the first are stored in the second, `where`
+    what holds of sizes in every run of the first without a fault.
+    """
+
+    before: Function
+    after: Function
+    layouts: Mapping[str, str]
+    where: str | None
+
+
+def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
+    """Two functions of one name, translated.
+
+    Of a tensor that becomes a memref only what is read of it counts. Raises LayoutproofError where their types do not
+    correspond.
+    """
+    first, second = before.block().arguments, after.block().arguments
+    if len(first) != len(second):
+        message = f"{len(first)} arguments before, {len(second)} after"
+        raise error(codes.MLIR_OPERATION, f"{after.attribute('sym_name')}: {message}", after.span)
+    private = frozenset(
+        k
+        for k, (one, other) in enumerate(zip(first, second, strict=True))
+        if isinstance(one.type, Shaped) and isinstance(other.type, Shaped)
+        if (one.type.kind, other.type.kind) == ("tensor", "memref")
+    )
+    old, new = translate(before, Options(may_alias)), translate(after, Options(may_alias, private))
+    names = {one.name: other.name for one, other in zip(old.program.buffers, new.program.buffers, strict=False)}
+    layouts = {
+        name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts
+    }
+    condition = valid_sizes(old.program)
+    return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN))
+
+
+def compare_files(before: Path, after: Path, *, may_alias: bool = False) -> list[tuple[str, Comparison]]:
+    """The comparison of each function that both files have, by name, in the order of the first.
+
+    Raises LayoutproofError for files that cannot be read, functions without a counterpart, and operations without a
+    translation.
+    """
+    found = []
+    for name, (old, new) in functions_in_both(before, after).items():
+        pair = paired(old, new, may_alias)
+        found.append((name, compare(pair.before.program, pair.after.program, layouts=pair.layouts, where=pair.where)))
+    return found
+
+
+def functions_in_both(before: Path, after: Path) -> dict[str, tuple[Op, Op]]:
+    """The functions with a body of two files, by name. Raises LayoutproofError where one has no counterpart."""
+    first, second = (_functions(path) for path in (before, after))
+    for here, there, path in ((first, second, after), (second, first, before)):
+        for name, op in here.items():
+            if name not in there:
+                raise error(codes.MLIR_OPERATION, f"{path} has no function @{name} with a body", op.span)
+    return {name: (op, second[name]) for name, op in first.items()}
+
+
+def _functions(path: Path) -> dict[str, Op]:
+    module = read_module(read_text(path), str(path))
+    return {str(op.attribute("sym_name")): op for op in find_functions(module, str(path))}
