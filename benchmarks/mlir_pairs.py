@@ -21,32 +21,51 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.values.fast_math import ALL
 
 
-def judge(folder: Path, name: str, licences: frozenset[str], answer: Connection) -> None:
-    """Send the verdict and a reason."""
+def judge(folder: Path, licences: frozenset[str], questions: Connection) -> None:
+    """Answer names of pairs with the verdict and a reason, until there are no more."""
     from layoutproof.importers.mlir.validation import compare_files
     from layoutproof.verify.settings import Settings, within
 
-    try:
-        with within(Settings(allowed=licences)):
-            ((_, found),) = compare_files(folder / f"{name}.before.mlir", folder / f"{name}.after.mlir")
-        answer.send((found.status.value, " | ".join(str(found.verdicts[0].reason).splitlines()[:3])))
-    except LayoutproofError as problem:
-        answer.send(("error", problem.diagnostics[0].message))
+    while (name := questions.recv()) is not None:
+        try:
+            with within(Settings(allowed=licences)):
+                ((_, found),) = compare_files(folder / f"{name}.before.mlir", folder / f"{name}.after.mlir")
+            questions.send((found.status.value, " | ".join(str(found.verdicts[0].reason).splitlines()[:3])))
+        except LayoutproofError as problem:
+            questions.send(("error", problem.diagnostics[0].message))
 
 
-def _one(folder: Path, name: str, licences: frozenset[str], limit: float) -> tuple[str, str]:
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(False)
-    job = context.Process(target=judge, args=(folder, name, licences, theirs))
-    job.start()
-    theirs.close()
-    try:
-        found: tuple[str, str] = ours.recv() if ours.poll(limit) else ("time", "")
-    except EOFError:
-        found = ("died", "")
-    job.kill()
-    job.join()
-    return found
+class Judge:
+    """A process that judges one pair after the other; a new one after one that took too long or died."""
+
+    def __init__(self, folder: Path, licences: frozenset[str], limit: float) -> None:
+        self._given = folder, licences
+        self._limit = limit
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("fork")
+        self._pipe, theirs = context.Pipe()
+        self._job = context.Process(target=judge, args=(*self._given, theirs))
+        self._job.start()
+        theirs.close()
+
+    def __call__(self, name: str) -> tuple[str, str]:
+        """The verdict on a pair."""
+        self._pipe.send(name)
+        try:
+            found: tuple[str, str] = self._pipe.recv() if self._pipe.poll(self._limit) else ("time", "")
+        except EOFError:
+            found = ("died", "")
+        if found[0] in ("time", "died"):
+            self.end()
+            self._start()
+        return found
+
+    def end(self) -> None:
+        """End the process."""
+        self._job.kill()
+        self._job.join()
 
 
 def main() -> int:
@@ -64,6 +83,7 @@ def main() -> int:
 
     count: Counter[tuple[str, str]] = Counter()
     wrong = []
+    ask = Judge(given.folder, licences, given.limit)
     for pair in json.loads((given.folder / "manifest.json").read_text(encoding="utf-8")):
         name, wanted = pair["id"], pair["wanted"]
         if given.reals:
@@ -71,12 +91,13 @@ def main() -> int:
         if given.only not in name:
             continue
         start = time.monotonic()
-        got, why = _one(given.folder, name, licences, given.limit)
+        got, why = ask(name)
         count[wanted, got] += 1
         if (wanted, got) in (("proved", "refuted"), ("refuted", "proved")):
             wrong.append(name)
         if given.list:
             print(f"{got:9} wanted {wanted:8} {time.monotonic() - start:6.2f} s  {name}  {why[:200]}", flush=True)
+    ask.end()
     for (want, got), number in sorted(count.items()):
         print(f"wanted {want}, got {got}: {number}")
     for name in wrong:

@@ -35,6 +35,18 @@ def _binary(op: BinaryOp) -> Meaning:
     return lambda _, args, __: Binary(op, args[0], args[1])
 
 
+def _bitwise(op: BinaryOp, connective: Callable[..., Expr]) -> Meaning:
+    """Of truth values the connective, which is decided by integer sets: where leaving the right side out is the same."""
+
+    def meaning(_: Op, args: Sequence[Expr], dtype: DType) -> Expr:
+        a, b = args
+        if dtype.is_bool and not _may_trap(b) and not any(True for _ in loads_in(b)):
+            return connective(a, b)
+        return Binary(op, a, b)
+
+    return meaning
+
+
 def _index(fold: Callable[[Expr, Expr], Expr], op: BinaryOp) -> Meaning:
     """Constants are folded where nothing wraps: in index arithmetic."""
 
@@ -214,8 +226,8 @@ EXPRESSIONS: Mapping[str, Meaning] = {
     "arith.addi": _index(add, BinaryOp.ADD),
     "arith.subi": _index(sub, BinaryOp.SUB),
     "arith.muli": _index(mul, BinaryOp.MUL),
-    "arith.andi": _binary(BinaryOp.BITAND),
-    "arith.ori": _binary(BinaryOp.BITOR),
+    "arith.andi": _bitwise(BinaryOp.BITAND, logical_and),
+    "arith.ori": _bitwise(BinaryOp.BITOR, logical_or),
     "arith.xori": _binary(BinaryOp.BITXOR),
     "arith.minsi": _binary(BinaryOp.MIN),
     "arith.maxsi": _binary(BinaryOp.MAX),

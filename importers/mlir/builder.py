@@ -15,8 +15,9 @@ from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import INT64, DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interval import Interval, interval_of
-from layoutproof.ir.stmt import Allocate, BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
-from layoutproof.ir.visit import walk
+from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.visit import free_variables, walk
 
 Wrapper = Callable[[Stmt], Stmt]
 M = TypeVar("M", Expr, View, Vector)
@@ -108,6 +109,12 @@ class Builder:
     def emit(self, statement: Stmt) -> None:
         """Append a statement."""
         self.items.append(statement)
+
+    def assume(self, condition: Expr, span: Span) -> None:
+        """What an operation presupposes of sizes, where that can be said of every call: else it is not used."""
+        symbols = set(free_variables(condition))
+        if self.depth == 0 and symbols and symbols <= self.symbols:
+            self.emit(Evaluate(Assume(condition, span=span), span=span))
 
     def store(self, buffer: Buffer, indices: Indices, value: Expr, span: Span) -> None:
         """Append a store."""

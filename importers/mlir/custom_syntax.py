@@ -376,6 +376,16 @@ def _typed_list(parser: Any, word: str) -> list[Any]:
     return _typed(parser, values, types)
 
 
+def _index_cast(parser: Any, make: Make) -> Any:
+    value = parser.parse_unresolved_operand()
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    kind = parser.parse_type()
+    parser.parse_keyword("to")
+    operand = parser.resolve_operand(value, kind)
+    return make(operands=[operand], result_types=[parser.parse_type()], attributes=attributes)
+
+
 def _memref_copy(parser: Any, make: Make) -> Any:
     source = parser.parse_unresolved_operand()
     parser.parse_punctuation(",")
@@ -407,4 +417,6 @@ SYNTAX: Mapping[str, Callable[[Any, Make], Any]] = {
     "bufferization.to_buffer": _converted,
     "bufferization.to_tensor": _converted,
     "memref.copy": _memref_copy,
+    "arith.index_cast": _index_cast,
+    "arith.index_castui": _index_cast,
 }

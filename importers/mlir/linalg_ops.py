@@ -17,9 +17,6 @@ from layoutproof.importers.mlir.tensor_ops import destination, shaped
 from layoutproof.importers.mlir.values import View, value_of
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, equal
-from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.stmt import Evaluate
-from layoutproof.ir.visit import free_variables
 
 Body = Callable[[list[Expr], list[Expr]], list[Expr]]  # elements of inputs and outputs -> elements of outputs
 
@@ -98,9 +95,7 @@ def domain(b: Builder, op: Op, structure: Structure, operands: Sequence[View | E
 def _same_extents(b: Builder, op: Op, known: Expr, extent: Expr) -> None:
     if value_of(known) is not None and value_of(extent) is not None:
         raise op.fail(f"extents {value_of(known)} and {value_of(extent)} of one dimension")
-    symbols = {*free_variables(known), *free_variables(extent)}
-    if b.depth == 0 and symbols <= b.symbols:
-        b.emit(Evaluate(Assume(equal(known, extent), span=op.span), span=op.span))
+    b.assume(equal(known, extent), op.span)
 
 
 # ---- generic

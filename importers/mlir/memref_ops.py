@@ -166,7 +166,8 @@ def slice_of(b: Builder, op: Op, source: View, first: int, kind: Shaped) -> View
             for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
         ])
 
-    return View(source.buffer, tuple(sizes[axis] for axis in kept), place, inner=source.inner)
+    shape = tuple(sizes[axis] for axis in kept)
+    return View(source.buffer, shape, place, inner=source.inner, linear=source.linear)
 
 
 def kept_axes(op: Op, sizes: Sequence[Expr], kind: Shaped) -> list[int]:
@@ -255,24 +256,17 @@ def expand(b: Builder, op: Op) -> None:
 
 
 def _metadata(b: Builder, op: Op) -> None:
-    """The buffer, offset, sizes and strides of a memref that is all of its memory."""
+    """The buffer, offset, sizes and strides of a memref."""
     source = live(b, op, op.operands[0])
-    if not source.whole or source.inner:
-        raise op.fail("of a view is not translated")
-    rank = len(source.shape)
-    strides = row_major(source.shape)
-    values = [ZERO, *source.shape, *strides]
+    found = source.metadata()
+    if found is None:
+        raise op.fail("of this view is not translated")
+    offset, strides = found
+    values = [offset, *source.shape, *strides]
+    rank = source.buffer.rank
     b.bind(op.results[0], View(source.buffer, (), lambda _: tuple([ZERO] * rank)))
     for result, value in zip(op.results[1:], values, strict=True):
         b.bind(result, value)
-
-
-def row_major(shape: Sequence[Expr]) -> list[Expr]:
-    """The strides of a buffer without gaps."""
-    strides: list[Expr] = []
-    for extent in reversed([*shape[1:], number(1)] if shape else []):
-        strides.insert(0, mul(strides[0], extent) if strides else extent)
-    return strides
 
 
 def _reinterpret(b: Builder, op: Op) -> None:

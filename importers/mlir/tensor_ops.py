@@ -118,6 +118,8 @@ def _pad(b: Builder, op: Op) -> None:
     low = mixed(b, op, op.attribute("static_low"), low_values)
     high = mixed(b, op, op.attribute("static_high"), high_values)
     shape = [add(add(before, n), after) for before, n, after in zip(low, source.shape, high, strict=True)]
+    for width in (*low, *high):
+        b.assume(width >= ZERO, op.span)
     pad = element_by_region(b, op)
 
     def at(indices: list[Expr]) -> Expr:

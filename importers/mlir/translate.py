@@ -14,9 +14,10 @@ from layoutproof.importers.mlir.values import Vector, View, number
 from layoutproof.ir.buffer import Buffer, make_buffer
 from layoutproof.ir.diagnostic import Span, error
 from layoutproof.ir.dtype import HANDLE, INT64
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Expr, Var, logical_and
+from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Attributes
+from layoutproof.ir.stmt import Attributes, Evaluate
 from layoutproof.ir.visit import free_variables
 
 TABLE: dict[str, Callable[[Builder, Op], None]] = {
@@ -34,6 +35,8 @@ EXPRESSIONS = frozenset((
     *arith_ops.EXPRESSIONS, *VIEWS, "affine.apply", "affine.min", "affine.max", "affine.delinearize_index",
     "vector.broadcast", "vector.splat", "vector.extract", "vector.transpose", "vector.shape_cast",
 ))  # fmt: skip
+
+MOST = 1 << 56  # of an extent or an index that callers pass
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,13 @@ class Function:
 @dataclass(frozen=True)
 class Options:
     """How a function is read. `may_alias`: memref arguments may overlap; `private`: the numbers of memref arguments
-    whose contents callers do not see afterwards.
+    whose contents callers do not see afterwards; `observe_return`: that the function returns is seen, as one more
+    parameter that is stored to.
     """
 
     may_alias: bool = False
     private: frozenset[int] = frozenset()
+    observe_return: bool = False
 
 
 def functions_of(module: Op) -> list[Op]:
@@ -99,11 +104,16 @@ class _Translation:
         block = self.op.block()
         for position, argument in enumerate(block.arguments):
             self._argument(position, argument)
+        self._assume_sizes()
         end = b.block(block)
         if end.name != "func.return":
             raise end.fail("a function ends with func.return")
         for position, value in enumerate(end.operands):
             self._result(end, position, value)
+        if self.options.observe_return:
+            buffer = make_buffer(b.name("returned", "returned"), (number(1),), INT64)
+            self._add(buffer)
+            b.store(buffer, (number(0),), number(1), end.span)
         program = PrimFunc(
             str(self.op.attribute("sym_name")),
             tuple(self.params),
@@ -113,6 +123,16 @@ class _Translation:
             span=_first_line(self.op),
         )
         return Function(program, self.layouts, tuple(self.tensors), tuple(self.strided))
+
+    def _assume_sizes(self) -> None:
+        """That sizes and indices of callers are numbers that a memory of 64-bit addresses can have."""
+        b, span = self.builder, _first_line(self.op)
+        most = number(MOST)
+        for symbol in sorted(b.symbols, key=lambda v: v.name):
+            condition = symbol <= most
+            if symbol in self.params:
+                condition = logical_and(symbol >= number(-MOST), condition)
+            b.emit(Evaluate(Assume(condition, span=span), span=span))
 
     def _argument(self, position: int, argument: Value) -> None:
         b, kind = self.builder, argument.type
@@ -177,14 +197,11 @@ class _Translation:
             return
         if not isinstance(meaning, View):
             raise end.fail("a result has no translation")
-        if value.type.kind == "memref" and value in self.op.block().arguments:
-            # Which argument it is can be seen, and nothing else of it.
-            buffer = make_buffer(name, (number(1),), INT64)
-            self._add(buffer)
-            b.store(buffer, (number(0),), number(self.op.block().arguments.index(value)), end.span)
+        if value.type.kind == "memref" and root(value) in self.op.block().arguments:
+            self._described(end, name, root(value), meaning)
             return
         if value.type.kind == "memref" and (root(value) is not value or meaning.buffer not in b.own):
-            raise end.fail("a view of memory as a result is not translated")
+            raise end.fail("a view of memory that is allocated here is not translated")
         if not set(v for extent in meaning.shape for v in free_variables(extent)) <= b.symbols:
             raise end.fail("a result whose extents are computed is not translated")
         if meaning.whole and meaning.buffer in b.own and meaning.buffer not in b.results and b.at_top(meaning.buffer):
@@ -197,6 +214,19 @@ class _Translation:
         buffer = make_buffer(name, meaning.shape, value.type.element.dtype)
         self._add(buffer)
         b.copy(meaning, View.of(buffer), end.span)
+
+
+    def _described(self, end: Op, name: str, argument: Value, view: View) -> None:
+        """A view of an argument's memory: what is seen of it is which one, the offset, the sizes and the strides."""
+        found = view.metadata()
+        if found is None:
+            raise end.fail("this view as a result is not translated")
+        offset, strides = found
+        told = [number(self.op.block().arguments.index(argument)), offset, *view.shape, *strides]
+        buffer = make_buffer(name, (number(len(told)),), INT64)
+        self._add(buffer)
+        for position, value in enumerate(told):
+            self.builder.store(buffer, (number(position),), value, end.span)
 
 
 def _first_line(op: Op) -> Span:

@@ -11,8 +11,10 @@ from layoutproof.importers.mlir.model import Op, Shaped
 from layoutproof.importers.mlir.reader import read_module
 from layoutproof.importers.mlir.translate import Function, Options, find_functions, translate
 from layoutproof.ir.diagnostic import error
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import read_text
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import stores_in
 from layoutproof.lowering.compare.compare_programs import compare
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.faults.valid_sizes import valid_sizes
@@ -47,12 +49,34 @@ def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
         if (one.type.kind, other.type.kind) == ("tensor", "memref")
     )
     old, new = translate(before, Options(may_alias)), translate(after, Options(may_alias, private))
+    if not _is_observed(old.program):
+        # All that is left to see is that the function returns.
+        old = translate(before, Options(may_alias, observe_return=True))
+        new = translate(after, Options(may_alias, private, observe_return=True))
     names = {one.name: other.name for one, other in zip(old.program.buffers, new.program.buffers, strict=False)}
     layouts = {
         name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts
     }
     condition = valid_sizes(old.program)
     return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN))
+
+
+def _is_observed(program: PrimFunc) -> bool:
+    memories = {buffer.data for buffer in program.buffers}
+    return any(store.buffer.data in memories for store in stores_in(program.body))
+
+
+def pair_of_texts(
+    files: tuple[tuple[str, str], tuple[str, str]], names: tuple[str, str], may_alias: bool = False
+) -> Pair:
+    """The functions of these names in two files, each with its path and text. Raises LayoutproofError."""
+    found = []
+    for (path, text), name in zip(files, names, strict=True):
+        functions = functions_of_text(path, text)
+        if name not in functions:
+            raise error(codes.MLIR_OPERATION, f"{path} has no function @{name} with a body")
+        found.append(functions[name])
+    return paired(found[0], found[1], may_alias)
 
 
 def compare_files(before: Path, after: Path, *, may_alias: bool = False) -> list[tuple[str, Comparison]]:
@@ -70,7 +94,7 @@ def compare_files(before: Path, after: Path, *, may_alias: bool = False) -> list
 
 def functions_in_both(before: Path, after: Path) -> dict[str, tuple[Op, Op]]:
     """The functions with a body of two files, by name. Raises LayoutproofError where one has no counterpart."""
-    first, second = (_functions(path) for path in (before, after))
+    first, second = (functions_of_text(str(path), read_text(path)) for path in (before, after))
     for here, there, path in ((first, second, after), (second, first, before)):
         for name, op in here.items():
             if name not in there:
@@ -78,6 +102,12 @@ def functions_in_both(before: Path, after: Path) -> dict[str, tuple[Op, Op]]:
     return {name: (op, second[name]) for name, op in first.items()}
 
 
-def _functions(path: Path) -> dict[str, Op]:
-    module = read_module(read_text(path), str(path))
-    return {str(op.attribute("sym_name")): op for op in find_functions(module, str(path))}
+def functions_of_text(path: str, text: str) -> dict[str, Op]:
+    """The functions with a body of a file, by name. Raises LayoutproofError where it has none, or two of one name."""
+    found: dict[str, Op] = {}
+    for op in find_functions(read_module(text, path), path):
+        name = str(op.attribute("sym_name"))
+        if name in found:
+            raise error(codes.MLIR_TEXT, f"{path} has two functions @{name}", op.span)
+        found[name] = op
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from layoutproof.importers.mlir.model import add, floordiv, floormod, mul
+from layoutproof.importers.mlir.model import add, floordiv, floormod, mul, sub
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import INT64
@@ -32,7 +32,7 @@ class View:
 
     `whole` says that it has the buffer's own indices. An access outside the shape of another view is undefined, even if
     the cell is inside the buffer: `cell` makes it one outside, unless `inside` knows better. `inner` is the shape of
-    elements that are vectors: the last axes of the buffer, which are no axes of the view.
+    elements that are vectors: the last axes of the buffer, which are no axes of the view. `linear`: it has strides.
     """
 
     buffer: Buffer
@@ -40,11 +40,12 @@ class View:
     place: Callable[[Indices], tuple[Expr, ...]]
     whole: bool = False
     inner: int = 0
+    linear: bool = False
 
     @staticmethod
     def of(buffer: Buffer, inner: int = 0) -> View:
         """All of a buffer."""
-        return View(buffer, buffer.shape[: buffer.rank - inner], tuple, True, inner)
+        return View(buffer, buffer.shape[: buffer.rank - inner], tuple, True, inner, True)
 
     def cell(self, indices: Indices, inside: Callable[[Expr, Expr], bool], lanes: Indices = ()) -> tuple[Expr, ...]:
         """The indices into the buffer of an element. `inside(index, extent)` decides `0 <= index < extent`, if it
@@ -57,6 +58,18 @@ class View:
             if conditions and found:
                 found = (IfThenElseExpr(logical_and(*conditions), found[0], number(-1)), *found[1:])
         return (*found, *lanes)
+
+    def metadata(self) -> tuple[Expr, list[Expr]] | None:
+        """The offset and the strides, in elements of the buffer; None for a view that has none, as of vectors."""
+        if not self.linear or self.inner:
+            return None
+        zeros = [ZERO] * len(self.shape)
+        offset = linear(self.place(zeros), self.buffer.shape)
+        strides = []
+        for axis in range(len(self.shape)):
+            one = [*zeros[:axis], ONE, *zeros[axis + 1 :]]
+            strides.append(sub(linear(self.place(one), self.buffer.shape), offset))
+        return offset, strides
 
     def load(self, indices: Indices, inside: Callable[[Expr, Expr], bool], span: Span, lanes: Indices = ()) -> Expr:
         """An element."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import AnyFloat, IndexType
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -45,6 +45,19 @@ class MlirParser(Parser):
         super().__init__(context, text, name)
         self.places: dict[Any, tuple[int, int]] = {}
         self.last_name = ""
+
+    class _TensorLiteralElement(Parser._TensorLiteralElement):
+        """An element of a dense constant. Of a float, a hexadecimal number gives the bits."""
+
+        def to_type(self, parser: Any, type: Any) -> Any:
+            """The value as an element of this type."""
+            if isinstance(type, AnyFloat) and self.span.text[:2] in ("0x", "0X"):
+                size = type.compile_time_size
+                if not isinstance(self.value, int) or self.value >= 1 << (8 * size):
+                    parser.raise_error("more digits than the type has", self.span)
+                (found,) = type.iter_unpack(self.value.to_bytes(size, "little"))
+                return found
+            return super().to_type(parser, type)
 
     def parse_operation(self) -> Any:
         """One operation; its place is recorded."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IntImm, Logical, Not, Var
 from layoutproof.ir.interp.analysis import reads_memory
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
@@ -74,7 +74,7 @@ def range_of(expr: Expr, boxes: Boxes) -> Range | None:
 def _exact(expr: Expr, boxes: Boxes, names: list[str]) -> Range | None:
     try:
         values = evaluate(expr, {name: boxes.ranges[name][0] for name in names})
-    except (Trap, TypeError):  # a trap in one lane, or floats: not index arithmetic that tells anything here
+    except (Trap, Overflow, TypeError):  # a trap in one lane, numbers of more than 64 bits, or floats: not index arithmetic that tells anything here
         return None
     points = np.broadcast_to(np.asarray(values, dtype=np.int64), (boxes.count,))
     return points, points

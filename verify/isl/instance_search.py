@@ -111,6 +111,9 @@ class Model:
                 context: isl.Set = found.space.universe()
                 for name, (low, high) in self._ranges.items():
                     context = context.intersect(self._between(found.encoder, Var(name), low, high))
+                if found.loose is None:
+                    for condition in self._assumed:
+                        context = context.intersect(found.encoder.set_of(condition))
                 good = coalesced(bad.params().complement().gist(context.params()))
                 return Decoder(found.space, self._variables).condition(good)
         except (NotQuasiAffine, BudgetExceeded):  # no condition is derived then, which is what None says
