@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from layoutproof.importers.mlir.builder import Builder
 from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub
 from layoutproof.importers.mlir.values import Indices, Vector, View, number, value_of
+from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import BOOL, DType, Kind
 from layoutproof.ir.expr import (
     FALSE,
@@ -18,15 +19,18 @@ from layoutproof.ir.expr import (
     IfThenElseExpr,
     IntImm,
     Select,
+    Var,
     const,
     logical_and,
     logical_or,
     negated,
 )
+from layoutproof.ir.interp.analysis import is_index_like
+from layoutproof.ir.interval import interval_of
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.semantics import round_float
-from layoutproof.ir.visit import loads_in, walk
+from layoutproof.ir.visit import loads_in, map_expressions, walk
 
 Meaning = Callable[[Op, Sequence[Expr], DType], Expr]
 
@@ -101,12 +105,22 @@ def _negf(_: Op, args: Sequence[Expr], dtype: DType) -> Expr:
     return args[0] * const(-1.0, dtype)
 
 
-def _select(op: Op, args: Sequence[Expr], _: DType) -> Expr:
+def _settled(b: Builder, op: Op, arm: Expr) -> Expr:
+    """An arm of a choice that is evaluated only if it is chosen, with what it reads from memory read here."""
+    if not _may_trap(arm):
+        return arm
+
+    def rewrite(expr: Expr) -> Expr:
+        return b.data(op, expr) if isinstance(expr, BufferLoad) and expr.buffer not in b.cells else expr
+
+    return map_expressions(arm, rewrite)
+
+
+def _select(_: Op, args: Sequence[Expr], __: DType) -> Expr:
     condition, then, otherwise = args
     if not any(_may_trap(each) for each in (then, otherwise)):
         return Select(condition, then, otherwise)
-    if any(True for each in (then, otherwise) for _ in loads_in(each)):
-        raise op.fail("of a value that may be poison, and of memory, is not translated")
+    # Poison that is not chosen is none. What is read was read before (`_settled`), so nothing is left out.
     return IfThenElseExpr(condition, then, otherwise)
 
 
@@ -115,17 +129,19 @@ _TRAPS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUN
 
 def _may_trap(expr: Expr) -> bool:
     for node in walk(expr):
-        if isinstance(node, Binary) and node.op in _TRAPS and not _divides(node.rhs):
+        if isinstance(node, Binary) and node.op in _TRAPS and not _divides(node.op, node.rhs):
             return True
         if isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer:
             return True
     return False
 
 
-def _divides(divisor: Expr) -> bool:
-    """Whether a divisor is a number that traps for no dividend (and a shift is none by the width or more)."""
-    known = value_of(divisor)
-    return known is not None and 0 < known < 8
+def _divides(op: BinaryOp, divisor: Expr) -> bool:
+    """Whether a divisor is a number that traps for no dividend, or a shift one by less than the width."""
+    known = value_of(divisor.value if isinstance(divisor, Cast) else divisor)
+    if known is None:
+        return False
+    return 0 <= known < divisor.dtype.bits if op in (BinaryOp.SHL, BinaryOp.SHR) else known > 0
 
 
 _INTEGER = {
@@ -302,13 +318,36 @@ def translate(b: Builder, op: Op) -> None:
     result = op.results[0]
     kind = result.type
     if isinstance(kind, Scalar):
-        expr = meaning(op, [b.expr(op, value) for value in op.operands], kind.dtype)
-        if op.name in _DIVISIONS and not _divides(b.expr(op, op.operands[1])):
+        args = [b.expr(op, value) for value in op.operands]
+        if op.name == "arith.select":
+            args = [args[0], *(_settled(b, op, arm) for arm in args[1:])]
+        expr = meaning(op, args, kind.dtype)
+        if _needs_memory(b, op, kind, args, expr):
+            args = [b.data(op, arg) for arg in args]
+            expr = meaning(op, args, kind.dtype)
+        if op.name in _DIVISIONS and not _divides(BinaryOp.FLOORDIV, b.expr(op, op.operands[1])):
             b.bind_read(op, expr)
         else:
             b.bind_expression(op, result, expr)
         return
     _by_element(b, op, kind, meaning)
+
+
+def _needs_memory(b: Builder, op: Op, kind: Scalar, args: Sequence[Expr], expr: Expr) -> bool:
+    """Whether operands have to be stored first, so that integers wrap.
+
+    An integer expression over variables alone is taken for index arithmetic, which must fit its type; and so is all of
+    an index, also what it has of data.
+    """
+    if kind.index:
+        own = [value for value in op.operands if not (isinstance(value.type, Scalar) and value.type.index)]
+        return any(not isinstance(b.meanings[value], BufferLoad | IntImm) for value in own)
+    whole = [*args, *([expr] if kind.dtype.is_integer else [])]
+    parts = [part for each in whole if is_index_like(each) for part in walk(each)]
+    return any(
+        isinstance(part, Expr) and not interval_of(part, b.ranges).fits(part.dtype) and not isinstance(part, Var)
+        for part in parts
+    )
 
 
 def _by_element(b: Builder, op: Op, kind: Shaped, meaning: Meaning) -> None:

@@ -17,7 +17,7 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, loads_in, walk
 
 Wrapper = Callable[[Stmt], Stmt]
 M = TypeVar("M", Expr, View, Vector)
@@ -28,16 +28,19 @@ class Builder:
     """The statements so far, and what the values mean. `table` translates an operation by its name."""
 
     def __init__(
-        self, table: dict[str, Callable[[Builder, Op], None]], expressions: Iterable[str], may_alias: bool
+        self, table: dict[str, Callable[[Builder, Op], None]], expressions: Iterable[str], may_alias: bool,
+        fill: bool = False,
     ) -> None:
         self.table = table
         self.expressions = frozenset(expressions)
         self.may_alias = may_alias
+        self.fill_new = fill
         self.meanings: dict[Value, Meaning] = {}
         self.items: list[Stmt | Wrapper] = []
         self.names: set[str] = set()
         self.ranges: dict[Var, Interval] = {}
         self.own: set[Buffer] = set()
+        self.cells: set[Buffer] = set()
         self.top: set[Buffer] = set()
         self.freed: set[Value] = set()
         self.depth = 0
@@ -99,10 +102,24 @@ class Builder:
         self.bind(op.results[0], expr if movable else self.named(op.results[0], expr, op.span))
 
     def named(self, value: Value | None, expr: Expr, span: Span) -> Expr:
-        """A variable with the value of an expression here."""
+        """A variable with the value of an expression here; memory for integers that wrap, which variables do not."""
+        index = value is not None and isinstance(value.type, Scalar) and value.type.index
+        if expr.dtype.is_integer and not index:
+            return self.data_at(expr, span)
         var = Var(self.name(value.name if value is not None else None, "v"), expr.dtype)
         self.items.append(lambda body: Let(var, expr, body, span=span))
         return var
+
+    def data(self, op: Op, expr: Expr) -> Expr:
+        """A number from memory where an expression is stored."""
+        return self.data_at(expr, op.span)
+
+    def data_at(self, expr: Expr, span: Span) -> Expr:
+        """The same at a place."""
+        cell = self.allocate(None, (number(1),), expr.dtype, span)
+        self.cells.add(cell)
+        self.store(cell, (ZERO,), expr, span)
+        return load_cell(cell, span)
 
     # ---- statements
 
@@ -198,6 +215,22 @@ class Builder:
     def cell(self, hint: str | None, kind: Scalar, span: Span) -> Buffer:
         """Memory for one number."""
         return self.allocate(hint, (number(1),), kind.dtype, span)
+
+    def steady(self, vector: Vector, buffer: Buffer, cell: Callable[[Indices], Sequence[Expr]], span: Span) -> Vector:
+        """A vector that does not change while it is stored to a buffer lane by lane, each lane to its cell: itself
+        if a lane reads no other cell of what may be the same memory, else in memory of its own.
+        """
+        lanes = [Var(self.name("lane", "lane"), INT64) for _ in vector.shape]
+        target = tuple(cell(lanes))
+        loads = list(loads_in(vector.at(lanes)))
+        if all(self._is_apart(load.buffer, buffer) or (load.buffer, load.indices) == (buffer, target) for load in loads):
+            return vector
+        kept = View.of(self.allocate("vector", [number(n) for n in vector.shape], vector.at(lanes).dtype, span))
+        self.fill(kept, vector.at, span)
+        return Vector(vector.shape, lambda at: kept.load(at, self.is_inside, span))
+
+    def _is_apart(self, one: Buffer, other: Buffer) -> bool:
+        return one is not other and (one in self.own or other in self.own or not self.may_alias)
 
     def fill(self, view: View, value: Callable[[list[Expr]], Expr], span: Span) -> None:
         """Store a value to every element of a view."""

@@ -41,7 +41,7 @@ class Carried:
                 elif not meaning.whole:
                     raise op.fail("a part of a tensor in its own place is not translated")
             case Vector():
-                b.fill(View.of(self.buffer), meaning.at, op.span)
+                b.fill(View.of(self.buffer), b.steady(meaning, self.buffer, tuple, op.span).at, op.span)
             case _:
                 b.store(self.buffer, (ZERO,), meaning, op.span)
 

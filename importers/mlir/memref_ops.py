@@ -9,6 +9,7 @@ from layoutproof.importers.mlir.model import AffineMap, Op, Shaped, Value, add, 
 from layoutproof.importers.mlir.placement import root
 from layoutproof.importers.mlir.values import ZERO, Indices, Vector, View, delinear, linear, number, value_of
 from layoutproof.ir.expr import Expr
+from layoutproof.ir.intrinsics import Undef
 from layoutproof.verify.maps.check_map import prove_injective
 from layoutproof.verify.verdict.verdict import Status
 
@@ -50,10 +51,10 @@ def write(b: Builder, op: Op, memory: Value, indices: Indices, value: Value) -> 
     _check_rank(op, view, indices)
     meaning = b.meanings.get(value)
     if isinstance(meaning, Vector) and view.inner == len(meaning.shape):
-        shape = [number(extent) for extent in meaning.shape]
+        vector = b.steady(meaning, view.buffer, lambda at: view.cell(indices, b.is_inside, at), op.span)
         b.nest(
-            shape,
-            lambda at: b.store(view.buffer, view.cell(indices, b.is_inside, at), meaning.at(at), op.span),
+            [number(extent) for extent in vector.shape],
+            lambda at: b.store(view.buffer, view.cell(indices, b.is_inside, at), vector.at(at), op.span),
             op.span,
         )
         return
@@ -81,7 +82,10 @@ def _alloc(b: Builder, op: Op) -> None:
         raise op.fail("symbols of a layout are not translated")
     shape = shape_of(op, kind, [b.expr(op, value) for value in sizes])
     buffer = b.allocate(op.results[0].name, shape, kind.element.dtype, op.span)
-    b.bind(op.results[0], View.of(buffer, len(kind.inner)))
+    view = View.of(buffer, len(kind.inner))
+    if b.fill_new:
+        b.fill(view, lambda _: Undef(kind.element.dtype), op.span)
+    b.bind(op.results[0], view)
 
 
 def check_layout(op: Op, kind: Shaped) -> None:
@@ -252,7 +256,22 @@ def expand(b: Builder, op: Op) -> None:
             return source.place([])
         return source.place([linear([indices[a] for a in group], [shape[a] for a in group]) for group in groups])
 
-    b.bind(op.results[0], View(source.buffer, tuple(shape), place))
+    b.bind(op.results[0], View(source.buffer, tuple(shape), place, given=_expanded(source, groups, shape)))
+
+
+def _expanded(
+    source: View, groups: Sequence[Sequence[int]], shape: Sequence[Expr]
+) -> tuple[Expr, tuple[Expr, ...]] | None:
+    """The offset and strides of an expanded view: the last axis of a group has that of the axis before."""
+    found = source.metadata()
+    if found is None:
+        return None
+    strides: dict[int, Expr] = {}
+    for stride, group in zip(found[1], groups, strict=True):
+        for axis in reversed(group):
+            strides[axis] = stride
+            stride = mul(stride, shape[axis])
+    return found[0], tuple(strides[axis] for axis in range(len(shape)))
 
 
 def _metadata(b: Builder, op: Op) -> None:
@@ -287,7 +306,7 @@ def _reinterpret(b: Builder, op: Op) -> None:
             return (position,)
         return delinear(position, memory.shape)
 
-    b.bind(op.results[0], View(memory.buffer, tuple(sizes), place))
+    b.bind(op.results[0], View(memory.buffer, tuple(sizes), place, given=(offsets[0], tuple(strides))))
 
 
 def _starts_at_zero(value: Value) -> bool:

@@ -52,7 +52,12 @@ def _empty(b: Builder, op: Op) -> None:
     result = op.results[0]
     groups = op.segments() if "operandSegmentSizes" in op.attributes else [op.operands]
     if any(groups[1:]):
-        raise op.fail("a copy or a size hint is not translated")
+        if groups[0] or any(groups[2:]):
+            raise op.fail("a size hint is not translated")
+        source = b.view(op, groups[1][0])
+        b.bind(result, new_tensor(b, op, result, source.shape))
+        b.copy(source, b.view(op, result), op.span)
+        return
     shape = shape_of(op, shaped(op, result), [b.expr(op, value) for value in groups[0]])
     b.bind(result, new_tensor(b, op, result, shape))
 

@@ -36,7 +36,7 @@ EXPRESSIONS = frozenset((
     "vector.broadcast", "vector.splat", "vector.extract", "vector.transpose", "vector.shape_cast",
 ))  # fmt: skip
 
-MOST = 1 << 56  # of an extent or an index that callers pass
+MOST = 1 << 31  # of an extent or an index that callers pass
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,13 @@ class Function:
 class Options:
     """How a function is read. `may_alias`: memref arguments may overlap; `private`: the numbers of memref arguments
     whose contents callers do not see afterwards; `observe_return`: that the function returns is seen, as one more
-    parameter that is stored to.
+    parameter that is stored to; `fill`: new memory holds arbitrary values, so that reading it is no fault.
     """
 
     may_alias: bool = False
     private: frozenset[int] = frozenset()
     observe_return: bool = False
+    fill: bool = False
 
 
 def functions_of(module: Op) -> list[Op]:
@@ -92,7 +93,7 @@ class _Translation:
     def __init__(self, op: Op, options: Options) -> None:
         self.op = op
         self.options = options
-        self.builder = Builder(TABLE, EXPRESSIONS, options.may_alias)
+        self.builder = Builder(TABLE, EXPRESSIONS, options.may_alias, options.fill)
         self.params: list[Var] = []
         self.buffer_map: list[tuple[Var, Buffer]] = []
         self.layouts: dict[str, AffineMap] = {}
@@ -142,7 +143,7 @@ class _Translation:
             self.params.append(var)
             if kind.index:
                 b.symbols.add(var)
-            b.bind(argument, var)
+            b.bind(argument, b.data(self.op, var) if kind.dtype.is_integer and not kind.index else var)
             return
         shape: list[Expr] = []
         for axis, extent in enumerate(kind.shape):

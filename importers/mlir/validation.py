@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from layoutproof.importers.mlir import codes
@@ -17,7 +17,10 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import stores_in
 from layoutproof.lowering.compare.compare_programs import compare
 from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.faults.reads import prove_readable
 from layoutproof.verify.faults.valid_sizes import valid_sizes
+from layoutproof.verify.verdict.verdict import Status
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,21 @@ def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
         if isinstance(one.type, Shaped) and isinstance(other.type, Shaped)
         if (one.type.kind, other.type.kind) == ("tensor", "memref")
     )
-    old, new = translate(before, Options(may_alias)), translate(after, Options(may_alias, private))
-    if not _is_observed(old.program):
-        # All that is left to see is that the function returns.
-        old = translate(before, Options(may_alias, observe_return=True))
-        new = translate(after, Options(may_alias, private, observe_return=True))
+    old = translate(before, Options(may_alias))
+    # Where nothing else is seen of a function, that it returns is.
+    options = Options(may_alias, observe_return=not _is_observed(old.program), fill=_reads_fresh_memory(old.program))
+    old, new = translate(before, options), translate(after, replace(options, private=private))
     names = {one.name: other.name for one, other in zip(old.program.buffers, new.program.buffers, strict=False)}
     layouts = {
         name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts
     }
     condition = valid_sizes(old.program)
     return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN))
+
+
+def _reads_fresh_memory(program: PrimFunc) -> bool:
+    """Whether a read may find memory that nothing has been stored to."""
+    return any(verdict.status is not Status.PROVED for verdict in prove_readable(Facts.of(program)))
 
 
 def _is_observed(program: PrimFunc) -> bool:

@@ -32,7 +32,8 @@ class View:
 
     `whole` says that it has the buffer's own indices. An access outside the shape of another view is undefined, even if
     the cell is inside the buffer: `cell` makes it one outside, unless `inside` knows better. `inner` is the shape of
-    elements that are vectors: the last axes of the buffer, which are no axes of the view. `linear`: it has strides.
+    elements that are vectors: the last axes of the buffer, which are no axes of the view. `linear`: it has strides,
+    which are `given` where they do not follow from `place`.
     """
 
     buffer: Buffer
@@ -41,6 +42,7 @@ class View:
     whole: bool = False
     inner: int = 0
     linear: bool = False
+    given: tuple[Expr, tuple[Expr, ...]] | None = None
 
     @staticmethod
     def of(buffer: Buffer, inner: int = 0) -> View:
@@ -60,15 +62,18 @@ class View:
         return (*found, *lanes)
 
     def metadata(self) -> tuple[Expr, list[Expr]] | None:
-        """The offset and the strides, in elements of the buffer; None for a view that has none, as of vectors."""
-        if not self.linear or self.inner:
+        """The offset and the strides, in elements of the buffer; None for a view that has none."""
+        if self.given is not None:
+            return self.given[0], list(self.given[1])
+        if not self.linear:
             return None
         zeros = [ZERO] * len(self.shape)
-        offset = linear(self.place(zeros), self.buffer.shape)
+        extents = self.buffer.shape[: self.buffer.rank - self.inner]
+        offset = linear(self.place(zeros), extents)
         strides = []
         for axis in range(len(self.shape)):
             one = [*zeros[:axis], ONE, *zeros[axis + 1 :]]
-            strides.append(sub(linear(self.place(one), self.buffer.shape), offset))
+            strides.append(sub(linear(self.place(one), extents), offset))
         return offset, strides
 
     def load(self, indices: Indices, inside: Callable[[Expr, Expr], bool], span: Span, lanes: Indices = ()) -> Expr:

@@ -76,7 +76,9 @@ def _write(b: Builder, op: Op) -> None:
     value, target, indices, mask = op.segments()
     view = destination(b, op, target[0]) if op.results else live(b, op, target[0])
     transfer = _Transfer(b, op, view, [b.expr(op, each) for each in indices], mask)
-    vector = b.vector(op, value[0])
+    vector = b.steady(
+        b.vector(op, value[0]), view.buffer, lambda lanes: view.cell(transfer.element(lanes), b.is_inside), op.span
+    )
 
     def lane(lanes: list[Expr]) -> None:
         element = transfer.element(lanes)
@@ -105,7 +107,10 @@ def load_lanes(b: Builder, op: Op, memory: Value, indices: Sequence[Expr]) -> No
 
 def store_lanes(b: Builder, op: Op, memory: Value, indices: Sequence[Expr], value: Value) -> None:
     """A vector as consecutive elements of the last axes."""
-    view, vector = live(b, op, memory), b.vector(op, value)
+    view = live(b, op, memory)
+    vector = b.steady(
+        b.vector(op, value), view.buffer, lambda lanes: view.cell(_behind(indices, lanes), b.is_inside), op.span
+    )
     b.nest(
         [number(extent) for extent in vector.shape],
         lambda lanes: b.store(

@@ -13,7 +13,7 @@ from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.program.instances import Access
 from layoutproof.verify.program.questions import at_least, below
 
-_MOST_CASES = 4
+_MOST_CASES = 8
 
 
 def valid_sizes(function: PrimFunc) -> Expr | None:
