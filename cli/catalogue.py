@@ -29,7 +29,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
     "3": ("layoutproof.lowering.codes", "layoutproof.lowering.te.codes"),
     "4": ("layoutproof.lowering.codegen.codes", "layoutproof.lowering.runtime.opencl.codes"),
     "5": ("layoutproof.cli.codes",),
-    "6": ("layoutproof.graph.codes",),
+    "6": ("layoutproof.graph.codes", "layoutproof.importers.mlir.codes"),
 }
 _EXAMPLE = "## Example"
 _REMEDY = "## What to do"

@@ -16,9 +16,9 @@ from layoutproof.importers.mlir.loops import (
     put_all,
 )
 from layoutproof.importers.mlir.memref_ops import mixed
-from layoutproof.importers.mlir.model import INDEX, Block, Op, Value
+from layoutproof.importers.mlir.model import INDEX, Block, Op, Value, add
 from layoutproof.importers.mlir.tensor_ops import destination, insert
-from layoutproof.importers.mlir.values import View
+from layoutproof.importers.mlir.values import View, number
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.stmt import ForKind
 
@@ -138,7 +138,10 @@ def _counting(b: Builder, op: Op, before: Block, after: Block) -> tuple[int, Exp
     test = condition.operands[0].owner if condition.name == "scf.condition" else None
     if condition.operands[1:] != before.arguments or test is None or before.ops[:-1] != (test,):
         raise refused
-    if test.name != "arith.cmpi" or test.attribute("predicate") != 2 or test.operands[0] not in before.arguments:
+    if test.name != "arith.cmpi" or test.operands[0] not in before.arguments:
+        raise refused
+    beyond = _BEYOND.get(test.attribute("predicate"))
+    if beyond is None:
         raise refused
     position = before.arguments.index(test.operands[0])
     advance = after.ops[-1].operands[position].owner
@@ -148,7 +151,11 @@ def _counting(b: Builder, op: Op, before: Block, after: Block) -> tuple[int, Exp
     outside = bound in b.meanings and bound not in before.arguments and step in b.meanings
     if not outside or before.arguments[position].type != INDEX:
         raise refused
-    return position, b.expr(op, bound), b.expr(op, step)
+    return position, add(b.expr(op, bound), beyond), b.expr(op, step)
+
+
+# How far the first number that ends a loop is beyond the bound: of `slt` and `sle`.
+_BEYOND = {2: number(0), 3: number(1)}
 
 
 def _execute_region(b: Builder, op: Op) -> None:
