@@ -82,8 +82,8 @@ def tv_command(request: TvRequest) -> int:
     if (request.after is None) == (request.passes is None):
         raise click.UsageError("give AFTER.mlir, or --mlir-opt with the passes")
     if request.after is not None:
-        items = _items(request, request.before, request.after, f"{request.before} -> {request.after}")
-        return run_gate(request, Work((request.before, request.after), items=tuple(items)))
+        pairs = _items(request, request.before, request.after, f"{request.before} -> {request.after}")
+        return run_gate(request, Work((request.before, request.after), items=tuple(pairs)))
     with _folder(request.steps) as folder:
         items = list(_pipeline(request, folder))
         if not items:

@@ -9,6 +9,7 @@ from layoutproof.importers.mlir.loops import branch_with_results, counted_loop, 
 from layoutproof.importers.mlir.memref_ops import read, write
 from layoutproof.importers.mlir.model import AffineMap, AffineSet, Op, Value, floordiv, floormod, greatest, least
 from layoutproof.importers.mlir.values import number
+from layoutproof.importers.mlir.vector_ops import load_lanes, store_lanes
 from layoutproof.ir.expr import Compare, Expr, logical_and
 from layoutproof.ir.operators import CompareOp
 
@@ -38,6 +39,14 @@ def _load(b: Builder, op: Op) -> None:
 
 def _store(b: Builder, op: Op) -> None:
     write(b, op, op.operands[1], _results(b, op, "map", op.operands[2:]), op.operands[0])
+
+
+def _vector_load(b: Builder, op: Op) -> None:
+    load_lanes(b, op, op.operands[0], _results(b, op, "map", op.operands[1:]))
+
+
+def _vector_store(b: Builder, op: Op) -> None:
+    store_lanes(b, op, op.operands[1], _results(b, op, "map", op.operands[2:]), op.operands[0])
 
 
 def _for(b: Builder, op: Op) -> None:
@@ -105,6 +114,8 @@ TABLE: Mapping[str, Callable[[Builder, Op], None]] = {
     "affine.max": _extreme(greatest),
     "affine.load": _load,
     "affine.store": _store,
+    "affine.vector_load": _vector_load,
+    "affine.vector_store": _vector_store,
     "affine.for": _for,
     "affine.if": _if,
     "affine.parallel": _parallel,

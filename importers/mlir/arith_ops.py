@@ -1,4 +1,4 @@
-"""`arith` and `math`: each operation as an expression of its operands, lane by lane on vectors, by element on tensors."""
+"""`arith` and `math`: each operation as an expression of its operands, also of each lane and element."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _binary(op: BinaryOp) -> Meaning:
 
 
 def _bitwise(op: BinaryOp, connective: Callable[..., Expr]) -> Meaning:
-    """Of truth values the connective, which is decided by integer sets: where leaving the right side out is the same."""
+    """Of truth values the connective, which integer sets decide, where leaving the right side out is the same."""
 
     def meaning(_: Op, args: Sequence[Expr], dtype: DType) -> Expr:
         a, b = args
@@ -177,24 +177,22 @@ _PREDICATES = ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord",
 def _cmpf(op: Op, args: Sequence[Expr], _: DType) -> Expr:
     """IEEE's comparisons are ordered but for `!=`; an unordered one is the negation of the opposite."""
     number = op.attribute("predicate")
-    name = _PREDICATES[number] if 0 <= number < len(_PREDICATES) else None
+    if not 0 <= number < len(_PREDICATES):
+        raise op.fail(f"the predicate {number} is unknown")
+    name = _PREDICATES[number]
     a, b = args
     nan = logical_or(Compare(CompareOp.NE, a, a), Compare(CompareOp.NE, b, b))
-    match name:
-        case "false" | "true":
-            return TRUE if name == "true" else FALSE
-        case "ord":
-            return negated(nan)
-        case "uno":
-            return nan
-        case "one":
-            return logical_and(negated(nan), Compare(CompareOp.NE, a, b))
-        case "une":
-            return Compare(CompareOp.NE, a, b)
-        case "ueq":
-            return logical_or(nan, Compare(CompareOp.EQ, a, b))
-        case None:
-            raise op.fail(f"the predicate {number} is unknown")
+    known = {
+        "false": FALSE,
+        "true": TRUE,
+        "ord": negated(nan),
+        "uno": nan,
+        "one": logical_and(negated(nan), Compare(CompareOp.NE, a, b)),
+        "une": Compare(CompareOp.NE, a, b),
+        "ueq": logical_or(nan, Compare(CompareOp.EQ, a, b)),
+    }
+    if name in known:
+        return known[name]
     relation = _FLOAT[name[1:]]
     return Compare(relation, a, b) if name[0] == "o" else negated(Compare(relation.negated, a, b))
 
@@ -397,8 +395,8 @@ def constant(b: Builder, op: Op) -> None:
         shape = tuple(extent for extent in kind.shape if extent is not None)
         b.bind(op.results[0], Vector(shape, lambda indices: values[0]))
         return
-    shape = [number(extent) for extent in kind.shape if extent is not None]
-    view = View.of(b.allocate(op.results[0].name, shape, kind.element.dtype, op.span))
+    extents = [number(extent) for extent in kind.shape if extent is not None]
+    view = View.of(b.allocate(op.results[0].name, extents, kind.element.dtype, op.span))
     if len(set(values)) == 1:
         b.fill(view, lambda indices: values[0], op.span)
     else:

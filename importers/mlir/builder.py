@@ -28,7 +28,10 @@ class Builder:
     """The statements so far, and what the values mean. `table` translates an operation by its name."""
 
     def __init__(
-        self, table: dict[str, Callable[[Builder, Op], None]], expressions: Iterable[str], may_alias: bool,
+        self,
+        table: dict[str, Callable[[Builder, Op], None]],
+        expressions: Iterable[str],
+        may_alias: bool,
         fill: bool = False,
     ) -> None:
         self.table = table
@@ -220,14 +223,34 @@ class Builder:
         """A vector that does not change while it is stored to a buffer lane by lane, each lane to its cell: itself
         if a lane reads no other cell of what may be the same memory, else in memory of its own.
         """
-        lanes = [Var(self.name("lane", "lane"), INT64) for _ in vector.shape]
+        lanes = self._lanes(vector)
         target = tuple(cell(lanes))
         loads = list(loads_in(vector.at(lanes)))
-        if all(self._is_apart(load.buffer, buffer) or (load.buffer, load.indices) == (buffer, target) for load in loads):
+        if all(
+            self._is_apart(load.buffer, buffer) or (load.buffer, load.indices) == (buffer, target) for load in loads
+        ):
             return vector
-        kept = View.of(self.allocate("vector", [number(n) for n in vector.shape], vector.at(lanes).dtype, span))
+        return self.kept(vector, span)
+
+    def whole(self, vector: Vector, span: Span) -> Vector:
+        """A vector of which not every lane may be used: what it reads is read, since that may be a fault."""
+        for load in loads_in(vector.at(self._lanes(vector))):
+            pairs = zip(load.indices, load.buffer.shape, strict=True)
+            if not all(self.is_inside(i, n) for i, n in pairs):
+                return self.kept(vector, span)
+        return vector
+
+    def kept(self, vector: Vector, span: Span) -> Vector:
+        """A vector in memory of its own."""
+        dtype = vector.at(self._lanes(vector)).dtype
+        kept = View.of(self.allocate("vector", [number(n) for n in vector.shape], dtype, span))
         self.fill(kept, vector.at, span)
         return Vector(vector.shape, lambda at: kept.load(at, self.is_inside, span))
+
+    def _lanes(self, vector: Vector) -> list[Expr]:
+        lanes = [Var(self.name("lane", "lane"), INT64) for _ in vector.shape]
+        self.ranges |= {lane: Interval(0, extent - 1) for lane, extent in zip(lanes, vector.shape, strict=True)}
+        return list(lanes)
 
     def _is_apart(self, one: Buffer, other: Buffer) -> bool:
         return one is not other and (one in self.own or other in self.own or not self.may_alias)

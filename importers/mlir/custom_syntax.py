@@ -314,9 +314,11 @@ def _parallel_insert(parser: Any, make: Make) -> Any:
 
 
 def _generate(parser: Any, make: Make) -> Any:
-    sizes = parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_optional_unresolved_operand) if (
-        parser._current_token.text.startswith("%")
-    ) else []
+    sizes = (
+        parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_optional_unresolved_operand)
+        if (parser._current_token.text.startswith("%"))
+        else []
+    )
     region = parser.parse_region()
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
@@ -336,8 +338,9 @@ def _converted(parser: Any, make: Make) -> Any:
     parser.parse_punctuation(":")
     kind = parser.parse_type()
     if parser.parse_optional_keyword("to") is not None:
-        return make(operands=[parser.resolve_operand(value, kind)], result_types=[parser.parse_type()],
-                    attributes=attributes)
+        return make(
+            operands=[parser.resolve_operand(value, kind)], result_types=[parser.parse_type()], attributes=attributes
+        )
     from layoutproof.importers.mlir.xdsl_reader import other_kind
 
     operand, result = (kind, other_kind(kind)) if to_tensor else (other_kind(kind), kind)

@@ -313,4 +313,3 @@ TABLE: Mapping[str, Callable[[Builder, Op], None]] = {
     **dict.fromkeys(ELEMENTWISE, _by_element),
     **dict.fromkeys(NAMED, _named),
 }
-

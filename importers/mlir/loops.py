@@ -187,4 +187,3 @@ def final_value(op: Op, bounds: Bounds) -> Expr:
     """What an induction variable is after the last iteration."""
     lower, _, step = bounds
     return add(lower, mul(greatest([trip_count(op, bounds), const(0, lower.dtype)]), step))
-

@@ -1,4 +1,4 @@
-"""`memref`: allocation, loads and stores, copies, and views, which are resolved to the cells of what they are views of."""
+"""`memref`: allocation, loads and stores, copies, and views, which are resolved to the cells of their memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from layoutproof.importers.mlir.builder import Builder, shape_of
 from layoutproof.importers.mlir.model import AffineMap, Op, Shaped, Value, add, mul
 from layoutproof.importers.mlir.placement import root
 from layoutproof.importers.mlir.values import ZERO, Indices, Vector, View, delinear, linear, number, value_of
-from layoutproof.ir.expr import Expr
+from layoutproof.ir.expr import Expr, equal
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.verify.maps.check_map import prove_injective
 from layoutproof.verify.verdict.verdict import Status
@@ -165,10 +165,12 @@ def slice_of(b: Builder, op: Op, source: View, first: int, kind: Shaped) -> View
 
     def place(indices: Indices) -> tuple[Expr, ...]:
         inside = dict(zip(kept, indices, strict=True))
-        return source.place([
-            add(offset, mul(inside.get(axis, ZERO), stride))
-            for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
-        ])
+        return source.place(
+            [
+                add(offset, mul(inside.get(axis, ZERO), stride))
+                for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
+            ]
+        )
 
     shape = tuple(sizes[axis] for axis in kept)
     return View(source.buffer, shape, place, inner=source.inner, linear=source.linear)
@@ -181,7 +183,9 @@ def kept_axes(op: Op, sizes: Sequence[Expr], kind: Shaped) -> list[int]:
     wanted = list(kind.shape)
     for axis, size in enumerate(sizes):
         known = value_of(size)
-        fits = len(kept) < len(wanted) and (wanted[len(kept)] == known or (known is None) == (wanted[len(kept)] is None))
+        fits = len(kept) < len(wanted) and (
+            wanted[len(kept)] == known or (known is None) == (wanted[len(kept)] is None)
+        )
         if fits and not (known == 1 and drop and wanted[len(kept)] != 1):
             kept.append(axis)
         elif known == 1 and drop:
@@ -250,6 +254,13 @@ def expand(b: Builder, op: Op) -> None:
         shape = mixed(b, op, op.attribute("static_output_shape"), op.operands[1:])
     else:
         shape = list(shape_of(op, kind, []))
+
+    for group, extent in zip(groups, source.shape, strict=True):
+        total: Expr = number(1)
+        for axis in group:
+            total = mul(total, shape[axis])
+        if total != extent:
+            b.assume(equal(total, extent), op.span)
 
     def place(indices: Indices) -> tuple[Expr, ...]:
         if not groups:

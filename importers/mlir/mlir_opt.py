@@ -16,7 +16,9 @@ from layoutproof.ir.diagnostic import error
 # The newest first; distributions add the version to the name.
 _NAMES = ("mlir-opt", *(f"mlir-opt-{version}" for version in range(25, 16, -1)))
 _FOLDERS = tuple(f"/usr/lib/llvm-{version}/bin" for version in range(25, 16, -1))
-_DUMP = re.compile(r"^// -----// IR Dump After (?P<failed>Failed )?(?P<pass>\S+)(?: \((?P<argument>[^)]*)\))?.*//----- //$")
+_DUMP = re.compile(
+    r"^// -----// IR Dump After (?P<failed>Failed )?(?P<pass>\S+)(?: \((?P<argument>[^)]*)\))?.*//----- //$"
+)
 _SECONDS = 600
 
 

@@ -12,16 +12,16 @@ from layoutproof.importers.mlir.memref_ops import (
     collapse,
     dim,
     expand,
+    kept_axes,
     live,
     mixed,
     offsets_sizes_strides,
-    kept_axes,
     same_memory,
     slice_of,
 )
 from layoutproof.importers.mlir.model import Op, Shaped, Value, add, ceildiv, floordiv, floormod, mul, sub
 from layoutproof.importers.mlir.placement import EMPTY, last_use, root
-from layoutproof.importers.mlir.values import ZERO, Indices, View, number
+from layoutproof.importers.mlir.values import ZERO, Indices, View
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, logical_and
 
 
@@ -74,10 +74,12 @@ def insert(b: Builder, op: Op, target: View) -> None:
 
     def place(indices: Indices) -> tuple[Expr, ...]:
         inside = dict(zip(kept, indices, strict=True))
-        return target.place([
-            add(offset, mul(inside.get(axis, ZERO), stride))
-            for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
-        ])
+        return target.place(
+            [
+                add(offset, mul(inside.get(axis, ZERO), stride))
+                for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
+            ]
+        )
 
     part = View(target.buffer, source.shape, place, whole=True)
     if source.buffer is target.buffer:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from layoutproof.importers.mlir import affine_ops, arith_ops, codes, linalg_ops, memref_ops, scf_ops, tensor_ops, vector_ops
+from layoutproof.importers.mlir import (
+    affine_ops,
+    arith_ops,
+    codes,
+    linalg_ops,
+    memref_ops,
+    scf_ops,
+    tensor_ops,
+    vector_ops,
+)
 from layoutproof.importers.mlir.arith_ops import of_buffer
 from layoutproof.importers.mlir.builder import Builder, fold
 from layoutproof.importers.mlir.model import AffineMap, Op, Scalar, Shaped, Value
@@ -16,7 +25,7 @@ from layoutproof.ir.diagnostic import Span, error
 from layoutproof.ir.dtype import HANDLE, INT64
 from layoutproof.ir.expr import Expr, Var, logical_and
 from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
 from layoutproof.ir.stmt import Attributes, Evaluate
 from layoutproof.ir.visit import free_variables
 
@@ -41,16 +50,10 @@ MOST = 1 << 31  # of an extent or an index that callers pass
 
 @dataclass(frozen=True)
 class Function:
-    """A translated function, and what its text says that a program has no place for.
-
-    `layouts` has the layout maps of arguments, `tensors` the names of arguments that are tensors, both by name; `strided`
-    names the arguments whose strides are taken to keep their elements apart.
-    """
+    """A translated function, and the layout maps of its arguments by name, which a program has no place for."""
 
     program: PrimFunc
     layouts: Mapping[str, AffineMap]
-    tensors: Collection[str]
-    strided: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,6 @@ class _Translation:
         self.params: list[Var] = []
         self.buffer_map: list[tuple[Var, Buffer]] = []
         self.layouts: dict[str, AffineMap] = {}
-        self.tensors: list[str] = []
-        self.strided: list[str] = []
 
     def function(self) -> Function:
         b = self.builder
@@ -120,10 +121,10 @@ class _Translation:
             tuple(self.params),
             tuple(self.buffer_map),
             fold(b.items),
-            Attributes({} if self.options.may_alias else {"tirx.noalias": True}),
+            Attributes({MAY_OVERLAP if self.options.may_alias else "tirx.noalias": True}),
             span=_first_line(self.op),
         )
-        return Function(program, self.layouts, tuple(self.tensors), tuple(self.strided))
+        return Function(program, self.layouts)
 
     def _assume_sizes(self) -> None:
         """That sizes and indices of callers are numbers that a memory of 64-bit addresses can have."""
@@ -153,21 +154,14 @@ class _Translation:
             shape.append(symbol if symbol is not None else number(extent or 0))
         buffer = self._parameter(name, [*shape, *(number(extent) for extent in kind.inner)], kind)
         memref_ops.check_layout(self.op, kind)
-        self._note(name, kind)
+        if isinstance(kind.layout, AffineMap):
+            self.layouts[name] = kind.layout
         view = View.of(buffer, len(kind.inner))
         if position in self.options.private:
             own = View.of(b.allocate(f"{name}_copy", buffer.shape, kind.element.dtype, self.op.span), view.inner)
             b.copy(view, own, _first_line(self.op))
             view = own
         b.bind(argument, of_buffer(b, self.op, view) if kind.kind == "vector" else view)
-
-    def _note(self, name: str, kind: Shaped) -> None:
-        if isinstance(kind.layout, AffineMap):
-            self.layouts[name] = kind.layout
-        elif kind.layout is not None:
-            self.strided.append(name)
-        if kind.kind == "tensor":
-            self.tensors.append(name)
 
     def _parameter(self, name: str, shape: list[Expr], kind: Shaped) -> Buffer:
         buffer = make_buffer(name, tuple(shape), kind.element.dtype)
@@ -203,7 +197,7 @@ class _Translation:
             return
         if value.type.kind == "memref" and (root(value) is not value or meaning.buffer not in b.own):
             raise end.fail("a view of memory that is allocated here is not translated")
-        if not set(v for extent in meaning.shape for v in free_variables(extent)) <= b.symbols:
+        if not {v for extent in meaning.shape for v in free_variables(extent)} <= b.symbols:
             raise end.fail("a result whose extents are computed is not translated")
         if meaning.whole and meaning.buffer in b.own and meaning.buffer not in b.results and b.at_top(meaning.buffer):
             # The memory is the caller's from the start: it holds what is stored, and elsewhere anything.
@@ -215,7 +209,6 @@ class _Translation:
         buffer = make_buffer(name, meaning.shape, value.type.element.dtype)
         self._add(buffer)
         b.copy(meaning, View.of(buffer), end.span)
-
 
     def _described(self, end: Op, name: str, argument: Value, view: View) -> None:
         """A view of an argument's memory: what is seen of it is which one, the offset, the sizes and the strides."""

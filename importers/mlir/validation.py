@@ -34,6 +34,10 @@ class Pair:
     layouts: Mapping[str, str]
     where: str | None
 
+    def compared(self) -> Comparison:
+        """The comparison."""
+        return compare(self.before.program, self.after.program, layouts=self.layouts, where=self.where)
+
 
 def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
     """Two functions of one name, translated.
@@ -56,9 +60,7 @@ def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
     options = Options(may_alias, observe_return=not _is_observed(old.program), fill=_reads_fresh_memory(old.program))
     old, new = translate(before, options), translate(after, replace(options, private=private))
     names = {one.name: other.name for one, other in zip(old.program.buffers, new.program.buffers, strict=False)}
-    layouts = {
-        name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts
-    }
+    layouts = {name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts}
     condition = valid_sizes(old.program)
     return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN))
 
@@ -95,7 +97,7 @@ def compare_files(before: Path, after: Path, *, may_alias: bool = False) -> list
     found = []
     for name, (old, new) in functions_in_both(before, after).items():
         pair = paired(old, new, may_alias)
-        found.append((name, compare(pair.before.program, pair.after.program, layouts=pair.layouts, where=pair.where)))
+        found.append((name, pair.compared()))
     return found
 
 

@@ -76,9 +76,11 @@ def _write(b: Builder, op: Op) -> None:
     value, target, indices, mask = op.segments()
     view = destination(b, op, target[0]) if op.results else live(b, op, target[0])
     transfer = _Transfer(b, op, view, [b.expr(op, each) for each in indices], mask)
-    vector = b.steady(
-        b.vector(op, value[0]), view.buffer, lambda lanes: view.cell(transfer.element(lanes), b.is_inside), op.span
-    )
+    given = b.vector(op, value[0])
+    some = [number(extent - 1) for extent in given.shape]
+    if transfer.exists(some, transfer.element(some)) != TRUE:
+        given = b.whole(given, op.span)
+    vector = b.steady(given, view.buffer, lambda lanes: view.cell(transfer.element(lanes), b.is_inside), op.span)
 
     def lane(lanes: list[Expr]) -> None:
         element = transfer.element(lanes)
@@ -113,9 +115,7 @@ def store_lanes(b: Builder, op: Op, memory: Value, indices: Sequence[Expr], valu
     )
     b.nest(
         [number(extent) for extent in vector.shape],
-        lambda lanes: b.store(
-            view.buffer, view.cell(_behind(indices, lanes), b.is_inside), vector.at(lanes), op.span
-        ),
+        lambda lanes: b.store(view.buffer, view.cell(_behind(indices, lanes), b.is_inside), vector.at(lanes), op.span),
         op.span,
     )
 
@@ -145,19 +145,17 @@ def _broadcast(b: Builder, op: Op) -> None:
         op.results[0],
         Vector(
             shape,
-            lambda lanes: vector.at([
-                lane if extent != 1 else ZERO for lane, extent in zip(lanes[first:], vector.shape, strict=True)
-            ]),
+            lambda lanes: vector.at(
+                [lane if extent != 1 else ZERO for lane, extent in zip(lanes[first:], vector.shape, strict=True)]
+            ),
         ),
     )
 
 
 def _extract(b: Builder, op: Op) -> None:
-    vector = b.vector(op, op.operands[0])
+    vector = b.whole(b.vector(op, op.operands[0]), op.span)
     dynamic = [b.expr(op, value) for value in op.operands[1:]]
-    position = [
-        dynamic.pop(0) if each == -(1 << 63) else number(each) for each in op.attribute("static_position")
-    ]
+    position = [dynamic.pop(0) if each == -(1 << 63) else number(each) for each in op.attribute("static_position")]
     for index, extent in zip(position, vector.shape, strict=False):
         if not b.is_inside(index, number(extent)):
             raise op.fail("a position that may be outside is not translated")
@@ -226,20 +224,17 @@ def _reduction(b: Builder, op: Op) -> None:
 
 
 def _create_mask(b: Builder, op: Op) -> None:
-    bounds = [b.expr(op, value) for value in op.operands]
-    b.bind(
-        op.results[0],
-        Vector(
-            _shape(op.results[0].type),
-            lambda lanes: logical_and(*(lane < bound for lane, bound in zip(lanes, bounds, strict=True))),
-        ),
-    )
+    b.bind(op.results[0], _below(_shape(op.results[0].type), [b.expr(op, value) for value in op.operands]))
 
 
 def _constant_mask(b: Builder, op: Op) -> None:
     sizes = [number(size) for size in op.attribute("mask_dim_sizes")]
-    at: Callable[[Indices], Expr] = lambda lanes: logical_and(*(i < n for i, n in zip(lanes, sizes, strict=True)))
-    b.bind(op.results[0], Vector(_shape(op.results[0].type), at))
+    b.bind(op.results[0], _below(_shape(op.results[0].type), sizes))
+
+
+def _below(shape: tuple[int, ...], bounds: Sequence[Expr]) -> Vector:
+    """Which lanes are below the bounds."""
+    return Vector(shape, lambda lanes: logical_and(*(lane < n for lane, n in zip(lanes, bounds, strict=True))))
 
 
 TABLE: Mapping[str, Callable[[Builder, Op], None]] = {

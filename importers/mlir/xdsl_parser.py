@@ -35,7 +35,7 @@ _PRODUCTS = {
 _MINUS_ONE = AffineConstantExpr(-1)
 
 
-class MlirParser(Parser):
+class MlirParser(Parser):  # type: ignore[misc]  # xDSL is not followed
     """The parser of a module. `places` has the first and last character of each operation, by the operation."""
 
     def __init__(self, text: str, name: str) -> None:
@@ -46,7 +46,7 @@ class MlirParser(Parser):
         self.places: dict[Any, tuple[int, int]] = {}
         self.last_name = ""
 
-    class _TensorLiteralElement(Parser._TensorLiteralElement):
+    class _TensorLiteralElement(Parser._TensorLiteralElement):  # type: ignore[misc]
         """An element of a dense constant. Of a float, a hexadecimal number gives the bits."""
 
         def to_type(self, parser: Any, type: Any) -> Any:
@@ -205,4 +205,5 @@ def _maker(parser: MlirParser, name: str) -> Callable[..., Any]:
     """A function that makes the operation of a name, without a check of what xDSL may know of it."""
     from xdsl.dialects.builtin import UnregisteredOp
 
-    return UnregisteredOp.with_name(name).create
+    make: Callable[..., Any] = UnregisteredOp.with_name(name).create
+    return make

@@ -74,7 +74,11 @@ def range_of(expr: Expr, boxes: Boxes) -> Range | None:
 def _exact(expr: Expr, boxes: Boxes, names: list[str]) -> Range | None:
     try:
         values = evaluate(expr, {name: boxes.ranges[name][0] for name in names})
-    except (Trap, Overflow, TypeError):  # a trap in one lane, numbers of more than 64 bits, or floats: not index arithmetic that tells anything here
+    except (
+        Trap,
+        Overflow,
+        TypeError,
+    ):  # a trap in one lane, numbers of more than 64 bits, or floats: not index arithmetic that tells anything here
         return None
     points = np.broadcast_to(np.asarray(values, dtype=np.int64), (boxes.count,))
     return points, points

@@ -57,7 +57,10 @@ def run_by_llvm(programs: Sequence[Program], calls: Sequence[tuple[int, int, Arr
     data = b"".join(array.tobytes() for _, _, arrays in calls for array in arrays)
     path = _kept(lowered.stdout)
     done = subprocess.run(
-        [runner, str(path), "-e", "main", "-entry-point-result=void", "-O0"], input=data, capture_output=True, check=False
+        [runner, str(path), "-e", "main", "-entry-point-result=void", "-O0"],
+        input=data,
+        capture_output=True,
+        check=False,
     )
     path.unlink()
     if done.returncode != 0 or len(done.stdout) != len(data):
@@ -112,9 +115,7 @@ def _main(programs: Sequence[Program], calls: Sequence[tuple[int, int, Arrays]])
         types = ", ".join([*(argument.type for argument in program.arguments), "index"])
         given = ", ".join([*names, f"%k{number}"])
         lines.append(f"  func.call @{program.name}({given}) : ({types}) -> ()")
-        lines += [
-            f"  {name}_w = func.call @write(%out, {name}_i, {name}_s) : (i32, i64, i64) -> i64" for name in names
-        ]
+        lines += [f"  {name}_w = func.call @write(%out, {name}_i, {name}_s) : (i32, i64, i64) -> i64" for name in names]
     return "\n".join([*lines, "  return", "}"])
 
 

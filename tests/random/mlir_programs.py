@@ -48,7 +48,11 @@ class Program:
 def random_program(random: Random, name: str) -> Program:
     """A function of two to four memrefs of one element type, and an index from 0 to the size of the call."""
     element = random.choice(FLOATS + INTEGERS)
-    shapes: list[tuple[int | None, ...]] = [(None,), (random.randint(1, 9),), (random.randint(1, 4), random.randint(1, 5))]
+    shapes: list[tuple[int | None, ...]] = [
+        (None,),
+        (random.randint(1, 9),),
+        (random.randint(1, 4), random.randint(1, 5)),
+    ]
     arguments = [Argument("a", element, (None,)), Argument("b", element, (random.randint(2, 9),))]
     arguments += [Argument(f"c{n}", element, random.choice(shapes)) for n in range(random.randint(0, 2))]
     program = Program(name, arguments)
@@ -143,8 +147,9 @@ class _Writer:
                 return f"affine_map<(d0) -> ((d0 * 3 - 1) ceildiv 2)>({self.random.choice(others)})"
 
     def scf_loop(self, indices: list[str], depth: int) -> None:
-        lower, step = (self.define(f"arith.constant {n} : index") for n in (self.random.randint(-1, 2),
-                                                                            self.random.randint(1, 3)))
+        lower, step = (
+            self.define(f"arith.constant {n} : index") for n in (self.random.randint(-1, 2), self.random.randint(1, 3))
+        )
         self.count += 1
         name = f"%s{self.count}"
         self.line(f"scf.for {name} = {lower} to {self.random.choice(['%k', self.size])} step {step} {{")
@@ -183,7 +188,8 @@ class _Writer:
         to = self.bound(indices, "min")
         types = f"({self.element}, {self.element})"
         self.line(
-            f"{result}:2 = affine.for {name} = 0 to {to} iter_args({carried} = {start}, {other} = {second}) -> {types} {{"
+            f"{result}:2 = affine.for {name} = 0 to {to} "
+            f"iter_args({carried} = {start}, {other} = {second}) -> {types} {{"
         )
         outside = self.indent
         self.indent += "  "
@@ -295,7 +301,20 @@ class _Writer:
         kind = self.element if kind is None else kind
         if self.is_float:
             name = self.random.choice(
-                ("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "negf", "select", "absf", "sqrt", "floor", "cast")
+                (
+                    "addf",
+                    "subf",
+                    "mulf",
+                    "divf",
+                    "maximumf",
+                    "minimumf",
+                    "negf",
+                    "select",
+                    "absf",
+                    "sqrt",
+                    "floor",
+                    "cast",
+                )
             )
         else:
             name = self.random.choice(
@@ -346,7 +365,22 @@ class _Writer:
 
     def compare(self, a: str, b: str) -> str:
         if self.is_float:
-            predicates = ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno")
+            predicates = (
+                "oeq",
+                "ogt",
+                "oge",
+                "olt",
+                "ole",
+                "one",
+                "ord",
+                "ueq",
+                "ugt",
+                "uge",
+                "ult",
+                "ule",
+                "une",
+                "uno",
+            )
             return self.define(f"arith.cmpf {self.random.choice(predicates)}, {a}, {b} : {self.element}")
         predicates = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
         return self.define(f"arith.cmpi {self.random.choice(predicates)}, {a}, {b} : {self.element}")

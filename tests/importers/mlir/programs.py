@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 
 from layoutproof.importers.mlir.validation import pair_of_texts
-from layoutproof.lowering.compare.compare_programs import compare
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.settings import Settings, within
 
@@ -22,4 +21,4 @@ def compared(before: str, after: str, may_alias: bool = False) -> Comparison:
     files = ("before.mlir", before), ("after.mlir", after)
     pair = pair_of_texts(files, ("f", "f"), may_alias)
     with within(Settings(allowed=frozenset())):
-        return compare(pair.before.program, pair.after.program, layouts=pair.layouts, where=pair.where)
+        return pair.compared()

@@ -13,7 +13,11 @@ from layoutproof.ir.script.printer import print_func
 
 M = "%m: memref<8xf32>, %n: index"
 ERRORS = {
-    "unknown_operation": ('"some.thing"(%m) : (memref<8xf32>) -> ()', 2, "some.thing: this operation has no translation"),
+    "unknown_operation": (
+        '"some.thing"(%m) : (memref<8xf32>) -> ()',
+        2,
+        "some.thing: this operation has no translation",
+    ),
     "no_module": ("affine.load %m[", 3, ""),
     "undefined_value": ("affine.store %x, %m[0] : memref<8xf32>", None, "%x"),
     "flags": (
@@ -39,7 +43,7 @@ ERRORS = {
     ),
     "element_type": ("%a = memref.alloc() : memref<4xi17>", 2, "the type i17 is not translated"),
     "reduction": (
-        "%x = arith.constant 0.0 : f32\n%r = affine.parallel (%i) = (0) to (8) reduce (\"addf\") -> (f32) {\n"
+        '%x = arith.constant 0.0 : f32\n%r = affine.parallel (%i) = (0) to (8) reduce ("addf") -> (f32) {\n'
         "  affine.yield %x : f32\n}",
         3,
         "no order",
@@ -75,7 +79,9 @@ GENERIC = """
 "builtin.module"() ({
   "func.func"() <{function_type = (memref<8xf32>, index) -> (), sym_name = "f"}> ({
   ^bb0(%m: memref<8xf32>, %n: index):
-    "affine.for"() <{lowerBoundMap = affine_map<() -> (0)>, operandSegmentSizes = array<i32: 0, 0, 0>, step = 2 : index, upperBoundMap = affine_map<() -> (8)>}> ({
+    "affine.for"() <{
+      lowerBoundMap = affine_map<() -> (0)>, operandSegmentSizes = array<i32: 0, 0, 0>, step = 2 : index,
+      upperBoundMap = affine_map<() -> (8)>}> ({
     ^bb0(%i: index):
       %x = "affine.load"(%m, %i) <{map = affine_map<(d0) -> (d0 + 1)>}> : (memref<8xf32>, index) -> f32
       "affine.if"(%i, %n) ({
