@@ -79,7 +79,7 @@ def main() -> int:
     given = parser.parse_args()
     licences = frozenset(ALL) if given.reals else frozenset()
     import layoutproof.importers.mlir.validation  # loaded once, for all forks
-    import layoutproof.importers.mlir.xdsl_reader  # noqa: F401
+    import layoutproof.importers.mlir.xdsl_reader  # noqa: F401  # loaded once, for all forks
 
     count: Counter[tuple[str, str]] = Counter()
     wrong = []

@@ -131,7 +131,7 @@ class Builder:
         self.items.append(statement)
 
     def assume(self, condition: Expr, span: Span) -> None:
-        """What an operation presupposes of sizes, where that can be said of every call: else it is not used."""
+        """What an operation presupposes of sizes, where callers know them; else nothing is assumed."""
         symbols = set(free_variables(condition))
         if self.depth == 0 and symbols and symbols <= self.symbols:
             self.emit(Evaluate(Assume(condition, span=span), span=span))

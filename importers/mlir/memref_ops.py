@@ -91,7 +91,7 @@ def _alloc(b: Builder, op: Op) -> None:
 def check_layout(op: Op, kind: Shaped) -> None:
     """Refuse memory whose layout may store two elements in one cell: elements are told apart by their indices.
 
-    Strides of arguments are taken to keep them apart, which is said of the function.
+    Strides of arguments are taken to keep them apart.
     """
     if not isinstance(kind.layout, AffineMap):
         return

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from layoutproof.importers.mlir import codes
+from layoutproof.importers.mlir import codes, read_module
 from layoutproof.importers.mlir.model import Op, Shaped
-from layoutproof.importers.mlir.reader import read_module
 from layoutproof.importers.mlir.translate import Function, Options, find_functions, translate
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.primfunc import PrimFunc

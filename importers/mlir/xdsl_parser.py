@@ -46,7 +46,7 @@ class MlirParser(Parser):  # type: ignore[misc]  # xDSL is not followed
         self.places: dict[Any, tuple[int, int]] = {}
         self.last_name = ""
 
-    class _TensorLiteralElement(Parser._TensorLiteralElement):  # type: ignore[misc]
+    class _TensorLiteralElement(Parser._TensorLiteralElement):  # type: ignore[misc]  # xDSL is not followed
         """An element of a dense constant. Of a float, a hexadecimal number gives the bits."""
 
         def to_type(self, parser: Any, type: Any) -> Any:

@@ -337,7 +337,8 @@ class _Writer:
             case "shift":
                 by = self.define(f"arith.constant {self.random.randint(0, 7)} : {kind}")
                 return self.define(f"arith.{self.random.choice(('shli', 'shrsi', 'shrui'))} {a}, {by} : {kind}")
-        return self.define(f"arith.{name} {a}, {b} : {kind}")
+            case _:
+                return self.define(f"arith.{name} {a}, {b} : {kind}")
 
     def divide(self, a: str) -> str:
         name = self.random.choice(("divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui", "ceildivui"))
@@ -365,7 +366,7 @@ class _Writer:
 
     def compare(self, a: str, b: str) -> str:
         if self.is_float:
-            predicates = (
+            ordered = (
                 "oeq",
                 "ogt",
                 "oge",
@@ -381,7 +382,7 @@ class _Writer:
                 "une",
                 "uno",
             )
-            return self.define(f"arith.cmpf {self.random.choice(predicates)}, {a}, {b} : {self.element}")
+            return self.define(f"arith.cmpf {self.random.choice(ordered)}, {a}, {b} : {self.element}")
         predicates = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
         return self.define(f"arith.cmpi {self.random.choice(predicates)}, {a}, {b} : {self.element}")
 
