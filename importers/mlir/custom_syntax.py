@@ -14,7 +14,9 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     IntegerAttr,
+    MemRefType,
     StringAttr,
+    TensorType,
     i32,
     i64,
 )
@@ -341,10 +343,15 @@ def _converted(parser: Any, make: Make) -> Any:
         return make(
             operands=[parser.resolve_operand(value, kind)], result_types=[parser.parse_type()], attributes=attributes
         )
-    from layoutproof.importers.mlir.xdsl_reader import other_kind
-
-    operand, result = (kind, other_kind(kind)) if to_tensor else (other_kind(kind), kind)
+    operand, result = (kind, _other_kind(kind)) if to_tensor else (_other_kind(kind), kind)
     return make(operands=[parser.resolve_operand(value, operand)], result_types=[result], attributes=attributes)
+
+
+def _other_kind(found: Any) -> Any:
+    """The tensor type of a memref type, and the other way round, where the text names only one of them."""
+    if isinstance(found, MemRefType):
+        return TensorType(found.element_type, found.get_shape())
+    return MemRefType(found.element_type, found.get_shape())
 
 
 def _named_structure(parser: Any, make: Make) -> Any:

@@ -250,10 +250,3 @@ _ATTRIBUTES: tuple[tuple[Any, Callable[[_Converter, Any], Any]], ...] = (
     (IntegerOverflowAttr, lambda _, a: tuple(sorted(str(flag.value) for flag in a.data))),
     (CombiningKindAttr, lambda _, a: str(a.data.value)),
 )
-
-
-def other_kind(found: Any) -> Any:
-    """The tensor type of a memref type, and the other way round, where the custom syntax names only one of them."""
-    if isinstance(found, builtin.MemRefType):
-        return builtin.TensorType(found.element_type, found.get_shape())
-    return builtin.MemRefType(found.element_type, found.get_shape())
