@@ -234,3 +234,29 @@ def find_functions(module: Op, name: str) -> list[Op]:
     if not found:
         raise error(codes.MLIR_TEXT, f"{name} has no function with a body", module.span)
     return found
+
+
+def read_functions(text: str, name: str, options: Options | None = None) -> dict[str, Function]:
+    """The functions of a module, by name, in order.
+
+    Raises LayoutproofError where the text is no module, where `xdsl` is not installed, or, with the place, for an
+    operation that has no translation.
+    """
+    module = read_module(text, name)
+    asked = options if options is not None else Options()
+    return {str(op.attribute("sym_name")): translate(op, asked) for op in find_functions(module, name)}
+
+
+def read_module(text: str, name: str) -> Op:
+    """The module of a text. Raises LayoutproofError where it is none, or where `xdsl` is not installed."""
+    try:
+        from layoutproof.importers.mlir.xdsl_reader import parse
+    except ImportError as problem:
+        if (problem.name or "").partition(".")[0] != "xdsl":
+            raise
+        raise error(
+            codes.MLIR_TEXT,
+            f"{name}: files of MLIR are read by the package xdsl, which is not installed",
+            help="pip install 'layoutproof[mlir]'",
+        ) from problem
+    return parse(text, name)

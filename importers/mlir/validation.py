@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from layoutproof.importers.mlir import codes, read_module
+from layoutproof.importers.mlir import codes
 from layoutproof.importers.mlir.model import Op, Shaped
-from layoutproof.importers.mlir.translate import Function, Options, find_functions, translate
+from layoutproof.importers.mlir.translate import Function, Options, find_functions, read_module, translate
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import read_text
