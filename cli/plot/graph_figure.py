@@ -1,5 +1,5 @@
-"""A graph before and after planning, drawn with matplotlib as SVG or PNG: boxes in rows, layouts as colours, rewrites
-marked. The output depends on the plan alone.
+"""A graph before and after planning as a scene: boxes in rows, layouts as colours, rewrites marked, repetitions in
+brackets. The output depends on the plan alone.
 """
 
 from __future__ import annotations
@@ -8,50 +8,42 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
-from matplotlib.path import Path
-
 from layoutproof.cli.plan.plan_options import Left
 from layoutproof.cli.plan.plan_result import PlanReport
-from layoutproof.cli.plot.graph_rows import Column, Edge, Kind, Row, column_of, layouts_in
-from layoutproof.cli.plot.layout_figure import save_figure
+from layoutproof.cli.plot.graph_rows import Column, Edge, Fold, Kind, Row, column_of, layouts_in
+from layoutproof.cli.plot.scene import EDGE, INK, PAPER, Line, Rect, Scene, Text, cut, file_of, fitting, legend
 from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.model.graph_witness import GraphRewrite
 from layoutproof.graph.planning.array_layouts import Layout, is_plain
 from layoutproof.ir.diagnostic import counted
 
-_BOX, _HEIGHT, _STEP = 5.2, 0.46, 0.74  # inches: the width of a row, its height, from one row to the next
-_LANE, _SIDE, _TOP, _BOTTOM = 0.16, 0.5, 1.15, 0.75
+_BOX, _HEIGHT, _STEP = 400.0, 35.0, 56.0  # the width of a row, its height, from one row to the next
+_LANE, _SIDE, _TOP, _BOTTOM = 12.0, 44.0, 84.0, 20.0
 _MOST_LANES = 12
-_MOST_INCHES = 60.0
 _CHARACTERS = 62  # what fits into a row
-_PLAIN, _REWRITE, _EDGE, _INK, _PAPER = "#eceff1", "#ffd2a8", "#5b6770", "#16212b", "#ffffff"
+_PLAIN, _REWRITE = "#eceff1", "#ffd2a8"
 _COLOURS = ("#bfe0d2", "#c3d7f2", "#e3cdee", "#f4e3a6", "#f2c3cf", "#cfe8a9", "#b8e3ea", "#d9cfc2")
 
 
-def draw_columns(columns: Sequence[Column], name: Callable[[Layout], str], title: str, fmt: str) -> bytes:
-    """The file's bytes; `fmt` is `svg` or `png`. `name` gives a layout's name."""
+def scene_of_columns(columns: Sequence[Column], name: Callable[[Layout], str], title: str) -> Scene:
+    """The picture; `name` gives a layout's name."""
     widths = [_SIDE + _BOX + _LANE * (min(column.lanes, _MOST_LANES) + 2) for column in columns]
-    wide = sum(widths) + _SIDE
-    high = _TOP + _BOTTOM + _STEP * max(len(column.rows) for column in columns)
-    scale = min(1.0, _MOST_INCHES / high)
+    scene = Scene(title, sum(widths) + _SIDE)
     colours = _colours(columns)
-    with rc_context({"svg.hashsalt": "layoutproof", "svg.fonttype": "path", "font.family": "DejaVu Sans"}):
-        figure = Figure(figsize=(wide * scale, high * scale), layout=None)
-        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        axes.set_xlim(0, wide)
-        axes.set_ylim(high, 0)
-        axes.set_axis_off()
-        axes.text(wide / 2, 0.35, title, ha="center", va="center", fontsize=13 * scale, color=_INK)
-        left = 0.0
-        for column, width in zip(columns, widths, strict=True):
-            _draw_column(axes, column, left + _SIDE, colours, scale)
-            left += width
-        _draw_legend(axes, colours, name, (_SIDE, wide - _SIDE), high - _BOTTOM / 2, scale)
-        return save_figure(figure, fmt)
+    scene.add(Text(scene.width / 2, 30, title, fitting(title, 17, scene.width - 2 * _SIDE)))
+    left = 0.0
+    for column, width in zip(columns, widths, strict=True):
+        _draw_column(scene, column, left + _SIDE, colours)
+        left += width
+    # Of layouts that differ in their number of axes alone, one.
+    items = dict.fromkeys(
+        [(_REWRITE, "layout rewrite"), *((colour, name(layout)) for layout, colour in colours.items())]
+    )
+    entries = [(Rect(0, 0, 0, 0, colour), text) for colour, text in items]
+    below = _TOP + _STEP * max(len(column.rows) for column in columns)
+    scene.place(legend(entries, scene.width - 2 * _SIDE), _SIDE, below)
+    scene.height += _BOTTOM
+    return scene
 
 
 def _colours(columns: Sequence[Column]) -> Mapping[Layout, str]:
@@ -61,108 +53,69 @@ def _colours(columns: Sequence[Column]) -> Mapping[Layout, str]:
     return {layout: found.get(layout, _PLAIN) for layout in layouts_in(columns)}
 
 
-def _draw_column(axes: Axes, column: Column, left: float, colours: Mapping[Layout, str], scale: float) -> None:
-    axes.text(
-        left + _BOX / 2, 0.8, column.title, ha="center", va="center", fontsize=11 * scale, color=_INK, weight="bold"
-    )
-    for edge in column.edges:
-        _draw_edge(axes, edge, left, scale)
+def _draw_column(scene: Scene, column: Column, left: float, colours: Mapping[Layout, str]) -> None:
+    scene.add(Text(left + _BOX / 2, 64, column.title, fitting(column.title, 14, _BOX + _SIDE), bold=True))
+    scene.add(*(_arrow(edge, left) for edge in column.edges))
     for number, row in enumerate(column.rows):
-        _draw_row(axes, row, left, _middle(number), colours, scale)
+        _draw_row(scene, row, left, _middle(number), colours)
+    for fold in column.folds:
+        _draw_fold(scene, fold, left)
 
 
 def _middle(number: int) -> float:
     return _TOP + _STEP * number + _HEIGHT / 2
 
 
-def _draw_row(axes: Axes, row: Row, left: float, middle: float, colours: Mapping[Layout, str], scale: float) -> None:
-    face = _PAPER
+def _draw_row(scene: Scene, row: Row, left: float, middle: float, colours: Mapping[Layout, str]) -> None:
+    face = PAPER
     if row.kind is Kind.REWRITE:
         face = _REWRITE
     elif row.kind is Kind.CALLS and row.layout is not None:
         face = colours[row.layout]
-    round_ends = row.kind in (Kind.INPUT, Kind.OUTPUT)
-    shape = f"round,pad=0,rounding_size={_HEIGHT / 2 if round_ends else 0.06}"
-    line = "--" if row.kind is Kind.GAP else "-"
-    width = (2.0 if row.kind is Kind.REWRITE else 0.9) * scale
-    corner = (left, middle - _HEIGHT / 2)
-    box = FancyBboxPatch(
-        corner,
-        _BOX,
-        _HEIGHT,
-        boxstyle=shape,
-        facecolor=face,
-        edgecolor=_EDGE,
-        linewidth=width,
-        linestyle=line,
-        zorder=2,
+    radius = _HEIGHT / 2 if row.kind in (Kind.INPUT, Kind.OUTPUT) else 4.0
+    line = 2.0 if row.kind is Kind.REWRITE else 0.9
+    scene.add(
+        Rect(left, middle - _HEIGHT / 2, _BOX, _HEIGHT, face, EDGE, line, "", radius, row.kind is Kind.GAP, _title(row))
     )
-    axes.add_patch(box)
-    text = row.text if len(row.text) <= _CHARACTERS else row.text[: _CHARACTERS - 1] + "…"
-    size = min(9.5, 9.5 * 46 / max(len(text), 1)) * scale
-    axes.text(left + _BOX / 2, middle, text, ha="center", va="center", fontsize=size, color=_INK, zorder=3)
+    text = cut(row.text, _CHARACTERS)
+    scene.add(Text(left + _BOX / 2, middle + 4.5, text, fitting(text, 12.5, _BOX - 16), fill=INK))
 
 
-def _draw_edge(axes: Axes, edge: Edge, left: float, scale: float) -> None:
+def _title(row: Row) -> str:
+    """What pointing at a row tells: the whole text, and all operators."""
+    return f"{row.text} ({', '.join(row.operators)})" if len(row.operators) > 1 else row.text
+
+
+def _draw_fold(scene: Scene, fold: Fold, left: float) -> None:
+    """A bracket beside rows that are repeated."""
+    top, bottom = _middle(fold.start) - _HEIGHT / 2, _middle(fold.end - 1) + _HEIGHT / 2
+    x = left - 12
+    scene.add(Line(((left - 4, top), (x, top), (x, bottom), (left - 4, bottom)), INK, 1.6))
+    scene.add(Text(x - 4, (top + bottom) / 2 + 5, f"{fold.times}\N{MULTIPLICATION SIGN}", 14, "end", bold=True))
+
+
+def _arrow(edge: Edge, left: float) -> Line:
     """An arrow to the next row, or beside the rows to a later one."""
     start, end = _middle(edge.start), _middle(edge.end)
     if edge.lane == 0:
-        path = Path([(left + _BOX / 2, start + _HEIGHT / 2), (left + _BOX / 2, end - _HEIGHT / 2)])
-    else:
-        side, bend = left + _BOX + _LANE * (1 + min(edge.lane, _MOST_LANES)), 0.1
-        # A little apart, so that what leaves a row and what comes to it do not lie on one another.
-        leave, arrive = start + 0.12, end - 0.12
-        path = Path(
-            [
-                (left + _BOX, leave),
-                (side - bend, leave),
-                (side, leave),
-                (side, leave + bend),
-                (side, arrive - bend),
-                (side, arrive),
-                (side - bend, arrive),
-                (left + _BOX, arrive),
-            ],
-            [Path.MOVETO, Path.LINETO, Path.CURVE3, Path.CURVE3, Path.LINETO, Path.CURVE3, Path.CURVE3, Path.LINETO],
-        )
-    axes.add_patch(
-        FancyArrowPatch(
-            path=path, arrowstyle="-|>", mutation_scale=9 * scale, linewidth=0.9 * scale, color=_EDGE, zorder=1
-        )
-    )
-
-
-def _draw_legend(
-    axes: Axes,
-    colours: Mapping[Layout, str],
-    name: Callable[[Layout], str],
-    span: tuple[float, float],
-    middle: float,
-    scale: float,
-) -> None:
-    # Of layouts that differ in their number of axes alone, one.
-    items = dict.fromkeys(
-        [(_REWRITE, "layout rewrite"), *((colour, name(layout)) for layout, colour in colours.items())]
-    )
-    left, right = span
-    for face, text in items:
-        width = 0.45 + 0.085 * len(text)
-        if left + width > right:
-            axes.text(left, middle, "…", va="center", fontsize=9 * scale, color=_INK)
-            break
-        axes.add_patch(
-            Rectangle((left, middle - 0.1), 0.2, 0.2, facecolor=face, edgecolor=_EDGE, linewidth=0.8 * scale)
-        )
-        axes.text(left + 0.28, middle, text, ha="left", va="center", fontsize=9 * scale, color=_INK)
-        left += width + 0.15
+        middle = left + _BOX / 2
+        return Line(((middle, start + _HEIGHT / 2), (middle, end - _HEIGHT / 2)), EDGE, 0.9, 1.0, True)
+    side = left + _BOX + _LANE * (1 + min(edge.lane, _MOST_LANES))
+    # A little apart, so that what leaves a row and what comes to it do not lie on one another.
+    leave, arrive = start + 9, end - 9
+    corners = ((left + _BOX, leave), (side, leave), (side, arrive), (left + _BOX, arrive))
+    return Line(corners, EDGE, 0.9, 1.0, True)
 
 
 def picture_of_plan(report: PlanReport, ending: str) -> bytes:
     """The graph before and after planning, as the bytes of an `svg` or `png` file."""
+    return file_of(scene_of_plan(report), ending)
 
-    return draw_columns(
-        columns_of(report), report.layout_name, f"{PurePath(report.source).name}: {report.graph.name}", ending
-    )
+
+def scene_of_plan(report: PlanReport) -> Scene:
+    """The graph before and after planning."""
+    title = f"{PurePath(report.source).name}: {report.graph.name}"
+    return scene_of_columns(columns_of(report), report.layout_name, title)
 
 
 def columns_of(report: PlanReport) -> tuple[Column, Column]:

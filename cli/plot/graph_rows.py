@@ -1,12 +1,14 @@
 """The contents of a picture of a planned graph, without drawing, so that it can be tested.
 
 A row is an input, a call, a layout rewrite or an output. In a large graph, consecutive calls in one layout share a row,
-so that the surroundings of rewrites remain; in a very large one, rows in the middle are left out. Rows are in the order
-of execution; edges lead down, to the next row straight, to others in lanes beside the rows.
+so that the surroundings of rewrites remain, and rows that are repeated are shown once; in a very large one, rows in the
+middle are left out. Rows are in the order of execution; edges lead down, to the next row straight, to others in lanes
+beside the rows.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -56,12 +58,22 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """Rows from `start` up to, but not including, `end` stand for so many repetitions of themselves."""
+
+    start: int
+    end: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
-    """One graph: its title, rows from top to bottom, edges."""
+    """One graph: its title, rows from top to bottom, edges, and which rows stand for repetitions."""
 
     title: str
     rows: tuple[Row, ...]
     edges: tuple[Edge, ...]
+    folds: tuple[Fold, ...] = ()
 
     @property
     def lanes(self) -> int:
@@ -71,16 +83,17 @@ class Column:
 
 def column_of(rewrite: GraphRewrite, title: str, name: Callable[[Layout], str], most: int = MOST_ROWS) -> Column:
     """A graph with its witness as rows and edges, at most `most` rows."""
-    steps = list(_steps(rewrite, name))
+    steps, folds = list(_steps(rewrite, name)), list[Fold]()
     if len(steps) > _MOST_SINGLE:
-        steps = _joined(steps)
+        steps, folds = _folded(_joined(steps))
     rows = [row for row, _, _ in steps]
     makers = {value: number for number, (_, _, made) in enumerate(steps) for value in made}
     pairs = {(makers[value], number) for number, (_, used, _) in enumerate(steps) for value in used if value in makers}
+    # What a repetition hands to the next one leads back to its first row, and is not drawn.
     pairs = {(start, end) for start, end in pairs if start < end}
     if len(rows) > most:
-        rows, pairs = _shortened(rows, pairs, most)
-    return Column(title, tuple(rows), tuple(_edges(pairs)))
+        rows, pairs, folds = _shortened(rows, pairs, folds, most)
+    return Column(title, tuple(rows), tuple(_edges(pairs)), tuple(folds))
 
 
 _Item = tuple[Row, tuple[str, ...], tuple[str, ...]]
@@ -147,20 +160,75 @@ def _summary(operators: Sequence[str]) -> str:
     return ", ".join([*parts, *(["…"] if len(common) > _MOST_OPERATORS else [])])
 
 
+def _folded(steps: Sequence[_Item]) -> tuple[list[_Item], list[Fold]]:
+    """Rows with each run of repetitions replaced by its first one, which then makes and uses what all of them do."""
+    keys = [_key(row) for row, _, _ in steps]
+    found: list[_Item] = []
+    folds: list[Fold] = []
+    start = 0
+    while start < len(steps):
+        length, times = _repetition(keys, start)
+        group = [steps[start + number : start + length * times : length] for number in range(length)]
+        if times > 1:
+            folds.append(Fold(len(found), len(found) + length, times))
+        for items in group:
+            used = tuple(value for _, values, _ in items for value in values)
+            made = tuple(value for _, _, values in items for value in values)
+            found.append((_common([row for row, _, _ in items]), used, made))
+        start += length * times
+    return found, folds
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    """What repetitions have in common: sizes and the numbers of operators aside."""
+    what = row.operators or _without_numbers(row.text)
+    return row.kind, what, None if row.layout is not None and is_plain(row.layout) else row.layout
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"_\d+\b", "", text).rpartition(", ")[0] or text
+
+
+def _repetition(keys: Sequence[object], start: int) -> tuple[int, int]:
+    """The length of the rows that are repeated from here on, and how often they occur; of several the most rows."""
+    best, saved = (1, 1), 1
+    for length in range(1, (len(keys) - start) // 2 + 1):
+        times = 1
+        while keys[start + length * times :][:length] == keys[start : start + length]:
+            times += 1
+        if length * (times - 1) > saved:
+            best, saved = (length, times), length * (times - 1)
+    return best
+
+
+def _common(rows: Sequence[Row]) -> Row:
+    """One row for several of one key."""
+    first = rows[0]
+    if all(row.text == first.text for row in rows):
+        return first
+    return replace(first, text=_summary(first.operators) if first.operators else _without_numbers(first.text))
+
+
 def _shortened(
-    rows: Sequence[Row], pairs: Iterable[tuple[int, int]], most: int
-) -> tuple[list[Row], set[tuple[int, int]]]:
+    rows: Sequence[Row], pairs: Iterable[tuple[int, int]], folds: Iterable[Fold], most: int
+) -> tuple[list[Row], set[tuple[int, int]], list[Fold]]:
     """The first and the last rows, with one between them for the others."""
     head, tail = most // 2, most - most // 2 - 1
-    left_out = rows[head : len(rows) - tail]
+    end = len(rows) - tail
+    left_out = rows[head:end]
     rewrites = sum(row.kind is Kind.REWRITE for row in left_out)
     gap = Row(Kind.GAP, f"{len(left_out)} rows more, {counted(rewrites, 'rewrite', 'rewrites')} among them")
 
     def moved(row: int) -> int:
-        return row if row < head else head if row < len(rows) - tail else row - len(left_out) + 1
+        return row if row < head else head if row < end else row - len(left_out) + 1
 
-    shown = {(moved(start), moved(end)) for start, end in pairs}
-    return [*rows[:head], gap, *rows[len(rows) - tail :]], {(start, end) for start, end in shown if start != end}
+    shown = {(moved(start), moved(last)) for start, last in pairs}
+    kept = [
+        Fold(moved(fold.start), moved(fold.end - 1) + 1, fold.times)
+        for fold in folds
+        if fold.end <= head or fold.start >= end
+    ]
+    return [*rows[:head], gap, *rows[end:]], {(start, last) for start, last in shown if start != last}, kept
 
 
 def _edges(pairs: Iterable[tuple[int, int]]) -> Iterator[Edge]:
