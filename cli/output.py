@@ -130,7 +130,7 @@ def tell(
     """Write an answer as JSON or text, into a file or to standard output, where text is styled."""
     if form == "json":
         emit(json_text(to_data(found)), output)
-    elif output is not None:
+    elif output is not None or not sys.stdout.isatty():
         emit(render(found), output)
     else:
         show(render(found, markup=True))

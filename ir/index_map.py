@@ -14,10 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutproof.ir import codes, semantics
 from layoutproof.ir.buffer import axes_text, axis_groups, check_separators
@@ -46,6 +43,12 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, substitute
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from layoutproof.ir.late import np
 
 
 class AxisSeparator:

@@ -63,7 +63,7 @@ def draw_command(request: DrawRequest) -> int:
     clashes in red, with arrows from two elements to their cell.
     """
     from layoutproof.cli.option_values import read_index_map, read_sizes
-    from layoutproof.cli.output import check_writable, console, exit_code, write_file
+    from layoutproof.cli.output import check_writable, emit, exit_code, write_file
     from layoutproof.cli.plot.map_picture import PictureOptions, concrete, ending_of, picture_of, text_of, with_sizes
     from layoutproof.cli.render.map_report import counterexample_text
     from layoutproof.ir.index_map import index_map_text
@@ -85,6 +85,5 @@ def draw_command(request: DrawRequest) -> int:
         write_file(request.output, picture_of(report, ending, options))
         lines = [f"{request.output}: {what}"]
     example = counterexample_text(report.injective)
-    for line in lines if example is None else [*lines, f"not injective: {example}"]:
-        console().print(line, markup=False, soft_wrap=True)
+    emit("\n".join(lines if example is None else [*lines, f"not injective: {example}"]) + "\n", None)
     return exit_code(report.injective.status)

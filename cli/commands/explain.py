@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from layoutproof.cli import codes
-from layoutproof.cli.catalogue import LAYERS, Meaning, all_codes, meaning_of, sentence_of
+from layoutproof.cli.catalogue import LAYERS, Meaning, all_codes, has_code, meaning_of, sentence_of
 from layoutproof.cli.options import result_options
 from layoutproof.cli.output import check_output, emit, json_text
 from layoutproof.ir.diagnostic import LayoutproofError, error
@@ -47,6 +47,8 @@ def find(text: str) -> tuple[str, ...]:
     word = text.strip()
     shape = _CODE.fullmatch(word)
     beginning = f"LP{shape[1]}" if shape is not None else word.upper()
+    if has_code(beginning):
+        return (beginning,)
     known = all_codes()
     found = tuple(code for code in known if code.startswith(beginning)) if beginning.startswith("LP") else ()
     if not found:

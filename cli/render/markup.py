@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from rich.markup import escape
-
 from layoutproof.cli.output import STYLES
 
 
 def escaped(text: str, markup: bool) -> str:
     """The text; with `markup`, safe to stand in rich's markup."""
-    return escape(text) if markup else text
+    if not markup:
+        return text
+    from rich.markup import escape  # rich takes long to load, and plain text needs none of it
+
+    return escape(text)
 
 
 def styled(text: str, status: str, markup: bool) -> str:

@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import FALSE, Expr, IntImm, Var, logical_or
@@ -22,6 +20,11 @@ from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant
 from layoutproof.verify.maps.problem import Part
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict.verdict import Status, Verdict
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from layoutproof.ir.late import np
 
 
 @dataclass(frozen=True, slots=True)

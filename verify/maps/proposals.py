@@ -6,10 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutproof.ir.expr import Binary, Expr, Var, compare, logical_and, logical_or
 from layoutproof.ir.operators import BinaryOp, CompareOp
@@ -20,6 +17,13 @@ from layoutproof.verify.maps.elimination import Equation, Solver
 from layoutproof.verify.maps.extents import corner_value, input_ends
 from layoutproof.verify.maps.inverse import Inversion, checked_inverse, try_invert
 from layoutproof.verify.maps.problem import Part
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from layoutproof.ir.late import np
+
 
 _CUTS = {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.SHR, BinaryOp.BITAND, BinaryOp.BITXOR}
 _NAME = "e"
@@ -94,8 +98,8 @@ def _through(part: Part, carrier: Expr) -> Inversion | None:
     return None if values is None else checked_inverse(ring, forms, cells, extents, values)
 
 
-Mask = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+Mask: TypeAlias = "NDArray[np.bool_]"
+Ints: TypeAlias = "NDArray[np.int64]"
 _SLOPES = (1, -1, 2, -2, 3, -3, 0)
 
 

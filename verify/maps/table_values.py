@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from math import prod
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from layoutproof.ir.expr import Expr
 from layoutproof.verify.algebra.lift import join
 from layoutproof.verify.maps.tables import MAX_PIECES, PERIODS, Ints, TooManyPieces
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from layoutproof.ir.late import np
+
 
 _MANY = 1 << 16
 _FEW = 3
