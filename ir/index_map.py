@@ -41,6 +41,7 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import Trap
+from layoutproof.ir.shown import Shown
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, substitute
 
@@ -75,7 +76,7 @@ _LARGEST_ARRAY = 1 << 46  # bytes; what no machine has is refused by name instea
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndexMap(Node):
+class IndexMap(Node, Shown):
     """`lambda inputs: outputs`. `separators` are the indices of the last axis of each group but the last."""
 
     inputs: tuple[Var, ...]
@@ -148,6 +149,9 @@ class IndexMap(Node):
         """`lambda i0, i1, ...: [i0, i1, ...]`."""
         inputs = tuple(Var(f"i{axis}") for axis in range(rank))
         return IndexMap(inputs, inputs)
+
+    def __repr__(self) -> str:
+        return f"IndexMap('{index_map_text(self)}')"
 
     @property
     def rank(self) -> int:

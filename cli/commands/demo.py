@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -253,9 +252,9 @@ def _show(out: Console, text: str) -> None:
     """Print a program without its layout record, a line of a thousand characters that the file has."""
     from rich.syntax import Syntax
 
-    from layoutproof.ir.primfunc import LAYOUT
+    from layoutproof.ir.script.program_texts import without_records
 
-    short = re.sub(rf'"{re.escape(LAYOUT)}": .*(?=}}\)$)', f'"{LAYOUT}": ...', text, flags=re.MULTILINE)
+    short = without_records(text)
     if out.is_terminal:
         out.print(
             Syntax("", "python", theme="ansi_dark", background_color="default").highlight(short.rstrip()),

@@ -14,7 +14,8 @@ from layoutproof.cli.plot.graph_rows import Column, Edge, Fold, Kind, Row, colum
 from layoutproof.cli.plot.scene import EDGE, INK, PAPER, Line, Rect, Scene, Text, cut, file_of, fitting, legend
 from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.model.graph_witness import GraphRewrite
-from layoutproof.graph.planning.array_layouts import Layout, is_plain
+from layoutproof.graph.planning.array_layouts import Layout, bare, is_plain, pad_of
+from layoutproof.graph.planning.planner import Plan
 from layoutproof.ir.diagnostic import counted
 
 _BOX, _HEIGHT, _STEP = 400.0, 35.0, 56.0  # the width of a row, its height, from one row to the next
@@ -116,6 +117,22 @@ def scene_of_plan(report: PlanReport) -> Scene:
     """The graph before and after planning."""
     title = f"{PurePath(report.source).name}: {report.graph.name}"
     return scene_of_columns(columns_of(report), report.layout_name, title)
+
+
+def scene_of_choices(plan: Plan) -> Scene:
+    """A plan's graph with nothing planned and as it is planned, layouts called by their indices."""
+    unplanned = replace(plan, choice=plan.unplanned)
+    columns = [
+        column_of(each.rewrite, f"{what}: {counted(each.count(each.choice), 'rewrite', 'rewrites')}", _indices)
+        for what, each in (("naive", unplanned), ("planned", plan))
+    ]
+    return scene_of_columns(columns, _indices, plan.graph.name)
+
+
+def _indices(layout: Layout) -> str:
+    known, pad = bare(layout), pad_of(layout)
+    name = "plain" if is_plain(known) else known.partition(":")[2].strip()
+    return name if pad is None else f"{name} with {pad} in its padding"
 
 
 def columns_of(report: PlanReport) -> tuple[Column, Column]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
 from layoutproof.cli.render.markup import styled
 from layoutproof.ir.diagnostic import counted
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.program_texts import program_diff
 from layoutproof.ir.text import expr_text
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.verify.maps.map_report import MapReport
@@ -47,11 +48,9 @@ def strictness_line(steps: Sequence[Step]) -> str:
 
 def difference_lines(step: Step) -> Iterator[str]:
     """The lines of the program that a step changed."""
-    from layoutproof.ir.script.printer import print_func
-
-    before, after = (print_func(func).splitlines() for func in (step.rewrite.old, step.rewrite.new))
-    for line in unified_diff(before, after, n=0, lineterm=""):
-        if line[0] in "+-" and line[:3] not in ("+++", "---"):
+    changed = program_diff(print_func(step.rewrite.old), print_func(step.rewrite.new), context=0)
+    for line in changed.splitlines():
+        if line[0] in "+-":
             yield f"         [{'green' if line[0] == '+' else 'red'}]{escape(line[0] + ' ' + line[1:].strip())}[/]"
 
 

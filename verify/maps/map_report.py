@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import FALSE, Expr, IntImm, Var, logical_or
 from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.shown import Shown
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import substitute
 from layoutproof.verify.algebra.enumeration import MAX_CELLS, Table, TooLarge, fits_arrays, over_box
@@ -84,7 +85,7 @@ class Padding:
 
 
 @dataclass(frozen=True, slots=True)
-class MapReport:
+class MapReport(Shown):
     """The facts about an index map on a shape. Extents are expressions, constants where the shape is concrete.
 
     An extent is None without a closed form (a symbolic one that takes a case distinction). `inverse` is a map over `p0,
@@ -102,6 +103,9 @@ class MapReport:
     inverse: IndexMap | None
     padding: Padding
     inverse_reason: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<{index_map_text(self.index_map)}: injective {self.injective.status}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""
