@@ -14,9 +14,9 @@ Advance = Callable[[str], None]
 def stages(count: int) -> Iterator[Advance]:
     """Give a function to call with the name of each of `count` stages when it begins.
 
-    The bar is on standard error, if both streams are terminals, and is removed at the end.
+    The bar is on standard error, if that is a terminal, whatever standard output is, and is removed at the end.
     """
-    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+    if not sys.stderr.isatty():
         yield _silent
         return
     # Rich takes long to load.

@@ -245,7 +245,7 @@ class _Maker:
             "bank": f"a colour for each of {self.options.banks} banks (offset modulo {self.options.banks})",
         }[self.colour]
         sizes = {len(held) for held in self.held.values()}
-        found = [(sample(self.fill((0,) * len(self.shape), 0)), meaning)]
+        found = [(sample(self.fill((0,) * len(self.shape), 0)), meaning)] if 1 in sizes else []
         if 0 in sizes:
             found.append((sample(*of_padding(self.options.pad)), f"padding: {self.padding_words()}"))
         if max(sizes) > 1:
@@ -285,7 +285,7 @@ def row_major(index: Sequence[int], shape: Sequence[int]) -> int:
 
 
 def _numbers(extents: Sequence[Expr | None]) -> tuple[int, ...]:
-    known = [extent for extent in extents if extent is not None]
+    known = [extent for extent in extents if extent is not None and not free_variables(extent)]
     if len(known) < len(extents):
         raise error(codes.NOTHING_TO_DRAW, "the physical shape is not known as numbers: there is no box to draw")
     return tuple(int(evaluate(extent, {})) for extent in known)

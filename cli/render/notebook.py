@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import singledispatch
+from functools import partial, singledispatch
 from html import escape
 
 from layoutproof.graph.graph_files import print_graph
@@ -166,7 +166,7 @@ def _claims(verdicts: Iterable[Verdict]) -> str:
 @html_of.register
 def _step(shown: Step) -> str:
     claims = _details(counted(len(shown.verdicts), "claim", "claims"), _claims(shown.verdicts))
-    difference = program_diff(*(print_func(func) for func in (shown.rewrite.old, shown.rewrite.new)))
+    difference = program_diff(print_func(shown.rewrite.old), print_func(shown.rewrite.new))
     return _div(f"{_word(shown.status)} {_code(str(shown))}", html_of(difference), claims)
 
 
@@ -210,5 +210,5 @@ def _plan(shown: Plan) -> str:
 @html_of.register
 def _error(shown: LayoutproofError) -> str:
     verdicts: Sequence[Verdict] = shown.verdicts if isinstance(shown, IllegalTransform) else ()
-    pictures = [_picture(lambda verdict=verdict: _drawn_counterexample(verdict)) for verdict in verdicts[:1]]
+    pictures = [_picture(partial(_drawn_counterexample, verdict)) for verdict in verdicts[:1]]
     return _div(_pre(escape(str(shown))), *pictures)

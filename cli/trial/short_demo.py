@@ -62,9 +62,9 @@ def timings(schedules: tuple[Schedule, ...]) -> tuple[Timing, ...]:
     """Build the kernels and call them in turn on the same data. Raises LayoutproofError, without a compiler too."""
     kernels = [schedule.build("c") for schedule in schedules]
     matrix = np.random.default_rng(0).integers(-9, 10, (ROWS, COLUMNS)).astype(np.int32)
-    stored = np.zeros((ROWS, -(-COLUMNS // 4) * 4), np.int32)
-    stored[:, :COLUMNS] = matrix
-    stored = stored.reshape(ROWS, -1, 4)
+    rows = np.zeros((ROWS, -(-COLUMNS // 4) * 4), np.int32)
+    rows[:, :COLUMNS] = matrix
+    stored = rows.reshape(ROWS, -1, 4)
     sums = [np.zeros(ROWS, np.int32) for _ in kernels]
     seconds = [float("inf")] * len(kernels)
     for _ in range(_TRIALS):
