@@ -28,7 +28,8 @@ This page has the text of each command's `--help`. [Exit codes](../explanation/v
 refuted; 2 the input or the usage is wrong; 3 something unknown or vacuous.
 
 Results go to standard output, or with `-o` into a file that is written whole or not at all. Messages go to standard
-error. There is no colour where standard output is not a terminal, and no progress bar where standard error is not one."""
+error. There is no colour where standard output is not a terminal, and no progress bar where standard error is
+not one."""
 
 _FUNCTIONS = """\
 # Functions of programs

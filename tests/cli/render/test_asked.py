@@ -124,7 +124,7 @@ def test_what_a_schedule_shows(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("full", [False, True])
 def test_tracebacks_end_at_the_users_line(tmp_path: Path, full: bool) -> None:
-    """A script that makes a mistake is told its own line and the message; with LAYOUTPROOF_TRACEBACK=full, all lines."""
+    """A script that makes a mistake is told its own line and the message; the variable shows all frames."""
     script = tmp_path / "script.py"
     script.write_text("import layoutproof as lp\n\ndef check():\n    lp.check_map('lambda i: [j]', (4,))\n\ncheck()\n")
     environment = {"LAYOUTPROOF_TRACEBACK": "full"} if full else {}

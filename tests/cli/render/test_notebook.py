@@ -11,7 +11,7 @@ from tests.tree import ROOT
 
 import layoutproof as lp
 from layoutproof.cli.render.notebook import html_of
-from layoutproof.ir.shown import ProgramText
+from layoutproof.ir.shown import ProgramText, Shown
 
 EXAMPLES = ROOT / "examples" / "programs"
 VOID = {"br", "hr", "img", "meta"}
@@ -94,7 +94,7 @@ def test_html(name: str) -> None:
     make, said = SHOWN[name]
     found = make()
     html = html_of(found)
-    assert found._repr_html_() == html
+    assert isinstance(found, Shown) and found._repr_html_() == html
     text = text_of(html)
     assert [part for part in said if part not in text] == []
     assert isinstance(found, str) or len(repr(found)) < 200 or isinstance(found, lp.LayoutproofError)
@@ -110,7 +110,7 @@ def test_everything_is_escaped() -> None:
 def test_ids_of_pictures() -> None:
     """Pictures of one page have no identifiers that mean different things."""
     pages = [html_of(lp.check_map("lambda i: [i//4, i%4]", (extent,))) for extent in (13, 14)]
-    found = {}
+    found: dict[str, str] = {}
     for page in pages:
         for name, body in re.findall(r'<pattern id="([^"]+)"(.*?)</pattern>', page, re.DOTALL):
             assert found.setdefault(name, body) == body
