@@ -10,6 +10,7 @@ from typing import Any
 from layoutproof.cli import codes
 from layoutproof.cli.catalogue import has_code, meaning_of
 from layoutproof.cli.plot.scene import Scene, file_of
+from layoutproof.cli.render.explanation import explanation, find
 from layoutproof.graph.graph_files import load_graph
 from layoutproof.graph.model.graph import Graph
 from layoutproof.graph.planning.planner import Plan
@@ -128,8 +129,6 @@ def explain(what: str | LayoutproofError | Verdict) -> ShownText:
 
     Raises LayoutproofError for a code that there is not.
     """
-    from layoutproof.cli.commands.explain import explanation, find
-
     if isinstance(what, LayoutproofError):
         code = what.diagnostics[0].code
     else:
