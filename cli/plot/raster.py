@@ -1,15 +1,15 @@
-"""A scene as a PNG file, drawn with matplotlib, for slides and pages that take no SVG."""
+"""A scene as a file: SVG, or for slides and pages that take none PNG, drawn with matplotlib, which loads only then."""
 
 from __future__ import annotations
 
 import io
-
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch, Polygon
+from typing import TYPE_CHECKING
 
 from layoutproof.cli.plot.scene import PAPER, Item, Line, Rect, Scene, Text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import FancyBboxPatch
 
 _DPI = 160
 _PIXELS_PER_INCH = 76.8
@@ -17,8 +17,16 @@ _MOST_INCHES = 13.5
 _ANCHORS = {"start": "left", "middle": "center", "end": "right"}
 
 
+def file_of(scene: Scene, ending: str) -> bytes:
+    """The bytes of an `svg` or `png` file."""
+    return scene.svg().encode() if ending == "svg" else png_of(scene)
+
+
 def png_of(scene: Scene) -> bytes:
-    """The file's bytes."""
+    """The bytes of a PNG file."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     scale = min(1.0, _MOST_INCHES * _PIXELS_PER_INCH / max(scene.width, scene.height))
     inches = (scene.width / _PIXELS_PER_INCH * scale, scene.height / _PIXELS_PER_INCH * scale)
     with rc_context({"hatch.linewidth": 0.6 * scale, "font.family": "DejaVu Sans"}):
@@ -36,6 +44,8 @@ def png_of(scene: Scene) -> bytes:
 
 
 def _draw(axes: Axes, item: Item, order: int, scale: float) -> None:
+    from matplotlib.patches import Polygon
+
     points = 72 / _PIXELS_PER_INCH * scale  # of one pixel
     if isinstance(item, Text):
         axes.text(
@@ -60,6 +70,8 @@ def _draw(axes: Axes, item: Item, order: int, scale: float) -> None:
 
 
 def _box(item: Rect, order: int, points: float) -> FancyBboxPatch:
+    from matplotlib.patches import FancyBboxPatch
+
     return FancyBboxPatch(
         (item.x, item.y),
         item.width,

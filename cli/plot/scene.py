@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from itertools import groupby
-from xml.sax.saxutils import escape, quoteattr
 
 INK, EDGE, PAPER = "#16212b", "#5b6770", "#ffffff"
 SANS, MONO = "DejaVu Sans,Verdana,sans-serif", "DejaVu Sans Mono,Menlo,Consolas,monospace"
@@ -46,7 +46,7 @@ class Rect:
         if self.radius:
             name = "rect"
             shape = f'x="{x}" y="{y}" width="{width}" height="{height}" rx="{_number(self.radius)}"'
-        inner = f"><title>{escape(self.title)}</title></{name}>" if self.title else "/>"
+        inner = f"><title>{escape(self.title, quote=False)}</title></{name}>" if self.title else "/>"
         return f"<{name} {shape}{style}{inner}"
 
 
@@ -67,12 +67,12 @@ class Text:
     def style(self) -> str:
         """What it shares with other texts, as attributes."""
         weight = ' font-weight="bold"' if self.bold else ""
-        family = f" font-family={quoteattr(MONO)}" if self.mono else ""
+        family = f' font-family="{MONO}"' if self.mono else ""
         return f'font-size="{_number(self.size)}" text-anchor="{self.anchor}" fill="{self.fill}"{weight}{family}'
 
     def svg(self, style: str) -> str:
         """The element, as `Rect.svg`."""
-        return f'<text x="{_number(self.x)}" y="{_number(self.y)}"{style}>{escape(self.text)}</text>'
+        return f'<text x="{_number(self.x)}" y="{_number(self.y)}"{style}>{escape(self.text, quote=False)}</text>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ class Scene:
         """The SVG file."""
         size = f'width="{_number(self.width)}" height="{_number(self.height)}"'
         view = f'viewBox="0 0 {_number(self.width)} {_number(self.height)}"'
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} font-family={quoteattr(SANS)}>'
-        parts = [head, f"<title>{escape(self.title)}</title>", *self._definitions()]
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} font-family="{SANS}">'
+        parts = [head, f"<title>{escape(self.title, quote=False)}</title>", *self._definitions()]
         parts.append(f'<rect width="100%" height="100%" fill="{PAPER}"/>')
         for style, group in groupby(self.items, key=lambda item: item.style):
             found = list(group)
@@ -160,16 +160,6 @@ class Scene:
                 f'patternTransform="rotate(45)"><rect width="6" height="6" fill="{rect.fill}"/>'
                 f'<path d="M0 0V6" stroke="{rect.hatch}" stroke-width="1.6"/></pattern>'
             )
-
-
-def file_of(scene: Scene, ending: str) -> bytes:
-    """The bytes of an `svg` or `png` file."""
-    if ending == "svg":
-        return scene.svg().encode()
-    # Only a PNG needs matplotlib, which takes long to load.
-    from layoutproof.cli.plot.raster import png_of
-
-    return png_of(scene)
 
 
 def width_of(text: str, size: float) -> float:
