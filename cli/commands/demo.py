@@ -72,7 +72,7 @@ def _short(output: Path) -> int:
         strictness_line,
         timing_lines,
     )
-    from layoutproof.cli.trial.short_demo import layout, padded, timings, without_branch
+    from layoutproof.cli.short_demo import layout, padded, timings, without_branch
     from layoutproof.verify.maps.check_map import check_map
     from layoutproof.verify.verdict.verdict import Status, worst
 
@@ -107,7 +107,7 @@ def _short(output: Path) -> int:
 def _save_short(output: Path, schedule: Schedule, source: str) -> None:
     from layoutproof.cli.output import write_file
     from layoutproof.cli.plot.map_picture import PictureOptions, picture_of
-    from layoutproof.cli.trial.short_demo import MAP, program_text
+    from layoutproof.cli.short_demo import MAP, program_text
     from layoutproof.verify.maps.check_map import check_map
 
     picture = picture_of(check_map(MAP, (3, 14)), "svg", PictureOptions(pad="0"))
@@ -190,11 +190,10 @@ def _long(output: Path) -> int:
 
 def _run(out: Console, func: PrimFunc, schedule: Schedule, folder: Path) -> bool:
     """Compile, run, compare and save; whether the kernel agrees with the interpreter."""
-    from layoutproof.cli.output import write_file
-    from layoutproof.cli.plot.map_picture import picture_of
-    from layoutproof.cli.progress import stages
+    from layoutproof.cli.kernel_trial import compare_kernel
+    from layoutproof.cli.output import stages, write_file
+    from layoutproof.cli.plot.layout_figure import picture_of
     from layoutproof.cli.render.run_report import build_lines, trial_lines
-    from layoutproof.cli.trial.kernel_trial import compare_kernel
     from layoutproof.ir.notations.map_text import parse_index_map
     from layoutproof.ir.script.printer import print_func
     from layoutproof.verify.maps.check_map import check_map

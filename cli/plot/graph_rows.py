@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from layoutproof.cli.output import bytes_text
 from layoutproof.cli.plan.plan_result import layout_in, moves_in, with_operator
-from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.model.graph import Call
 from layoutproof.graph.model.graph_witness import GraphRewrite
 from layoutproof.graph.planning.array_layouts import Layout, is_plain

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from layoutproof.cli.render.markup import styled
+from layoutproof.cli.output import styled
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.program_texts import program_diff
@@ -17,7 +17,7 @@ from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.replay.counterexample import number_text, read_number
 
 if TYPE_CHECKING:
-    from layoutproof.cli.trial.short_demo import Timing
+    from layoutproof.cli.short_demo import Timing
     from layoutproof.lowering.passes.illegal import IllegalTransform
 
 _WIDTH = 100

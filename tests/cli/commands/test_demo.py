@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 from tests.cli.calling import Caller, files_below
+from tests.shares import one_in
 
 from layoutproof.ir.script.reader import load
 
@@ -35,6 +36,7 @@ def test_short_demo(call: Caller, tmp_path: Path) -> None:
     assert [call(*words[1:]).code for words in named] == [0]
 
 
+@one_in(6)
 def test_long_demo(call: Caller, tmp_path: Path) -> None:
     """The demo proves, refutes the map that must not pass, compares bit for bit, and saves programs that read back and
     pictures.
