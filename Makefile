@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test lint format bench docs pages campaign browser oclgrind integers proofs recheck clean distclean
 
 help:
-	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
+	@echo 'make demo      the tool in thirty lines: a layout, its proof, a refutation, two kernels'
 	@echo 'make test      the tests (some five minutes on two cores)'
 	@echo 'make lint      style, types, import contracts'
 	@echo 'make format    rewrite the sources in the house style'
@@ -115,17 +115,24 @@ echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or name it: 
 exit 1
 endef
 
+# An editable install is asked for the package only after every folder of the path. A script beside a clone that is called
+# `layoutproof` would import that folder, empty; so `src`, which has the package as such, is on the path, too.
+define install
+@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable $(1)
+@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "layoutproof-source.pth").write_text(str(pathlib.Path("src").resolve()) + "\n")'
+endef
+
 $(VENV)/.ready: pyproject.toml
 	$(make_environment)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(call install,.)
 	@touch $@
 
 $(VENV)/.ready-dev: pyproject.toml
 	$(make_environment)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(call install,'.[dev]')
 	@touch $(VENV)/.ready $(VENV)/.ready-docs $@
 
 $(VENV)/.ready-docs: pyproject.toml
 	$(make_environment)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(call install,'.[docs]')
 	@touch $(VENV)/.ready $@

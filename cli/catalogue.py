@@ -84,12 +84,15 @@ class Meaning:
 @cache
 def sentences(layer: str) -> Mapping[str, tuple[str, Path]]:
     """By code of a layer, in order: its sentence, and the path of its page, which may be missing."""
-    found: dict[str, tuple[str, Path]] = {}
-    for name in _TABLES[layer]:
-        table = import_module(name)
-        folder = Path(str(table.__file__)).parent / "meanings"
-        found |= {code: (what, folder / f"{code}.md") for code, what in table.MEANINGS.items()}
-    return dict(sorted(found.items()))
+    return dict(sorted(entry for name in _TABLES[layer] for entry in _table(name).items()))
+
+
+@cache
+def _table(name: str) -> Mapping[str, tuple[str, Path]]:
+    """The same for one table."""
+    table = import_module(name)
+    folder = Path(str(table.__file__)).parent / "meanings"
+    return {code: (what, folder / f"{code}.md") for code, what in table.MEANINGS.items()}
 
 
 def all_codes() -> tuple[str, ...]:
@@ -110,8 +113,13 @@ def meaning_of(code: str) -> Meaning:
     return Meaning.read(code, what, path.read_text(encoding="utf-8"))
 
 
+def has_code(code: str) -> bool:
+    """Whether there is such a code. Tables are loaded until one has it."""
+    return any(code in _table(name) for name in _TABLES.get(code[2:3], ()))
+
+
 def _entry(code: str) -> tuple[str, Path]:
-    layer = code[2:3]
-    if layer not in _TABLES:
-        raise KeyError(code)
-    return sentences(layer)[code]
+    for name in _TABLES.get(code[2:3], ()):
+        if code in _table(name):
+            return _table(name)[code]
+    raise KeyError(code)

@@ -22,7 +22,7 @@ from layoutproof.cli.gate.judging.judge import judge
 from layoutproof.cli.gate.judging.schedules import recall, timeless
 from layoutproof.cli.gate.outcomes import Outcome, Spool, Summary
 from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
-from layoutproof.cli.gate.run_control import Stopped, stop_on_signals, watched
+from layoutproof.cli.gate.run_control import StepFile, Stopped, stop_on_signals, watched
 from layoutproof.cli.gate.workers.item_limits import Limits
 from layoutproof.cli.gate.workers.pool import run_items, run_recalling
 from layoutproof.cli.options import GateOptions, number_of_jobs
@@ -165,8 +165,10 @@ def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[
     # Counting reads the files once more, which is quick, and needed for the bar only.
     total = None if not sys.stderr.isatty() else 1 if alone else sum(1 for _ in _items(request))
     known = partial(recall_compared if request.work.items is not None else recall, options=options)
-    outcomes = run_recalling(items, known, lambda rest: run_items(rest, judge, options, limits))
-    return watched(outcomes, total)
+    doing = StepFile() if alone and total is not None and limits.dask is None else None
+    told = options if doing is None else replace(options, doing=doing.path)
+    outcomes = run_recalling(items, known, lambda rest: run_items(rest, judge, told, limits))
+    return watched(outcomes, total, doing)
 
 
 class _Live:

@@ -142,7 +142,7 @@ def tell(
     """Write an answer as JSON or text, into a file or to standard output, where text is styled."""
     if form == "json":
         emit(json_text(to_data(found)), output)
-    elif output is not None:
+    elif output is not None or not sys.stdout.isatty():
         emit(render(found), output)
     else:
         show(render(found, markup=True))
@@ -231,9 +231,11 @@ def readable(text: str) -> str:
 
 def escaped(text: str, markup: bool) -> str:
     """The text; with `markup`, safe to stand in rich's markup."""
-    from rich.markup import escape
+    if not markup:
+        return text
+    from rich.markup import escape  # rich takes long to load, and plain text needs none of it
 
-    return escape(text) if markup else text
+    return escape(text)
 
 
 def styled(text: str, status: str, markup: bool) -> str:
@@ -245,9 +247,9 @@ def styled(text: str, status: str, markup: bool) -> str:
 def stages(count: int) -> Iterator[Advance]:
     """Give a function to call with the name of each of `count` stages when it begins.
 
-    The bar is on standard error, if both streams are terminals, and is removed at the end.
+    The bar is on standard error, if that is a terminal, whatever standard output is, and is removed at the end.
     """
-    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+    if not sys.stderr.isatty():
         yield _silent
         return
     # Rich takes long to load.

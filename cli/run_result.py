@@ -141,7 +141,7 @@ def apply_and_lower(schedule: Schedule, passes: Sequence[Pass], advance: Advance
     inapplicable one.
     """
     for number, transform in enumerate(passes, start=1):
-        advance(f"step {number} of {len(passes)}")
+        advance(f"step {number} of {len(passes)}: {transform.primitive}")
         try:
             schedule.apply(transform)
         except IllegalTransform as problem:

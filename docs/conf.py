@@ -62,10 +62,12 @@ def _signature(app: Sphinx, what: str, name: str, *_: object) -> tuple[str | Non
 
 
 def setup(app: Sphinx) -> None:
-    """Make the pages of codes before Sphinx looks which pages there are."""
+    """Make the pages of codes and of notebooks before Sphinx looks which pages there are."""
     sys.path.insert(0, str(Path(app.srcdir).parent))
+    from docs import notebook_pages
     from docs.code_pages import write_pages
 
     write_pages(Path(app.srcdir) / "codes")
+    notebook_pages.write_pages(Path(app.srcdir) / "notebooks")
     app.connect("autodoc-process-docstring", _as_literals)
     app.connect("autodoc-process-signature", _signature)

@@ -1,5 +1,5 @@
-"""What follows from the code and is kept: the pages of commands, primitives and functions of programs, and the methods
-of a schedule. `python -m docs.generate` writes them.
+"""What follows from the code and is kept: the pages of commands, primitives and functions of programs, their pictures,
+and the methods of a schedule. `python -m docs.generate` writes them.
 
 They are kept so that they can be read without building anything; tests compare them with what this file makes.
 """
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import click
+from docs.pictures import PICTURES
 from docs.primitives import MODULE, PAGE, ROOT, cell, primitives_module, primitives_page
 
 from layoutproof.cli.main import cli
@@ -27,7 +28,8 @@ This page has the text of each command's `--help`. [Exit codes](../explanation/v
 refuted; 2 the input or the usage is wrong; 3 something unknown or vacuous.
 
 Results go to standard output, or with `-o` into a file that is written whole or not at all. Messages go to standard
-error. There is no colour and no progress bar where the output is not a terminal."""
+error. There is no colour where standard output is not a terminal, and no progress bar where standard error is
+not one."""
 
 _FUNCTIONS = """\
 # Functions of programs
@@ -153,6 +155,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     PAGE: primitives_page,
     "docs/reference/cli.md": commands_page,
     "docs/reference/functions.md": functions_page,
+    **PICTURES,
 }
 
 

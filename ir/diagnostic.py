@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from layoutproof.ir.shown import Shown
+from layoutproof.ir.user_tracebacks import all_lines, install, lines_for_users
+
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
@@ -109,7 +112,7 @@ def _excerpt(span: Span) -> list[str]:
     return [f"  {gutter} | {shown}", f"  {' ' * len(gutter)} | {blank}{carets}"]
 
 
-class LayoutproofError(Exception):
+class LayoutproofError(Exception, Shown):
     """An error that is the input's, with its diagnostics; the command line prints them and exits with 2."""
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
@@ -117,6 +120,12 @@ class LayoutproofError(Exception):
             (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
         )
         super().__init__("\n".join(d.render() for d in self.diagnostics))
+        install(LayoutproofError)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows of the error: the lines of the notebook that led to it."""
+        lines = lines_for_users(self)
+        return all_lines(self) if lines is None else "".join(lines).splitlines()
 
 
 def error(code: str, message: str, span: Span | None = None, *, help: str | None = None) -> LayoutproofError:

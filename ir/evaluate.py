@@ -8,9 +8,7 @@ evaluate a side only where it is used, on arrays too: `if_then_else(j != 0, i //
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir import semantics
 from layoutproof.ir.expr import (
@@ -32,6 +30,12 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import children, free_variables
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from layoutproof.ir.late import np
+
 
 Value = Any  # int, bool, or an int64 / bool array of one common shape
 
@@ -70,13 +74,16 @@ def _guarded(
 
 
 def _divisor(b: Value) -> Value:
-    if np.any(np.equal(b, 0)):
+    if b == 0 if isinstance(b, int) else np.any(np.equal(b, 0)):
         raise Trap("a division by zero")
     return b
 
 
 def _amount(b: Value) -> Value:
-    if np.any(np.less(b, 0)) or np.any(np.greater(b, _WIDEST_SHIFT)):
+    outside = (
+        not 0 <= b <= _WIDEST_SHIFT if isinstance(b, int) else np.any(np.less(b, 0) | np.greater(b, _WIDEST_SHIFT))
+    )
+    if outside:
         raise Trap(f"a shift by a negative amount or by more than {_WIDEST_SHIFT}")
     return b
 
@@ -130,7 +137,7 @@ def _is_truth(value: Value) -> bool:
 
 
 def _is_single(value: Value) -> bool:
-    return isinstance(value, bool | int | np.bool_)
+    return isinstance(value, bool | int) or isinstance(value, np.bool_)
 
 
 def _choose(expr: Select | IfThenElseExpr, env: Mapping[str, Value]) -> Value:

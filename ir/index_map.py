@@ -14,10 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutproof.ir import codes, semantics
 from layoutproof.ir.buffer import axes_text, axis_groups, check_separators
@@ -44,8 +41,15 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import Trap
+from layoutproof.ir.shown import Shown
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, substitute
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from layoutproof.ir.late import np
 
 
 class AxisSeparator:
@@ -72,7 +76,7 @@ _LARGEST_ARRAY = 1 << 46  # bytes; what no machine has is refused by name instea
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndexMap(Node):
+class IndexMap(Node, Shown):
     """`lambda inputs: outputs`. `separators` are the indices of the last axis of each group but the last."""
 
     inputs: tuple[Var, ...]
@@ -145,6 +149,9 @@ class IndexMap(Node):
         """`lambda i0, i1, ...: [i0, i1, ...]`."""
         inputs = tuple(Var(f"i{axis}") for axis in range(rank))
         return IndexMap(inputs, inputs)
+
+    def __repr__(self) -> str:
+        return f"IndexMap('{index_map_text(self)}')"
 
     @property
     def rank(self) -> int:

@@ -21,9 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer
@@ -37,6 +35,12 @@ from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.stmt import Attributes, MeantValue
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, substitute
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from layoutproof.ir.late import np
 
 
 class Cell(IntEnum):

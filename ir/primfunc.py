@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Var, require
 from layoutproof.ir.node import Node
+from layoutproof.ir.shown import Shown
 from layoutproof.ir.stmt import Attributes, Stmt
 from layoutproof.ir.visit import make_room
 
@@ -26,7 +27,7 @@ NOALIAS = ("tirx.noalias", "tir.noalias", "noalias", APART)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PrimFunc(Node):
+class PrimFunc(Node, Shown):
     """One function. `params` are handles, with buffers in `buffer_map`, or scalars."""
 
     name: str
@@ -41,6 +42,9 @@ class PrimFunc(Node):
         for param, buffer in self.buffer_map:
             require(param in self.params, f"buffer {buffer.name} belongs to no parameter of {self.name}")
         make_room(self.body)
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}({', '.join(p.name for p in self.params)})>"
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -59,7 +63,7 @@ class PrimFunc(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IRModule(Node):
+class IRModule(Node, Shown):
     """Named functions, in order."""
 
     functions: tuple[PrimFunc, ...]
@@ -67,6 +71,9 @@ class IRModule(Node):
     def _check(self) -> None:
         names = [f.name for f in self.functions]
         require(len(set(names)) == len(names), "a module has two functions of one name")
+
+    def __repr__(self) -> str:
+        return f"<module of {', '.join(f.name for f in self.functions)}>"
 
     def __getitem__(self, name: str) -> PrimFunc:
         for function in self.functions:

@@ -40,7 +40,8 @@ pytestmark = pytest.mark.pages
 
 DOCS = ROOT / "docs"
 CODES = DOCS / "codes"  # made when the site is built
-FILES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts and CODES not in path.parents)
+NOTEBOOKS = DOCS / "notebooks"  # likewise: a page for each notebook
+FILES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "codes", "notebooks"} & set(path.parts))
 NAMES = [path.relative_to(DOCS).as_posix() for path in FILES]
 
 # Pages that one reader follows in one folder, in this order.
@@ -133,6 +134,7 @@ def test_links_lead_somewhere(name: str, codes: Path) -> None:
     for file, heading in links(page):
         target = (page.parent / file).resolve() if file else page
         target = codes / target.name if target.parent == CODES else target
+        target = target.with_suffix(".ipynb") if target.parent == NOTEBOOKS else target
         assert target.exists(), file
         assert not heading or heading in anchors(target), f"{file}#{heading}"
 
@@ -171,7 +173,16 @@ def test_every_page_is_in_the_table_of_contents() -> None:
                 named |= {
                     (folder / line).as_posix() for line in block.text.split("\n") if line and not line.startswith(":")
                 }
-    assert {*(name.removesuffix(".md") for name in NAMES), "codes/index"} == named
+    made = {f"notebooks/{path.stem}" for path in NOTEBOOKS.glob("*.ipynb")}
+    assert {*(name.removesuffix(".md") for name in NAMES), "codes/index", *made} == named
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks_are_kept_without_outputs(path: Path) -> None:
+    """A notebook is kept as it is before a run: `make docs` runs it, and what it shows is that of today."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) >= 5 and all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -173,3 +173,17 @@ def test_distributions_hold_all_code(tmp_path: Path) -> None:
         "-I", "-c", f"import sys; sys.path.insert(0, {str(wheel)!r}); import layoutproof.ir as ir; print(ir.__file__)"
     )
     assert tried.stdout.startswith(str(wheel)), tried.stderr
+
+
+def test_a_folder_of_the_same_name_does_not_hide_the_package(tmp_path: Path) -> None:
+    """A script beside a clone that is called `layoutproof` imports the package and not the clone's folder: where the
+    source folder is on the path, as every install of the Makefile puts it there.
+    """
+    (tmp_path / "layoutproof" / "ir").mkdir(parents=True)
+    script = tmp_path / "script.py"
+    script.write_text("import layoutproof.ir.index_map; print(layoutproof.__version__)\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{layoutproof.__version__}\n"
+    recipes = (ROOT / "Makefile").read_text()
+    assert recipes.count("pip install") == recipes.count("layoutproof-source.pth") == 1

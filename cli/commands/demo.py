@@ -1,9 +1,10 @@
-"""`layoutproof demo`: the whole tool in a minute, on a convolution with 70 channels."""
+"""`layoutproof demo`: the tool in thirty lines, on a row sum; with --long, all of it on a conv2d with 70 channels."""
 
 from __future__ import annotations
 
 import json
-import re
+import shutil
+import sys
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -42,16 +43,98 @@ _CONTENTS = {
 }
 
 
+_SHORT = ("row_sum.py", "row_sum.json", "row_sum.c", "layout.svg")
+
+
 @click.command("demo")
 @click.option(
     "-o", "--output", type=file_path, default=Path("demo-output"), show_default=True, help="Folder for what it writes."
 )
-def demo_command(output: Path) -> int:
-    """Take a real conv2d with 70 channels from NHWC to padded NCHW4c: prove, transform, flatten, draw, compile, run,
-    compare.
+@click.option("--long", "in_full", is_flag=True, help="A real conv2d with 70 channels, with every program and claim.")
+def demo_command(output: Path, in_full: bool) -> int:
+    """Store a matrix in padded blocks, prove it for all sizes, drop a branch, refute a wrong pad value, time the
+    kernels.
 
-    Programs, C source and pictures are saved in the output folder.
+    With --long, take a conv2d with 70 channels from NHWC to padded NCHW4c: prove, transform, flatten, draw, compile,
+    run, compare. Programs, C source and pictures are saved in the output folder.
     """
+    return _long(output) if in_full else _short(output)
+
+
+def _short(output: Path) -> int:
+    from layoutproof.cli.output import check_writable, console, exit_code, make_folder
+    from layoutproof.cli.plot.map_picture import PictureOptions, text_of
+    from layoutproof.cli.render.demo_text import (
+        difference_lines,
+        map_lines,
+        refusal_lines,
+        step_line,
+        strictness_line,
+        timing_lines,
+    )
+    from layoutproof.cli.short_demo import layout, padded, timings, without_branch
+    from layoutproof.verify.maps.check_map import check_map
+    from layoutproof.verify.verdict.verdict import Status, worst
+
+    out = console()
+    make_folder(output)
+    for name in _SHORT:
+        check_writable(output / name)
+    picture = text_of(check_map("lambda j: [j//4, j%4]", (14,)), PictureOptions(pad="0"))
+    _lines(out, [r"[bold]Sum the rows of A\[n, m], stored in blocks of 4 with zeros at the end[/] (a row of 14):"])
+    _lines(out, (f"  {line}" for line in picture.splitlines()))
+    report = layout()
+    _lines(out, map_lines(report))
+    guarded = padded(0)
+    _lines(out, map(step_line, guarded.steps))
+    fast = guarded.fork()
+    refused = without_branch(fast)
+    _lines(out, [step_line(fast.steps[-1]), *difference_lines(fast.steps[-1])] if refused is None else [])
+    _lines(out, [strictness_line(fast.steps)])
+    _lines(out, ["[bold]The same with 1 in the padding:[/]"])
+    wrong = without_branch(padded(1))
+    _lines(out, ["it was accepted"] if wrong is None else refusal_lines(wrong))
+    both = timings((guarded, fast))
+    _lines(out, ["[bold]Compiled C, 1000 rows of 1022, equal to numpy:[/]"])
+    _lines(out, timing_lines(both, ("with the branch", "without it")))
+    _save_short(output, fast, both[-1].kernel.source.text)
+    _lines(out, _next(output))
+    statuses = [report.injective.status, *(step.status for step in fast.steps)]
+    expected = refused is None and wrong is not None and wrong.status is Status.REFUTED
+    return exit_code(worst(statuses) if expected and all(one.equal for one in both) else Status.REFUTED)
+
+
+def _save_short(output: Path, schedule: Schedule, source: str) -> None:
+    from layoutproof.cli.output import write_file
+    from layoutproof.cli.plot.map_picture import PictureOptions, picture_of
+    from layoutproof.cli.short_demo import MAP, program_text
+    from layoutproof.verify.maps.check_map import check_map
+
+    picture = picture_of(check_map(MAP, (3, 14)), "svg", PictureOptions(pad="0"))
+    contents = (
+        program_text().encode(),
+        (json.dumps(schedule.trace, indent=1) + "\n").encode(),
+        source.encode(),
+        picture,
+    )
+    for name, data in zip(_SHORT, contents, strict=True):
+        write_file(output / name, data)
+
+
+def _next(output: Path) -> Iterable[str]:
+    """Commands to try, as they are called from here."""
+    from rich.markup import escape
+
+    name = "layoutproof" if shutil.which("layoutproof") else sys.argv[0]
+    program = f"{output}/row_sum.py --trace {output}/row_sum.json"
+    yield f"[bold]Saved in {escape(str(output))}/:[/] {', '.join(_SHORT)}. [bold]Next:[/]"
+    yield f"  {escape(name)} check {escape(program)}"
+    yield rf"  {escape(name)} draw 'lambda i, j: \[i, j ^ i]' --shape 8,8 -o swizzle.svg"
+    yield f"  {escape(name)} explain LP373"
+    yield f"  {escape(name)} demo --long"
+
+
+def _long(output: Path) -> int:
     from layoutproof.cli.output import check_writable, console, exit_code, make_folder
     from layoutproof.cli.render.run_report import lowering_lines, step_lines, summary_lines
     from layoutproof.ir.script.printer import print_func
@@ -168,9 +251,9 @@ def _show(out: Console, text: str) -> None:
     """Print a program without its layout record, a line of a thousand characters that the file has."""
     from rich.syntax import Syntax
 
-    from layoutproof.ir.primfunc import LAYOUT
+    from layoutproof.ir.script.program_texts import without_records
 
-    short = re.sub(rf'"{re.escape(LAYOUT)}": .*(?=}}\)$)', f'"{LAYOUT}": ...', text, flags=re.MULTILINE)
+    short = without_records(text)
     if out.is_terminal:
         out.print(
             Syntax("", "python", theme="ansi_dark", background_color="default").highlight(short.rstrip()),

@@ -17,15 +17,24 @@ class DrawRequest:
     index_map: str
     shape: str
     sizes: tuple[str, ...]
-    output: Path
+    output: Path | None
     cells: int
+    colour: str
+    banks: int | None
+    pad: str | None
 
 
 @click.command("draw")
 @click.argument("index_map", metavar="MAP")
 @click.option("--shape", required=True, metavar="N,N,...", help="Logical extents; names need --size.")
 @size_option
-@click.option("-o", "--output", type=file_path, required=True, metavar="FILE", help="Picture to write: .svg or .png.")
+@click.option(
+    "-o",
+    "--output",
+    type=file_path,
+    metavar="FILE",
+    help="Picture to write: .svg or .png. Without it, text is printed.",
+)
 @click.option(
     "--cells",
     default=256,
@@ -33,30 +42,48 @@ class DrawRequest:
     type=click.IntRange(4, 4096),
     help="Most cells to show; longer axes are elided.",
 )
+@click.option(
+    "--colour",
+    type=click.Choice(("auto", "order", "row", "bank")),
+    default="auto",
+    show_default=True,
+    help="Cells by logical order, by source row, or by memory bank; auto: by row where the map changes the order.",
+)
+@click.option(
+    "--banks", type=click.IntRange(2, 1024), metavar="N", help="Number of banks (default 32); implies --colour bank."
+)
+@click.option("--pad", metavar="VALUE", help="What the padding holds, to be shown: a number, or undef.")
 @takes(DrawRequest)
 def draw_command(request: DrawRequest) -> int:
-    """Draw the physical box of MAP: cells, the logical index each holds, padding hatched, row-major order.
+    """Draw the physical box of MAP: cells, the logical index each holds, padding hatched, row-major offsets.
 
+    A map that changes the order has its logical box beside it, in the same colours, with one tile outlined in both.
     More than two axes become a grid of grids; with AXIS_SEPARATOR the first group runs down and the second to the
     right, as an image has it. The exit code is that of injectivity; a map that is not injective is drawn too, its
-    clashes in red.
+    clashes in red, with arrows from two elements to their cell.
     """
     from layoutproof.cli.option_values import read_index_map, read_sizes
-    from layoutproof.cli.output import check_writable, console, exit_code, write_file
-    from layoutproof.cli.plot.layout_figure import concrete, ending_of, picture_of, with_sizes
+    from layoutproof.cli.output import check_writable, emit, exit_code, write_file
+    from layoutproof.cli.plot.map_picture import PictureOptions, concrete, ending_of, picture_of, text_of, with_sizes
     from layoutproof.cli.render.map_report import counterexample_text
     from layoutproof.ir.index_map import index_map_text
     from layoutproof.ir.notations.map_text import parse_shape
     from layoutproof.verify.maps.check_map import check_map
 
-    ending = ending_of(request.output)
-    check_writable(request.output)
+    ending = None if request.output is None else ending_of(request.output)
+    if request.output is not None:
+        check_writable(request.output)
+    banks = 32 if request.banks is None else request.banks
+    options = PictureOptions(request.cells, request.colour if request.banks is None else "bank", banks, request.pad)
     shape, sizes = parse_shape(request.shape), read_sizes(request.sizes)
     extents = concrete(shape, sizes)
     report = check_map(with_sizes(read_index_map(request.index_map, shape), sizes), extents)
-    write_file(request.output, picture_of(report, ending, request.cells))
-    lines = [f"{request.output}: {index_map_text(report.index_map)} on {', '.join(map(str, extents))}"]
+    what = f"{index_map_text(report.index_map)} on {', '.join(map(str, extents))}"
+    if request.output is None or ending is None:
+        lines = [what, text_of(report, options).rstrip("\n")]
+    else:
+        write_file(request.output, picture_of(report, ending, options))
+        lines = [f"{request.output}: {what}"]
     example = counterexample_text(report.injective)
-    for line in lines if example is None else [*lines, f"not injective: {example}"]:
-        console().print(line, markup=False, soft_wrap=True)
+    emit("\n".join(lines if example is None else [*lines, f"not injective: {example}"]) + "\n", None)
     return exit_code(report.injective.status)

@@ -48,7 +48,8 @@ class Options:
     the fast-math assumptions that proofs may use, sorted. `budget_scale` multiplies all budgets. `detail`: collect what
     the HTML report shows. `trust`: "kernel" where the kernel has to accept every step, else "checker". `cache`: place
     of the proof cache (None: no cache; "": the default place). `certificate` and `witness`: files to write, for runs of
-    one item, the proof and the rewrite that a comparison found to.
+    one item, the proof and the rewrite that a comparison found to. `doing`: a file that tells which step of a schedule
+    is being proved, for a progress bar.
     """
 
     licences: tuple[str, ...]
@@ -59,6 +60,7 @@ class Options:
     certificate: str | None = None
     witness: str | None = None
     trust: str = "checker"
+    doing: str | None = None
 
 
 _SHOWN = 400  # characters of a line

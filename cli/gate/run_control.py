@@ -4,14 +4,17 @@ cleanly, further ones do not disturb that.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -29,19 +32,42 @@ _STYLES = {"refuted": "bold red", "error": "bold red", "unknown": "yellow", "vac
 _STRETCH_SECONDS, _SAMPLES = 20.0, 64
 
 
-def watched(outcomes: Generator[Outcome, None, None], total: int | None = None) -> Generator[Outcome, None, None]:
-    """The same outcomes, with a progress bar. `total`: their number, None if unknown.
+class StepFile:
+    """A file in which the process that judges one schedule writes the step that it is at."""
+
+    def __init__(self) -> None:
+        number, self.path = tempfile.mkstemp(prefix="layoutproof-step-")
+        os.close(number)
+
+    def read(self) -> str:
+        """The step, empty before the first."""
+        with suppress(FileNotFoundError):
+            return Path(self.path).read_text()
+        return ""
+
+    def remove(self) -> None:
+        """Remove the file."""
+        Path(self.path).unlink(missing_ok=True)
+
+
+def watched(
+    outcomes: Generator[Outcome, None, None], total: int | None = None, doing: StepFile | None = None
+) -> Generator[Outcome, None, None]:
+    """The same outcomes, with a progress bar. `total`: their number, None if unknown; `doing` has the step of a
+    schedule, and is removed at the end.
 
     Closing it closes `outcomes`.
     """
     if not sys.stderr.isatty():
         return outcomes
-    return _with_bar(outcomes, total)
+    return _with_bar(outcomes, total, doing)
 
 
-def _with_bar(outcomes: Generator[Outcome, None, None], total: int | None) -> Generator[Outcome, None, None]:
+def _with_bar(
+    outcomes: Generator[Outcome, None, None], total: int | None, doing: StepFile | None
+) -> Generator[Outcome, None, None]:
     tally = Tally(total)
-    display = Display(tally)
+    display = Display(tally, (lambda: "") if doing is None else doing.read)
     try:
         for outcome in outcomes:
             tally.add(outcome, time.monotonic())
@@ -50,6 +76,8 @@ def _with_bar(outcomes: Generator[Outcome, None, None], total: int | None) -> Ge
     finally:
         display.close()
         outcomes.close()
+        if doing is not None:
+            doing.remove()
 
 
 @dataclass(slots=True)
@@ -116,8 +144,9 @@ def duration(seconds: float) -> str:
 class Display:
     """Rich's bar with a tally beside it, shown after a second."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: Tally, doing: Callable[[], str] = str) -> None:
         self._tally = tally
+        self._doing = doing
         self._lock = threading.Lock()
         self._progress: Progress | None = None
         self._task: TaskID | None = None
@@ -128,12 +157,21 @@ class Display:
 
     def _begin(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+        from rich.text import Text
+
+        doing = self._doing
+
+        class Step(ProgressColumn):
+            """The step, read anew each time that the bar is drawn."""
+
+            def render(self, task: object) -> Text:
+                return Text(doing(), style="dim")
 
         with self._lock:
             if self._timer.finished.is_set():
                 return  # closed meanwhile
-            columns = (BarColumn(bar_width=24), TextColumn("{task.description}"))
+            columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), Step())
             console = Console(stderr=True)
             progress = Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
             self._task = progress.add_task(str(self._tally), total=self._tally.total)

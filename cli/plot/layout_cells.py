@@ -57,14 +57,6 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    """The logical indices of a cell (none: padding; several: the map is not injective)."""
-
-    logical: tuple[tuple[int, ...], ...]
-    rank: float  # place of the first one in the logical row-major order, 0 to 1
-
-
-@dataclass(frozen=True, slots=True)
 class Picture:
     """The plane: the cells shown and the levels that place them, innermost first."""
 

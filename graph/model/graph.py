@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from layoutproof.graph import codes
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span, error
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span, counted, error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, FloatImm, IntImm, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.primfunc import Kept, PrimFunc
+from layoutproof.ir.shown import Shown
 from layoutproof.ir.stmt import DeclBuffer, MatchBuffer
 from layoutproof.ir.visit import walk
 from layoutproof.ir.wellformed import check_wellformed
@@ -145,7 +146,7 @@ Step = Call | LayoutTransform | Pad | Crop
 
 
 @dataclass(frozen=True)
-class Graph:
+class Graph(Shown):
     """Inputs and constants, steps in an order in which they can run, and the names of the outputs.
 
     `outputs` may name a value more than once, and inputs and constants too. A graph may be malformed until
@@ -158,6 +159,9 @@ class Graph:
     steps: tuple[Step, ...]
     outputs: tuple[str, ...]
     span: Span | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<graph {self.name}: {counted(len(self.steps), 'step', 'steps')}>"
 
     def values(self) -> Iterator[Value]:
         """Every value: inputs, constants, results in the order of the steps."""

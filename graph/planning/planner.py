@@ -29,9 +29,10 @@ from layoutproof.graph.planning.planning_problem import Choice, Problem, Variant
 from layoutproof.graph.planning.variants import Callback, Candidates, calls_of, operator_name, plain_variant, variant_of
 from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.shown import Shown
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.passes.illegal import IllegalTransform
@@ -66,7 +67,7 @@ it may not be read.
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """What was planned for a graph. It is proved that no choice among the candidates costs less than `least`; `cut`
     says how many more variants a call would have had; `refused` are calls that could not be given the layouts that were
     asked for, with the reason.
@@ -79,6 +80,10 @@ class Plan:
     candidates: Candidates = field(repr=False)
     refused: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     ends: Ends = field(default_factory=Ends, repr=False)
+
+    def __repr__(self) -> str:
+        rewrites = counted(self.count(self.choice), "layout rewrite", "layout rewrites")
+        return f"<plan of {self.graph.name}: {rewrites}, unplanned {self.count(self.unplanned)}>"
 
     @cached_property
     def cost(self) -> int:

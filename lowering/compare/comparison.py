@@ -14,6 +14,7 @@ from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
+from layoutproof.ir.shown import Shown
 from layoutproof.verify.values.fast_math import Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
@@ -135,7 +136,7 @@ class BufferLayout:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """The answer to whether `after` does what `before` does, up to layouts of parameters.
 
     `layouts` are those of the parameters whose layouts differ, as given or found. The first of `verdicts` answers the
@@ -154,6 +155,9 @@ class Comparison:
     where: Expr | None = None
     allowed: Licences = frozenset()
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"<{self.status.value}: {self.before.name} and {self.after.name}>"
 
     @property
     def status(self) -> Status:

@@ -11,6 +11,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.shown import Shown
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import Pass
@@ -129,7 +130,7 @@ def _line(func: PrimFunc, line: int) -> Span | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Shown):
     """One applied transform: the pass, the rewrite that it proposed, and the verdicts under which it was kept.
 
     `where` was the precondition on symbols, `allowed` the float licences that proofs could use.
@@ -140,6 +141,9 @@ class Step:
     verdicts: tuple[Verdict, ...]
     where: Expr | None = None
     allowed: Licences = ALL
+
+    def __repr__(self) -> str:
+        return f"<{self.status.value} step {self.transform}>"
 
     @property
     def record(self) -> StepRecord:

@@ -12,24 +12,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, ExprLike, Var, const, logical_and
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import IRModule, PrimFunc
 from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.program_texts import program_diff, without_records
+from layoutproof.ir.shown import ProgramDiff, Shown
 from layoutproof.ir.wellformed import Stage, require_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants
 from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction, hoisted_inits
 from layoutproof.lowering.loops.dependence import with_broken_order
+from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.padding.value_search import PadValueReport, search_pad_values
 from layoutproof.lowering.passes.base import Pass
-from layoutproof.lowering.passes.find import find_buffer
+from layoutproof.lowering.passes.find import find_block, find_buffer
 from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep, refusing
 from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, ProofOptions, Step, prove_step
 from layoutproof.lowering.runtime.array_layouts import check_records
@@ -78,7 +81,7 @@ class BufferName:
         return BufferLoad(Buffer(self.buffer.name, self.buffer.dtype, shape, Var(self.buffer.data.name, HANDLE)), index)
 
 
-class Schedule(Primitives):
+class Schedule(Primitives, Shown):
     """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are
     the float licences that proofs may use, as few as possible: by default all that the gate permits.
     """
@@ -115,6 +118,40 @@ class Schedule(Primitives):
     def script(self) -> str:
         """The program as text in the script syntax."""
         return print_func(self.func)
+
+    def __repr__(self) -> str:
+        return f"<schedule of {self.original.name}: {counted(len(self._steps), 'step', 'steps')}, each proved>"
+
+    @property
+    def mod(self) -> IRModule:
+        """The program as a module of one function, as schedules of TVM have it."""
+        return IRModule((self.func,))
+
+    def show(self) -> None:
+        """Print the program, its layout records left out."""
+        print(without_records(self.script()))
+
+    def diff(self, step: int = -1) -> ProgramDiff:
+        """The lines of the program that a step changed, as a unified diff; by default the last step.
+
+        Steps are numbered from 0. Raises LayoutproofError for one that there is not.
+        """
+        if not -len(self._steps) <= step < len(self._steps):
+            raise error(
+                codes.NO_STEP, f"there is no step {step}: {counted(len(self._steps), 'step', 'steps')} are kept"
+            )
+        rewrite = self._steps[step].rewrite
+        return program_diff(print_func(rewrite.old), print_func(rewrite.new))
+
+    def get_block(self, name: str) -> str:
+        """The name of a block, as the primitives take it. Raises LayoutproofError if there is none of that name."""
+        return find_block(self.func, name).name
+
+    def get_loops(self, block: str) -> tuple[str, ...]:
+        """The variables of the loops around a block, outermost first, as the primitives take them. Raises as
+        `get_block`.
+        """
+        return tuple(loop.var.name for loop in loops_of_block(self.func, block))
 
     def buffer(self, name: str) -> BufferName:
         """A buffer to load from in a pad value. Raises LayoutproofError if there is none of that name."""

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from layoutproof.cli.render.asked import Drawing, draw, explain, plan
     from layoutproof.ir.diagnostic import LayoutproofError
     from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
     from layoutproof.ir.intrinsics import undef
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AXIS_SEPARATOR",
     "Comparison",
+    "Drawing",
     "IllegalTransform",
     "IndexMap",
     "LayoutproofError",
@@ -36,9 +38,12 @@ __all__ = [
     "__version__",
     "check_map",
     "compare",
+    "draw",
+    "explain",
     "gate",
     "load",
     "loads",
+    "plan",
     "relayout",
     "undef",
 ]
@@ -46,6 +51,7 @@ __all__ = [
 _HOME: dict[str, str] = {
     "AXIS_SEPARATOR": "layoutproof.ir.index_map",
     "Comparison": "layoutproof.lowering.compare.comparison",
+    "Drawing": "layoutproof.cli.render.asked",
     "IllegalTransform": "layoutproof.lowering.schedule.schedule",
     "IndexMap": "layoutproof.ir.index_map",
     "LayoutproofError": "layoutproof.ir.diagnostic",
@@ -55,9 +61,12 @@ _HOME: dict[str, str] = {
     "Verdict": "layoutproof.verify.verdict.verdict",
     "check_map": "layoutproof.verify.maps.check_map",
     "compare": "layoutproof.lowering.compare.compare_programs",
+    "draw": "layoutproof.cli.render.asked",
+    "explain": "layoutproof.cli.render.asked",
     "gate": "layoutproof.lowering.gates",
     "load": "layoutproof.ir.script.reader",
     "loads": "layoutproof.ir.script.reader",
+    "plan": "layoutproof.cli.render.asked",
     "relayout": "layoutproof.lowering.kernels.relayout",
     "undef": "layoutproof.ir.intrinsics",
 }

@@ -292,7 +292,6 @@ def test_bad_size(call: Caller, golden: Golden, name: str) -> None:
 
 DRAWINGS: dict[str, tuple[str, ...]] = {
     "ending": (SPLIT, "--shape", "14", "-o", "FOLDER/out.gif"),
-    "no_output": (SPLIT, "--shape", "14"),
     "symbolic": (SPLIT, "--shape", "n", "-o", "FOLDER/out.svg"),
     "unknown_size": (SPLIT, "--shape", "14", "--size", "n=3", "-o", "FOLDER/out.svg"),
     "size_of_zero": (SPLIT, "--shape", "n", "--size", "n=0", "-o", "FOLDER/out.svg"),

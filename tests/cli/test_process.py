@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -99,12 +100,13 @@ def test_ascii_streams(tmp_path: Path) -> None:
     assert done.returncode == 2 and "there is no such file" in done.stderr
 
 
-def terminal_output(arguments: list[str], columns: int) -> str:
-    """What the command prints to a terminal of some width."""
+def terminal_output(arguments: list[str], columns: int, redirected: Path | None = None) -> str:
+    """What the command prints to a terminal of some width; standard output may go to a file instead."""
     master, slave = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "40"}
     environment.pop("NO_COLOR", None)
-    process = subprocess.Popen([*COMMAND, *arguments], stdin=slave, stdout=slave, stderr=slave, env=environment)
+    with nullcontext(slave) if redirected is None else redirected.open("wb") as out:
+        process = subprocess.Popen([*COMMAND, *arguments], stdin=slave, stdout=out, stderr=slave, env=environment)
     os.close(slave)
     chunks = []
     while True:
@@ -139,6 +141,18 @@ def test_progress_is_gone_afterwards() -> None:
     """A run shows its stages on a terminal and leaves the report behind."""
     shown = terminal_output(["run", str(OPERATORS / "row_sum.py")], 100)
     assert "bit for bit" in shown
+
+
+def test_progress_beside_a_redirected_report(tmp_path: Path) -> None:
+    """Where standard output goes to a file, the terminal shows which step is being proved, and the file has no trace of
+    it.
+    """
+    (tmp_path / "trace.json").write_text('[["split", {"block": "A_red", "loop": "ax0", "factors": [null, 4]}]]')
+    arguments = ["run", str(OPERATORS / "row_sum.py"), "--trace", str(tmp_path / "trace.json")]
+    shown = terminal_output(arguments, 100, tmp_path / "out.txt")
+    assert "step 1 of 1: split" in shown and "lowering" in shown and "bit for bit" not in shown
+    report = (tmp_path / "out.txt").read_text()
+    assert "bit for bit" in report and "step 1" not in report and "\x1b" not in report
 
 
 # The guard gives a warning as soon as the program is read: from then on the command is at work.

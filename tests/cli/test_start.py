@@ -102,6 +102,27 @@ def test_wrong_calls(arguments: Sequence[str], said: str) -> None:
     assert said in start(arguments, 2)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("explain", "LP213"), "LP213 (what is proved)"),
+        (("map", "lambda n, h, w, c: [n, c//4, h, w, c%4]", "--shape", "16,64,64,126"), "p1 == 31 and p4 >= 2"),
+        (("map", "lambda i: [i//4, i%4]", "--shape", "n", "--format", "json"), '"status": "proved"'),
+        (("draw", "lambda i, j: [i, j ^ i]", "--shape", "8,8"), "7,7"),
+    ],
+)
+def test_small_questions(arguments: Sequence[str], said: str) -> None:
+    """Nor do an explanation, a map that its symbols decide, and a picture of a layout."""
+    assert said in start(arguments)
+
+
+def test_a_picture_in_a_file(tmp_path: Path) -> None:
+    """An SVG is written without matplotlib."""
+    path = tmp_path / "a.svg"
+    assert str(path) in start(["draw", "lambda i: [i//4, i%4]", "--shape", "14", "-o", str(path)])
+    assert path.read_text().startswith("<svg")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_names(name: str) -> None:
     """A command's own name is the one in the list."""

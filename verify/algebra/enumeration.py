@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import (
@@ -29,13 +26,20 @@ from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.visit import children, free_variables, rewrite_bottom_up, walk
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from layoutproof.ir.late import np
+
+
 MAX_POINTS = 1 << 20
 MAX_CELLS = 1 << 22
 MAX_EXACT_POINTS = 1 << 16
 MAX_EXACT_STEPS = 1 << 22
 _SAFE = 1 << 62
 
-Ints = NDArray[np.int64]
+Ints: TypeAlias = "NDArray[np.int64]"
 
 _DIVISIONS = {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD}
 _SHIFTS = {BinaryOp.SHL, BinaryOp.SHR}

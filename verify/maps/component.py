@@ -7,10 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.dtype import INT64
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var, compare, const, logical_or
@@ -28,6 +25,13 @@ from layoutproof.verify.maps.proposals import try_invert_through_carrier
 from layoutproof.verify.maps.symbolic_shapes import at_instance, instances, prove_injective_by_z3
 from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
 from layoutproof.verify.verdict.verdict import Status
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from layoutproof.ir.late import np
+
 
 RLIMIT = 4_000_000
 WINDOW = 1 << 12

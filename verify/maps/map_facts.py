@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from time import perf_counter
-from typing import Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
@@ -42,6 +40,12 @@ from layoutproof.verify.maps.symbolic_shapes import (
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered, OneToOne
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from layoutproof.ir.late import np
+
 
 Box = Literal["digits", "tight"]
 RLIMIT = 2_000_000

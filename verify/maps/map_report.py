@@ -10,6 +10,7 @@ from typing import Any
 
 from layoutproof.ir.expr import FALSE, Expr, IntImm, logical_or
 from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.shown import Shown
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.lift import Renderer
 from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply
@@ -74,7 +75,7 @@ class Padding:
 
 
 @dataclass(frozen=True, slots=True)
-class MapReport:
+class MapReport(Shown):
     """The facts about an index map on a shape. Extents are expressions, constants where the shape is concrete.
 
     An extent is None without a closed form (a symbolic one that takes a case distinction). `inverse` is a map over `p0,
@@ -92,6 +93,9 @@ class MapReport:
     inverse: IndexMap | None
     padding: Padding
     inverse_reason: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<{index_map_text(self.index_map)}: injective {self.injective.status}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""

@@ -7,10 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Binary, Expr, Var, compare, logical_and, logical_or
@@ -24,6 +21,13 @@ from layoutproof.verify.maps.extents import corner_value, input_ends
 from layoutproof.verify.maps.inverse import Inversion, checked_inverse, try_invert
 from layoutproof.verify.maps.map_report import Answer
 from layoutproof.verify.maps.problem import Part
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from layoutproof.ir.late import np
+
 
 _CUTS = {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.SHR, BinaryOp.BITAND, BinaryOp.BITXOR}
 _NAME = "e"
@@ -99,8 +103,8 @@ def _through(part: Part, carrier: Expr) -> Inversion | None:
     return None if values is None else checked_inverse(ring, forms, cells, extents, values)
 
 
-Mask = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+Mask: TypeAlias = "NDArray[np.bool_]"
+Ints: TypeAlias = "NDArray[np.int64]"
 _SLOPES = (1, -1, 2, -2, 3, -3, 0)
 
 

@@ -9,10 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from math import prod
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutproof.ir.expr import FALSE, TRUE, Compare, Expr, Logical, compare, const, logical_and, logical_or
 from layoutproof.ir.operators import CompareOp, LogicalOp
@@ -20,8 +17,15 @@ from layoutproof.ir.visit import walk
 from layoutproof.verify.algebra.lift import join
 from layoutproof.verify.maps.proposals import band
 
-Mask = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from layoutproof.ir.late import np
+
+
+Mask: TypeAlias = "NDArray[np.bool_]"
+Ints: TypeAlias = "NDArray[np.int64]"
 Run = tuple[int, int]
 MAX_PIECES = 2048
 PERIODS = 64

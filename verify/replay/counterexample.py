@@ -89,6 +89,7 @@ Outcome = Failure | Verdictless | None  # None: both do the same
 
 
 _SHORT = 64  # elements up to which an array is listed in full
+_PADDING = 8  # cells of padding that are listed
 _SHOWN = 12  # elements of an array that a person is shown
 
 
@@ -122,7 +123,8 @@ class Counterexample:
     Exactly one of `difference` and `fault` is there. `before` and `after` are the stores that wrote the differing
     element in the old and in the new program, where they could be found. `other_padding`: the caller had left something
     else than the contract's value in the padding of what is written. `cells`: where a fault was seen running only what
-    certain cells depend on, these.
+    certain cells depend on, these. `padding`: cells of padding that the new program reads for the differing element and
+    the old one does not, with their values.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Counterexample:
     before: Written | None = None
     after: Written | None = None
     cells: tuple[LookedAt, ...] = ()
+    padding: tuple[tuple[str, Number], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, floats as hexadecimal text; `search.replays` takes it."""
@@ -155,6 +158,9 @@ class Counterexample:
         for key, written in (("before_store", self.before), ("after_store", self.after)):
             if written is not None:
                 result[key] = written.to_dict()
+        if self.padding:
+            shown = self.padding[:_PADDING]
+            result["padding_read"] = [{"access": access, "value": json_number(value)} for access, value in shown]
         return result
 
     @staticmethod
@@ -192,6 +198,10 @@ class Counterexample:
         for word, written in (("before", self.before), ("after", self.after)):
             if written is not None:
                 lines.append(f"  {word}: {written.describe()}")
+        if self.padding:
+            shown = [f"{access} is {number_text(value)}" for access, value in self.padding[:_PADDING]]
+            more = f"; and {len(self.padding) - _PADDING} cells more" if len(self.padding) > _PADDING else ""
+            lines.append(f"  after reads padding: {'; '.join(shown)}{more}")
         for name, array in self.inputs.items():
             lines.append(f"  {_array_text(name, array)}")
         if self.other_padding:

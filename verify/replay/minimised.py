@@ -14,7 +14,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import FLOAT64, HANDLE, INT64
 from layoutproof.ir.expr import Cast, Expr, IfThenElseExpr, Logical, Not, Var, binary, const, equal, logical_and, widen
-from layoutproof.ir.interp import Fault
+from layoutproof.ir.interp import Fault, slice_inputs
 from layoutproof.ir.interp.analysis import find_memories
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.node import Node
@@ -25,7 +25,7 @@ from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, map_children
 from layoutproof.verify.replay.counterexample import Counterexample, Failure, Number, Sample, Written
 from layoutproof.verify.replay.placement import NotComparable, Positions
-from layoutproof.verify.replay.trial import Pair, element_of, numbers_of
+from layoutproof.verify.replay.trial import Pair, element_of, index_of, numbers_of
 
 Telling = Mapping[str, Positions]
 
@@ -200,8 +200,49 @@ def explain(pair: Pair, failure: Failure, limit: int) -> Counterexample:
     arguments = {**numbers_of(pair.rewrite.new, sample.numbers), **variants[0][1]}
     after = last_store(pair, pair.rewrite.new, arguments, place.name, element, limit)
     return Counterexample(
-        name, sample.numbers, sample.arrays, sample.other_padding, difference=difference, before=before, after=after
+        name,
+        sample.numbers,
+        sample.arrays,
+        sample.other_padding,
+        difference=difference,
+        before=before,
+        after=after,
+        padding=_padding_read(pair, failure, old, variants[0][1]),
     )
+
+
+def _padding_read(
+    pair: Pair, failure: Failure, old: Mapping[str, Array], new: Mapping[str, Array]
+) -> tuple[tuple[str, Number], ...]:
+    """Cells of padding on which the differing element depends in the new program and not in the old one, with what
+    they hold; none where a slice cannot tell.
+    """
+    difference, placement = failure.difference, pair.placement(failure.sample.numbers)
+    buffers = (*pair.rewrite.old.buffers, *pair.rewrite.new.buffers)
+    if difference is None or any(b.strides or b.dtype.lanes > 1 for b in buffers):
+        return ()
+    name, numbers = difference.buffer, failure.sample.numbers
+    before: Mapping[str, Positions] = {}
+    try:
+        if difference.old_index is not None:
+            given = {**numbers_of(pair.rewrite.old, numbers), **old}
+            before = slice_inputs(pair.rewrite.old, given, {name: [difference.old_index]})
+        given = {**numbers_of(pair.rewrite.new, numbers), **new}
+        after = slice_inputs(pair.rewrite.new, given, {name: [difference.new_index]})
+    except (Fault, LayoutproofError):
+        return ()
+    found: list[tuple[str, Number]] = []
+    for place in placement.places:
+        padding = np.ones(prod(place.new_shape), dtype=np.bool_)
+        padding[place.new_places[place.logical_places]] = False
+        if place.name in before:
+            padding[place.new_places[before[place.name]]] = False
+        held = new[place.name].reshape(-1)
+        for element in after[place.name][padding[after[place.name]]].tolist():
+            value = held[element]
+            access = ", ".join(map(str, index_of(element, place.new_shape)))
+            found.append((f"{place.name}[{access}]", float(value) if place.dtype.is_float else int(value)))
+    return tuple(found)
 
 
 def last_store(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from layoutproof.ir.shown import Shown
 from layoutproof.verify.program.evidence import Evidence
 from layoutproof.verify.program.location import Place
 from layoutproof.verify.program.questions import Because, SmtQuery
@@ -168,7 +169,7 @@ GOOD: frozenset[Status] = frozenset({Status.PROVED})
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Shown):
     """The answer to one claim.
 
     `engine` decided it (`symbolic`, `isl`, `GF(2)`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness` has the
@@ -198,6 +199,9 @@ class Verdict:
             raise ValueError("a refutation needs a counterexample")
         if self.status in (Status.UNKNOWN, Status.VACUOUS) and not self.reason:
             raise ValueError(f"{self.status} needs a reason")
+
+    def __repr__(self) -> str:
+        return f"<{self.status.value}: {self.claim}>"
 
     def __bool__(self) -> bool:
         raise TypeError("a verdict has no truth value; compare its status")

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.cli.gate.check_items import Item, Options, place_of, program_of
@@ -181,6 +182,8 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
     keys = _prefix_keys(func, options, trace)
     schedule, done = _begun(func, options, keys)
     for number, transform in enumerate(passes[done:], start=done + 1):
+        if options.doing is not None:
+            Path(options.doing).write_text(f"step {number} of {len(passes)}: {transform.primitive}")
         try:
             schedule.apply(transform)
         except IllegalTransform as problem:

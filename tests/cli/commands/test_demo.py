@@ -1,9 +1,10 @@
-"""`layoutproof demo`: the whole story, with its files."""
+"""`layoutproof demo`: thirty lines that convince, and the whole story, each with its files."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 from tests.cli.calling import Caller, files_below
@@ -12,12 +13,35 @@ from tests.shares import one_in
 from layoutproof.ir.script.reader import load
 
 
+def test_short_demo(call: Caller, tmp_path: Path) -> None:
+    """The demo fits a terminal, proves every step, refutes a wrong pad value with the padding that was read, times two
+    kernels, and saves files that the commands it names take.
+    """
+    outcome = call("demo", "-o", str(tmp_path / "demo"))
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    assert len(lines) <= 30
+    assert max(len(line) for line in outcome.out.partition("Saved")[0].splitlines()) <= 100
+    assert [line.split()[0] for line in lines if line.startswith(("proved", "refuted"))] == [*["proved"] * 4, "refuted"]
+    assert "         - T.where(j_0 * 4 + j_1 < m)" in lines
+    refuted = outcome.out.partition("refuted")[2]
+    rows, columns = (int(re.search(rf"{name} = (\d+)", refuted)[1]) for name in "nm")  # type: ignore[index]  # it is there
+    padding = re.findall(r"A\[0, (\d+), (\d+)\] = 1\b", refuted)
+    assert rows == 1 and {4 * int(block) + int(lane) for block, lane in padding} == set(range(columns, 4))
+    expected, got = (int(number) for number in re.search(r"expected (\d+), got (\d+)", refuted).groups())  # type: ignore[union-attr]  # it is there
+    assert got - expected == len(padding)
+    assert len(re.findall(r" ms  #+", outcome.out)) == 2 and "differs" not in outcome.out
+    assert set(files_below(tmp_path / "demo")) == {"row_sum.py", "row_sum.json", "row_sum.c", "layout.svg"}
+    named = [shlex.split(line) for line in lines if " check " in line]
+    assert [call(*words[1:]).code for words in named] == [0]
+
+
 @one_in(6)
-def test_demo(call: Caller, tmp_path: Path) -> None:
+def test_long_demo(call: Caller, tmp_path: Path) -> None:
     """The demo proves, refutes the map that must not pass, compares bit for bit, and saves programs that read back and
     pictures.
     """
-    outcome = call("demo", "-o", str(tmp_path / "demo"))
+    outcome = call("demo", "--long", "-o", str(tmp_path / "demo"))
     assert (outcome.code, outcome.err) == (0, "")
     assert "\x1b" not in outcome.out
     files = files_below(tmp_path / "demo")

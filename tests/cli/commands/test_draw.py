@@ -87,3 +87,17 @@ def test_rows_and_columns_stay_readable() -> None:
     for shape, separators in (((1, 4, 4, 5, 4), (1,)), ((64, 64, 64), ()), ((1000,), ()), ((2,) * 12, (0,))):
         places = lay_out(shape, separators).places
         assert len({place.x for place in places}) <= 24 and len({place.y for place in places}) <= 24
+
+
+def test_text_without_a_file(call: Caller) -> None:
+    """Without a file the picture is text, padding with what --pad says."""
+    outcome = call("draw", "lambda i: [i//4, i%4]", "--shape", "14", "--pad", "undef")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[-1].split() == ["12", "13", "(?)", "(?)"]
+
+
+def test_colour_by_bank(call: Caller, tmp_path: Path) -> None:
+    """--banks colours cells by bank, and the legend has their number."""
+    path = tmp_path / "a.svg"
+    assert call("draw", "lambda i, j: [i, j ^ i]", "--shape", "8,8", "--banks", "8", "-o", str(path)).code == 0
+    assert "8 banks" in path.read_text(encoding="utf-8")

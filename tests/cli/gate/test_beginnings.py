@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lowering.small_operators import small_text
 
-from layoutproof.cli.gate.check_items import Options
+from layoutproof.cli.gate.check_items import Options, find_items
 from layoutproof.cli.gate.judging import schedules
 from layoutproof.cli.gate.judging.findings import digest
+from layoutproof.cli.gate.judging.judge import judge
 from layoutproof.ir.script.reader import loads
 
 FUNC = loads('@T.prim_func\ndef f(A: T.Buffer((4, 4), "int32")):\n    for i, j in T.grid(4, 4):\n        A[i, j] = 0\n')
@@ -53,3 +57,16 @@ def test_the_cost_of_keys_grows_with_the_steps(monkeypatch: pytest.MonkeyPatch) 
         schedules._prefix_keys(FUNC, OPTIONS, steps(count))
         sizes.append(sum(hashed))
     assert 0 < sizes[1] < 2.1 * sizes[0]
+
+
+def test_the_step_at_work_is_told(tmp_path: Path) -> None:
+    """A schedule's progress names the step that is being proved, the last one at the end; the outcome is the same."""
+    (tmp_path / "row_sum.py").write_text(small_text("row_sum"))
+    trace = [["split", {"block": "A_red", "loop": "ax0", "factors": [None, 4]}], ["simplify", {}]]
+    (tmp_path / "row_sum.json").write_text(json.dumps(trace))
+    (item,) = find_items([tmp_path / "row_sum.py"], [tmp_path / "row_sum.json"], None)
+    told = tmp_path / "step"
+    # The second one finds the steps of the first, and tells nothing.
+    loud, quiet = (judge(item, replace(OPTIONS, cache=None, doing=doing)) for doing in (str(told), None))
+    assert told.read_text() == "step 2 of 2: simplify"
+    assert quiet.verdict == loud.verdict == "proved" and len(quiet.steps) == len(loud.steps) == 2

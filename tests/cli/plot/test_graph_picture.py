@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from tests.graph.nets import NCHW4C, diamond, filled, running_example
 
-from layoutproof.cli.plot.graph_figure import Column, Edge, Kind, column_of, layouts_in
+from layoutproof.cli.plot.graph_figure import scene_of_columns
+from layoutproof.cli.plot.graph_rows import Column, Edge, Kind, column_of, layouts_in
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model.graph import Graph
 from layoutproof.graph.planning.planner import Frozen, Plan, plan
@@ -79,3 +80,33 @@ def test_long_pictures_are_shortened() -> None:
     assert [row.kind for row in found.rows] == [Kind.INPUT, Kind.REWRITE, Kind.GAP, Kind.REWRITE, Kind.OUTPUT]
     assert found.rows[2].text == "5 rows more, 2 rewrites among them"
     assert found.edges == tuple(Edge(number, number + 1, 0) for number in range(4))
+
+
+def residual(blocks: int) -> Graph:
+    """Blocks of two convolutions, each added to its input."""
+    g = GraphBuilder("residual")
+    made = g.conv2d(g.input("x", (1, 4, 2, 2)), g.constant(filled(4, 4, 1, 1), "w"))
+    for number in range(blocks):
+        inner = g.relu(g.conv2d(made, g.constant(filled(4, 4, 1, 1), f"a{number}")))
+        inner = g.conv2d(inner, g.constant(filled(4, 4, 1, 1), f"b{number}"))
+        made = g.relu(g.add(made, inner))
+    return g.build(made)
+
+
+def test_repeated_rows_are_folded() -> None:
+    """Of a network of equal blocks one block is shown, with the number of blocks; its calls and those around it are all
+    calls of the network, and the picture has a bracket with the number.
+    """
+    found = column(unplanned(residual(9)))
+    (fold,) = found.folds
+    assert fold.times == 8
+    times = [fold.times if fold.start <= number < fold.end else 1 for number in range(len(found.rows))]
+    calls = [len(row.operators) * count for row, count in zip(found.rows, times, strict=True)]
+    assert sum(calls) == 1 + 9 * 5
+    assert all(edge.start < edge.end for edge in found.edges)
+    assert ">8\N{MULTIPLICATION SIGN}<" in scene_of_columns([found], str, "title").svg()
+
+
+def test_what_is_not_repeated_is_not_folded() -> None:
+    """A small graph is shown in full."""
+    assert column(unplanned(residual(1))).folds == ()

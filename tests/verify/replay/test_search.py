@@ -275,3 +275,28 @@ def test_types_of_every_kind_go_to_json_and_back() -> None:
         rewrite = two(f"A: {kind}[1]; B: {kind}[1]", f"B[0] = {value}", "B[0] = A[0]")
         found = find_counterexample(rewrite)
         assert found is not None and replays(rewrite, json.loads(json.dumps(found.to_dict()))), kind
+
+
+@pytest.mark.parametrize("last", [5, 6, 7, 8])
+def test_padding_that_was_read_is_named(last: int) -> None:
+    """Where a sum runs into padding, the counterexample lists the padding cells of that sum with what they hold, and no
+    others; where nothing of the padding is read, there is none.
+    """
+    sums = "for i in range(3):\n    B[i] = T.float32(0)\n    for j in range(5):\n        B[i] = B[i] + A[i, j]"
+    rewrite = relaid(
+        func("A: f32[3, 5]; B: f32[3]", sums),
+        "A",
+        "lambda i, j: [i, j//4, j%4]",
+        "T.float32(1)",
+        change=("for j in range(5)", f"for j in range({last})"),
+    )
+    found = find_counterexample(rewrite)
+    if last == 5:
+        assert found is None
+        return
+    assert found is not None and found.difference is not None
+    (row,) = found.difference.new_index
+    assert found.padding == tuple((f"A[{row}, 1, {j % 4}]", 1.0) for j in range(5, last))
+    assert [cell["access"] for cell in found.to_dict()["padding_read"]] == [access for access, _ in found.padding]
+    assert f"after reads padding: A[{row}, 1, 1] is 1.0 (0x1p+0)" in found.text()
+    assert replays(rewrite, found.to_dict())
