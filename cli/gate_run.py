@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,14 +20,16 @@ from layoutproof.cli.gate.judging.cached_proofs import cache_place, store_of
 from layoutproof.cli.gate.judging.comparisons import recall as recall_compared
 from layoutproof.cli.gate.judging.judge import judge
 from layoutproof.cli.gate.judging.schedules import recall, timeless
-from layoutproof.cli.gate.outcomes import Outcome, Spool, Summary
+from layoutproof.cli.gate.outcomes import Finding, Kind, Outcome, Spool, Summary
 from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
 from layoutproof.cli.gate.run_control import Stopped, stop_on_signals, watched
 from layoutproof.cli.gate.workers.item_limits import Limits
 from layoutproof.cli.gate.workers.pool import run_items, run_recalling
 from layoutproof.cli.options import GateOptions, number_of_jobs
 from layoutproof.cli.output import check_targets, writing
+from layoutproof.cli.render.gate.finding_texts import one_line
 from layoutproof.cli.render.gate.text_json import STYLES, render_json, render_outcome, render_summary, render_text
+from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import counted, error
 
 Renderer = Callable[[Iterable[Outcome], Summary, TextIO], None]
@@ -53,7 +55,8 @@ class Work:
     """What a run checks, and where.
 
     `paths`, `traces` and `function` are as `find_items` takes them. If `items` are given, these are checked, and
-    `paths` are their files; `witness` is the file for the rewrite that a comparison finds.
+    `paths` are their files; `witness` is the file for the rewrite that a comparison finds. With `expect`, fewer items
+    fail the run.
     """
 
     paths: tuple[Path, ...]
@@ -64,6 +67,8 @@ class Work:
     workers: int | None = 1
     shard: str | None = None
     dask: str | None = None
+    expect: int | None = None
+    expected_by: str = "--expect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +127,50 @@ def run_gate(asked: GateOptions, work: Work) -> int:
         return stopped.exit_code
 
 
+@dataclass(slots=True)
+class Found:
+    """What a search has found: names of items, those of other shards too, and remarks on what it passed over."""
+
+    names: set[str] = field(default_factory=set)
+    remarks: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Forget an earlier, shorter search."""
+        self.names.clear()
+        self.remarks.clear()
+
+    def counting(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, which are counted."""
+        for item in items:
+            self.names.add(item.name)
+            yield item
+
+
 def _run(request: Request, spool: Spool) -> int:
-    summary, asked = Summary(), request.asked
-    first = tuple(islice(_items(request), 2))
+    summary, found = Summary(), Found()
+    try:
+        _judge_all(request, spool, summary, found)
+    finally:
+        for remark in found.remarks[:_MOST_NOTES]:
+            click.echo(f"note: {readable(one_line(remark))}", err=True)
+        if len(found.remarks) > _MOST_NOTES:
+            click.echo(f"note: and {len(found.remarks) - _MOST_NOTES:,} more files that were passed over", err=True)
+    return summary.exit_code
+
+
+def _judge_all(request: Request, spool: Spool, summary: Summary, found: Found) -> None:
+    asked, first = request.asked, tuple(islice(_items(request, found), 2))
     alone = len(first) == 1
     if asked.certificate is not None and len(first) > 1:
         raise error(codes.CERTIFICATE_OF_MANY, "a certificate is of one schedule, gate or rewrite; here are several")
-    items = _items(request) if len(first) > 1 else iter(first)
+    if len(first) > 1:
+        found.begin()
+    items = _items(request, found) if len(first) > 1 else iter(first)
     live = _Live(request, alone)
     # A bar and the report do not stand on one terminal at one time.
     held = live.form is not None and sys.stderr.isatty() and not alone
     kept_for_later = held or live.form is None or bool(asked.reports or asked.baseline or asked.write_baseline)
-    for outcome in _outcomes(request, items, alone):
+    for outcome in chain(_outcomes(request, items, alone), _too_few(request, found)):
         judged = request.policy.apply(outcome)
         kept = timeless(judged) if asked.stable else judged
         summary.add(kept)
@@ -145,13 +182,28 @@ def _run(request: Request, spool: Spool) -> int:
         live.tell(outcome)
     live.end(summary)
     _report(request, spool, summary, alone)
-    return summary.exit_code
 
 
-def _items(request: Request) -> Iterator[Item]:
+def _items(request: Request, found: Found) -> Iterator[Item]:
     work = request.work
-    items = iter(work.items) if work.items is not None else find_items(work.paths, work.traces, work.function)
-    return items if request.shard is None else request.shard.of(items)
+    items = (
+        iter(work.items)
+        if work.items is not None
+        else find_items(work.paths, work.traces, work.function, found.remarks)
+    )
+    counted_ones = found.counting(items)
+    return counted_ones if request.shard is None else request.shard.of(counted_ones)
+
+
+def _too_few(request: Request, found: Found) -> Iterator[Outcome]:
+    """A failing outcome if fewer items were found than expected, once they are all there."""
+    expected = request.work.expect
+    if expected is not None and len(found.names) < expected:
+        there = counted(len(found.names), "item was", "items were")
+        message = f"{there} found, and at least {expected:,} are expected ({request.work.expected_by})"
+        help_ = "find what is not there any more; if it was removed on purpose, lower the number"
+        finding = Finding(codes.TOO_FEW, message, help=help_)
+        yield Outcome(Kind.GATE, "items found", "items found", None, None, findings=(finding,))
 
 
 def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[Outcome]:
@@ -163,7 +215,7 @@ def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[
     if store is not None and not store.usable and limits.dask is None:
         options = replace(options, cache=None)  # reported once, not by each worker
     # Counting reads the files once more, which is quick, and needed for the bar only.
-    total = None if not sys.stderr.isatty() else 1 if alone else sum(1 for _ in _items(request))
+    total = None if not sys.stderr.isatty() else 1 if alone else sum(1 for _ in _items(request, Found()))
     known = partial(recall_compared if request.work.items is not None else recall, options=options)
     outcomes = run_recalling(items, known, lambda rest: run_items(rest, judge, options, limits))
     return watched(outcomes, total)

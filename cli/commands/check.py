@@ -33,6 +33,7 @@ class CheckRequest(GateOptions):
     workers: int | None
     shard: str | None
     dask: str | None
+    expect: int | None
 
 
 @click.command("check")
@@ -66,6 +67,9 @@ class CheckRequest(GateOptions):
 @click.option(
     "--dask", metavar="ADDRESS", help="Check on the Dask cluster whose scheduler is there, such as tcp://host:8786."
 )
+@click.option(
+    "--expect", type=click.IntRange(0), metavar="N", help="Fail if fewer items are found, in all shards together."
+)
 @cache_options
 @report_options
 @verbose_option
@@ -82,6 +86,12 @@ def check_command(request: CheckRequest) -> int:
     from layoutproof.cli.gate_run import Work, run_gate
 
     work = Work(
-        request.paths, request.traces, request.function, workers=request.workers, shard=request.shard, dask=request.dask
+        request.paths,
+        request.traces,
+        request.function,
+        workers=request.workers,
+        shard=request.shard,
+        dask=request.dask,
+        expect=request.expect,
     )
     return run_gate(request, work)

@@ -426,3 +426,39 @@ def test_its_page_shows_what_is_printed(team: Team) -> None:
             assert (program, run.code) == ("pytest", session.code)
             printed, shown = (re.sub(r"in \d+\.\d+s", "in 1.00s", text) for text in (run.text, session.shown))
             assert re.sub("^-* generated xml file: .*\n", "", printed, flags=re.MULTILINE) == shown
+
+
+def test_gates_under_other_names_are_collected(team: Team) -> None:
+    """However a gate is made, it is an item: by a call, under another name, by a module that hands it on."""
+    body = "    return lp.check_map(lambda i: [i], shape=(4,))\n"
+    gates = f"import layoutproof as lp\nexact = lp.gate(strictness='ieee')\n@exact\ndef a():\n{body}def b():\n{body}"
+    used = f"import layoutproof as lp\nfrom ours import proved\n@proved\ndef d():\n{body}"
+    team.write(gates=f"{gates}c = lp.gate(b)\n", ours="from layoutproof import gate as proved\n", gate_used=used)
+    run = team.run("--layoutproof")
+    assert run.outcomes == {"gates::a": "passed", "gates::b": "passed", "gate_used::d": "passed"}, run.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["import layoutproof as lp\nMAP = lp.IndexMap\n", "import layoutproof\nif False:\n    layoutproof.gate(print)\n"],
+)
+def test_a_file_of_gates_without_a_gate_is_an_error(text: str, team: Team) -> None:
+    """A file that has the name of a file of gates, and makes none, does not vanish from the run."""
+    team.write(gates=text, test_other="def test_a():\n    pass\n")
+    run = team.run("--layoutproof")
+    assert run.code == INTERRUPTED and "gates.py" in run.text and "Traceback" not in run.text
+
+
+def test_too_few_gates_fail(team: Team) -> None:
+    """With a number of gates that are expected, a run that judges fewer fails, whatever left them out."""
+    team.write(
+        gates=GATES.replace("forgetful", "blocked").replace("[i // 4]", "[i]"), test_other="def test_a():\n    pass\n"
+    )
+    assert team.run("--layoutproof", "--layoutproof-expect=3").code == PASSED
+    for options in (["--layoutproof-expect=4"], ["--layoutproof-expect=3", "-k", "test_a or blocked_rows"]):
+        run = team.run("--layoutproof", *options)
+        assert run.code == NOT_ALL_PASSED and "are expected (layoutproof_expect)" in run.text, run.text
+    assert team.run("--layoutproof", "-o", "layoutproof_expect=4").code == NOT_ALL_PASSED
+    assert team.run("--layoutproof", "-o", "layoutproof_expect=many").code == USAGE
+    assert team.run("--layoutproof", "--layoutproof-expect=4", "-n", "2").code == NOT_ALL_PASSED
+    assert team.run("--layoutproof", "--layoutproof-expect=3", "-n", "2").code == PASSED
