@@ -15,7 +15,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
 from layoutproof.verify.values.fast_math import Licences
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.verdict import Report, Status, Verdict, worst
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
@@ -134,8 +134,8 @@ class BufferLayout:
         }
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Report):
     """The answer to whether `after` does what `before` does, up to layouts of parameters.
 
     `layouts` are those of the parameters whose layouts differ, as given or found. The first of `verdicts` answers the
@@ -154,6 +154,11 @@ class Comparison:
     where: Expr | None = None
     allowed: Licences = frozenset()
     seconds: float = 0.0
+
+    @property
+    def asked(self) -> tuple[Verdict, ...]:
+        """All verdicts."""
+        return self.verdicts
 
     @property
     def status(self) -> Status:

@@ -449,16 +449,22 @@ def test_a_file_of_gates_without_a_gate_is_an_error(text: str, team: Team) -> No
     assert run.code == INTERRUPTED and "gates.py" in run.text and "Traceback" not in run.text
 
 
+def test_a_failed_assertion_shows_the_counterexample(team: Team) -> None:
+    """`assert report.ok` and `report.require()` in a plain test show what is wrong, without an option."""
+    report = "lp.check_map(lambda i: [i // 4], shape=(14,))"
+    tests = f"import layoutproof as lp\ndef test_a():\n    assert {report}.ok\ndef test_b():\n    {report}.require()\n"
+    team.write(test_maps=f"{tests}def test_c():\n    assert {report}\n")
+    run = team.run()
+    assert run.code == NOT_ALL_PASSED
+    for name in ("a", "b"):
+        assert "[0] and [1] both go to [0]" in run.reasons[f"test_maps::test_{name}"], run.text
+    assert "a report has no truth value" in run.reasons["test_maps::test_c"]
+
+
 def test_too_few_gates_fail(team: Team) -> None:
     """With a number of gates that are expected, a run that judges fewer fails, whatever left them out."""
-    team.write(
-        gates=GATES.replace("forgetful", "blocked").replace("[i // 4]", "[i]"), test_other="def test_a():\n    pass\n"
-    )
-    assert team.run("--layoutproof", "--layoutproof-expect=3").code == PASSED
-    for options in (["--layoutproof-expect=4"], ["--layoutproof-expect=3", "-k", "test_a or blocked_rows"]):
-        run = team.run("--layoutproof", *options)
-        assert run.code == NOT_ALL_PASSED and "are expected (layoutproof_expect)" in run.text, run.text
-    assert team.run("--layoutproof", "-o", "layoutproof_expect=4").code == NOT_ALL_PASSED
-    assert team.run("--layoutproof", "-o", "layoutproof_expect=many").code == USAGE
-    assert team.run("--layoutproof", "--layoutproof-expect=4", "-n", "2").code == NOT_ALL_PASSED
+    team.write(gates=GATES.replace("[i // 4]", "[i]"), test_other="def test_a():\n    pass\n")
     assert team.run("--layoutproof", "--layoutproof-expect=3", "-n", "2").code == PASSED
+    run = team.run("--layoutproof", "-o", "layoutproof_expect=3", "-k", "test_a or blocked_rows")
+    assert run.code == NOT_ALL_PASSED and "2 gates were judged, and at least 3 are expected" in run.text, run.text
+    assert team.run("--layoutproof", "-o", "layoutproof_expect=many").code == USAGE

@@ -21,7 +21,7 @@ from layoutproof.verify.algebra.lift import Renderer
 from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply
 from layoutproof.verify.maps.problem import Part
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.verdict.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Report, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,10 @@ class Padding:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class MapReport:
-    """The facts about an index map on a shape. Extents are expressions, constants where the shape is concrete.
+@dataclass(frozen=True, slots=True, repr=False)
+class MapReport(Report):
+    """The facts about an index map on a shape; what is asked of it is whether it is injective. Extents are expressions,
+    constants where the shape is concrete.
 
     An extent is None without a closed form (a symbolic one that takes a case distinction). `inverse` is a map over `p0,
     p1, ...`, right on the image and free of traps in the whole box; None where the map is not known to be injective,
@@ -99,6 +100,11 @@ class MapReport:
     inverse: IndexMap | None
     padding: Padding
     inverse_reason: str | None = None
+
+    @property
+    def asked(self) -> tuple[Verdict, ...]:
+        """Injectivity. That a map is not onto its box is no fault: its padding says where."""
+        return (self.injective,)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""

@@ -11,14 +11,14 @@ from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.lowering import codes
 from layoutproof.lowering.codegen.calling_convention import Bounds
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
-from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.array_layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.call_assumptions import Assumption, contract_of
 from layoutproof.lowering.runtime.kernel import Kernel, LoweredFunc
 from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile
 from layoutproof.lowering.runtime.opencl.devices import Device, find_device
 from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texels
-from layoutproof.verify.verdict.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
 
 _WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
 
