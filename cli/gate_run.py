@@ -27,9 +27,8 @@ from layoutproof.cli.gate.workers.item_limits import Limits
 from layoutproof.cli.gate.workers.pool import run_items, run_recalling
 from layoutproof.cli.options import GateOptions, number_of_jobs
 from layoutproof.cli.output import check_targets, writing
-from layoutproof.cli.render.gate.finding_texts import one_line
 from layoutproof.cli.render.gate.text_json import STYLES, render_json, render_outcome, render_summary, render_text
-from layoutproof.cli.texts import readable
+from layoutproof.cli.texts import on_one_line
 from layoutproof.ir.diagnostic import counted, error
 
 Renderer = Callable[[Iterable[Outcome], Summary, TextIO], None]
@@ -152,7 +151,7 @@ def _run(request: Request, spool: Spool) -> int:
         _judge_all(request, spool, summary, found)
     finally:
         for remark in found.remarks[:_MOST_NOTES]:
-            click.echo(f"note: {readable(one_line(remark))}", err=True)
+            click.echo(f"note: {on_one_line(remark)}", err=True)
         if len(found.remarks) > _MOST_NOTES:
             click.echo(f"note: and {len(found.remarks) - _MOST_NOTES:,} more files that were passed over", err=True)
     return summary.exit_code
@@ -264,7 +263,7 @@ def _report(request: Request, spool: Spool, summary: Summary, alone: bool) -> No
     if baseline is not None and request.shard is None and asked.write_baseline is None:
         unneeded = baseline.stale(spool)
         for entry in unneeded[:_MOST_NOTES]:
-            click.echo(f"note: the baseline's entry {entry.code} {entry.name} is needed no more", err=True)
+            click.echo(f"note: the baseline's entry {entry.code} {on_one_line(entry.name)} is needed no more", err=True)
         if len(unneeded) > _MOST_NOTES:
             click.echo(
                 f"note: nor are {len(unneeded) - _MOST_NOTES:,} more; --write-baseline leaves them out", err=True
@@ -273,7 +272,9 @@ def _report(request: Request, spool: Spool, summary: Summary, alone: bool) -> No
         known = Baseline.of(spool)
         known.save(asked.write_baseline)
         click.echo(
-            f"{asked.write_baseline}: {counted(len(known.entries), 'known finding', 'known findings')}", err=True
+            f"{on_one_line(str(asked.write_baseline))}: "
+            f"{counted(len(known.entries), 'known finding', 'known findings')}",
+            err=True,
         )
 
 

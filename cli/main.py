@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # here.
         _abandon(sys.stdout)
         what = "standard output cannot be written" if problem.filename is None else f"{problem.filename} cannot be used"
-        print(f"error[{codes.FILE_ACCESS}]: {what}: {problem.strerror}", file=sys.stderr)
+        print(f"error[{codes.FILE_ACCESS}]: {readable(what)}: {problem.strerror}", file=sys.stderr)
         return EXIT_USAGE
 
 
@@ -144,6 +144,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             click.echo(readable(diagnostic.render()), err=True)
         return EXIT_USAGE
     except click.ClickException as problem:
+        problem.message = readable(problem.message)
         problem.show()
         return EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):

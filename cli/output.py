@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 import click
 
 from layoutproof.cli import codes
+from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import Diagnostic, error
 from layoutproof.verify.certificate.sealed_files import Content, check_place, write_whole_files, writing_whole
 
@@ -61,7 +62,7 @@ def console() -> Console:
 
 def show(text: str) -> None:
     """Text with rich's markup on standard output. Lines are not wrapped, so that they can be copied whole."""
-    console().print(text, end="", soft_wrap=True)
+    console().print(readable(text), end="", soft_wrap=True)
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -116,7 +117,7 @@ def emit(text: str, path: Path | None) -> None:
     if path is not None:
         write_file(path, text.encode(errors="backslashreplace"))
     else:
-        sys.stdout.write(text)
+        sys.stdout.write(readable(text))
 
 
 def json_text(data: object) -> str:
@@ -139,7 +140,7 @@ def tell(
 def say(diagnostics: Iterable[Diagnostic]) -> None:
     """Write messages to standard error."""
     for diagnostic in diagnostics:
-        click.echo(diagnostic.render(), err=True)
+        click.echo(readable(diagnostic.render()), err=True)
 
 
 _TRACES = (".json", ".jsonl")

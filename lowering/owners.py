@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+if sys.platform != "win32":
+    import grp
+    import pwd
 
 VARIABLE = "LAYOUTPROOF_CACHE_OWNERS"
 REMEDY = f"make it writable by nobody else, name another place, or name those who may write it in {VARIABLE}"
@@ -33,9 +38,6 @@ class Owners:
 @lru_cache(maxsize=8)
 def trusted_owners(named: str, user: int) -> Owners:
     """This user, the system's, and those of a text such as `ci,@team`. Raises UnknownOwner."""
-    import grp
-    import pwd
-
     users, groups = {0, user}, {0}
     try:
         own = pwd.getpwuid(user)
@@ -61,7 +63,7 @@ def others_may_write(path: Path) -> str | None:
 
     What is not there yet is looked at from the folder that is. Raises OSError for a path that cannot be looked at.
     """
-    if not hasattr(os, "getuid"):
+    if sys.platform == "win32":
         return None  # this system has other rights
     try:
         trusted = trusted_owners(os.environ.get(VARIABLE, ""), os.getuid())
@@ -81,7 +83,7 @@ def others_may_write(path: Path) -> str | None:
 
 def written_by_others(found: os.stat_result) -> str | None:
     """The same for one open file, whatever folder it is in."""
-    if not hasattr(os, "getuid"):
+    if sys.platform == "win32":
         return None
     try:
         return next(_reasons(found, trusted_owners(os.environ.get(VARIABLE, ""), os.getuid()), True), None)
@@ -114,8 +116,6 @@ def _reasons(found: os.stat_result, trusted: Owners, last: bool) -> Iterator[str
 
 
 def _user(number: int) -> str:
-    import pwd
-
     try:
         return f"the user {pwd.getpwuid(number).pw_name}"
     except KeyError:
@@ -123,8 +123,6 @@ def _user(number: int) -> str:
 
 
 def _group(number: int) -> str:
-    import grp
-
     try:
         return f"the group {grp.getgrgid(number).gr_name}"
     except KeyError:
