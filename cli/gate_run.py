@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -22,18 +23,19 @@ from layoutproof.cli.gate.judging.judge import judge
 from layoutproof.cli.gate.judging.schedules import recall, timeless
 from layoutproof.cli.gate.outcomes import Finding, Kind, Outcome, Spool, Summary
 from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
-from layoutproof.cli.gate.run_control import Stopped, stop_on_signals, watched
-from layoutproof.cli.gate.workers.item_limits import Limits
+from layoutproof.cli.gate.run_control import Stopped, TimeIsUp, stop_on_signals, watched, within_seconds
+from layoutproof.cli.gate.workers.item_limits import Limits, ended, judge_one
 from layoutproof.cli.gate.workers.pool import run_items, run_recalling
 from layoutproof.cli.options import GateOptions, number_of_jobs
 from layoutproof.cli.output import check_targets, writing
 from layoutproof.cli.render.gate.text_json import STYLES, render_json, render_outcome, render_summary, render_text
 from layoutproof.cli.texts import on_one_line
 from layoutproof.ir.diagnostic import counted, error
+from layoutproof.verify.workers.worker import Ending
 
 Renderer = Callable[[Iterable[Outcome], Summary, TextIO], None]
 
-SECONDS = 600.0  # for an item of several, by default
+SECONDS: float | None = 600.0  # for an item, by default
 _MEGABYTE = 1 << 20
 _MOST_NOTES = 20  # on entries of a baseline that are needed no more
 _STREAMED = ("text", "json")  # printed while outcomes come in
@@ -207,7 +209,7 @@ def _too_few(request: Request, found: Found) -> Iterator[Outcome]:
 
 def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[Outcome]:
     limits = replace(request.limits, workers=1) if alone else request.limits
-    if request.asked.timeout is None and limits.workers > 1:
+    if request.asked.timeout is None and not alone:
         limits = replace(limits, seconds=SECONDS)
     options = replace(request.options, brief=not alone and request.asked.forms.isdisjoint(_WHOLE))
     store = store_of(options)
@@ -216,8 +218,25 @@ def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[
     # Counting reads the files once more, which is quick, and needed for the bar only.
     total = None if not sys.stderr.isatty() else 1 if alone else sum(1 for _ in _items(request, Found()))
     known = partial(recall_compared if request.work.items is not None else recall, options=options)
-    outcomes = run_recalling(items, known, lambda rest: run_items(rest, judge, options, limits))
-    return watched(outcomes, total)
+    # One item with the default limit needs no process of its own, which would take longer to start than most take.
+    here = alone and request.asked.timeout is None and not limits.need_a_process and limits.dask is None
+    run = partial(_in_time, options=options) if here else partial(_in_processes, options=options, limits=limits)
+    return watched(run_recalling(items, known, run), total)
+
+
+def _in_processes(items: Iterator[Item], options: Options, limits: Limits) -> Generator[Outcome, None, None]:
+    return run_items(items, judge, options, limits)
+
+
+def _in_time(items: Iterator[Item], options: Options) -> Generator[Outcome, None, None]:
+    """The outcome of the only item, judged in this process."""
+    for item in items:
+        try:
+            with within_seconds(SECONDS) if SECONDS is not None else nullcontext():
+                outcome = judge_one(judge, options, item)
+        except TimeIsUp:
+            outcome = ended(Limits(seconds=SECONDS), item, Ending("time"))
+        yield outcome
 
 
 class _Live:

@@ -20,7 +20,7 @@ from layoutproof.cli.options import (
     verbose_option,
 )
 
-SECONDS = 600.0  # as `cli.gating` has it, which takes long to load
+SECONDS = 600.0  # as `cli.gate_run` has it, which takes long to load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class CheckRequest(GateOptions):
 )
 @click.option("--shard", metavar="I/N", help="Check one part of N only, such as 3/10: one job of a CI matrix.")
 @limit_options(
-    f"End an item that takes longer; 0: never. {SECONDS:.0f} unless said, where there are several items.",
+    f"End an item that takes longer; 0: never. {SECONDS:.0f} unless said.",
     "End an item whose worker takes more.",
 )
 @click.option(

@@ -22,6 +22,7 @@ from typing import NoReturn
 from layoutproof.cli import codes
 from layoutproof.cli.gate.gate_names import line_in, name_gates
 from layoutproof.cli.gate.gate_sites import Function, Site, gate_sites
+from layoutproof.cli.gate.run_control import Stopped, TimeIsUp
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Source, Span, error
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.gates import Gate, gates_made_by, recording
@@ -295,7 +296,7 @@ def running(path: str) -> Iterator[None]:
     try:
         with contextlib.redirect_stdout(sys.stderr), contextlib.redirect_stderr(sys.stderr), staying():
             yield
-    except (LayoutproofError, KeyboardInterrupt, MemoryError):
+    except (LayoutproofError, KeyboardInterrupt, MemoryError, Stopped, TimeIsUp):
         raise
     except SyntaxError as problem:
         raise LayoutproofError(_syntax(path, problem)) from problem
