@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
+from layoutproof.cli.configuration import ConfiguredCommand, configuration_of
 from layoutproof.cli.options import (
     GateOptions,
     cache_options,
@@ -36,8 +38,8 @@ class CheckRequest(GateOptions):
     expect: int | None
 
 
-@click.command("check")
-@click.argument("paths", type=file_path, nargs=-1, required=True, metavar="PATH...")
+@click.command("check", cls=ConfiguredCommand)
+@click.argument("paths", type=file_path, nargs=-1, metavar="[PATH]...")
 @click.option(
     "--trace",
     "traces",
@@ -81,17 +83,28 @@ def check_command(request: CheckRequest) -> int:
     --trace) or that stands beside it (conv2d.py and conv2d.jsonl); a .jsonl file has one a line. A rewrite is a text
     with the functions `before` and `after`, and comment lines that say which store computes which.
 
+    Without PATHs those of the configuration are checked: the table [tool.layoutproof] of pyproject.toml, which also has
+    defaults of options.
+
     Exit codes: 0 all proved; 1 something refuted; 2 something is wrong with the input; 3 something unknown or vacuous.
     """
     from layoutproof.cli.gate_run import Work, run_gate
 
+    context = click.get_current_context()
+    configured, given = configuration_of(context), context.get_parameter_source
+    by_default = given("paths") is not ParameterSource.COMMANDLINE
+    if by_default and not configured.values.get("paths"):
+        raise click.MissingParameter(ctx=context, param_hint="PATH...", param_type="argument")
+    # The number is of the paths that stand beside it, not of those that somebody looks at by themselves.
+    counts = given("expect") is ParameterSource.COMMANDLINE or (by_default and not request.traces)
     work = Work(
-        request.paths,
+        tuple(map(Path, configured.values["paths"])) if by_default else request.paths,
         request.traces,
         request.function,
         workers=request.workers,
         shard=request.shard,
         dask=request.dask,
-        expect=request.expect,
+        expect=request.expect if counts else None,
+        expected_by="--expect" if given("expect") is ParameterSource.COMMANDLINE else f"expect in {configured.file}",
     )
     return run_gate(request, work)
