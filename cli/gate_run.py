@@ -86,6 +86,8 @@ class Request:
 
 def request_of(asked: GateOptions, work: Work) -> Request:
     """The request of the options. Raises LayoutproofError or click.UsageError for wrong ones."""
+    if asked.open_report and asked.html is None:
+        raise click.UsageError("--open is for an HTML report in a file: --format html -o report.html")
     place = cache_place(asked.cache, asked.no_cache)
     known = Baseline.load(asked.baseline) if asked.baseline is not None else None
     options = Options(
@@ -182,7 +184,9 @@ def _judge_all(request: Request, spool: Spool, summary: Summary, found: Found) -
     for outcome in spool if held else ():
         live.tell(outcome)
     live.end(summary)
-    _report(request, spool, summary, alone)
+    _report(request, spool, summary)
+    if asked.open_report and asked.html is not None:
+        click.launch(asked.html.absolute().as_uri())
 
 
 def _items(request: Request, found: Found) -> Iterator[Item]:
@@ -245,17 +249,19 @@ class _Live:
     def __init__(self, request: Request, alone: bool) -> None:
         form = request.asked.output_format
         self.form = form if request.asked.output is None and form in _STREAMED else None
-        self.alone = alone
+        self.alone, self.quiet = alone, request.asked.quiet
 
     def tell(self, outcome: Outcome) -> None:
         """Print one outcome."""
+        if self.form == "text" and self.quiet and not outcome.findings and outcome.passes:
+            return
         if self.form == "text":
             # click leaves styles out where the stream is no terminal. A run of nothing but a mistake in the input tells
             # that as such.
             wrong = self.alone and outcome.verdict is None
             click.echo(render_outcome(outcome, alone=self.alone, styled=_styled), nl=False, err=wrong)
         elif self.form == "json":
-            render_json([outcome], Summary(), sys.stdout, lines=not self.alone)
+            render_json([outcome], Summary(), sys.stdout)
 
     def end(self, summary: Summary) -> None:
         """Print the count."""
@@ -267,12 +273,12 @@ def _styled(text: str, style: str) -> str:
     return click.style(text, **_COLOURS[style])
 
 
-def _report(request: Request, spool: Spool, summary: Summary, alone: bool) -> None:
+def _report(request: Request, spool: Spool, summary: Summary) -> None:
     asked = request.asked
     printed = asked.output_format in _STREAMED and asked.output is None
     forms = [] if printed else [(asked.output_format, asked.output)]
     for form, path in (*forms, *asked.reports):
-        renderer = _renderer(form, alone)
+        renderer = _renderer(form)
         if path is None:
             renderer(spool, summary, sys.stdout)
         else:
@@ -297,11 +303,11 @@ def _report(request: Request, spool: Spool, summary: Summary, alone: bool) -> No
         )
 
 
-def _renderer(form: str, alone: bool) -> Renderer:
+def _renderer(form: str) -> Renderer:
     if form == "text":
         return lambda outcomes, summary, out: render_text(iter(outcomes), summary, out)
     if form == "json":
-        return lambda outcomes, summary, out: render_json(outcomes, summary, out, lines=not alone)
+        return render_json
     module, name = _ELSEWHERE[form]
     renderer: Renderer = getattr(import_module(module), name)
     return renderer

@@ -132,7 +132,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
 
 
+_COMPLETE = "_LAYOUTPROOF_COMPLETE"  # what a shell sets to ask for completions, and a user for the script
+
+
 def _run(arguments: Sequence[str] | None) -> int:
+    asked = os.environ.get(_COMPLETE)
+    if asked:
+        return _complete(asked)
     try:
         # Not `cli.main`: that one turns a closed pipe into exit code 1, which means `refuted` here.
         with cli.make_context("layoutproof", list(sys.argv[1:] if arguments is None else arguments)) as context:
@@ -151,6 +157,16 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
     return result if isinstance(result, int) else 0
+
+
+def _complete(asked: str) -> int:
+    """Completions of a command line that the shell gives in the environment, or the script that makes it ask."""
+    from click.shell_completion import shell_complete
+
+    try:
+        return shell_complete(cli, {}, "layoutproof", _COMPLETE, asked)
+    except (click.ClickException, LayoutproofError):
+        return EXIT_USAGE  # of a line that is not finished; a message would stand in the middle of it
 
 
 def _prepare_streams() -> None:

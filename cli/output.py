@@ -55,6 +55,11 @@ def console() -> Console:
     """Standard output: coloured and as wide as the terminal; else plain and of fixed width."""
     from layoutproof.cli.console import PipeConsole
 
+    context = click.get_current_context(silent=True)
+    color = None if context is None else context.color
+    if color is not None and not (color and sys.stdout.isatty()):
+        width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+        return PipeConsole(highlight=False, emoji=False, force_terminal=color, no_color=not color, width=width)
     if sys.stdout.isatty():
         return PipeConsole(highlight=False, emoji=False)
     return PipeConsole(highlight=False, emoji=False, no_color=True, width=_PLAIN_WIDTH)

@@ -174,8 +174,8 @@ def excerpt(place: Place) -> Iterator[str]:
     yield f"  {' ' * len(str(place.line))} | {blank}{'^' * max(1, min(end, start + _SHOWN) - column)}"
 
 
-def render_json(outcomes: Iterable[Outcome], summary: Summary, out: TextIO, *, lines: bool = True) -> None:
-    """Each outcome as an object on its own line; indented if not `lines`, for runs of one item."""
+def render_json(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> None:
+    """Each outcome as an object on its own line."""
     for outcome in outcomes:
         # Not `json.dump`, which is several times slower.
-        out.write(json.dumps(outcome.to_report(), indent=None if lines else 2) + "\n")
+        out.write(json.dumps(outcome.to_report()) + "\n")
