@@ -2,7 +2,7 @@
 count as a proof.
 
 As ssh looks at its keys: a file and every folder above it have to belong to this user or to the system, and be writable
-by nobody else. Others are trusted only if the environment names them.
+by no other. Others are trusted only if the environment names them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if sys.platform != "win32":
     import pwd
 
 VARIABLE = "LAYOUTPROOF_CACHE_OWNERS"
-REMEDY = f"make it writable by nobody else, name another place, or name those who may write it in {VARIABLE}"
+REMEDY = f"make it writable by this user alone, name another place, or name those who may write it in {VARIABLE}"
 
 
 class UnknownOwner(Exception):
@@ -59,7 +59,7 @@ def trusted_owners(named: str, user: int) -> Owners:
 
 
 def others_may_write(path: Path) -> str | None:
-    """Why somebody else may write a file or folder, or put another one in its place; None if nobody can.
+    """Why somebody else may write a file or folder, or put another one in its place; None if no other can.
 
     What is not there yet is looked at from the folder that is. Raises OSError for a path that cannot be looked at.
     """

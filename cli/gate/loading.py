@@ -12,7 +12,8 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +21,6 @@ from types import ModuleType, TracebackType
 from typing import NoReturn
 
 from layoutproof.cli import codes
-from layoutproof.cli.gate.gate_names import line_in, name_gates
 from layoutproof.cli.gate.gate_sites import Function, Site, gate_sites
 from layoutproof.cli.gate.run_control import Stopped, TimeIsUp
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Source, Span, error
@@ -122,6 +122,7 @@ def place_of(path: str) -> str:
 
 
 _KEPT = 64  # files
+_LOCAL = "<locals>."
 
 
 def read_program(path: str, name: str | None) -> PrimFunc:
@@ -245,7 +246,7 @@ def _load_gates(path: str, where: Path, text: str) -> GateFile:
     made = gates_made_by(module, recorded)
     source = Source(path, text)
     with running(path):  # an object of the file may run code of the file when it is only looked at
-        named = name_gates(path, made, namespace)
+        named = _name_gates(path, made, namespace)
     uncalled: list[Site] = []
     for site in gate_sites(ast.parse(text), where).sites:
         if _was_made(site, made, module):
@@ -254,8 +255,46 @@ def _load_gates(path: str, where: Path, text: str) -> GateFile:
             raise _not_there(site, "is not made when the file is loaded", _REACH, source)
         elif site.certain:
             uncalled.append(site)
-    lines = {name: line_in(gate, module) for name, gate in named.items()}
+    lines = {name: _line_in(gate, module) for name, gate in named.items()}
     return GateFile(named, lines, tuple(uncalled))
+
+
+def _name_gates(path: str, made: Sequence[Gate], namespace: Mapping[str, object]) -> dict[str, Gate]:
+    """The gates by name: that of the function, with its class; where several have one, that of the variable.
+
+    Raises LayoutproofError for gates that cannot be told apart.
+    """
+    bound: dict[int, str] = {}
+    for name, value in namespace.items():
+        if isinstance(value, Gate):
+            bound.setdefault(id(value), name)
+    shared = Counter(_own_name(gate) for gate in made)
+    found: dict[str, Gate] = {}
+    for gate in made:
+        own = _own_name(gate)
+        unclear = shared[own] > 1 or not own.isprintable() or "<" in own
+        name = bound.get(id(gate)) if unclear else own
+        if name is None or found.get(name, gate) is not gate:
+            raise error(
+                codes.GATE_FILE,
+                f"{path}: two gates are called {own}" if shared[own] > 1 else f"{path}: a gate has no name: {own}",
+                help="name them apart, by a variable for each or `__name__` before `gate`, or make one with cases",
+            )
+        found[name] = gate
+    return found
+
+
+def _line_in(gate: Gate, module: str) -> int:
+    """The line of a gate in a module that made it: its `def`, or the call where the function is another module's."""
+    if gate.function.__module__ == module or not gate.calls:
+        return gate.line
+    return gate.calls[-1][1]
+
+
+def _own_name(gate: Gate) -> str:
+    """The name of a gate's function, after those of the classes that it stands in."""
+    whole = str(getattr(gate.function, "__qualname__", gate.name))
+    return f"{whole.rpartition(_LOCAL)[2].rpartition('.')[0]}.{gate.name}".removeprefix(".")
 
 
 def _was_made(site: Site, made: Iterable[Gate], module: str) -> bool:

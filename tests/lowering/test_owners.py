@@ -135,7 +135,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
 
 
 def test_new_folders_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the mask of the process is, nobody else may write to a folder that is made."""
+    """Whatever the mask of the process is, no other may write to a folder that is made."""
     before = os.umask(0)
     try:
         make_private(tmp_path / "a" / "b")
