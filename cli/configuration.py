@@ -110,7 +110,8 @@ def _check(file: Path, key: str, value: Any, parameter: click.Parameter, context
 def _check_codes(key: str, value: list[str]) -> None:
     from layoutproof.cli.gate.policy import Policy, read_codes
 
-    Policy(**{key: read_codes(value)})
+    found = read_codes(value)
+    Policy(found, ()) if key == "select" else Policy((), found)
 
 
 def _form(key: str, value: Any, parameter: click.Parameter) -> str | None:

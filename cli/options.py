@@ -34,7 +34,14 @@ def takes(kind: type[Request]) -> Callable[[Callable[[Request], int]], Callable[
     return decorate
 
 
-class FilePath(click.ParamType):
+# Generic in newer versions of click only.
+if TYPE_CHECKING:
+    _PathType = click.ParamType[Path]
+else:
+    _PathType = click.ParamType
+
+
+class FilePath(_PathType):
     """A path; whether it can be read or written is checked by its user. Shells complete it with names of files."""
 
     name = "file"

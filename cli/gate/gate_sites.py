@@ -8,7 +8,7 @@ which has to make a gate when the file is loaded.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -182,8 +182,7 @@ def _exports_of(file: Path, depth: int, *version: int) -> tuple[frozenset[str], 
 def _bind(node: ast.AST, known: _Known) -> None:
     """Learn from one node what a name stands for."""
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        _assign(targets, node.value, known)
+        _assign(node.targets if isinstance(node, ast.Assign) else (node.target,), node.value, known)
     elif isinstance(node, ast.For | ast.comprehension):
         _assign([node.target], node.iter, known)
     elif isinstance(node, Function | ast.ClassDef) and not any(_is_decorator(d, known) for d in node.decorator_list):
@@ -191,7 +190,7 @@ def _bind(node: ast.AST, known: _Known) -> None:
             known.makers.add(node.name)
 
 
-def _assign(targets: list[ast.expr], value: ast.expr, known: _Known) -> None:
+def _assign(targets: Sequence[ast.expr], value: ast.expr, known: _Known) -> None:
     names = {name for target in targets for name in _names(target)}
     if _is_decorator(value, known):
         known.decorators |= names

@@ -195,7 +195,7 @@ def _gates(path: str, where: Path, text: str) -> tuple[Mapping[str, object], tup
         raise error(
             codes.GATE_FILE, "not Python: a null byte", Span(Source(path, text), line, column, line, column + 1)
         )
-    name = f"layoutproof_gates_{hashlib.sha256(str(where).encode()).hexdigest()[:12]}"
+    name = f"layoutproof_gates_{hashlib.sha256(os.fsencode(where)).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, where)
     if spec is None or spec.loader is None:
         raise error(codes.GATE_FILE, f"{path} is no Python file: a file of gates ends in .py")

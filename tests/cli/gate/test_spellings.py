@@ -186,6 +186,13 @@ def test_links_that_lead_nowhere_are_errors(here: Path, call: Caller) -> None:
     assert done.code == 2 and "gone.py: error" in done.out and "loop.py: error" in done.out
 
 
+def test_a_name_that_is_no_text(here: Path, call: Caller) -> None:
+    """A file whose name is not UTF-8 is checked as any other."""
+    (here / "g\udcff.py").write_text(HEAD + ONE_GATE["decorator"].format(bad=BAD))
+    done = call("check", ".", "--workers", "1", "--no-cache")
+    assert done.code == 1 and "refuted" in done.out
+
+
 def test_files_that_make_no_gate_are_not_run(here: Path) -> None:
     """Loading a file runs it, so what only looks similar is not loaded."""
     exits = "raise SystemExit(1)\n"
