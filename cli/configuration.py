@@ -151,7 +151,7 @@ class ConfiguredCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read both. Raises LayoutproofError for a wrong configuration."""
         if not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
-            configuration = read_configuration(Path.cwd(), self, ctx)
+            configuration = _here(self, ctx)
             ctx.meta[_META] = configuration
             left_out = {"cache"} if "--no-cache" in args else set()
             ctx.default_map = {name: value for name, value in configuration.values.items() if name not in left_out}
@@ -159,6 +159,14 @@ class ConfiguredCommand(click.Command):
 
 
 _META = "layoutproof.configuration"
+
+
+def _here(command: click.Command, context: click.Context) -> Configuration:
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:
+        return Configuration(None, {})  # the run says that the working directory is gone
+    return read_configuration(folder, command, context)
 
 
 def configuration_of(context: click.Context) -> Configuration:

@@ -150,8 +150,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             click.echo(readable(diagnostic.render()), err=True)
         return EXIT_USAGE
     except click.ClickException as problem:
-        problem.message = readable(problem.message)
-        problem.show()
+        click.UsageError(readable(problem.format_message()), getattr(problem, "ctx", None)).show()
         return EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)

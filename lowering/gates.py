@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import update_wrapper
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from layoutproof.ir.diagnostic import error
@@ -154,7 +155,7 @@ def _calls() -> tuple[tuple[str, int], ...]:
     loaded; empty in a thread of its own.
     """
     found: list[tuple[str, int]] = []
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         found.append((str(frame.f_globals.get("__name__")), frame.f_lineno))
         if frame.f_code.co_name == "<module>":
