@@ -273,7 +273,7 @@ def _name_gates(path: str, made: Sequence[Gate], namespace: Mapping[str, object]
     for gate in made:
         own = _own_name(gate)
         unclear = shared[own] > 1 or not own.isprintable() or "<" in own
-        name = bound.get(id(gate)) if unclear else own
+        name: str | None = bound.get(id(gate)) if unclear else own
         if name is None or found.get(name, gate) is not gate:
             raise error(
                 codes.GATE_FILE,
