@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.calling import Caller
 
-from layoutproof.cli.texts import harmless, on_one_line, readable
+from layoutproof.cli.output import harmless, on_one_line, readable
 
 NAMES = ("a\n::error file=x::p", "b\r::error::p", "c\x1b[31mred\x1b[2J", "d\n  ##[error]p", "e\x85::error::x")
 GATE = "import layoutproof as lp\n@lp.gate\ndef g():\n    return lp.check_map(lambda i: [i // {}], (14,))\n"
