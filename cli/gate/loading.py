@@ -284,14 +284,14 @@ def _name_gates(path: str, made: Sequence[Gate], namespace: Mapping[str, object]
     for gate in made:
         own = _own_name(gate)
         unclear = shared[own] > 1 or not own.isprintable() or "<" in own
-        name: str | None = bound.get(id(gate)) if unclear else own
-        if name is None or found.get(name, gate) is not gate:
+        called: str | None = bound.get(id(gate)) if unclear else own
+        if called is None or found.get(called, gate) is not gate:
             raise error(
                 codes.GATE_FILE,
                 f"{path}: two gates are called {own}" if shared[own] > 1 else f"{path}: a gate has no name: {own}",
                 help="name them apart, by a variable for each or `__name__` before `gate`, or make one with cases",
             )
-        found[name] = gate
+        found[called] = gate
     return found
 
 
