@@ -21,6 +21,8 @@ COMPARE_OPTION = "LP514"
 COMPARE_NAME = "LP515"
 OTHER_TARGET = "LP516"
 OUTPUT_PAIR = "LP517"
+TOO_FEW = "LP519"
+CONFIGURATION = "LP518"
 GATE_FILE = "LP555"
 GATE_RAISED = "LP556"
 NOTHING_PROVED = "LP557"
@@ -65,6 +67,8 @@ MEANINGS: Mapping[str, str] = {
     NO_PROGRAM: "A schedule needs its program beside it, under the same name, or named with --trace.",
     TRACES_OF_SEVERAL: "--trace gives the schedules of one program, so exactly one program must be named.",
     OUTPUT_PAIR: "A target writes two files with the suffixes .c and .h, or .cl and .json.",
+    TOO_FEW: "A run found fewer items than --expect, or the configuration, says that there are at least.",
+    CONFIGURATION: "The table [tool.layoutproof] of pyproject.toml has a key or a value that it cannot have.",
     TIMEOUT: "Checking an item took longer than --timeout allows; its worker was ended, and the item is unknown.",
     WORKER_MEMORY: "The worker process of an item used more memory than --memory allows and was ended.",
     WORKER_DIED: "A worker process crashed, was killed, or could not be started; its item was tried twice.",

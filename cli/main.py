@@ -129,11 +129,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # here.
         _abandon(sys.stdout)
         what = "standard output cannot be written" if problem.filename is None else f"{problem.filename} cannot be used"
-        print(f"error[{codes.FILE_ACCESS}]: {what}: {problem.strerror}", file=sys.stderr)
+        print(f"error[{codes.FILE_ACCESS}]: {readable(what)}: {problem.strerror}", file=sys.stderr)
         return EXIT_USAGE
 
 
+_COMPLETE = "_LAYOUTPROOF_COMPLETE"  # what a shell sets to ask for completions, and a user for the script
+
+
 def _run(arguments: Sequence[str] | None) -> int:
+    asked = os.environ.get(_COMPLETE)
+    if asked:
+        return _complete(asked)
     try:
         # Not `cli.main`: that one turns a closed pipe into exit code 1, which means `refuted` here.
         with cli.make_context("layoutproof", list(sys.argv[1:] if arguments is None else arguments)) as context:
@@ -145,12 +151,22 @@ def _run(arguments: Sequence[str] | None) -> int:
             click.echo(readable(diagnostic.render()), err=True)
         return EXIT_USAGE
     except click.ClickException as problem:
-        problem.show()
+        click.UsageError(readable(problem.format_message()), getattr(problem, "ctx", None)).show()
         return EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
     return result if isinstance(result, int) else 0
+
+
+def _complete(asked: str) -> int:
+    """Completions of a command line that the shell gives in the environment, or the script that makes it ask."""
+    from click.shell_completion import shell_complete
+
+    try:
+        return shell_complete(cli, {}, "layoutproof", _COMPLETE, asked)
+    except (click.ClickException, LayoutproofError):
+        return EXIT_USAGE  # of a line that is not finished; a message would stand in the middle of it
 
 
 def _prepare_streams() -> None:

@@ -9,12 +9,11 @@ from layoutproof.cli import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.notations.layout_strings import layout_map
+from layoutproof.ir.notations.layout_strings import try_layout_map
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.visit import free_variables
 
 MAX_EXTENT = (1 << 31) - 1
-_LAYOUTS = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
 
 
 def read_index_map(text: str, shape: Sequence[Expr] = (), name: str = "<index map>") -> IndexMap:
@@ -22,12 +21,8 @@ def read_index_map(text: str, shape: Sequence[Expr] = (), name: str = "<index ma
 
     `name` stands for the text in messages. Raises LayoutproofError.
     """
-    layouts = _LAYOUTS.fullmatch(text)
-    return (
-        layout_map(layouts[1], layouts[2])
-        if layouts is not None
-        else parse_index_map(text, name, symbols=names_of(shape))
-    )
+    stated = try_layout_map(text)
+    return parse_index_map(text, name, symbols=names_of(shape)) if stated is None else stated
 
 
 def names_of(shape: Sequence[Expr]) -> tuple[Var, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from layoutproof.verify.values.fast_math import Licences
@@ -33,14 +34,30 @@ def takes(kind: type[Request]) -> Callable[[Callable[[Request], int]], Callable[
     return decorate
 
 
-def file_path(text: str | Path) -> Path:
-    """A path; whether it can be read or written is checked by its user.
+# Generic in newer versions of click only.
+if TYPE_CHECKING:
+    _PathType = click.ParamType[Path]
+else:
+    _PathType = click.ParamType
 
-    Raises click.BadParameter for text that cannot name a file.
-    """
-    if "\0" in str(text):
-        raise click.BadParameter("a path has no null byte")
-    return Path(text)
+
+class FilePath(_PathType):
+    """A path; whether it can be read or written is checked by its user. Shells complete it with names of files."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path. Raises click.BadParameter for text that cannot name a file."""
+        if "\0" in str(value):
+            raise click.BadParameter("a path has no null byte")
+        return Path(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Leave it to the shell."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+file_path = FilePath()
 
 
 class Number(click.FloatRange):
@@ -86,9 +103,27 @@ def _set_verbose(context: click.Context, parameter: click.Parameter, value: bool
     context.meta[VERBOSE] = value
 
 
+def _set_color(context: click.Context, parameter: click.Parameter, value: str) -> None:
+    # click and rich ask the context; None leaves it to the stream.
+    context.color = {"always": True, "never": False}.get(value)
+
+
+_color_option = click.option(
+    "--color",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    expose_value=False,
+    callback=_set_color,
+    help="Colours: on terminals (auto), always, or never.",
+)
+
+
 def verbose_for(text: str) -> Decorator:
-    """`--verbose`, with its help."""
-    return click.option("--verbose", is_flag=True, expose_value=False, callback=_set_verbose, help=text)
+    """`--verbose`, with its help, and `--color`."""
+    return _group(
+        click.option("-v", "--verbose", is_flag=True, expose_value=False, callback=_set_verbose, help=text),
+        _color_option,
+    )
 
 
 verbose_option = verbose_for("Name the engine behind each verdict.")
@@ -121,7 +156,10 @@ jobs_option = click.option(
 
 def number_of_jobs(jobs: int | None) -> int:
     """The given number, or one for each core available to this process."""
-    return len(os.sched_getaffinity(0)) if jobs is None else jobs
+    if jobs is not None:
+        return jobs
+    # Not all systems tell which cores a process may use.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def target_options(device: str) -> Decorator:
@@ -220,7 +258,7 @@ def _read_reports(
         form, equals, path = text.partition("=")
         if form not in GATE_FORMATS or not equals or not path:
             raise click.BadParameter(f"{text!r} is not FORMAT=FILE with a format of {', '.join(GATE_FORMATS)}")
-        found.append((form, file_path(path)))
+        found.append((form, file_path.convert(path, parameter, context)))
     return tuple(found)
 
 
@@ -238,6 +276,8 @@ report_options = _group(
         metavar="FORMAT=FILE",
         help="A further report of the same run.",
     ),
+    click.option("--open", "open_report", is_flag=True, help="Show the HTML report, which is written, in a browser."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only what is not proved, and the count."),
 )
 
 
@@ -262,6 +302,14 @@ class GateOptions:
     output_format: str
     output: Path | None
     reports: tuple[tuple[str, Path], ...]
+    open_report: bool
+    quiet: bool
+
+    @property
+    def html(self) -> Path | None:
+        """The HTML report that is written to a file."""
+        written = (*self.reports, *([(self.output_format, self.output)] if self.output is not None else ()))
+        return next((path for form, path in written if form == "html"), None)
 
     @property
     def forms(self) -> set[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -66,6 +67,11 @@ def console() -> Console:
             # The command says what it means: rich would exit with 1, which is `refuted` here.
             raise BrokenPipeError
 
+    context = click.get_current_context(silent=True)
+    color = None if context is None else context.color
+    if color is not None and not (color and sys.stdout.isatty()):
+        width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+        return PipeConsole(highlight=False, emoji=False, force_terminal=color, no_color=not color, width=width)
     if sys.stdout.isatty():
         return PipeConsole(highlight=False, emoji=False)
     return PipeConsole(highlight=False, emoji=False, no_color=True, width=_PLAIN_WIDTH)
@@ -73,7 +79,7 @@ def console() -> Console:
 
 def show(text: str) -> None:
     """Text with rich's markup on standard output. Lines are not wrapped, so that they can be copied whole."""
-    console().print(text, end="", soft_wrap=True)
+    console().print(readable(text), end="", soft_wrap=True)
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -128,7 +134,7 @@ def emit(text: str, path: Path | None) -> None:
     if path is not None:
         write_file(path, text.encode(errors="backslashreplace"))
     else:
-        sys.stdout.write(text)
+        sys.stdout.write(readable(text))
 
 
 def json_text(data: object) -> str:
@@ -151,7 +157,7 @@ def tell(
 def say(diagnostics: Iterable[Diagnostic]) -> None:
     """Write messages to standard error."""
     for diagnostic in diagnostics:
-        click.echo(diagnostic.render(), err=True)
+        click.echo(readable(diagnostic.render()), err=True)
 
 
 _TRACES = (".json", ".jsonl")
@@ -217,16 +223,31 @@ def bytes_text(number: int) -> str:
     )
 
 
+# A line that begins so is a command to a runner of GitHub Actions, which looks past blanks: a file's name may hold one.
+_COMMAND = re.compile(r"^(\s*)(?=::|##\\?\[)", re.MULTILINE)
+_STRANGE = "\N{REPLACEMENT CHARACTER}"
+
+
+def harmless(text: str) -> str:
+    """A text in which no line is a command to a runner that reads the log."""
+    return _COMMAND.sub(rf"\1{_STRANGE}", text) if "::" in text or "##" in text else text
+
+
 def readable(text: str) -> str:
-    """A text without terminal control characters, except line ends and tabs.
+    """A text without terminal control characters, except line ends and tabs, in which no line is a command to a runner.
 
     Lone surrogates stay: they are bytes of a file's name, which streams write as escapes.
     """
     if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in "\n\t" or "\ud800" <= c <= "\udfff" else "\N{REPLACEMENT CHARACTER}" for c in text
+        return harmless(text)
+    return harmless(
+        "".join(c if c.isprintable() or c in "\n\t" or "\ud800" <= c <= "\udfff" else _STRANGE for c in text)
     )
+
+
+def on_one_line(text: str) -> str:
+    """The same without line ends: of a path, or of what stands between others."""
+    return readable(re.sub(r"[\n\t]", _STRANGE, text))
 
 
 def escaped(text: str, markup: bool) -> str:

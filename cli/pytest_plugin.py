@@ -34,10 +34,13 @@ class Settings:
 
     options: Options
     policy: Policy
+    expect: int
 
 
 Collecting = Generator[None, list[pytest.Collector], list[pytest.Collector]]
 _SETTINGS = pytest.StashKey[Settings]()
+_COUNTING = pytest.StashKey["Counting"]()
+_IS_GATE = "layoutproof_gate"  # an attribute of reports: the marker is a keyword as well, and so is a folder's name
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,6 +86,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--layoutproof-baseline", metavar="FILE", help="known findings, which do not fail")
     add("--layoutproof-cache", metavar="PLACE", help="the proof cache: an .sqlite file, or a shared folder")
     add("--layoutproof-no-cache", action="store_true", help="prove everything anew")
+    add("--layoutproof-expect", metavar="N", type=int, help="fail if fewer gates are judged than N")
+    parser.addini("layoutproof_expect", "the run fails if fewer gates are judged", default="0")
     parser.addini(
         "layoutproof_files",
         "names of files that --layoutproof searches for gates, besides tests",
@@ -102,6 +107,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_SETTINGS] = _settings(config)
     except (LayoutproofError, ValueError) as problem:
         raise pytest.UsageError(str(problem)) from problem
+    config.stash[_COUNTING] = Counting(config)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(config.stash[_COUNTING], "layoutproof-counting")
 
 
 def _settings(config: pytest.Config) -> Settings:
@@ -121,7 +129,16 @@ def _settings(config: pytest.Config) -> Settings:
     selected, ignored = (read_codes(config.getoption(f"layoutproof_{name}")) for name in ("select", "ignore"))
     trust = config.getoption("layoutproof_trust")
     options = Options(tuple(sorted(licences)), budget, cache=None if none else str(place_of(place)), trust=trust)
-    return Settings(options, Policy(selected, ignored, config.getoption("layoutproof_allow_unknown"), baseline))
+    policy = Policy(selected, ignored, config.getoption("layoutproof_allow_unknown"), baseline)
+    return Settings(options, policy, _expected(config))
+
+
+def _expected(config: pytest.Config) -> int:
+    given = config.getoption("layoutproof_expect")
+    text = str(config.getini("layoutproof_expect") if given is None else given)
+    if not text.isdecimal():
+        raise ValueError(f"layoutproof_expect is a number of gates, not {text!r}")
+    return int(text)
 
 
 # --- collecting
@@ -138,11 +155,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Collecting
     collected = yield
     if not parent.config.getoption("layoutproof") or not _is_searched(file_path, parent):
         return collected
-    found = _parsed(file_path)
+    found = _parsed(file_path, parent)
     if found is None:
         return collected
     gates = GateFile.from_parent(parent, path=file_path)
-    if not _matches(file_path, parent.config.getini("python_files")) and not _has_tests(found, parent.config):
+    if not _matches(file_path, parent.config.getini("python_files")) and not _has_tests(*found, parent.config):
         collected = [one for one in collected if type(one) is not pytest.Module]
     return [*collected, gates]
 
@@ -169,28 +186,30 @@ def _matches(path: Path, patterns: Iterable[str]) -> bool:
     )
 
 
-def _parsed(path: Path) -> ast.Module | None:
-    """The tree of a file of gates, empty if it is not valid Python; None for any other file."""
-    from layoutproof.cli.gate.loading import has_gates
+def _parsed(path: Path, parent: pytest.Collector) -> tuple[ast.Module, set[ast.AST]] | None:
+    """The tree of a file of gates with the functions that are gates; empty if it is not valid Python. None for any
+    other file.
+
+    A file with the name of one, which mentions layoutproof, is a file of gates.
+    """
+    from layoutproof.cli.gate.gate_sites import gate_sites, mentions_layoutproof
 
     try:
         text = path.read_bytes()
     except OSError:
         return None  # reported by other collectors
-    if b"gate" not in text:
-        return None
+    named = parent.session.isinitpath(path) or _matches(path, parent.config.getini("layoutproof_files"))
+    meant = named and mentions_layoutproof(text)
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
-    return tree if has_gates(tree) else None
+        return (ast.Module([], []), set()) if meant or b"gate" in text else None
+    found = gate_sites(tree, path)
+    return (tree, {site.node for site in found.sites}) if found.possible or meant else None
 
 
-def _has_tests(tree: ast.Module, config: pytest.Config) -> bool:
+def _has_tests(tree: ast.Module, gates: set[ast.AST], config: pytest.Config) -> bool:
     """Whether the file's top level defines a name of a test, gates aside."""
-    from layoutproof.cli.gate.loading import decorated_with_gate
-
-    gates = set(decorated_with_gate(tree))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node not in gates:
             names = config.getini("python_classes" if isinstance(node, ast.ClassDef) else "python_functions")
@@ -209,7 +228,10 @@ class GateFile(pytest.File):
         from layoutproof.cli.gate.check_items import gate_items
         from layoutproof.cli.gate.judging.judge import judge
 
-        for item in gate_items(self.path):
+        items = list(gate_items(self.path, self.config.stash[_COUNTING].remarks))
+        if not items and not _matches(self.path, self.config.getini("python_files")):
+            raise self.CollectError(f"{self.path.name} makes no gate, and is named as a file of gates")
+        for item in items:
             if not item.subject:
                 outcome = judge(item, self.config.stash[_SETTINGS].options)
                 raise self.CollectError(_text(outcome.findings, self.config))
@@ -248,6 +270,49 @@ class GateItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int, str]:
         """File, line (from 0) and name, as pytest shows them."""
         return self.path, self.item.line - 1, self.name
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Mark the reports of gates; with pytest-xdist, other processes make them."""
+    report = yield
+    if isinstance(item, GateItem):
+        setattr(report, _IS_GATE, True)
+    return report
+
+
+class Counting:
+    """Counts the gates that were judged, where the reports of all processes come together."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.judged: set[str] = set()
+        self.remarks: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count one."""
+        if getattr(report, _IS_GATE, False):
+            self.judged.add(report.nodeid)
+
+    @property
+    def missing(self) -> bool:
+        """Whether fewer were judged than expected."""
+        return len(self.judged) < self.config.stash[_SETTINGS].expect and not self.config.option.collectonly
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A run with too few gates fails."""
+        if self.missing and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say so, and what looked like a gate and is none."""
+        for remark in self.remarks:
+            terminalreporter.write_line(f"note: {ascii(remark)[1:-1]}")
+        if self.missing:
+            judged, expected = len(self.judged), self.config.stash[_SETTINGS].expect
+            what = f"error: {judged} gates were judged, and at least {expected} are expected (layoutproof_expect)"
+            terminalreporter.write_line(what, red=True, bold=True)
 
 
 def _text(findings: Iterable[Finding], config: pytest.Config) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import click
+from docs.manual import MANUAL, manual_page
 from docs.pictures import PICTURES
 from docs.primitives import MODULE, PAGE, ROOT, cell, primitives_module, primitives_page
 
@@ -154,6 +155,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     MODULE: primitives_module,
     PAGE: primitives_page,
     "docs/reference/cli.md": commands_page,
+    MANUAL: manual_page,
     "docs/reference/functions.md": functions_page,
     **PICTURES,
 }

@@ -10,8 +10,10 @@ import inspect
 import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import update_wrapper
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from layoutproof.ir.diagnostic import error
@@ -44,9 +46,9 @@ class Case:
 class Gate:
     """A function that was decorated with `gate`. Calling it calls the function.
 
-    `name` is the function's, `line` the line of its `def`, from 1. `allowed` are the float licences that its proofs may
-    use besides those of the run; with `allow_unknown` an unknown verdict does not fail a run; with `trust="kernel"` the
-    kernel has to accept every step.
+    `name` is the function's, `line` the line of its `def`, from 1; `calls` are those that made it, see `_calls`.
+    `allowed` are the float licences that its proofs may use besides those of the run; with `allow_unknown` an unknown
+    verdict does not fail a run; with `trust="kernel"` the kernel has to accept every step.
     """
 
     def __init__(
@@ -67,6 +69,9 @@ class Gate:
             raise error(codes.GATE_FORM, f"the gate {self.name}, trust: {' or '.join(TRUSTED)}, not {trust!r}")
         self.allow_unknown, self.trust = allow_unknown, trust
         self.cases = tuple(_cases(self.name, function, cases))
+        if _recording is not None:
+            _recording.append(self)
+        self.calls = _calls()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the function returns."""
@@ -131,15 +136,37 @@ def gate(
     return lambda decorated: Gate(decorated, cases, strictness, allow_unknown, trust)
 
 
-def gates_of(namespace: Mapping[str, object]) -> tuple[Gate, ...]:
-    """The gates that a module itself defines, in the order of their lines."""
-    home = namespace.get("__name__")
-    found = {
-        id(value): value
-        for value in namespace.values()
-        if isinstance(value, Gate) and value.function.__module__ == home
-    }
-    return tuple(sorted(found.values(), key=lambda gate: gate.line))
+_recording: list[Gate] | None = None
+
+
+@contextmanager
+def recording() -> Iterator[list[Gate]]:
+    """Within it, every gate that is made goes to the list, in this order: also one that no name leads to."""
+    global _recording
+    before, _recording = _recording, []
+    try:
+        yield _recording
+    finally:
+        _recording = before
+
+
+def _calls() -> tuple[tuple[str, int], ...]:
+    """Module and line of each call that is under way, innermost first, up to the top level of the module that is being
+    loaded; empty in a thread of its own.
+    """
+    found: list[tuple[str, int]] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        found.append((str(frame.f_globals.get("__name__")), frame.f_lineno))
+        if frame.f_code.co_name == "<module>":
+            return tuple(found)
+        frame = frame.f_back
+    return ()
+
+
+def gates_made_by(module: str, made: Iterable[Gate]) -> tuple[Gate, ...]:
+    """Those of the gates that the code of a module made when it was loaded, also through functions of other modules."""
+    return tuple(gate for gate in made if (gate.calls[-1][0] if gate.calls else gate.function.__module__) == module)
 
 
 def _line_of(function: Callable[..., Any]) -> int:
@@ -247,4 +274,4 @@ def _check_licences(name: str, found: Iterable[Any], allowed: Licences) -> None:
             )
 
 
-__all__ = ["Case", "Gate", "gate", "gates_of"]
+__all__ = ["Case", "Gate", "gate", "gates_made_by", "recording"]

@@ -135,7 +135,10 @@ def runner(folder: Path, files: Mapping[str, str], **inputs: str) -> Runner:
         (made.workspace / name).write_text(text, encoding="utf-8")
     python = folder / "bin" / "python"
     python.parent.mkdir(exist_ok=True)
-    note = f'if [ "$2" = pip ]; then printf "%s\\n" "$@" > {shlex.quote(str(folder / "pip.txt"))}; exit; fi'
+    # pip is loaded as it would be, and does nothing.
+    real = f'exec {shlex.quote(sys.executable)} "$1" "$2" "$3" --version'
+    written = f'printf "%s\\n" "$@" > {shlex.quote(str(folder / "pip.txt"))}'
+    note = f'case " $* " in *" -m pip "*) {written}; {real};; esac'
     python.write_text(f'#!/bin/sh\n{note}\nexec {shlex.quote(sys.executable)} "$@"\n', encoding="utf-8")
     python.chmod(0o755)
     return made
@@ -250,6 +253,23 @@ def test_options_are_handed_on(tmp_path: Path) -> None:
     assert again.run() == 2 and "the baseline none.json cannot be read" in again.log
 
 
+def test_every_python_leaves_the_checkout_out() -> None:
+    """Each call of Python in a script has -P, without which modules of the working directory come first."""
+    calls = [call for step in STEPS for call in re.findall(r"python[\d.]*\b(?!-)(.*)", step.get("run", ""))]
+    assert len(calls) == 5 and all(call.startswith(" -P ") for call in calls), calls
+
+
+def test_modules_of_the_checkout_are_not_run(tmp_path: Path) -> None:
+    """Files of the checkout that are called as modules that pip, Python or layoutproof import change nothing."""
+    planted = "import pathlib\npathlib.Path(__file__).with_suffix('.pwned').touch()\nraise SystemExit('planted')\n"
+    names = ("secrets", "json", "pip/__init__", "pip/__main__", "pathlib", "layoutproof/__init__", "z3", "islpy")
+    files = {"all/gates.py": GOOD, **{f"{name}.py": planted for name in names}}
+    ran = runner(tmp_path, files, paths="all", workers="2")
+    assert ran.run() == 0, ran.log
+    assert not list(tmp_path.rglob("*.pwned")) and "planted" not in ran.log
+    assert ran.outputs["check.proved"] == "2"
+
+
 @pytest.mark.parametrize(
     "package", ["layoutproof==0.1.0; touch pwned", "$(touch pwned)", "--index-url=http://127.0.0.1:9"]
 )
@@ -272,7 +292,7 @@ HOSTILE = (
 )
 
 
-OTHER_INPUTS = ("strictness", "baseline", "select", "ignore", "workers", "shard", "timeout")
+OTHER_INPUTS = ("strictness", "baseline", "select", "ignore", "workers", "shard", "timeout", "expect")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
+from layoutproof.cli.configuration import ConfiguredCommand, configuration_of
 from layoutproof.cli.options import (
     GateOptions,
     cache_options,
@@ -20,7 +22,7 @@ from layoutproof.cli.options import (
     verbose_option,
 )
 
-SECONDS = 600.0  # as `cli.gating` has it, which takes long to load
+SECONDS = 600.0  # as `cli.gate_run` has it, which takes long to load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +35,11 @@ class CheckRequest(GateOptions):
     workers: int | None
     shard: str | None
     dask: str | None
+    expect: int | None
 
 
-@click.command("check")
-@click.argument("paths", type=file_path, nargs=-1, required=True, metavar="PATH...")
+@click.command("check", cls=ConfiguredCommand)
+@click.argument("paths", type=file_path, nargs=-1, metavar="[PATH]...")
 @click.option(
     "--trace",
     "traces",
@@ -60,11 +63,14 @@ class CheckRequest(GateOptions):
 )
 @click.option("--shard", metavar="I/N", help="Check one part of N only, such as 3/10: one job of a CI matrix.")
 @limit_options(
-    f"End an item that takes longer; 0: never. {SECONDS:.0f} unless said, where there are several items.",
+    f"End an item that takes longer; 0: never. {SECONDS:.0f} unless said.",
     "End an item whose worker takes more.",
 )
 @click.option(
     "--dask", metavar="ADDRESS", help="Check on the Dask cluster whose scheduler is there, such as tcp://host:8786."
+)
+@click.option(
+    "--expect", type=click.IntRange(0), metavar="N", help="Fail if fewer items are found, in all shards together."
 )
 @cache_options
 @report_options
@@ -77,11 +83,28 @@ def check_command(request: CheckRequest) -> int:
     --trace) or that stands beside it (conv2d.py and conv2d.jsonl); a .jsonl file has one a line. A rewrite is a text
     with the functions `before` and `after`, and comment lines that say which store computes which.
 
+    Without PATHs those of the configuration are checked: the table [tool.layoutproof] of pyproject.toml, which also has
+    defaults of options.
+
     Exit codes: 0 all proved; 1 something refuted; 2 something is wrong with the input; 3 something unknown or vacuous.
     """
     from layoutproof.cli.gate_run import Work, run_gate
 
+    context = click.get_current_context()
+    configured, given = configuration_of(context), context.get_parameter_source
+    by_default = given("paths") is not ParameterSource.COMMANDLINE
+    if by_default and not configured.values.get("paths"):
+        raise click.MissingParameter(ctx=context, param_hint="PATH...", param_type="argument")
+    # The number is of the paths that stand beside it, not of those that somebody looks at by themselves.
+    counts = given("expect") is ParameterSource.COMMANDLINE or (by_default and not request.traces)
     work = Work(
-        request.paths, request.traces, request.function, workers=request.workers, shard=request.shard, dask=request.dask
+        tuple(map(Path, configured.values["paths"])) if by_default else request.paths,
+        request.traces,
+        request.function,
+        workers=request.workers,
+        shard=request.shard,
+        dask=request.dask,
+        expect=request.expect if counts else None,
+        expected_by="--expect" if given("expect") is ParameterSource.COMMANDLINE else f"expect in {configured.file}",
     )
     return run_gate(request, work)

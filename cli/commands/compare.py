@@ -81,7 +81,9 @@ class CompareRequest(GateOptions):
     "--witness", type=file_path, metavar="FILE", help="Write there which store computes which, for `layoutproof check`."
 )
 @policy_options
-@limit_options("End the comparison if it takes longer; 0: never.", "End the comparison if it takes more.")
+@limit_options(
+    "End the comparison if it takes longer; 0: never. 600 unless said.", "End the comparison if it takes more."
+)
 @cache_options
 @report_options
 @verbose_option

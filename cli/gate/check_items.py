@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from layoutproof.cli import codes
-from layoutproof.cli.gate.loading import has_gates, text_of
+from layoutproof.cli.gate.gate_sites import has_gates, mentions_layoutproof
+from layoutproof.cli.gate.loading import text_of
 from layoutproof.cli.gate.outcomes import Kind, Place
 from layoutproof.ir.diagnostic import LayoutproofError, Source, error
 
@@ -126,16 +127,26 @@ def parse_shard(text: str) -> Shard:
 
 
 _REWRITE = {"before", "after"}
-_SKIPPED = {"__pycache__", "node_modules", "build", "dist", "site-packages"}
+_SKIPPED = {"__pycache__", "node_modules", "site-packages"}
+_BUILT = {"build", "dist"}  # left out as well, which is said if there is something to check
 _TRACES = (".jsonl", ".json")
+_SCHEDULE = re.compile(rb'(\xef\xbb\xbf)?\s*\[\s*\[\s*"[a-z_]+"\s*,\s*\{')
+_BEGINNING = 400  # bytes of a file that tell whether it is a schedule
 
 
-def find_items(paths: Sequence[Path], traces: Sequence[Path] = (), function: str | None = None) -> Iterator[Item]:
+def find_items(
+    paths: Sequence[Path],
+    traces: Sequence[Path] = (),
+    function: str | None = None,
+    remarks: list[str] | None = None,
+) -> Iterator[Item]:
     """The items of `paths` in order; files of folders by name.
 
-    With `traces`, there is one path, a program, and the items are its schedules; `function` names its function. Raises
-    LayoutproofError for a path that cannot be checked or has nothing to check; for missing files before anything else.
+    With `traces`, there is one path, a program, and the items are its schedules; `function` names its function. What
+    looks like something to check and yields no item is added to `remarks`. Raises LayoutproofError for a path that
+    cannot be checked or has nothing to check; for missing files before anything else.
     """
+    remarks = [] if remarks is None else remarks
     if traces and len(paths) != 1:
         raise error(codes.TRACES_OF_SEVERAL, f"--trace is for one program, and {len(paths)} paths are given")
     for path in (*paths, *traces):
@@ -148,7 +159,7 @@ def find_items(paths: Sequence[Path], traces: Sequence[Path] = (), function: str
     for trace in traces:
         yield from _schedules(trace, paths[0], function, alone=True)
     for path in paths if not traces else ():
-        items = _items_of(path, function)
+        items = _items_of(path, function, remarks)
         first = next(items, None)
         if first is None:
             raise error(codes.NOTHING_TO_CHECK, f"there is nothing to check in {path}", help=_HINT)
@@ -162,10 +173,13 @@ _HINT = (
 )
 
 
-def _items_of(path: Path, function: str | None) -> Iterator[Item]:
+def _items_of(path: Path, function: str | None, remarks: list[str]) -> Iterator[Item]:
     if path.is_dir():
-        for file in _files(path):
-            yield from _of_file(file, function, asked=False)
+        for file in _files(path, remarks):
+            if file.suffix == ".py":
+                yield from _of_file(file, function, remarks, asked=False)
+            elif not file.with_suffix(".py").is_file() and _is_schedule(file):
+                remarks.append(f"{file} has schedules, and there is no program {file.with_suffix('.py')}")
     elif not path.is_file():
         raise error(codes.NOTHING_TO_CHECK, f"{path} is neither a file nor a folder")
     elif path.suffix in _TRACES:
@@ -175,7 +189,7 @@ def _items_of(path: Path, function: str | None) -> Iterator[Item]:
             raise error(codes.NO_PROGRAM, f"{path} holds schedules, and there is no program {program}", help=hint)
         yield from _schedules(path, program, function)
     else:
-        yield from _of_file(path, function, asked=True)
+        yield from _of_file(path, function, remarks, asked=True)
 
 
 def _bytes(path: Path) -> bytes:
@@ -185,63 +199,96 @@ def _bytes(path: Path) -> bytes:
         raise error(codes.FILE_ACCESS, f"{path} cannot be read: {problem.strerror}") from problem
 
 
-def _files(folder: Path, seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """The Python files below a folder, sorted; without hidden folders, those of tools, and links that lead back."""
+def _files(folder: Path, remarks: list[str], seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The Python files and schedules below a folder, sorted, also links that lead nowhere; without hidden folders,
+    those of tools, and links that lead back.
+    """
     real = folder.resolve()
     if real in seen:
         return
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if entry.name.startswith(".") or entry.name in _SKIPPED:
             continue
-        if entry.is_dir():
-            yield from _files(entry, seen | {real})
-        elif entry.suffix == ".py" and entry.is_file():
+        if entry.is_dir() and entry.name in _BUILT:
+            remarks.extend(_left_out(entry, seen | {real}))
+        elif entry.is_dir():
+            yield from _files(entry, remarks, seen | {real})
+        elif entry.suffix in (".py", *_TRACES) and (entry.is_file() or entry.is_symlink()):
             yield entry
 
 
-def _of_file(path: Path, function: str | None, *, asked: bool) -> Iterator[Item]:
-    """The items of a Python file. A file named by the user must have some; others in a folder are skipped."""
-    from layoutproof.cli.gate.loading import text_of
+def _left_out(folder: Path, seen: frozenset[Path]) -> Iterator[str]:
+    """A remark if a folder that is left out has a file that may be meant to be checked."""
+    for file in _files(folder, [], seen):
+        if file.is_file() and (mentions_layoutproof(_bytes(file)) if file.suffix == ".py" else _is_schedule(file)):
+            yield f"{folder} is left out, as a folder of built files, and has {file}; name the folder to check it"
+            return
 
+
+def _is_schedule(file: Path) -> bool:
+    """Whether the file begins as a schedule does: `[["split", {`."""
+    try:
+        with file.open("rb") as opened:
+            return _SCHEDULE.match(opened.read(_BEGINNING)) is not None
+    except OSError:
+        return False  # a link that leads nowhere
+
+
+def _of_file(path: Path, function: str | None, remarks: list[str], *, asked: bool) -> Iterator[Item]:
+    """The items of a Python file. A file named by the user must have some; others in a folder are passed over, with a
+    remark if they look as if they should have some.
+    """
     try:
         text = text_of(str(path))
     except LayoutproofError:
         # Another encoding, or unreadable. A file that may have gates is reported as an item.
-        if asked or b"gate" in _bytes(path):
+        if asked or not path.is_file() or mentions_layoutproof(raw := _bytes(path)) or b"gate" in raw:
             yield Item(Kind.GATE, str(path), str(path))
         return
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Whether it was to be a program or gates, the reader of the one or the other says what is wrong.
-        if asked or "gate" in text or "def before" in text or _beside(path):
+        if asked or mentions_layoutproof(text) or "gate" in text or "def before" in text or _beside(path):
             yield _broken(path, text)
+        else:
+            remarks.append(f"{path} is not Python that this Python reads, so it has no gates")
         return
-    gates = has_gates(tree)
+    yield from _of_tree(path, tree, function, remarks, asked=asked)
+
+
+def _of_tree(path: Path, tree: ast.Module, function: str | None, remarks: list[str], *, asked: bool) -> Iterator[Item]:
+    gates = has_gates(tree, path)
     rewrite = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)} == _REWRITE
     if asked and function is not None and (gates or rewrite):
         what = "a file of gates" if gates else "a rewrite"
         raise error(codes.FUNCTION, f"--function names a function of a program, and {path} is {what}")
     if gates:
-        yield from gate_items(path)
-        return
-    if rewrite:
+        yield from gate_items(path, remarks)
+    elif rewrite:
         yield Item(Kind.REWRITE, str(path), str(path))
-        return
-    beside = _beside(path)
-    for trace in beside:
-        yield from _schedules(trace, path, function, named=asked)
-    if asked and not beside:
+    elif beside := _beside(path):
+        for trace in beside:
+            yield from _schedules(trace, path, function, named=asked)
+    elif asked:
         schedules = f"a schedule is given by --trace, or stands beside it as {path.stem}.json or {path.stem}.jsonl"
         hint = f"{schedules}; {_HINT.split(';')[0]}; two programs are compared by `layoutproof compare`"
         raise error(codes.NOTHING_TO_CHECK, f"{path} has no gate, is no rewrite, and has no schedule", help=hint)
+    else:
+        remarks.extend(_missed(path, tree))
+
+
+def _missed(path: Path, tree: ast.Module) -> Iterator[str]:
+    """A remark on a file that was passed over, if it looks as if there should be something to check."""
+    if mentions_layoutproof(text_of(str(path))):
+        yield f"{path} mentions layoutproof, and makes no gate"
+    elif {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} > _REWRITE:
+        yield f"{path} has the functions before and after, and others, so it is no rewrite"
 
 
 def _holds_gates(path: Path) -> bool:
-    from layoutproof.cli.gate.loading import text_of
-
     try:
-        return has_gates(ast.parse(text_of(str(path))))
+        return has_gates(ast.parse(text_of(str(path))), path)
     except (LayoutproofError, SyntaxError, ValueError, RecursionError, MemoryError):
         return False  # reading it as a program reports the error
 
@@ -257,22 +304,27 @@ def _broken(path: Path, text: str) -> Item:
     return Item(Kind.REWRITE if "def before" in text else Kind.GATE, str(path), str(path))
 
 
-def gate_items(path: Path) -> Iterator[Item]:
+def gate_items(path: Path, remarks: list[str]) -> Iterator[Item]:
     """The gates of a file, one item per case; for a file that cannot be loaded one item without a subject, whose
-    judging fails.
+    judging fails. Functions that would make more gates, or none at all, are added to `remarks`.
     """
-    from layoutproof.cli.gate.loading import gates_in
+    from layoutproof.cli.gate.loading import load_gates
 
     try:
-        gates = gates_in(str(path)).values()
+        loaded = load_gates(str(path))
     except LayoutproofError:
         # Judging loads it again and reports the error in its place among the others.
         yield Item(Kind.GATE, str(path), str(path))
         return
-    for gate in gates:
+    for site in loaded.uncalled:
+        where = f"{path}:{site.node.lineno}"
+        remarks.append(f"{where}: {site.scope}() makes the gate {site.name}, and is not called when the file is loaded")
+    if not loaded.gates and not loaded.uncalled:
+        remarks.append(f"{path} uses layoutproof's gate, and makes none")
+    for name, gate in loaded.gates.items():
         for case in gate.cases:
-            name = f"{path}::{gate.name}" + (f"[{case.name}]" if case.name is not None else "")
-            yield Item(Kind.GATE, name, str(path), gate.line, gate.name, case.name)
+            whole = f"{path}::{name}" + (f"[{case.name}]" if case.name is not None else "")
+            yield Item(Kind.GATE, whole, str(path), loaded.lines[name], name, case.name)
 
 
 def _schedules(
@@ -311,8 +363,6 @@ def _text(path: Path) -> str:
     """The text of a schedule. Bytes that are not UTF-8 are kept; reading the schedule reports them as part of its
     outcome.
     """
-    from layoutproof.cli.gate.loading import text_of
-
     try:
         return text_of(str(path))
     except LayoutproofError:

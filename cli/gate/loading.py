@@ -13,16 +13,19 @@ import os
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import NoReturn
 
 from layoutproof.cli import codes
+from layoutproof.cli.gate.gate_sites import Function, Site, gate_sites
+from layoutproof.cli.gate.run_control import Stopped, TimeIsUp
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Source, Span, error
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.gates import Gate, gates_of
+from layoutproof.lowering.gates import Gate, gates_made_by, recording
 
 _OURS = "layoutproof"
 _modules: dict[Path, dict[str, ModuleType]] = {}
@@ -118,37 +121,8 @@ def place_of(path: str) -> str:
     return _copies.get(path, path)
 
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def has_gates(tree: ast.AST) -> bool:
-    """Whether a function in the tree of a Python file is decorated with `gate`."""
-    return next(decorated_with_gate(tree), None) is not None
-
-
-def decorated_with_gate(tree: ast.AST) -> Iterator[Function]:
-    """The functions decorated with `gate`, with arguments or without, from any module or under its imported name."""
-    names = {"gate"}
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module is not None
-            and node.module.partition(".")[0] == "layoutproof"
-        ):
-            names |= {alias.asname for alias in node.names if alias.name == "gate" and alias.asname is not None}
-    for node in ast.walk(tree):
-        if isinstance(node, Function) and any(_is_gate(decorator, names) for decorator in node.decorator_list):
-            yield node
-
-
-def _is_gate(decorator: ast.expr, names: set[str]) -> bool:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return (isinstance(called, ast.Attribute) and called.attr == "gate") or (
-        isinstance(called, ast.Name) and called.id in names
-    )
-
-
 _KEPT = 64  # files
+_LOCAL = "<locals>."
 
 
 def read_program(path: str, name: str | None) -> PrimFunc:
@@ -217,8 +191,9 @@ def _module(path: str, text: str) -> Mapping[str, PrimFunc]:
 
 
 @lru_cache(maxsize=_KEPT)
-def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
-    """The definitions of a gate file by name. The file is run, once in each process unless its text changes.
+def _gates(path: str, where: Path, text: str) -> tuple[Mapping[str, object], tuple[Gate, ...]]:
+    """The definitions of a gate file by name, and all gates that were made meanwhile, by other modules too. The file is
+    run, once in each process unless its text changes.
 
     Its folder is importable meanwhile. Raises LayoutproofError, with the line, for a file that cannot be read or fails.
     """
@@ -231,7 +206,7 @@ def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
         raise error(
             codes.GATE_FILE, "not Python: a null byte", Span(Source(path, text), line, column, line, column + 1)
         )
-    name = f"layoutproof_gates_{hashlib.sha256(str(where).encode()).hexdigest()[:12]}"
+    name = f"layoutproof_gates_{hashlib.sha256(os.fsencode(where)).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, where)
     if spec is None or spec.loader is None:
         raise error(codes.GATE_FILE, f"{path} is no Python file: a file of gates ends in .py")
@@ -239,65 +214,128 @@ def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
     # Dataclasses and pickling look a module up by its name.
     sys.modules[name] = module
     try:
-        with running(path), importable(where.parent):
+        with running(path), importable(where.parent), recording() as made:
             exec(compile(text, str(where), "exec"), module.__dict__)
     except MemoryError as problem:  # Python's parser raises it for what is nested too deep
         raise error(
             codes.GATE_FILE, f"{path} is nested too deep, or takes more memory to load than there is"
         ) from problem
-    return module.__dict__
+    return module.__dict__, tuple(made)
+
+
+@dataclass(frozen=True, slots=True)
+class GateFile:
+    """The gates that a file made when it was loaded, each with the name that reports give it and its line in the file.
+
+    `uncalled`: functions that would make more gates, and were not called.
+    """
+
+    gates: Mapping[str, Gate]
+    lines: Mapping[str, int]
+    uncalled: tuple[Site, ...] = ()
 
 
 def gates_in(path: str) -> Mapping[str, Gate]:
-    """The gates of a file, by name, in the order of their lines.
+    """The gates of a file, by name; see `load_gates`."""
+    return load_gates(path).gates
 
-    Raises LayoutproofError for a file that cannot be read or fails, and for a function that is decorated as a gate but
-    is none: redefined, deleted, decorated further, or nested. It would be missed silently.
+
+def load_gates(path: str) -> GateFile:
+    """The gates of a file, in the order in which it makes them.
+
+    Raises LayoutproofError for a file that cannot be read or fails, for gates that cannot be told apart, and for a
+    place that would make a gate and did not. They would be missed silently.
     """
-    return _gates_in(path, Path(path).resolve(), text_of(path))
+    text = text_of(path)  # first, since it tells what is wrong with a link
+    return _load_gates(path, Path(path).resolve(), text)
 
 
 @lru_cache(maxsize=_KEPT)
-def _gates_in(path: str, where: Path, text: str) -> Mapping[str, Gate]:
-    found: dict[str, Gate] = {}
-    namespace = _gates(path, where, text)
+def _load_gates(path: str, where: Path, text: str) -> GateFile:
+    namespace, recorded = _gates(path, where, text)
+    module = str(namespace["__name__"])
+    made = gates_made_by(module, recorded)
+    source = Source(path, text)
     with running(path):  # an object of the file may run code of the file when it is only looked at
-        gates = gates_of(namespace)
-    for gate in gates:
-        if gate.name in found:
+        named = _name_gates(path, made, namespace)
+    uncalled: list[Site] = []
+    for site in gate_sites(ast.parse(text), where).sites:
+        if _was_made(site, made, module):
+            _check_stays(site, namespace, source)
+        elif site.certain and not site.handed_on:
+            raise _not_there(site, "is not made when the file is loaded", _REACH, source)
+        elif site.certain:
+            uncalled.append(site)
+    lines = {name: _line_in(gate, module) for name, gate in named.items()}
+    return GateFile(named, lines, tuple(uncalled))
+
+
+def _name_gates(path: str, made: Sequence[Gate], namespace: Mapping[str, object]) -> dict[str, Gate]:
+    """The gates by name: that of the function, with its class; where several have one, that of the variable.
+
+    Raises LayoutproofError for gates that cannot be told apart.
+    """
+    bound: dict[int, str] = {}
+    for name, value in namespace.items():
+        if isinstance(value, Gate):
+            bound.setdefault(id(value), name)
+    shared = Counter(_own_name(gate) for gate in made)
+    found: dict[str, Gate] = {}
+    for gate in made:
+        own = _own_name(gate)
+        unclear = shared[own] > 1 or not own.isprintable() or "<" in own
+        called: str | None = bound.get(id(gate)) if unclear else own
+        if called is None or found.get(called, gate) is not gate:
             raise error(
                 codes.GATE_FILE,
-                f"{path}: two gates are called {gate.name}",
-                help="name them apart, or make one with cases",
+                f"{path}: two gates are called {own}" if shared[own] > 1 else f"{path}: a gate has no name: {own}",
+                help="name them apart, by a variable for each or `__name__` before `gate`, or make one with cases",
             )
-        found[gate.name] = gate
-    lines = {gate.line for gate in found.values()}
-    tree = ast.parse(text)
-    decorated = list(decorated_with_gate(tree))
-    names = Counter(node.name for node in decorated)
-    # A function that another decorator has put itself in front of stands in that one's lines.
-    wrapped = {
-        n.name
-        for n in decorated
-        if n in tree.body and names[n.name] == 1 and any(gate is namespace.get(n.name) for gate in found.values())
-    }
-    lost = [node for node in decorated if node.lineno not in lines and node.name not in wrapped]
-    if (lost or not found) and "layoutproof" in text:
-        source = Source(path, text)
-        span = (
-            Span(source, lost[0].lineno, lost[0].col_offset, lost[0].lineno, len(source.line(lost[0].lineno)))
-            if lost
-            else None
-        )
-        what = (
-            f"the gate {lost[0].name} is not there when the file has been loaded" if lost else f"{path} defines no gate"
-        )
-        hint = (
-            "a gate is a function of the file itself, not of a class or a function; its name is its own, "
-            "its first decorator `gate`"
-        )
-        raise error(codes.GATE_FILE, what, span, help=hint)
+        found[called] = gate
     return found
+
+
+def _line_in(gate: Gate, module: str) -> int:
+    """The line of a gate in a module that made it: its `def`, or the call where the function is another module's."""
+    if gate.function.__module__ == module or not gate.calls:
+        return gate.line
+    return gate.calls[-1][1]
+
+
+def _own_name(gate: Gate) -> str:
+    """The name of a gate's function, after those of the classes that it stands in."""
+    whole = str(getattr(gate.function, "__qualname__", gate.name))
+    return f"{whole.rpartition(_LOCAL)[2].rpartition('.')[0]}.{gate.name}".removeprefix(".")
+
+
+def _was_made(site: Site, made: Iterable[Gate], module: str) -> bool:
+    """Whether a gate was made from a place: its line was being executed, or its function's `def` stands there."""
+    node = site.node
+    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+    last = node.lineno if isinstance(node, Function) else node.end_lineno or node.lineno
+    return any(name == module and first <= line <= last for gate in made for name, line in gate.calls) or (
+        isinstance(node, Function) and any(gate.line == node.lineno and gate.name == node.name for gate in made)
+    )
+
+
+def _check_stays(site: Site, namespace: Mapping[str, object], source: Source) -> None:
+    """Raise LayoutproofError if the name of a decorated function stands for something else, which may do more."""
+    if isinstance(site.node, Function) and site.scope is None:
+        there = namespace.get(site.name)
+        if there is not None and not isinstance(there, Gate):
+            raise _not_there(site, "is decorated further, or its name is given to something else", _FIRST, source)
+
+
+_REACH = (
+    "loading the file must reach it: no condition that is false around it, and a call of the function that makes it"
+)
+_FIRST = "let `gate` be the first decorator, above all others, and the name its own"
+
+
+def _not_there(site: Site, what: str, hint: str, source: Source) -> LayoutproofError:
+    node, where = site.node, f" in {site.scope}" if site.scope is not None else ""
+    span = Span(source, node.lineno, node.col_offset, node.lineno, len(source.line(node.lineno)))
+    return error(codes.GATE_FILE, f"the gate {site.name}{where} {what}", span, help=hint)
 
 
 @contextlib.contextmanager
@@ -308,7 +346,7 @@ def running(path: str) -> Iterator[None]:
     try:
         with contextlib.redirect_stdout(sys.stderr), contextlib.redirect_stderr(sys.stderr), staying():
             yield
-    except (LayoutproofError, KeyboardInterrupt, MemoryError):
+    except (LayoutproofError, KeyboardInterrupt, MemoryError, Stopped, TimeIsUp):
         raise
     except SyntaxError as problem:
         raise LayoutproofError(_syntax(path, problem)) from problem
@@ -325,7 +363,7 @@ def running(path: str) -> Iterator[None]:
 
 def place_in(path: str, trace: TracebackType | None) -> Span | None:
     """The innermost line of a file in a traceback; None if it is not there."""
-    where = str(Path(path).resolve())
+    where = os.path.realpath(path)
     found: Span | None = None
     source: Source | None = None
     for frame, line in traceback.walk_tb(trace):
@@ -337,7 +375,7 @@ def place_in(path: str, trace: TracebackType | None) -> Span | None:
 
 
 def _syntax(path: str, problem: SyntaxError) -> Diagnostic:
-    where = str(Path(path).resolve())
+    where = os.path.realpath(path)
     if problem.filename != where or problem.lineno is None:
         return Diagnostic(codes.GATE_FILE, f"{path}: {problem}")
     source = Source(path, text_of(path))

@@ -29,6 +29,9 @@ class Kind(StrEnum):
     COMPARISON = "comparison"  # two programs, whose witness is looked for
 
 
+VERSION = 1
+"""Of an outcome's form in JSON: a program that reads it need not look at more. New keys do not change it."""
+
 COMPARED = ("after", "layouts", "kept", "strictness", "furthest", "witness")
 """The keys that an outcome of a comparison has besides those of all: see `gate.comparisons`."""
 
@@ -200,12 +203,12 @@ class Outcome:
         return replace(self, findings=findings)
 
     def to_report(self) -> dict[str, Any]:
-        """As reports have it: `to_dict` without what only code uses of obligations."""
+        """As reports have it: `to_dict` without what only code uses of obligations, and the version of this form."""
         shorter = [
             {**step, "obligations": [{key: one[key] for key in REPORTED} for one in step["obligations"]]}
             for step in self.steps
         ]
-        return {**self.to_dict(), "steps": shorter}
+        return {**self.to_dict(), "steps": shorter, "version": VERSION}
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data: the keys of a schedule's report first."""

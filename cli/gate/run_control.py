@@ -213,6 +213,33 @@ class Stopped(BaseException):
         return "interrupted" if self.number == signal.SIGINT else f"ended by {signal.Signals(self.number).name}"
 
 
+class TimeIsUp(BaseException):
+    """An item in this process has had its time; `except Exception` does not catch it."""
+
+
+@contextmanager
+def within_seconds(seconds: float) -> Iterator[None]:
+    """Within it, TimeIsUp is raised after so many seconds, and again should it be lost; the process should end soon
+    then, since what was interrupted may be in any state.
+
+    Code that never comes back to Python is not interrupted. Does nothing outside a process's main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, outside_finalisers(stop))
+    signal.setitimer(signal.ITIMER_REAL, seconds, PATIENCE_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @contextmanager
 def stop_on_signals() -> Iterator[None]:
     """Within it, SIGINT, SIGTERM and SIGHUP raise Stopped, at most once in a few seconds; ignored signals stay ignored

@@ -32,11 +32,10 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.shown import Shown
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.passes.illegal import IllegalTransform
-from layoutproof.verify.verdict.verdict import Verdict
+from layoutproof.verify.verdict.verdict import Report, Verdict
 
 
 def unproved(candidates: Candidates, problem: Problem, choice: Choice) -> Iterator[tuple[Call, Variant, str]]:
@@ -66,8 +65,8 @@ it may not be read.
 """
 
 
-@dataclass(frozen=True)
-class Plan(Shown):
+@dataclass(frozen=True, repr=False)
+class Plan(Report):
     """What was planned for a graph. It is proved that no choice among the candidates costs less than `least`; `cut`
     says how many more variants a call would have had; `refused` are calls that could not be given the layouts that were
     asked for, with the reason.
@@ -155,6 +154,11 @@ class Plan(Shown):
     def verdicts(self) -> tuple[Verdict, ...]:
         """What is proved of the planned graph."""
         return prove_graph_rewrite(self.rewrite, self.interface)
+
+    @property
+    def asked(self) -> tuple[Verdict, ...]:
+        """What is proved of the planned graph."""
+        return self.verdicts
 
     @cached_property
     def remaining(self) -> tuple[Remaining, ...]:

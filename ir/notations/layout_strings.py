@@ -139,6 +139,15 @@ def layout_map(source: str | Layout, target: str | Layout) -> IndexMap:
     return IndexMap(inputs, tuple(outputs))
 
 
+_ARROW = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*", re.ASCII)
+
+
+def try_layout_map(text: str) -> IndexMap | None:
+    """The map that `NHWC->NCHW4c` states; None for a text of another form. Raises LayoutproofError for wrong ones."""
+    arrow = _ARROW.fullmatch(text)
+    return None if arrow is None else layout_map(arrow[1], arrow[2])
+
+
 def _check_same_axes(old: Layout, new: Layout) -> None:
     for first, second in ((old, new), (new, old)):
         extra = [name for name in first.names if name not in second.names]

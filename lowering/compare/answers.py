@@ -13,10 +13,10 @@ from layoutproof.lowering.compare.comparison import BufferLayout, Furthest
 from layoutproof.lowering.compare.padding_contracts import Choice
 from layoutproof.lowering.compare.stated_layouts import Source
 from layoutproof.lowering.passes.effects import data_written
-from layoutproof.lowering.passes.illegal import counterexample_text, worst_first
+from layoutproof.lowering.passes.illegal import worst_first
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict, counterexample_text
 
 ENGINE = "compare"
 REPLAY = "counterexample run"

@@ -14,9 +14,8 @@ from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
-from layoutproof.ir.shown import Shown
 from layoutproof.verify.values.fast_math import Licences
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.verdict import Report, Status, Verdict, worst
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
@@ -135,8 +134,8 @@ class BufferLayout:
         }
 
 
-@dataclass(frozen=True)
-class Comparison(Shown):
+@dataclass(frozen=True, repr=False)
+class Comparison(Report):
     """The answer to whether `after` does what `before` does, up to layouts of parameters.
 
     `layouts` are those of the parameters whose layouts differ, as given or found. The first of `verdicts` answers the
@@ -157,7 +156,12 @@ class Comparison(Shown):
     seconds: float = 0.0
 
     def __repr__(self) -> str:
-        return f"<{self.status.value}: {self.before.name} and {self.after.name}>"
+        return f"<{self.status.value}: {self.before.name} and {self.after.name}>" if self.ok else super().__repr__()
+
+    @property
+    def asked(self) -> tuple[Verdict, ...]:
+        """All verdicts."""
+        return self.verdicts
 
     @property
     def status(self) -> Status:

@@ -42,11 +42,11 @@ from layoutproof.lowering.layout.separators import stated_separators, with_attri
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, from_json, map_text, option
 from layoutproof.lowering.passes.effects import data_read, data_written
 from layoutproof.lowering.passes.find import aliases_of, all_buffers, find_block, find_buffer
-from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.map_report import MapReport
-from layoutproof.verify.verdict.verdict import Status
+from layoutproof.verify.verdict.verdict import Status, counterexample_text
 
 ROOT = "root"
 

@@ -34,11 +34,11 @@ from layoutproof.lowering.loops.nest import (
 )
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, map_text, option
 from layoutproof.lowering.passes.find import find_block
-from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.witness_maps import rewrite_by_values
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.map_report import MapReport
-from layoutproof.verify.verdict.verdict import Status
+from layoutproof.verify.verdict.verdict import Status, counterexample_text
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.notations.layout_strings import try_layout_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering import codes
@@ -44,9 +45,10 @@ MapLike = IndexMap | Callable[..., Any] | str
 
 
 def map_text(index_map: MapLike, rank: Callable[[], int]) -> str:
-    """An index map as text; a function is called with `rank()` indices."""
+    """An index map as the text of a lambda; a function is called with `rank()` indices."""
     if isinstance(index_map, str):
-        return index_map
+        stated = try_layout_map(index_map)
+        return index_map if stated is None else index_map_text(stated)
     return index_map_text(index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, rank()))
 
 
@@ -59,6 +61,8 @@ def from_json(kind: ArgumentKind, value: Any, place: str) -> Any:
     """The option that JSON data states. Raises LayoutproofError, with `place` and the expected kind, for other data."""
     if not _ACCEPTS[kind](value):
         raise wrong_argument(kind, value, place)
+    if kind is ArgumentKind.INDEX_MAP:
+        return map_text(value, lambda: 0)
     return tuple(value) if isinstance(value, list | tuple) else value
 
 

@@ -53,18 +53,6 @@ class IllegalTransform(LayoutproofError):
         return worst(v.status for v in self.verdicts) if self.verdicts else None
 
 
-def counterexample_text(verdict: Verdict) -> str | None:
-    """Why a verdict is not `proved`, in one line: its reason, else its counterexample; None if it has neither."""
-    found = verdict.counterexample
-    if verdict.reason is not None or found is None:
-        return verdict.reason
-    if {"first", "second", "image"} <= set(found):
-        symbols = found.get("symbols", {})
-        given = f", for {', '.join(f'{name} = {value}' for name, value in symbols.items())}" if symbols else ""
-        return f"{found['first']} and {found['second']} both go to {found['image']}{given}"
-    return ", ".join(f"{name}: {value}" for name, value in found.items())
-
-
 @contextmanager
 def refusing() -> Iterator[None]:
     """Input errors inside become refusals."""

@@ -16,13 +16,13 @@ from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.find import all_buffers
-from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text, hint_of, refusing, worst_first
+from layoutproof.lowering.passes.illegal import IllegalTransform, hint_of, refusing, worst_first
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict import codes as claims
-from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict, worst
+from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict, counterexample_text, worst
 
 GOOD_OR_EMPTY: frozenset[Status] = frozenset({Status.PROVED, Status.VACUOUS})
 

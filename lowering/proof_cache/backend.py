@@ -32,6 +32,7 @@ class Cause(Enum):
     DAMAGED = auto()  # what is there is not what was written
     UNREADABLE = auto()  # nothing can be read from it
     UNWRITABLE = auto()  # it can be read, but nothing can be added
+    OTHERS = auto()  # others may write to it
     OTHER_VERSION = auto()  # it was written by a version of the tool that keeps proofs in another form
 
 
@@ -57,6 +58,10 @@ class Backend(Protocol):
 
     kind: str
     """A word for people: `SQLite`, `folder`."""
+
+    def files(self) -> Sequence[Path]:
+        """The files and folders whose owners decide what the place says."""
+        ...
 
     def start(self) -> None:
         """Create the place if it is not there. Raises LayoutproofError where something else is there, which is left

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering import codes
+from layoutproof.lowering.owners import written_by_others
 from layoutproof.lowering.proof_cache.backend import HEAD, TABLES, CacheError, Cause, Count, is_key, tool_of
 from layoutproof.verify.certificate.sealed_files import replacing
 
@@ -36,6 +37,10 @@ class FolderBackend:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._swept = False
+
+    def files(self) -> list[Path]:
+        """The folder; each entry's own file is looked at when it is read."""
+        return [self.root]
 
     def start(self) -> None:
         """Check that the folder is a cache, or make it one."""
@@ -78,6 +83,9 @@ class FolderBackend:
         try:
             # Not through pathlib: this is asked for every step of every schedule.
             with open(f"{self.root}/{table}/{key[:2]}/{key}", "rb") as file:
+                reason = written_by_others(os.fstat(file.fileno()))
+                if reason is not None:
+                    raise CacheError(Cause.OTHERS, f"{file.name} {reason}")
                 return file.read()
         except (FileNotFoundError, NotADirectoryError):
             return None

@@ -56,6 +56,10 @@ class SqliteBackend:
         self._identity: tuple[int, int] | None = None
         _OPEN.add(self)
 
+    def files(self) -> list[Path]:
+        """The file with its log."""
+        return self._files()
+
     def start(self) -> None:
         """Open the file."""
         with self.lock:

@@ -18,6 +18,7 @@ import platformdirs
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Severity, error
 from layoutproof.lowering import codes
+from layoutproof.lowering.owners import REMEDY, others_may_write
 from layoutproof.lowering.proof_cache.backend import (
     TABLES,
     Backend,
@@ -35,6 +36,8 @@ from layoutproof.lowering.proof_cache.sqlite_backend import SqliteBackend
 
 VARIABLE = "LAYOUTPROOF_PROOF_CACHE"
 ENDING = ".sqlite"
+
+_HINTS = {Cause.OTHER_VERSION: "name another place, or remove it yourself", Cause.OTHERS: REMEDY}
 
 T = TypeVar("T")
 Warn = Callable[[Diagnostic], None]
@@ -73,6 +76,18 @@ def is_there(path: Path) -> bool:
         return path.stat().st_size > 0
     except OSError:
         return False
+
+
+def _begin(backend: Backend) -> None:
+    """Start a place that nobody else may write to: who can, can make it say `proved`."""
+    for path in backend.files():
+        try:
+            reason = others_may_write(path)
+        except OSError as problem:
+            raise CacheError(Cause.UNREADABLE, f"{path}: {problem.strerror or problem}") from problem
+        if reason is not None:
+            raise CacheError(Cause.OTHERS, reason)
+    backend.start()
 
 
 def warn_python(diagnostic: Diagnostic) -> None:
@@ -120,7 +135,7 @@ class ProofStore:
         """
         path = place_of(place)
         store = ProofStore(str(path), backend_of(path), warn, mend)
-        store._ask(lambda backend: backend.start(), None, opening=True)
+        store._ask(_begin, None, opening=True)
         return store
 
     @property
@@ -269,7 +284,7 @@ class ProofStore:
                 return False
             self._backend = None
             backend.close()
-            hint = "name another place, or remove it yourself" if failure.cause is Cause.OTHER_VERSION else None
+            hint = _HINTS.get(failure.cause)
             self._warn_once(codes.CACHE_UNUSABLE, f"the proof cache {self.place} is not used: {failure.reason}", hint)
             return False
 

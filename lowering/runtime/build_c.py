@@ -16,6 +16,7 @@ import shlex
 import shutil
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import ERRORS, CSource, emit_c
 from layoutproof.lowering.codegen.calling_convention import Bounds, Parameter
 from layoutproof.lowering.lock import Hold, locked
+from layoutproof.lowering.owners import REMEDY, make_private, others_may_write, written_by_others
 from layoutproof.lowering.runtime.array_layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.arrays import Array
 from layoutproof.lowering.runtime.call_arguments import Assumption, Symbols, contract_of
@@ -75,6 +77,10 @@ def build(text: str, name: str, compiler: Compiler, flags: tuple[str, ...]) -> B
     parts = (_VERSION, text, command, compiler.identity, " ".join(flags), processor)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     order = _Order(text, name, compiler, flags, key, cache_folder() / key[:2] / key)
+    refused = _refused(order.folder)
+    if refused is not None:
+        warnings.warn(f"{refused}; {REMEDY}", RuntimeWarning, stacklevel=2)
+        return _make(order, f"{refused}; this build is not kept")
     found = _find(order.folder)
     reused = _reuse(order, found) if found is not None else None
     if reused is not None:
@@ -123,12 +129,28 @@ def _reuse(order: _Order, library: Path) -> Build | None:
     return Build(loaded, order.key, order.command(library), order.source, library, True, None)
 
 
-def _make(order: _Order) -> Build:
-    note: str | None = None
+def _refused(folder: Path) -> str | None:
+    """Why a folder of the cache is not used: others may put libraries there."""
+    try:
+        make_private(folder)
+    except OSError:
+        return None  # there is none to load from; writing to it meets and reports the same
+    try:
+        reason = others_may_write(folder)
+    except OSError as problem:
+        reason = str(problem)
+    return None if reason is None else f"no kernel is loaded from the cache folder {cache_folder()}: {reason}"
+
+
+def _make(order: _Order, note: str | None = None) -> Build:
+    """The library, built: in the cache unless a `note` says why that is not used."""
     with _workplace() as work:
         kept = order.source
         try:
-            _publish(order.text.encode(), order.folder, kept.name)
+            if note is not None:
+                kept = _keep_source(order)
+            else:
+                _publish(order.text.encode(), order.folder, kept.name)
         except OSError as problem:
             note = _not_kept(problem)
             kept = _keep_source(order)
@@ -182,7 +204,7 @@ def _keep_source(order: _Order) -> Path:
 
 def _publish(content: bytes, folder: Path, name: str) -> Path:
     """Write a file into a folder of the cache. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     _sweep(folder)
     return _write_whole(content, folder, name)
 
@@ -207,7 +229,9 @@ def _find(folder: Path, *, mend: bool = False) -> Path | None:
     """A whole library in `folder`. With `mend`, for the holder of its lock, damaged ones are removed."""
     for path in sorted(folder.glob("*.so")):
         try:
-            whole = hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
+            with path.open("rb") as file:
+                own = written_by_others(os.fstat(file.fileno())) is None
+                whole = own and hashlib.sha256(file.read()).hexdigest() == path.stem
         except OSError:
             continue
         if whole:

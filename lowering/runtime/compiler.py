@@ -96,7 +96,7 @@ def find_compiler() -> Compiler:
         if path is not None:
             return _examine((path,), os.environ.get("PATH", ""))
     if importlib.util.find_spec("ziglang") is not None:
-        return _examine((sys.executable, "-m", "ziglang", "cc"), os.environ.get("PATH", ""))
+        return _examine((sys.executable, "-P", "-m", "ziglang", "cc"), os.environ.get("PATH", ""))
     raise error(
         codes.NO_COMPILER,
         f"no C compiler was found: neither {', '.join(_CANDIDATES)} on the path nor the ziglang package",

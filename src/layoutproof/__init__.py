@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from layoutproof.lowering.kernels.relayout import relayout
     from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
     from layoutproof.verify.maps.check_map import check_map
-    from layoutproof.verify.verdict.verdict import Status, Verdict
+    from layoutproof.verify.verdict.verdict import NotProved, Status, Verdict
 
 __version__ = "0.1.0"
 
@@ -31,6 +31,7 @@ __all__ = [
     "IllegalTransform",
     "IndexMap",
     "LayoutproofError",
+    "NotProved",
     "PrimFunc",
     "Schedule",
     "Status",
@@ -55,6 +56,7 @@ _HOME: dict[str, str] = {
     "IllegalTransform": "layoutproof.lowering.schedule.schedule",
     "IndexMap": "layoutproof.ir.index_map",
     "LayoutproofError": "layoutproof.ir.diagnostic",
+    "NotProved": "layoutproof.verify.verdict.verdict",
     "PrimFunc": "layoutproof.ir.primfunc",
     "Schedule": "layoutproof.lowering.schedule.schedule",
     "Status": "layoutproof.verify.verdict.verdict",

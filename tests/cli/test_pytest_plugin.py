@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
+from tests.cli.pytest_runs import Team
 from tests.pages import blocks, sessions
 from tests.shares import one_in
 from tests.tree import ROOT
@@ -71,66 +68,6 @@ def another(n):
     return lp.check_map(lambda i: [i // n, i % n], shape=(14,))
 """
 PASSED, NOT_ALL_PASSED, INTERRUPTED, USAGE, NOTHING = 0, 1, 2, 4, 5
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a run of pytest ended with: exit code, output, and the outcome of each item by its id, with the reason of
-    those not passed.
-    """
-
-    code: int
-    text: str
-    outcomes: Mapping[str, str]
-    reasons: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Team:
-    """A folder in which pytest is called."""
-
-    folder: Path
-
-    def write(self, **files: str) -> None:
-        """Write modules, by name."""
-        for name, text in files.items():
-            (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
-
-    def run(self, *arguments: str) -> Run:
-        """Call pytest, with every warning an error, and read its report back."""
-        report = self.folder / "report.xml"
-        report.unlink(missing_ok=True)
-        # Another plugin that is installed here takes a fifth of each run to load, and is not what is tried.
-        others = ["-p", "no:hypothesispytest"]
-        command = [
-            sys.executable,
-            "-W",
-            "error",
-            "-m",
-            "pytest",
-            "-c",
-            "pytest.ini",
-            *others,
-            "--junitxml",
-            str(report),
-            *arguments,
-        ]
-        # pytest shows whole messages in its summary where it finds itself in CI.
-        environment = {
-            name: value for name, value in os.environ.items() if name not in ("CI", "BUILD_NUMBER", "COLUMNS")
-        }
-        done = subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=240, check=False
-        )
-        outcomes: dict[str, str] = {}
-        reasons: dict[str, str] = {}
-        for case in ElementTree.parse(report).iter("testcase") if report.exists() else ():
-            name = f"{case.get('classname')}::{case.get('name')}"
-            assert name not in outcomes, "an item is reported twice"
-            (found,) = case.findall("*[@message]") or (None,)
-            outcomes[name] = "passed" if found is None else found.get("type", found.tag)
-            reasons[name] = "" if found is None else f"{found.get('message')}\n{found.text}"
-        return Run(done.returncode, done.stdout + done.stderr, outcomes, reasons)
 
 
 @pytest.fixture
@@ -442,3 +379,45 @@ def test_its_page_shows_what_is_printed(team: Team) -> None:
             assert (program, run.code) == ("pytest", session.code)
             printed, shown = (re.sub(r"in \d+\.\d+s", "in 1.00s", text) for text in (run.text, session.shown))
             assert re.sub("^-* generated xml file: .*\n", "", printed, flags=re.MULTILINE) == shown
+
+
+def test_gates_under_other_names_are_collected(team: Team) -> None:
+    """However a gate is made, it is an item: by a call, under another name, by a module that hands it on."""
+    body = "    return lp.check_map(lambda i: [i], shape=(4,))\n"
+    gates = f"import layoutproof as lp\nexact = lp.gate(strictness='ieee')\n@exact\ndef a():\n{body}def b():\n{body}"
+    used = f"import layoutproof as lp\nfrom ours import proved\n@proved\ndef d():\n{body}"
+    team.write(gates=f"{gates}c = lp.gate(b)\n", ours="from layoutproof import gate as proved\n", gate_used=used)
+    run = team.run("--layoutproof")
+    assert run.outcomes == {"gates::a": "passed", "gates::b": "passed", "gate_used::d": "passed"}, run.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["import layoutproof as lp\nMAP = lp.IndexMap\n", "import layoutproof\nif False:\n    layoutproof.gate(print)\n"],
+)
+def test_a_file_of_gates_without_a_gate_is_an_error(text: str, team: Team) -> None:
+    """A file that has the name of a file of gates, and makes none, does not vanish from the run."""
+    team.write(gates=text, test_other="def test_a():\n    pass\n")
+    run = team.run("--layoutproof")
+    assert run.code == INTERRUPTED and "gates.py" in run.text and "Traceback" not in run.text
+
+
+def test_a_failed_assertion_shows_the_counterexample(team: Team) -> None:
+    """`assert report.ok` and `report.require()` in a plain test show what is wrong, without an option."""
+    report = "lp.check_map(lambda i: [i // 4], shape=(14,))"
+    tests = f"import layoutproof as lp\ndef test_a():\n    assert {report}.ok\ndef test_b():\n    {report}.require()\n"
+    team.write(test_maps=f"{tests}def test_c():\n    assert {report}\n")
+    run = team.run()
+    assert run.code == NOT_ALL_PASSED
+    for name in ("a", "b"):
+        assert "[0] and [1] both go to [0]" in run.reasons[f"test_maps::test_{name}"], run.text
+    assert "a report has no truth value" in run.reasons["test_maps::test_c"]
+
+
+def test_too_few_gates_fail(team: Team) -> None:
+    """With a number of gates that are expected, a run that judges fewer fails, whatever left them out."""
+    team.write(gates=GATES.replace("[i // 4]", "[i]"), test_other="def test_a():\n    pass\n")
+    assert team.run("--layoutproof", "--layoutproof-expect=3", "-n", "2").code == PASSED
+    run = team.run("--layoutproof", "-o", "layoutproof_expect=3", "-k", "test_a or blocked_rows")
+    assert run.code == NOT_ALL_PASSED and "2 gates were judged, and at least 3 are expected" in run.text, run.text
+    assert team.run("--layoutproof", "-o", "layoutproof_expect=many").code == USAGE

@@ -11,7 +11,7 @@ from tests.tree import ROOT
 import layoutproof as lp
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering import codes
-from layoutproof.lowering.gates import Gate, gates_of
+from layoutproof.lowering.gates import Gate, gates_made_by, recording
 from layoutproof.verify.settings import Settings, settings, within
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
 
@@ -139,11 +139,24 @@ def test_licences_of_a_gate_and_a_run() -> None:
 
 
 def test_gates_of_a_module() -> None:
-    """The gates that a module defines come in the order of their lines; one that it imports is not its own."""
-    code = "import layoutproof as lp\n@lp.gate\ndef b(): pass\n@lp.gate\ndef a(): pass\nc = a\n"
-    home = types.ModuleType("home")
-    exec(compile(code, "home.py", "exec"), home.__dict__)
-    other = types.ModuleType("other")
-    exec(compile("import layoutproof as lp\n@lp.gate\ndef d(): pass\n", "other.py", "exec"), other.__dict__)
-    home.__dict__["d"] = other.__dict__["d"]
-    assert [gate.name for gate in gates_of(home.__dict__)] == ["b", "a"]
+    """The gates that a module makes come in their order, under whatever names; one that it imports is not its own."""
+    code = "import layoutproof as lp\n@lp.gate\ndef b(): pass\n@lp.gate\ndef a(): pass\nc = a\ndel b\n"
+    home, other = types.ModuleType("home"), types.ModuleType("other")
+    with recording() as made:
+        exec(compile("import layoutproof as lp\n@lp.gate\ndef d(): pass\n", "other.py", "exec"), other.__dict__)
+        home.__dict__["d"] = other.__dict__["d"]
+        exec(compile(code, "home.py", "exec"), home.__dict__)
+    assert [gate.name for gate in gates_made_by("home", made)] == ["b", "a"]
+    assert [gate.name for gate in gates_made_by("other", made)] == ["d"]
+
+
+def test_a_function_of_another_module_makes_gates_for_its_caller() -> None:
+    """A gate belongs to the module whose loading made it, wherever its function stands."""
+    helper, home = types.ModuleType("helper"), types.ModuleType("home")
+    makes = "import layoutproof as lp\ndef make():\n    @lp.gate\n    def g(): pass\n    return g\n"
+    exec(compile(makes, "helper.py", "exec"), helper.__dict__)
+    home.__dict__["make"] = helper.__dict__["make"]
+    with recording() as made:
+        exec(compile("one = make()\n", "home.py", "exec"), home.__dict__)
+    exec(compile("late = make()\n", "home.py", "exec"), home.__dict__)
+    assert len(made) == len(gates_made_by("home", made)) == 1

@@ -12,6 +12,7 @@ from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.notations.layout_strings import try_layout_map
 from layoutproof.ir.notations.map_text import parse_condition, parse_index_map, parse_shape
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.maps import map_facts as map_report
@@ -45,7 +46,8 @@ def read_shape(shape: ShapeLike) -> tuple[Expr, ...]:
 def read_map(index_map: MapLike, rank: int, symbols: Sequence[Var]) -> IndexMap:
     """The map from an IndexMap, text or a function. Raises LayoutproofError for a wrong number of indices."""
     if isinstance(index_map, str):
-        index_map = parse_index_map(index_map, symbols=symbols)
+        stated = try_layout_map(index_map)
+        index_map = parse_index_map(index_map, symbols=symbols) if stated is None else stated
     elif not isinstance(index_map, IndexMap):
         if not callable(index_map):
             raise error(

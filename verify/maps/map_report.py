@@ -10,12 +10,11 @@ from typing import Any
 
 from layoutproof.ir.expr import FALSE, Expr, IntImm, logical_or
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.shown import Shown
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.lift import Renderer
 from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.verdict.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Report, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +73,10 @@ class Padding:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class MapReport(Shown):
-    """The facts about an index map on a shape. Extents are expressions, constants where the shape is concrete.
+@dataclass(frozen=True, slots=True, repr=False)
+class MapReport(Report):
+    """The facts about an index map on a shape; what is asked of it is whether it is injective. Extents are expressions,
+    constants where the shape is concrete.
 
     An extent is None without a closed form (a symbolic one that takes a case distinction). `inverse` is a map over `p0,
     p1, ...`, right on the image and free of traps in the whole box; None where the map is not known to be injective,
@@ -95,7 +95,13 @@ class MapReport(Shown):
     inverse_reason: str | None = None
 
     def __repr__(self) -> str:
-        return f"<{index_map_text(self.index_map)}: injective {self.injective.status}>"
+        # The class of a slotted dataclass is made twice, so super() is not told which one it is.
+        return f"<{index_map_text(self.index_map)}: injective>" if self.ok else Report.__repr__(self)
+
+    @property
+    def asked(self) -> tuple[Verdict, ...]:
+        """Injectivity. That a map is not onto its box is no fault: its padding says where."""
+        return (self.injective,)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""

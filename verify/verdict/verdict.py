@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.shown import Shown
 from layoutproof.verify.program.evidence import Evidence
 from layoutproof.verify.program.location import Place
@@ -264,3 +265,62 @@ def worst(statuses: Iterable[Status]) -> Status:
     """The worst of several: refuted, unknown, vacuous, proved; proved when there are none."""
     found = set(statuses)
     return next((status for status in _WORST_FIRST if status in found), Status.PROVED)
+
+
+_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
+
+
+def counterexample_text(verdict: Verdict) -> str | None:
+    """Why a verdict is not `proved`, in one line: its reason, else its counterexample; None if it has neither."""
+    found = verdict.counterexample
+    if verdict.reason is not None or found is None:
+        return verdict.reason
+    if {"first", "second", "image"} <= set(found):
+        symbols = found.get("symbols", {})
+        given = f", for {', '.join(f'{name} = {value}' for name, value in symbols.items())}" if symbols else ""
+        return f"{found['first']} and {found['second']} both go to {found['image']}{given}"
+    return ", ".join(f"{name}: {value}" for name, value in found.items())
+
+
+class NotProved(LayoutproofError):
+    """What `require` raises: something that was asked is not proved. `verdicts` are those, worst first."""
+
+    def __init__(self, verdicts: Iterable[Verdict]) -> None:
+        self.verdicts = tuple(sorted(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.status)))
+        super().__init__(
+            Diagnostic(each.code, f"{each.claim} {_WORDS[each.status]}: {counterexample_text(each)}")
+            for each in self.verdicts
+        )
+
+
+class Report(Shown):
+    """An answer to what was asked. It has no truth value, since an object that is there would always be true."""
+
+    __slots__ = ()
+
+    @property
+    def asked(self) -> tuple[Verdict, ...]:
+        """The verdicts on what was asked."""
+        raise NotImplementedError
+
+    @property
+    def ok(self) -> bool:
+        """Whether all that was asked is proved: neither refuted, nor unknown, nor vacuous."""
+        return bool(self.asked) and all(verdict.status in GOOD for verdict in self.asked)
+
+    def require(self) -> Self:
+        """The report itself. Raises NotProved, with the counterexample, unless all that was asked is proved."""
+        if not self.ok:
+            raise NotProved(verdict for verdict in self.asked if verdict.status not in GOOD)
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("a report has no truth value; ask for its `ok`, or call `require()`")
+
+    def __repr__(self) -> str:
+        # Short, and with the counterexample: it is what a failed `assert report.ok` shows.
+        open_ones = [verdict for verdict in self.asked if verdict.status not in GOOD]
+        if not open_ones:
+            return f"<{type(self).__name__}: {'proved' if self.asked else 'nothing was asked'}>"
+        first = min(open_ones, key=lambda verdict: _WORST_FIRST.index(verdict.status))
+        return f"<{type(self).__name__}: {first.status}: {first.claim}: {counterexample_text(first)}>"

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from layoutproof.verify.workers.worker import Ending, Limits, Worker
+from layoutproof.verify.workers.worker import Ending, Limits, NoWorker, Worker
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,6 +22,7 @@ CHUNK = 8
 WINDOW_PER_WORKER = 128
 # One in progress, one waiting in the pipe.
 _IN_FLIGHT = 2
+_MOST_STILLBORN = 4
 
 
 def run_in_workers(
@@ -90,6 +91,7 @@ class _Pool(Generic[T, R]):
         self._again: deque[_Job[T]] = deque()
         self._done: dict[int, R] = {}
         self._taken = self._next = 0
+        self._stillborn = 0  # processes that ended while they started, since one was ready
 
     def run(self) -> Generator[R, None, None]:
         """See `run_in_workers`."""
@@ -167,6 +169,8 @@ class _Pool(Generic[T, R]):
 
     def _hear(self, seat: _Seat[T, R], worker: Worker[T, R]) -> None:
         replies, alive = worker.replies()
+        if worker.began:
+            self._stillborn = 0
         for reply in replies:
             job = seat.given.popleft()
             assert job.number == reply.number
@@ -183,6 +187,11 @@ class _Pool(Generic[T, R]):
         self._leave(seat, worker)
         fresh = worker.served == 0
         ending = worker.wait_for_end()
+        if not worker.began:
+            # One that is killed costs its item at most; if none comes to work, it is no item's fault.
+            self._stillborn += 1
+            if self._stillborn > max(_MOST_STILLBORN, 2 * len(self._seats)):
+                raise NoWorker.at_start(ending)
         given, seat.given = seat.given, deque()
         if given:
             job = given.popleft()

@@ -66,6 +66,11 @@ def _signal_name(number: int) -> str:
 class NoWorker(Exception):
     """No worker process can be started."""
 
+    @staticmethod
+    def at_start(ending: Ending) -> NoWorker:
+        """For processes that end as soon as they are started."""
+        return NoWorker(f"a worker process {ending} before it could take an item")
+
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[R]):
@@ -168,11 +173,13 @@ class Worker(Generic[T, R]):
         except OSError:
             return  # it has ended already
 
-    def wait_for_end(self) -> Ending:
-        """How a process ended that has ended or is about to; after some seconds it is killed.
+    @property
+    def began(self) -> bool:
+        """Whether it was ready for an item."""
+        return self._ready
 
-        Raises NoWorker for one that ended before it could take an item.
-        """
+    def wait_for_end(self) -> Ending:
+        """How a process ended that has ended or is about to; after some seconds it is killed."""
         self._control.settimeout(GRACE_SECONDS)
         try:
             told = self._control.recv(4096)
@@ -186,8 +193,6 @@ class Worker(Generic[T, R]):
         else:
             # The keeper itself was killed: only its own status is known.
             ending = Ending("signal", -code) if code < 0 else Ending("exit", code)
-        if not self._ready and ending.why != "told":
-            raise NoWorker(f"a worker process {ending} before it could take an item")
         return ending
 
     def tell_to_end(self) -> None:
@@ -230,6 +235,7 @@ def _command(channel: int, control: int, limits: Limits) -> list[str]:
     call = f"main({channel}, {control}, {limits.seconds!r}, {limits.memory!r})"
     return [
         sys.executable,
+        "-P",
         "-c",
         f"import sys; sys.path[:] = {sys.path!r}; from layoutproof.verify.workers.keeper import main; {call}",
     ]

@@ -17,10 +17,10 @@ from layoutproof.ir.expr import IntImm
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.passes.illegal import counterexample_text, worst_first
+from layoutproof.lowering.passes.illegal import worst_first
 from layoutproof.verify.values.fast_math import Licence, names_of
 from layoutproof.verify.verdict import codes as claims
-from layoutproof.verify.verdict.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc

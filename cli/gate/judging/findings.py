@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from layoutproof.cli import codes
 from layoutproof.cli.gate.outcomes import Fate, Finding, Place
 from layoutproof.ir.diagnostic import Diagnostic
-from layoutproof.lowering.passes.illegal import counterexample_text, hint_of
-from layoutproof.verify.verdict.verdict import Claim, Status, Verdict
+from layoutproof.lowering.passes.illegal import hint_of
+from layoutproof.verify.verdict.verdict import Claim, Status, Verdict, counterexample_text
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc

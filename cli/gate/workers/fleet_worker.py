@@ -257,6 +257,8 @@ class _Staff:
                 return outcome, place
             self._let_go(place)
             ending = place.worker.wait_for_end()
+            if alone and not place.worker.began:
+                raise NoWorker.at_start(ending)
             place = None
             if task.run in self._over:
                 raise _Ended

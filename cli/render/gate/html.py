@@ -197,7 +197,7 @@ def _meta(summary: Summary) -> str:
     words = {"allowed": "allowed", "ignored": "ignored", "known": "in the baseline"}
     findings = [f"{summary.fates[fate]:,} {word}" for fate, word in words.items() if summary.fates[fate]]
     parts = [f"findings: {', '.join(findings)}"] if findings else []
-    parts += [f"{summary.cached:,} proved in an earlier run"] if summary.cached else []
+    parts += [f"{summary.cached:,} judged in an earlier run"] if summary.cached else []
     return " · ".join([*parts, f"exit code {summary.exit_code}"])
 
 

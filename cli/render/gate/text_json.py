@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place, Summary
-from layoutproof.cli.output import readable
+from layoutproof.cli.output import on_one_line, readable
 from layoutproof.cli.render.gate.finding_texts import plural
 from layoutproof.ir.diagnostic import counted
 
@@ -86,9 +86,9 @@ def _lines(outcome: Outcome, alone: bool, styled: Styled) -> Iterator[str]:
     if outcome.verdict == "proved":
         yield from _proved(outcome)
     if outcome.certificate is not None:
-        yield f"  certificate: {outcome.certificate}"
+        yield f"  certificate: {_name(outcome.certificate)}"
     if outcome.compared is not None and outcome.compared["witness"] is not None:
-        yield f"  witness: {outcome.compared['witness']}"
+        yield f"  witness: {_name(outcome.compared['witness'])}"
 
 
 def _proved(outcome: Outcome) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _proved(outcome: Outcome) -> Iterator[str]:
 
 
 def _name(text: str) -> str:
-    return readable(text.replace("\n", "\N{REPLACEMENT CHARACTER}"))
+    return on_one_line(text)
 
 
 def _step(step: Mapping[str, Any], styled: Styled) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _step(step: Mapping[str, Any], styled: Styled) -> Iterator[str]:
     arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
     kept = status in ("proved", "vacuous") or step["primitive"] in _QUESTIONS
     what = counted(len(obligations), "obligation", "obligations") if kept else "not applied"
-    yield f"  {_word(status, styled)} {step['primitive']}({arguments}): {what}"
+    yield f"  {_word(status, styled)} {step['primitive']}({readable(arguments)}): {what}"
     yield from remarks(obligations)
 
 
@@ -174,8 +174,8 @@ def excerpt(place: Place) -> Iterator[str]:
     yield f"  {' ' * len(str(place.line))} | {blank}{'^' * max(1, min(end, start + _SHOWN) - column)}"
 
 
-def render_json(outcomes: Iterable[Outcome], summary: Summary, out: TextIO, *, lines: bool = True) -> None:
-    """Each outcome as an object on its own line; indented if not `lines`, for runs of one item."""
+def render_json(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> None:
+    """Each outcome as an object on its own line."""
     for outcome in outcomes:
         # Not `json.dump`, which is several times slower.
-        out.write(json.dumps(outcome.to_report(), indent=None if lines else 2) + "\n")
+        out.write(json.dumps(outcome.to_report()) + "\n")

@@ -14,7 +14,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.codegen.calling_convention import Bounds
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 from layoutproof.lowering.codegen.opencl.cl_helpers import OpenCLSource
-from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.array_layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.call_arguments import Assumption, contract_of
 from layoutproof.lowering.runtime.inexact import Inexact, function_notes, of_device
@@ -47,7 +47,7 @@ from layoutproof.lowering.runtime.opencl.launcher import (
 )
 from layoutproof.lowering.runtime.selfcheck import self_check
 from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texels
-from layoutproof.verify.verdict.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
 
 
 class OpenCLKernel(Kernel):

@@ -203,7 +203,7 @@ def test_more_budget(folder: Path, call: Caller) -> None:
 LOADED = """
 import sys
 from layoutproof.cli.main import main
-code = main(["check", *sys.argv[1:], "--workers", "1"])
+code = main(["check", *sys.argv[1:], "--workers", "1", "--timeout", "0"])
 print(code, sorted({"islpy", "z3", "bitwuzla", "cvc5"} & set(sys.modules)), file=sys.stderr)
 """
 
@@ -218,3 +218,27 @@ def test_what_is_known_loads_no_solver(folder: Path, path: str) -> None:
         run = subprocess.run([sys.executable, "-c", LOADED, path], capture_output=True, text=True, check=True)
         told.append(run.stderr.splitlines()[-1])
     assert "islpy" in told[0] and told[1] == "0 []"
+
+
+SLOW = "import layoutproof as lp, time\n@lp.gate\ndef g():\n    try:\n        {}\n    except Exception:\n        pass\n"
+DONE = "    return lp.check_map(lambda i: [i], (14,))\n"
+
+
+@pytest.mark.parametrize("wait", ["time.sleep(600)", "while True: pass"])
+@pytest.mark.parametrize("several", [False, True])
+def test_an_item_has_a_limit_by_default(
+    wait: str, several: bool, folder: Path, call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One item, in the run's own process, and one of several on one processor, are unknown once their time is over; the
+    gate cannot keep that for itself, and `--timeout 0` lifts it.
+    """
+    seconds = 12.0 if several else 1.5  # the others have to come in before theirs
+    monkeypatch.setattr("layoutproof.cli.gate_run.SECONDS", seconds)
+    (folder / "slow.py").write_text(SLOW.format(wait) + DONE)
+    (folder / "quick.py").write_text(SLOW.format("time.sleep(3)") + DONE)
+    more = ["gates.py"] if several else []
+    outcome = call("check", "slow.py", *more, "--workers", "1", "--no-cache")
+    assert outcome.code == 3 and f"error[LP525]: ended after {seconds:g} s (--timeout)" in outcome.out
+    assert ("proved   gates.py::" in outcome.out) is several
+    if not several and wait != "while True: pass":
+        assert call("check", "quick.py", "--timeout", "0", "--no-cache").code == 0

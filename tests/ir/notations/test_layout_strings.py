@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import layoutproof as lp
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.notations.layout_strings import layout_map, parse_layout
@@ -65,3 +66,26 @@ def test_bad_layouts(source: str, target: str, message: str) -> None:
     with pytest.raises(LayoutproofError, match=message) as caught:
         layout_map(source, target)
     assert caught.value.diagnostics[0].span is not None
+
+
+def test_two_layouts_are_a_map_wherever_one_is_taken() -> None:
+    """`NHWC->NCHW4c` stands for its lambda: in the API, in a schedule, in a trace."""
+    text, whole = "NHWC->NCHW4c", "lambda n, h, w, c: [n, c//4, h, w, c%4]"
+    shape = (1, 4, 4, 8)
+    assert lp.check_map(text, shape).to_dict()["index_map"] == whole
+    program = (
+        "@T.prim_func(s_tir=True)\n"
+        'def copy(A: T.Buffer((1, 4, 4, 8), "float32"), B: T.Buffer((1, 4, 4, 8), "float32")):\n'
+        "    for i, j, k, l in T.grid(1, 4, 4, 8):\n"
+        '        with T.sblock("copy"):\n'
+        '            a, b, c, d = T.axis.remap("SSSS", [i, j, k, l])\n'
+        "            B[a, b, c, d] = A[a, b, c, d]\n"
+    )
+    schedule = lp.Schedule(lp.loads(program))
+    schedule.transform_layout("copy", "A", text)
+    again = lp.Schedule.replay(
+        lp.loads(program), [["transform_layout", {"block": "copy", "buffer": "A", "index_map": text}]]
+    )
+    assert schedule.trace == again.trace and schedule.trace[0][1]["index_map"] == whole
+    with pytest.raises(lp.LayoutproofError, match="LP1"):
+        lp.check_map("NHWC->NCHW4d", shape)

@@ -5,8 +5,10 @@ raised.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from tests.shares import one_in
@@ -48,6 +50,18 @@ def test_a_process_that_dies_costs_its_own_item(jobs: int) -> None:
     heard: list[int] = []
     assert all_in_workers([1, 2, 3], work, died, Limits(jobs), heard.append) == [10, -2, 30]
     assert heard == [10, -2, 30]
+
+
+@pytest.mark.parametrize("killed", [1, 2])
+def test_a_worker_that_is_killed_while_it_starts(killed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It costs its item another trial, or the item, and not the run."""
+    python = tmp_path / "python"
+    count = f"n=$(ls {tmp_path}/start* 2>/dev/null | wc -l); mktemp {tmp_path}/startXXXX >/dev/null\n"
+    python.write_text(f'#!/bin/sh\n{count}[ "$n" -lt {killed} ] && kill -9 $$\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(python))
+    found = all_in_workers([1, 3, 6], work, died, Limits(1, seconds=500))
+    assert found == ([10, 30, 60] if killed == 1 else [-1, 30, 60])
 
 
 @one_in(2)

@@ -112,7 +112,7 @@ function partSections(part, alone) {
 function itemView(row) {
   const item = body(row);
   const facts = [item.kind, item.program && item.program !== item.name ? item.program : "", item.place ? placeText(item.place) : "",
-    item.seconds ? duration(item.seconds) : "", item.cached ? "proved in an earlier run" : "", item.certificate ? "certificate: " + item.certificate : ""];
+    item.seconds ? duration(item.seconds) : "", item.cached ? (item.verdict === "proved" ? "proved" : "judged") + " in an earlier run" : "", item.certificate ? "certificate: " + item.certificate : ""];
   const fails = shown.filter((one) => one.fails);
   const next = fails.find((one) => shown.indexOf(one) > shown.indexOf(row)) || fails[0];
   const sections = [
