@@ -58,6 +58,7 @@ _COMMANDS = {
     "devices": "List the OpenCL devices and what they can do.",
     "draw": "Draw a layout: cells, what they hold, padding.",
     "explain": "What a message's code means, with an example.",
+    "layout": "Are two layouts the same? One in every notation.",
     "map": "Is an index map injective? Its shape, padding, inverse.",
     "pad-values": "Which pad values would make guards unnecessary.",
     "plan": "Lay a graph's operators out with the fewest layout rewrites.",

@@ -46,6 +46,7 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, substitute
+from layoutproof.ir.written_forms import WrittenForms
 
 
 class AxisSeparator:
@@ -72,7 +73,7 @@ _LARGEST_ARRAY = 1 << 46  # bytes; what no machine has is refused by name instea
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndexMap(Node):
+class IndexMap(Node, WrittenForms):
     """`lambda inputs: outputs`. `separators` are the indices of the last axis of each group but the last."""
 
     inputs: tuple[Var, ...]

@@ -44,9 +44,9 @@ class DrawRequest:
 def draw_command(request: DrawRequest) -> int:
     """Draw the physical box of MAP: cells, the logical index each holds, padding hatched, row-major order.
 
-    MAP may be in any notation that `map` reads. More than two axes become a grid of grids; with AXIS_SEPARATOR the first group runs down and the second to the
-    right, as an image has it. The exit code is that of injectivity; a map that is not injective is drawn too, its
-    clashes in red.
+    MAP may be in any notation that `map` reads. More than two axes become a grid of grids; with AXIS_SEPARATOR the
+    first group runs down and the second to the right, as an image has it. The exit code is that of injectivity; a map
+    that is not injective is drawn too, its clashes in red.
     """
     from layoutproof.cli.option_values import read_layout_and_shape, read_sizes
     from layoutproof.cli.output import check_writable, console, exit_code, write_file

@@ -38,9 +38,12 @@ class Swizzle:
     shift: int
 
     def __post_init__(self) -> None:
-        _require(self.bits >= 0 and self.base >= 0, f"{self} has a negative number of bits")
-        _require(abs(self.shift) >= self.bits, f"{self}: the bits and those they are XORed with overlap")
-        _require(self.base + self.bits + abs(self.shift) <= 62, f"{self} does not fit 64 bits")
+        if self.bits < 0 or self.base < 0:
+            raise ValueError(f"{self} has a negative number of bits")
+        if abs(self.shift) < self.bits:
+            raise ValueError(f"{self}: the bits and those they are XORed with overlap")
+        if self.base + self.bits + abs(self.shift) > 62:
+            raise ValueError(f"{self} does not fit 64 bits")
 
     def __str__(self) -> str:
         return f"Sw<{self.bits},{self.base},{self.shift}>"
@@ -74,8 +77,10 @@ class CuteLayout:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        _require(is_congruent(self.shape, self.stride), f"{self}: the shape and the stride have different forms")
-        _require(all(extent >= 1 for extent in leaves(self.shape)), f"{self}: an extent is at least 1")
+        if not is_congruent(self.shape, self.stride):
+            raise ValueError(f"{self}: the shape and the stride have different forms")
+        if any(extent < 1 for extent in leaves(self.shape)):
+            raise ValueError(f"{self}: an extent is at least 1")
 
     def __str__(self) -> str:
         plain = f"{tuple_text(self.shape)}:{tuple_text(self.stride)}"
@@ -129,11 +134,6 @@ class CuteLayout:
         for index, group in zip(inputs, groups, strict=True):
             digits.update(zip(group, colex_digits(index, [flat[k] for k in group]), strict=True))
         return IndexMap(inputs, (self.offset_expr([digits.get(k, const(0)) for k in range(len(flat))]),))
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
 
 
 def colex_digits(index: Expr, extents: Sequence[int]) -> list[Expr]:

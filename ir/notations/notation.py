@@ -64,14 +64,9 @@ class WrittenLayout:
     shape: tuple[Expr, ...] | None
     where: Expr | None = None
 
-    def numbers(self) -> tuple[int, ...]:
-        """The shape as numbers. Raises LayoutproofError where there is none, or it has symbols."""
-        source = Source("<layout>", self.text)
-        shape = Context(self.shape).needed(source, "the layout does not say its shape")
-        extents = tuple(extent.value for extent in shape if isinstance(extent, IntImm))
-        if len(extents) != len(shape):
-            raise error(codes.NOTATION_INCOMPLETE, "the shape has symbols, numbers are expected", whole(source))
-        return extents
+    def extents(self) -> tuple[Expr, ...]:
+        """The shape. Raises LayoutproofError where there is none."""
+        return Context(self.shape).needed(Source("<layout>", self.text), "the layout does not say its shape")
 
 
 def whole(source: Source) -> Span:

@@ -1,5 +1,6 @@
 """Layouts as shape and strides, `shape=(3,4), strides=(4,1), offset=0`, as numpy, torch and DLPack have them: the sum
-of index times stride, which may overlap. `order=F`, `memory_format=channels_last`, and strides in bytes with `itemsize=4`.
+of index times stride, which may overlap. `order=F`, `memory_format=channels_last`, and strides in bytes with
+`itemsize=4`.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ def strided_map(extents: Sequence[Expr | int], strides: Sequence[ExprLike], offs
     return IndexMap(inputs, (summed(terms, offset),))
 
 
-def strides_text(shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> str:
+def strides_text(shape: Sequence[int | str], strides: Sequence[int | str], offset: int | str = 0) -> str:
     """`shape=(3,4), strides=(4,1), offset=0`."""
     return f"shape={_tuple_text(shape)}, strides={_tuple_text(strides)}, offset={offset}"
 
 
-def _tuple_text(values: Sequence[int]) -> str:
+def _tuple_text(values: Sequence[int | str]) -> str:
     return f"({','.join(map(str, values))}{',' if len(values) == 1 else ''})"
 
 

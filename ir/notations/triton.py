@@ -92,25 +92,23 @@ def _xor_of(columns: Sequence[tuple[Var, Sequence[int]]]) -> Expr:
 
 
 def _runs(variable: Var, values: Sequence[int]) -> Iterator[tuple[Expr, int]]:
-    """Bits whose values double from one to the next are one slice of the input, moved; with the bits it reaches."""
-    start = 0
-    while start < len(values):
-        end = start + 1
-        while values[start] and end < len(values) and values[end] == 2 * values[end - 1]:
+    """Slices of the input, each moved to its place, whose XOR is that of its bits' values; with what each reaches.
+
+    Bits of the input that go to bits equally far away are one slice.
+    """
+    places = {
+        (out - bit, bit) for bit, value in enumerate(values) for out in range(value.bit_length()) if value >> out & 1
+    }
+    while places:
+        distance, start = min(places, key=lambda place: (abs(place[0]), place))
+        end = start
+        while (distance, end) in places:
+            places.remove((distance, end))
             end += 1
-        if values[start]:
-            digit: Expr = variable if start == 0 else variable // (1 << start)
-            digit = digit if end == len(values) else digit % (1 << (end - start))
-            yield (digit if values[start] == 1 else digit * values[start]), _union(values[start:end])
-        start = end
-
-
-def _union(values: Sequence[int]) -> int:
-    """Every bit that a combination of the values may have."""
-    result = 0
-    for value in values:
-        result |= value
-    return result
+        digit: Expr = variable if start == 0 else variable // (1 << start)
+        digit = digit if end == len(values) else digit % (1 << (end - start))
+        low = start + distance
+        yield (digit * (1 << low) if low else digit), ((1 << (end - start)) - 1) << low
 
 
 # Reading
