@@ -33,9 +33,8 @@ def render_comparison(found: LayoutComparison, markup: bool = False) -> str:
     ]
     text = _rows(rows)
     for name, layout, properties in zip("AB", (found.first, found.second), found.properties, strict=True):
-        text += "\n" + _rows(
-            [(name, escaped(f"{layout.text}   ({layout.notation})", markup)), *_map_rows(layout, markup)]
-        )
+        title = escaped(f"{layout.text}   ({layout.notation})", markup)
+        text += "\n" + _rows([(name, title), *_map_rows(layout, markup)])
         text += _rows(_property_rows(properties, markup)) if properties is not None else ""
     return text
 
@@ -55,11 +54,12 @@ def _difference(found: LayoutComparison) -> str:
         return ""
     index = _index(example["index"])
     if "first_shape" in example:
-        return f"{index} is an index of one layout only: the shapes are {example['first_shape']}, {example['second_shape']}"
+        shapes = f"{example['first_shape']}, {example['second_shape']}"
+        return f"{index} is an index of one layout only: the shapes are {shapes}"
     symbols = example.get("symbols")
     given = f" (for {', '.join(f'{k} = {v}' for k, v in symbols.items())})" if symbols else ""
     first, second = (_image(example[key]) for key in ("first", "second"))
-    return f"{index} {first} in A, {second} in B{given}"
+    return f"{index} {first} in A, and {second} in B{given}"
 
 
 def _image(image: Any) -> str:
