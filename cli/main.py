@@ -54,6 +54,7 @@ _COMMANDS = {
     "cache": "What the proof cache holds: look, clear, check again.",
     "check": "Prove schedules, gates and rewrites, one or thousands.",
     "compare": "Prove that one program does what another one does.",
+    "conflicts": "Count the bank conflicts of accesses to a layout, or find one without.",
     "demo": "The whole story on a real convolution, in a minute.",
     "devices": "List the OpenCL devices and what they can do.",
     "draw": "Draw a layout: cells, what they hold, padding.",

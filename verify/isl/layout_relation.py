@@ -21,7 +21,7 @@ from layoutproof.verify.isl.operations import coalesced, extreme_of, function_of
 from layoutproof.verify.isl.relation import make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, integer, isl, limited, map_from_affs, new_context
 
-OPERATIONS = 2_000_000
+OPERATIONS = 500_000
 _HELP = "such as { [i, j] -> [4*i + j] : 0 <= i < 8 and 0 <= j < 4 }"
 
 
