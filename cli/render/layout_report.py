@@ -12,9 +12,17 @@ from layoutproof.ir.notations.notation import WrittenLayout
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.layouts.comparison import LayoutComparison
 from layoutproof.verify.layouts.described import LayoutDescription
+from layoutproof.verify.layouts.linear_algebra import Moves
 from layoutproof.verify.layouts.properties import LayoutProperties
 
 _WIDTH = 16
+_MOVES = {
+    Moves.NONE: "nowhere",
+    Moves.REGISTERS: "between registers of one thread",
+    Moves.LANES: "between lanes of one warp",
+    Moves.WARPS: "between warps, through shared memory",
+    Moves.BLOCKS: "between blocks",
+}
 Row = tuple[str, str]
 
 
@@ -30,6 +38,7 @@ def render_comparison(found: LayoutComparison, markup: bool = False) -> str:
         ("compared", escaped(_compared(found), markup)),
         ("axes", escaped(_axes(found), markup)),
         ("A to B", escaped(_conversion(found), markup)),
+        ("data moves", _MOVES[found.moves] if found.moves is not None else ""),
     ]
     text = _rows(rows)
     for name, layout, properties in zip("AB", (found.first, found.second), found.properties, strict=True):

@@ -99,9 +99,7 @@ def _check_inside(access: WrittenLayout, extents: Sequence[int], shape: Sequence
     for axis, (values, extent) in enumerate(zip(access.index_map.output_values(extents), shape, strict=True)):
         low, high = int(values.min()), int(values.max())
         if low < 0 or high >= extent:
-            message = (
-                f"axis {axis} of the access pattern goes from {low} to {high}, the layout has {extent} indices there"
-            )
+            message = f"axis {axis} of the access pattern goes from {low} to {high}, of {extent} indices"
             raise error(codes.NOTATION_INCOMPLETE, message, whole(Source("--access", access.text)))
 
 

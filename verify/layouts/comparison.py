@@ -17,6 +17,8 @@ from layoutproof.ir.notations.cute import grouped, parse_cute
 from layoutproof.ir.notations.notation import Notation, WrittenLayout, whole
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import substitute
+from layoutproof.verify.layouts.conversions import to_linear
+from layoutproof.verify.layouts.linear_algebra import Moves, moves_between
 from layoutproof.verify.layouts.offsets import offset_map
 from layoutproof.verify.layouts.properties import LayoutProperties, properties_of
 from layoutproof.verify.maps.layout_text import read_layout
@@ -40,6 +42,7 @@ class Conversion:
 class LayoutComparison:
     """Two layouts on one shape. `compared` says what: their `cells`, or `offsets`, where they have other axes.
 
+    `moves` says how far data goes from the first to the second, of two Triton layouts of one tensor and hardware.
     `axes` is the order of the second layout's axes in which the two are the same; the own order where they are the same
     as they stand, None where no order is known.
     """
@@ -51,6 +54,7 @@ class LayoutComparison:
     compared: str
     axes: tuple[int, ...] | None
     conversion: Conversion
+    moves: Moves | None
     properties: tuple[LayoutProperties | None, LayoutProperties | None]
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,6 +68,7 @@ class LayoutComparison:
             "axes": None if self.axes is None else list(self.axes),
             "conversion": None if conversion.index_map is None else index_map_text(conversion.index_map),
             "conversion_reason": conversion.reason,
+            "moves": self.moves,
             "layouts": [_side(layout, found) for layout, found in sides],
         }
 
@@ -89,7 +94,17 @@ def compare_layouts(first: WrittenLayout, second: WrittenLayout) -> LayoutCompar
         axes = _other_order(first, second)
     conversion = _conversion(first, second)
     properties = (_properties(first), _properties(second))
-    return LayoutComparison(first, second, shape, same, compared, axes, conversion, properties)
+    return LayoutComparison(first, second, shape, same, compared, axes, conversion, _moves(first, second), properties)
+
+
+def _moves(first: WrittenLayout, second: WrittenLayout) -> Moves | None:
+    """How far data goes between two layouts of registers, lanes, warps and blocks; None for others."""
+    if first.notation is not Notation.TRITON or second.notation is not Notation.TRITON:
+        return None
+    try:
+        return moves_between(*(to_linear(each.index_map, each.extents()) for each in (first, second)))
+    except ValueError:
+        return None
 
 
 def _properties(layout: WrittenLayout) -> LayoutProperties | None:

@@ -1,5 +1,5 @@
-"""The smallest swizzle, and the smallest padding, under which access patterns have no bank conflicts: every smaller one of
-the family is counted exactly and has some, so the smallest is proved to be it.
+"""The smallest swizzle, and the smallest padding, under which access patterns have no bank conflicts: every smaller
+one of the family is counted exactly and has some, so the smallest is proved to be it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ class ConflictFree:
 
 
 def find_conflict_free(patterns: Sequence[Pattern], memory: Memory, row: int) -> ConflictFree:
-    """Search both families: swizzles of whole vectors, inside the bits of the largest offset, the fewest bits first; and
-    padding by whole vectors after every `row` elements, the least first. Raises LayoutproofError as `count_conflicts`.
+    """Search both families: swizzles of whole vectors, inside the bits of the largest offset, the fewest bits first;
+    and padding by whole vectors after every `row` elements, the least first.
+
+    Raises LayoutproofError as `count_conflicts`.
     """
     checks = [_Check.of(pattern, memory) for pattern in patterns]
     top = max(check.bits for check in checks)

@@ -217,6 +217,7 @@ def _by_mode(name: str, layout: CuteLayout, tiler: CuteLayout, block_first: bool
     if product.layout is None or not ranks.holds:
         return AlgebraResult(name, None, (*product.conditions, ranks))
     first, second = product.layout.modes
-    pairs = zip(first.modes, second.modes, strict=True)
+    own = second.modes if isinstance(tiler.shape, tuple) else (second,)
+    pairs = zip(first.modes, own, strict=True)
     modes = [joined(a, b) if block_first else joined(b, a) for a, b in pairs]
     return AlgebraResult(name, joined(*modes) if len(modes) > 1 else modes[0], (*product.conditions, ranks))
