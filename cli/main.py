@@ -55,6 +55,7 @@ _COMMANDS = {
     "check": "Prove schedules, gates and rewrites, one or thousands.",
     "compare": "Prove that one program does what another one does.",
     "conflicts": "Count the bank conflicts of accesses to a layout, or find one without.",
+    "cute": "CuTe's algebra of layouts, its conditions decided.",
     "demo": "The whole story on a real convolution, in a minute.",
     "devices": "List the OpenCL devices and what they can do.",
     "draw": "Draw a layout: cells, what they hold, padding.",

@@ -11,6 +11,7 @@ from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.notations.notation import WrittenLayout
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.layouts.comparison import LayoutComparison
+from layoutproof.verify.layouts.cute_algebra import AlgebraResult
 from layoutproof.verify.layouts.described import LayoutDescription
 from layoutproof.verify.layouts.linear_algebra import Moves
 from layoutproof.verify.layouts.properties import LayoutProperties
@@ -129,3 +130,14 @@ def render_layout(found: LayoutDescription, markup: bool = False) -> str:
             for each in found.written
         ]
     )
+
+
+def render_algebra(found: AlgebraResult, markup: bool = False) -> str:
+    """The layout of an operation, then each of its conditions."""
+    layout = str(found.layout) if found.layout is not None else "none: a condition does not hold"
+    rows: list[Row] = [(found.operation, escaped(layout, markup))]
+    for condition in found.conditions:
+        why = "" if condition.why is None else f": {condition.why}"
+        text = f"{condition.text}{why}"
+        rows.append(("holds" if condition.holds else "does not hold", escaped(text, markup)))
+    return _rows(rows)

@@ -240,6 +240,8 @@ def blocked_layout(lists: Mapping[str, Sequence[int]], shape: Sequence[int]) -> 
         while reached[axis] < shape[axis]:
             inputs["register"].append(_unit(rank, axis, reached[axis]))
             reached[axis] *= 2
+    # A thread does not hold an element twice; lanes and warps beyond the shape hold it again.
+    inputs["register"] = [basis for basis in inputs["register"] if any(basis)]
     inputs["block"] = []
     return LinearLayout(tuple((name, tuple(inputs[name])) for name in HARDWARE), tuple(shape))
 
