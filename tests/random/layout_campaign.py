@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections import Counter
+from collections.abc import Collection
 from random import Random
 from time import perf_counter
 
@@ -32,8 +33,8 @@ def cells_of(index_map: IndexMap, shape: tuple[int, ...]) -> Ints:
     return np.stack(columns, axis=1)
 
 
-def check_layout(layout: RandomLayout, written: Counter[str] | None = None) -> None:
-    """Fail where a layout is read as another one, or is written as another one."""
+def check_read(layout: RandomLayout) -> IndexMap:
+    """The map of a layout. Fails where it is read as another one."""
     # One word on both sides of an arrow is a pair of layout strings, or of tags.
     words = re.fullmatch(r"\w+ -> \w+", layout.text) is not None
     assert words or notation_of(layout.text) is Notation(layout.notation), layout
@@ -44,14 +45,23 @@ def check_layout(layout: RandomLayout, written: Counter[str] | None = None) -> N
     assert np.array_equal(cells_of(found.index_map, layout.shape), layout.cells.reshape(-1, found.index_map.rank)), (
         layout
     )
+    return found.index_map
+
+
+def check_layout(
+    layout: RandomLayout, written: Counter[str] | None = None, notations: Collection[Notation] = tuple(Notation)
+) -> None:
+    """Fail where a layout is read as another one, or is written as another one."""
+    index_map = check_read(layout)
     if layout.cells.min(initial=0) < 0:
         return
-    for notation in Notation:
+    shape = tuple(const(extent) for extent in layout.shape)
+    for notation in notations:
         try:
-            text = write_layout(found.index_map, shape, notation)
+            text = write_layout(index_map, shape, notation)
         except LayoutproofError:
             continue
-        check_written(layout, found.index_map, notation, text)
+        check_written(layout, index_map, notation, text)
         if written is not None:
             written[f"{layout.notation} -> {notation}"] += 1
 

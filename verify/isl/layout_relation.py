@@ -200,7 +200,7 @@ def _names(relation: isl.Map) -> list[str]:
 def _plain(points: isl.Set) -> isl.Set:
     """A set without names of dimensions, as `NamedSpace` makes them."""
     params = points.dim(isl.dim_type.param)
-    names = [points.get_dim_name(isl.dim_type.param, k) for k in range(params)]
+    names = [points.get_dim_name(isl.dim_type.param, k) or f"n{k}" for k in range(params)]
     space = isl.Space.set_alloc(points.get_ctx(), params, points.dim(isl.dim_type.set))
     for position, name in enumerate(names):
         space = space.set_dim_name(isl.dim_type.param, position, name)

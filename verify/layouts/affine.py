@@ -145,7 +145,7 @@ class _Writer:
     def reach(self, expr: Expr) -> int:
         """The bits that may be set in an operand. Raises LayoutproofError for one without bound, or below 0."""
         found = interval_of(expr, self.ranges)
-        if found is None or not 0 <= found.low <= found.high < 1 << _MOST_BITS:
+        if not 0 <= found.low <= found.high < 1 << _MOST_BITS:
             raise self.no(expr, "is an operand of a bitwise operation, and has no bound, or may be below 0")
         bound = (1 << int(found.high).bit_length()) - 1
         if isinstance(expr, IntImm):

@@ -144,10 +144,10 @@ def test_a_swizzle_of_many_points_is_compared_over_bits() -> None:
     assert layout.shape is not None
     second = read_layout(other, layout.shape)
     found = compare_layouts(layout, second).same
-    assert (found.status, found.engine) == (Status.PROVED, "GF(2)")
-    wrong = read_layout(other.replace("* 16", "* 8"), layout.shape)
-    example = compare_layouts(layout, wrong).same.counterexample
-    assert example is not None and example["first"] != example["second"]
+    assert found.status is Status.PROVED and found.engine in ("symbolic", "GF(2)")
+    wrong = compare_layouts(layout, read_layout(other.replace("* 16", "* 8"), layout.shape)).same
+    example = wrong.counterexample
+    assert wrong.engine == "GF(2)" and example is not None and example["first"] != example["second"]
 
 
 def test_one_layout_in_every_notation() -> None:

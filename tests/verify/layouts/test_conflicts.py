@@ -1,4 +1,4 @@
-"""Bank conflicts against a count in plain Python, and smallest swizzles and paddings against trying all smaller ones."""
+"""Bank conflicts against a count in plain Python, smallest swizzles and paddings against trying all smaller ones."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_what_is_no_affine_map(text: str, expected: str) -> None:
 
 
 def test_isl_and_back() -> None:
-    """A map goes to `islpy.Map` and comes back with the same cells, also piecewise ones; on all indices without a shape."""
+    """A map goes to `islpy.Map` and comes back with the same cells, piecewise ones too; everywhere without a shape."""
     for text, shape in (("lambda i, j: [i//4, (i ^ j) % 4]", (8, 8)), ("lambda i: [min(i, 7 - i)]", (8,))):
         relation = the_map(text).to_isl(shape)
         assert type(relation).__name__ == "Map"

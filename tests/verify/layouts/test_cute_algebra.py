@@ -1,5 +1,5 @@
-"""CuTe's algebra: results are their definitions at every coordinate, agree with a library where both have one, and are refused
-where a condition fails.
+"""CuTe's algebra: results are their definitions at every coordinate, agree with a library where both have one, and are
+refused where a condition fails.
 """
 
 from __future__ import annotations
