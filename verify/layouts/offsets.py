@@ -42,5 +42,5 @@ def concrete_extents(shape: Shape, what: str) -> tuple[int, ...]:
 
 
 def index_text(index: Sequence[int]) -> str:
-    """`(1, 2)`."""
-    return f"({', '.join(map(str, index))}{',' if len(index) == 1 else ''})"
+    """`(1, 2)`, or `3`."""
+    return str(index[0]) if len(index) == 1 else f"({', '.join(map(str, index))})"

@@ -40,9 +40,9 @@ def test_to_cute(text: str, shape: tuple[int, ...], expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "shape", "expected"),
     [
-        ("lambda i: [i%3]", (8,), r"\(3,\) and 3 does not divide 8|ends at \(3,\), and 3 does not divide 8"),
+        ("lambda i: [i%3]", (8,), r"ends at 3, and 3 does not divide 8"),
         ("lambda i, j: [i*j]", (3, 3), r"goes to"),
-        ("lambda i: [i*i]", (4,), r"ends at \(2,\)|goes to"),
+        ("lambda i: [i*i]", (4,), r"ends at 2|goes to"),
         ("lambda i, j: [(i + j) % 4]", (4, 4), r"\(\d, \d\) goes to"),
     ],
 )
@@ -58,7 +58,7 @@ def test_to_strides() -> None:
     found = the_map("lambda i, j: [i*m + j + 3]").to_strides(parse_shape("n,m"))
     assert isinstance(found, Strides)
     assert str(found) == "shape=(n,m), strides=(m,1), offset=3"
-    with pytest.raises(LayoutproofError, match=r"\(3,\) goes to \(0,\), not to \(3,\)"):
+    with pytest.raises(LayoutproofError, match=r"3 goes to 0, not to 3"):
         the_map("lambda i: [i % 3]").to_strides((8,))
 
 
@@ -67,7 +67,7 @@ def test_to_linear() -> None:
     found = the_map("lambda i, j: [i ^ j, i//2 + j%2*2]").to_linear((4, 4))
     assert isinstance(found, LinearLayout)
     assert found.inputs == (("i", ((1, 0), (2, 1))), ("j", ((1, 2), (2, 0))))
-    with pytest.raises(LayoutproofError, match=r"the bits of \(1,\) and \(2,\) do not add: \(3,\) goes to \(0,\)"):
+    with pytest.raises(LayoutproofError, match=r"the bits of 1 and 2 do not add: 3 goes to 0"):
         the_map("lambda i: [i % 3]").to_linear((8,))
     with pytest.raises(LayoutproofError, match="the index 0 goes to"):
         the_map("lambda i: [i + 1]").to_linear((8,))
@@ -77,7 +77,7 @@ def test_to_linear() -> None:
 
 def test_a_map_that_only_breaks_with_three_bits_is_not_linear() -> None:
     """Pairs of bits that add are not enough."""
-    with pytest.raises(LayoutproofError, match=r"not linear over F2: \(7,\) goes to"):
+    with pytest.raises(LayoutproofError, match=r"not linear over F2: 7 goes to"):
         the_map("lambda i: [i ^ (i//7)*8]").to_linear((8,))
 
 
@@ -110,6 +110,14 @@ def test_what_is_no_affine_map(text: str, expected: str) -> None:
     """The part that MLIR's affine maps lack is named."""
     with pytest.raises(LayoutproofError, match=expected):
         the_map(text).to_affine_map((4, 4))
+
+
+def test_a_shape_that_is_none() -> None:
+    """A number, and an extent below 1, are no shapes."""
+    with pytest.raises(LayoutproofError, match="the shape is 8"):
+        the_map("lambda i: [i]").to_cute(8)
+    with pytest.raises(LayoutproofError, match="at least 1"):
+        the_map("lambda i: [i]").to_strides((0,))
 
 
 def test_isl_and_back() -> None:
