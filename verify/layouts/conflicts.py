@@ -38,7 +38,7 @@ class Memory:
         for name in ("banks", "width", "element", "vector"):
             value = getattr(self, name)
             if value < 1 or value & (value - 1):
-                raise error(codes.NOTATION_INCOMPLETE, f"the {name} of a memory is a power of two, not {value}")
+                raise error(codes.NOTATION_INCOMPLETE, f"a memory has a power of two as its {name}, not {value}")
         if self.element * self.vector > self.banks * self.width:
             size = self.element * self.vector
             message = f"a lane accesses {size} bytes at once, all banks deliver {self.banks * self.width}"

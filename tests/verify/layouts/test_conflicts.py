@@ -168,7 +168,7 @@ def test_patterns_that_leave_the_layout_are_refused() -> None:
         judge_accesses(layout, [read_access("lambda t: [t, 0]", "32", layout)], Memory())
     with pytest.raises(LayoutproofError, match="gives 1 index, the layout takes 2"):
         read_access("lambda t: [t]", "32", layout)
-    with pytest.raises(LayoutproofError, match="a power of two, not 12"):
+    with pytest.raises(LayoutproofError, match="a power of two as its banks, not 12"):
         Memory(banks=12)
     with pytest.raises(LayoutproofError, match="accesses 256 bytes at once"):
         Memory(element=8, vector=32)
