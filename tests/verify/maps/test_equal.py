@@ -60,7 +60,7 @@ def test_bad_questions_are_refused() -> None:
 
 
 def test_maps_over_bits_are_compared_by_their_bases() -> None:
-    """Random pairs of maps that are linear over bits, equal ones written in two ways among them, against every index."""
+    """Random pairs of maps over bits, equal ones written in two ways among them, against every index."""
     draw = Random("equal over bits in every run")
     engines = set()
     for _ in range(150):
