@@ -1,11 +1,12 @@
-"""Layouts against the programs whose notations they are in: Triton and CUTLASS's pycute (the extra `layouts`), and oneDNN
-(Debian and Ubuntu, apt install libdnnl-dev), which is asked to reorder arrays.
+"""Layouts against the programs whose notations they are in: Triton and CUTLASS's pycute (the extra `layouts`), and
+oneDNN (Debian and Ubuntu, apt install libdnnl-dev), which is asked to reorder arrays.
 """
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -67,7 +68,6 @@ def reordered(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
     """What oneDNN makes of arrays that hold their own positions: tag, extents, memory."""
     folder = tmp_path_factory.mktemp("onednn")
     boxes = "".join(f"  dnnl_dim_t d{k}[4] = {{{', '.join(map(str, box))}}};\n" for k, box in enumerate(BOXES))
-    boxes = boxes.replace("\\\n", "\n")
     calls = "".join(
         f'  reorder("{tag}", dnnl_{tag}, d{k});\n' for tag in dict.fromkeys(TAGS) for k in range(len(BOXES))
     )
@@ -117,7 +117,7 @@ def linear_layouts(draw: Random, count: int) -> Iterator[tuple[LinearLayout, lis
             a, b = draw.sample(range(len(vectors)), 2)
             vectors[a] = [x ^ y for x, y in zip(vectors[a], vectors[b], strict=True)]
         cuts = [0, *sorted(draw.randint(0, len(vectors)) for _ in range(3)), len(vectors)]
-        bases = [vectors[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+        bases = [vectors[a:b] for a, b in pairwise(cuts)]
         inputs = tuple((name, tuple(map(tuple, part))) for name, part in zip(HARDWARE, bases, strict=True))
         yield LinearLayout(inputs, tuple(extents)), bases
 
@@ -187,7 +187,8 @@ def test_pycute_composes_alike() -> None:
         except AssertionError:
             continue
         values = [a(b(index)) for index in range(b.size)]
-        right = [theirs(index) for index in range(b.size)] == values
+        # pycute drops coordinates where it divides by what does not divide: 8 of B become 6.
+        right = theirs.size() == b.size and [theirs(index) for index in range(b.size)] == values
         ours = composition(a, b)
         if ours.layout is not None:
             both += 1
