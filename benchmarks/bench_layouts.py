@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from time import perf_counter
 
@@ -44,7 +45,7 @@ def read_and_decide(first: str, second: str, shape: str | None) -> None:
 def main() -> int:
     """Print one line for each measurement."""
     for name, first, second, shape in PAIRS:
-        print(f"{name:28} {measure(lambda a=first, b=second, s=shape: read_and_decide(a, b, s)):8.2f} ms")
+        print(f"{name:28} {measure(partial(read_and_decide, first, second, shape)):8.2f} ms")
     million = read_layout("Sw<3,4,3> o 0 o (1024,1024):(1024,1)")
     print(f"{'check a swizzle of 2^20':28} {measure(lambda: check_map(million.index_map, million.extents())):8.2f} ms")
     offset = parse_index_map("lambda k, t: [t%8*64 + k*8]")

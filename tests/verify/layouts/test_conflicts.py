@@ -34,7 +34,7 @@ def brute_rounds(offsets: Sequence[Sequence[int]], memory: Memory) -> list[int]:
 
 
 def rows_of(offset: IndexMap, shape: tuple[int, ...]) -> list[list[int]]:
-    return cells_of(offset, shape).reshape(-1, shape[-1]).tolist()  # type: ignore[no-any-return]  # plain lists
+    return cells_of(offset, shape).reshape(-1, shape[-1]).tolist()
 
 
 def draw_pattern(draw: Random) -> tuple[IndexMap, tuple[int, ...]]:

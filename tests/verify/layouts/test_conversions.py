@@ -115,7 +115,7 @@ def test_what_is_no_affine_map(text: str, expected: str) -> None:
 def test_a_shape_that_is_none() -> None:
     """A number, and an extent below 1, are no shapes."""
     with pytest.raises(LayoutproofError, match="the shape is 8"):
-        the_map("lambda i: [i]").to_cute(8)
+        the_map("lambda i: [i]").to_cute(8)  # type: ignore[arg-type]  # what is refused
     with pytest.raises(LayoutproofError, match="at least 1"):
         the_map("lambda i: [i]").to_strides((0,))
 

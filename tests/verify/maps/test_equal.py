@@ -66,14 +66,14 @@ def test_maps_over_bits_are_compared_by_their_bases() -> None:
     for _ in range(150):
         first = _over_bits(draw)
         second = first.replace("+", "^") if draw.random() < 0.5 else _over_bits(draw)
-        maps = [parse_index_map(f"lambda i, j: [{text}]") for text in (first, second)]
-        verdict = prove_equal_maps(*maps, (8, 4))
+        a, b = (parse_index_map(f"lambda i, j: [{text}]") for text in (first, second))
+        verdict = prove_equal_maps(a, b, (8, 4))
         points = list(product(range(8), range(4)))
-        same = all(maps[0].evaluate(point) == maps[1].evaluate(point) for point in points)
+        same = all(a.evaluate(point) == b.evaluate(point) for point in points)
         assert verdict.status is (Status.PROVED if same else Status.REFUTED), (first, second)
         if verdict.counterexample is not None:
             index = verdict.counterexample["index"]
-            assert maps[0].evaluate(index) != maps[1].evaluate(index)
+            assert a.evaluate(index) != b.evaluate(index)
         engines.add(verdict.engine)
     assert "GF(2)" in engines
 
