@@ -19,7 +19,7 @@ import click
 
 from layoutproof import __version__
 from layoutproof.cli import codes
-from layoutproof.cli.texts import readable
+from layoutproof.cli.output import readable
 from layoutproof.ir.diagnostic import LayoutproofError
 
 _GATES = "layoutproof_gates_"  # what modules of gate files are called: see `gate.loading`

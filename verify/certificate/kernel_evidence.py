@@ -20,15 +20,15 @@ from layoutproof.ir.visit import loops_of_stores
 from layoutproof.verify.certificate.copies_evidence import copies_of, located
 from layoutproof.verify.certificate.integer_refutations import find_refutation
 from layoutproof.verify.certificate.sealed_files import Document
-from layoutproof.verify.kernel.encoding import Context, loads_of
+from layoutproof.verify.kernel.encoding import Context
 from layoutproof.verify.kernel.evidence import JudgedStep, digest_of, judge_step, not_understood, read_evidence
 from layoutproof.verify.kernel.integers import Question
-from layoutproof.verify.kernel.judge import Evidence, Judged
+from layoutproof.verify.kernel.judge import Judged
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Expr, Program, Statement, walk
+from layoutproof.verify.kernel.programs import TRUE, Expr, Map, Program, Statement, loads_of, walk
 from layoutproof.verify.kernel.reader import read_map, read_rewrite, scope_of
 from layoutproof.verify.kernel.rejected import FAILURES, Rejected
-from layoutproof.verify.kernel.step import Copies, Inverse, Map, Source
+from layoutproof.verify.kernel.step import Copies, Evidence, Inverse, Source
 from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.values.fast_math import Licences
 
@@ -66,7 +66,7 @@ def inverses_of(text: str, left_out: Container[int] = ()) -> dict[int, list[Inve
     for store in (s for s in plain.new.stores if s.number not in left_out):
         for line, each in zip(plain.theta.get(store.number, ()), given.get(store.number, ()), strict=False):
             part += 1
-            theta = Map(line[1], line[2], line[3])
+            theta = line[1]
             assert each.instances is not None
             inverse = _inverse(theta, each.instances, loops[store.number], store, plain.new)
             if inverse is not None:
@@ -127,9 +127,9 @@ def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
             if loop.start[0] == loop.extent[0] == "const":
                 conditions += [(">=", "bool", value, loop.start)]
                 conditions += [("<", "bool", value, ("const", loop.dtype, loop.start[2] + loop.extent[2]))]
-    if theta.where is not None:
+    if theta.where != TRUE:
         conditions.append(_substituted(theta.where, there))
-    where = reduce(lambda a, b: ("and", "bool", a, b), conditions) if conditions else None
+    where = reduce(lambda a, b: ("and", "bool", a, b), conditions) if conditions else TRUE
     return Inverse(inverse.part, Map(names, inverse.map.outputs, where))
 
 
@@ -230,7 +230,7 @@ def plain_evidence(evidence: Evidence) -> Document:
         "memories": [
             {"data": data, "of": "", "map": "lambda: []"}
             if cells is None
-            else {"data": data, "of": cells[0], **_map(Map(cells[1], cells[2]))}
+            else {"data": data, "of": cells[0], **_map(cells[1])}
             for data, cells in copies.memories.items()
         ],
         "followed": [{"program": side, "store": number} for side, number in copies.origins],
@@ -253,7 +253,7 @@ def _map(given: Map) -> Document:
     """A map as text, with names by position; empty where an expression has no text."""
     names = {name: f"x{number}" for number, name in enumerate(given.names)}
     texts = [_text(output, names) for output in given.outputs]
-    where = "" if given.where is None else _text(given.where, names)
+    where = "" if given.where == TRUE else _text(given.where, names)
     if None in texts or where is None:
         return {"map": ""}
     inputs = f"lambda {', '.join(names.values())}" if names else "lambda"

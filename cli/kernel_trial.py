@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.cli.trial.random_inputs import (
+from layoutproof.cli.random_inputs import (
     Chosen,
     choose_cells,
     logical_shapes,

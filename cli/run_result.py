@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from layoutproof.cli import codes
-from layoutproof.cli.progress import Advance
-from layoutproof.cli.trial.kernel_trial import Trial
+from layoutproof.cli.kernel_trial import Trial
+from layoutproof.cli.output import Advance
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.interp import Fault, FaultKind
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
-from layoutproof.lowering.runtime.opencl.device_limits import parse_profile
-from layoutproof.lowering.runtime.opencl.devices import Device, find_device
+from layoutproof.lowering.runtime.opencl.devices import Device, find_device, parse_profile
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
