@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from layoutproof.cli.render.markup import escaped
-
+from layoutproof.cli.output import escaped
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.verify.layouts.accesses import AccessReport

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from layoutproof.cli.render.markup import escaped
-
+from layoutproof.cli.output import escaped
 from layoutproof.cli.render.map_report import extents_text, inverse_text, surjective_text, verdict_text
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.notations.notation import WrittenLayout
