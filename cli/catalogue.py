@@ -29,7 +29,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
     "3": ("layoutproof.lowering.codes",),
     "4": ("layoutproof.lowering.codegen.codes",),
     "5": ("layoutproof.cli.codes",),
-    "6": ("layoutproof.graph.codes",),
+    "6": ("layoutproof.graph.codes", "layoutproof.importers.mlir.codes"),
 }
 _EXAMPLE = "## Example"
 _REMEDY = "## What to do"

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Var
 from layoutproof.ir.interp.analysis import Place, place_of, reads_memory
 from layoutproof.ir.intrinsics import Assume, Undef
@@ -338,8 +338,8 @@ def _fitting(dtype: DType, found: Range | None) -> Range | None:
 def _exact(expr: Expr, boxes: Boxes, names: list[str]) -> Range | None:
     try:
         values = evaluate(expr, {name: boxes.ranges[name][0] for name in names})
-    except (Trap, TypeError, OverflowError):
-        # A trap in one lane, floats, or a constant beyond int64: not index arithmetic that tells anything here.
+    except (Trap, Overflow, TypeError, OverflowError):
+        # A trap in one lane, floats, or numbers beyond int64: not index arithmetic that tells anything here.
         return None
     found = np.broadcast_to(np.asarray(values), (boxes.count,))
     if found.size and not -_BEYOND < int(found.min()) <= int(found.max()) < _BEYOND:

@@ -16,7 +16,7 @@ from typing import Any
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.notations.map_text import parse_condition
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.visit import free_variables
 from layoutproof.ir.wellformed import require_wellformed
@@ -173,7 +173,7 @@ def _condition(before: PrimFunc, where: object) -> Expr | None:
 
 def _answer(asked: Asked) -> Comparison:
     """The comparison without its time. Parameters that do not overlap are a precondition if changing their layout takes
-    that, or if nothing is proved without.
+    that, or if nothing is proved without; never of a function that says that they may.
     """
     nothing = of_nothing(asked)
     if nothing is not None:
@@ -185,7 +185,7 @@ def _answer(asked: Asked) -> Comparison:
         trial = _with_a_witness(asked, moved)
         if isinstance(trial, Trial) and trial.holds:
             return _comparison(asked, answers.proved(asked, trial), trial)
-    asked = asked.apart() if asked.may_overlap else asked
+    asked = asked.apart() if asked.may_overlap and MAY_OVERLAP not in asked.old.attrs else asked
     return _with_layouts_found(asked) if asked.unknown else _with_known_layouts(asked)
 
 
