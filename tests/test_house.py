@@ -12,11 +12,7 @@ from pathlib import Path
 
 from tests.tree import ROOT, File, all_files, code_files, file, files_of_tests, material_files, name_of
 
-<<<<<<< HEAD
-MOST_FILES = 535
-=======
 MOST_FILES = 560
->>>>>>> aad46eae4dcbe17389e9bce09d9c08c2d45df106
 MOST_IN_FOLDER = 25
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 70
