@@ -42,6 +42,7 @@ pages: $(VENV)/.ready-dev
 campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign
 	@$(BIN)/python -m tests.random.map_campaign
+	@$(BIN)/python -m tests.random.layout_campaign
 	@$(BIN)/python -m tests.attack.campaign --fresh
 	@$(BIN)/python -m tests.oracle --fresh
 	@$(BIN)/python -m tests.oracle.integers --fresh

@@ -6,23 +6,53 @@ import re
 from collections.abc import Sequence
 
 from layoutproof.cli import codes
+from layoutproof.ir.codes import NOTATION_INCOMPLETE
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.notations.layout_strings import try_layout_map
-from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_shape
+from layoutproof.ir.notations.notation import WrittenLayout
 from layoutproof.ir.visit import free_variables
 
 MAX_EXTENT = (1 << 31) - 1
 
 
-def read_index_map(text: str, shape: Sequence[Expr] = (), name: str = "<index map>") -> IndexMap:
-    """An index map from lambda text, which may use the names of `shape`, or from two layout strings: `NHWC->NCHW4c`.
+def read_index_map(
+    text: str, shape: Sequence[Expr] | None = None, name: str = "<index map>", symbols: Sequence[Var] = ()
+) -> IndexMap:
+    """An index map from a text in any notation; a lambda may use the names of `shape`, and `symbols`.
 
     `name` stands for the text in messages. Raises LayoutproofError.
     """
-    stated = try_layout_map(text)
-    return parse_index_map(text, name, symbols=names_of(shape)) if stated is None else stated
+    from layoutproof.verify.maps.layout_text import read_layout, total_map
+
+    return total_map(read_layout(text, shape, symbols=symbols, name=name), name)
+
+
+def read_layout_and_shape(
+    text: str, shape: str | None, axes: Sequence[str] = (), notation: str | None = None
+) -> tuple[WrittenLayout, tuple[Expr, ...]]:
+    """A layout in any notation and its shape, which the text or `--shape` gives. Raises LayoutproofError."""
+    from layoutproof.verify.maps.layout_text import read_layout
+
+    given = None if shape is None else parse_shape(shape)
+    layout = read_layout(text, given, axes=read_axes(axes), notation=notation, name="<index map>")
+    if layout.shape is None:
+        raise error(NOTATION_INCOMPLETE, f"`{text}` does not say its shape: give it with --shape")
+    return layout, layout.shape
+
+
+def read_axes(items: Sequence[str]) -> dict[str, int]:
+    """`p=2,q=3` as a dictionary. Raises LayoutproofError for other texts."""
+    found: dict[str, int] = {}
+    for item in (part.strip() for text in items for part in text.split(",")):
+        name, equals, value = item.partition("=")
+        if not equals or not name.isidentifier() or not re.fullmatch(r"[0-9]{1,10}", value) or int(value) < 1:
+            raise error(codes.SIZE, f"--axes {item}: expected NAME=NUMBER,NAME=NUMBER, such as p=2,q=3")
+        if name in found:
+            raise error(codes.SIZE, f"--axes {item}: {name} was given already")
+        found[name] = int(value)
+    return found
 
 
 def names_of(shape: Sequence[Expr]) -> tuple[Var, ...]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Decorator = Callable[[Any], Any]
 Request = TypeVar("Request")
 LARGEST_SEED = (1 << 63) - 1
+NOTATIONS = ("lambda", "string", "cute", "triton", "mlir", "onednn", "einops", "isl", "strides", "xla")
+"""Those of `ir/notations/notation.py`, which takes longer to load than help may."""
 GATE_FORMATS = ("text", "json", "junit", "sarif", "github", "html")
 
 
@@ -132,6 +134,14 @@ verbose_option = verbose_for("Name the engine behind each verdict.")
 result_options = _group(format_option("text", "json"), output_option)
 size_option = click.option(
     "--size", "sizes", multiple=True, metavar="NAME=N", help="The value of a symbolic extent; may be repeated."
+)
+notation_options = _group(
+    click.option(
+        "--notation",
+        type=click.Choice(NOTATIONS),
+        help="The notation of the text, where its form does not tell.",
+    ),
+    click.option("--axes", multiple=True, metavar="NAME=N,...", help="Lengths of axes in an einops pattern."),
 )
 seed_option = click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, LARGEST_SEED), help="Seed of the random inputs."

@@ -19,6 +19,9 @@ NO_VALUE = "LP108"
 SIDE_CONDITION = "LP130"
 BOX_NAME = "LP131"
 TOO_MANY_CELLS = "LP132"
+NOTATION = "LP134"
+NOTATION_INCOMPLETE = "LP135"
+NOT_WRITTEN = "LP136"
 NOT_INTERPRETED = "LP180"
 RUN_ARGUMENT = "LP181"
 RUN_LIMIT = "LP182"
@@ -61,6 +64,12 @@ MEANINGS: Mapping[str, str] = {
     RESERVED_NAME: "p0, p1, ... are the names of the physical indices, and cannot be used in a shape.",
     TOO_WIDE: "A number does not fit the type of its index, or 64 bits.",
     NO_VALUE: "The map divides by zero or shifts too far at some index of the shape.",
+    NOTATION: "The text is no layout in its notation: CuTe, Triton, MLIR, oneDNN, einops, isl, strides or XLA.",
+    NOTATION_INCOMPLETE: (
+        "The layout does not determine its map: its shape or a length is missing or does not fit, or its notation "
+        "cannot be told."
+    ),
+    NOT_WRITTEN: "The map cannot be written in the chosen notation; the message has an index that shows it.",
     SIDE_CONDITION: "A condition is one boolean expression over the symbols of the shape.",
     BOX_NAME: "The physical box is computed by digits, or as tight as possible.",
     TOO_MANY_CELLS: "The physical shape has more cells than an array can hold.",

@@ -44,6 +44,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.shown import Shown
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, substitute
+from layoutproof.ir.written_forms import WrittenForms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +77,7 @@ _LARGEST_ARRAY = 1 << 46  # bytes; what no machine has is refused by name instea
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndexMap(Node, Shown):
+class IndexMap(Node, Shown, WrittenForms):
     """`lambda inputs: outputs`. `separators` are the indices of the last axis of each group but the last."""
 
     inputs: tuple[Var, ...]

@@ -234,7 +234,7 @@ def _map(func: PrimFunc, name: str, text: str) -> str:
     from layoutproof.lowering.arith.known_facts import constants_of
 
     buffer = next(buffer for buffer in func.buffers if buffer.name == name)
-    found = read_index_map(text, constants_of(func), f"--layout {name}")
+    found = read_index_map(text, buffer.shape, f"--layout {name}", constants_of(func))
     if len(found.inputs) != buffer.rank:
         takes = counted(len(found.inputs), "index", "indices")
         message = f"--layout {name}: the map takes {takes}, and {name} has {counted(buffer.rank, 'axis', 'axes')}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from layoutproof.cli.options import file_path, size_option, takes
+from layoutproof.cli.options import file_path, notation_options, size_option, takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,9 @@ class DrawRequest:
     """A map on a shape, and the picture to draw."""
 
     index_map: str
-    shape: str
+    shape: str | None
+    notation: str | None
+    axes: tuple[str, ...]
     sizes: tuple[str, ...]
     output: Path | None
     cells: int
@@ -26,7 +28,12 @@ class DrawRequest:
 
 @click.command("draw")
 @click.argument("index_map", metavar="MAP")
-@click.option("--shape", required=True, metavar="N,N,...", help="Logical extents; names need --size.")
+@click.option(
+    "--shape",
+    metavar="N,N,...",
+    help="Logical extents; names need --size. Needed where MAP does not say them.",
+)
+@notation_options
 @size_option
 @click.option(
     "-o",
@@ -58,26 +65,27 @@ def draw_command(request: DrawRequest) -> int:
     """Draw the physical box of MAP: cells, the logical index each holds, padding hatched, row-major offsets.
 
     A map that changes the order has its logical box beside it, in the same colours, with one tile outlined in both.
-    More than two axes become a grid of grids; with AXIS_SEPARATOR the first group runs down and the second to the
-    right, as an image has it. The exit code is that of injectivity; a map that is not injective is drawn too, its
-    clashes in red, with arrows from two elements to their cell.
+    MAP may be in any notation that `map` reads. More than two axes become a grid of grids; with AXIS_SEPARATOR the
+    first group runs down and the second to the right, as an image has it. The exit code is that of injectivity; a map
+    that is not injective is drawn too, its clashes in red, with arrows from two elements to their cell.
     """
-    from layoutproof.cli.option_values import read_index_map, read_sizes
+    from layoutproof.cli.option_values import read_layout_and_shape, read_sizes
     from layoutproof.cli.output import check_writable, emit, exit_code, write_file
     from layoutproof.cli.plot.map_picture import PictureOptions, concrete, ending_of, picture_of, text_of, with_sizes
     from layoutproof.cli.render.map_report import counterexample_text
     from layoutproof.ir.index_map import index_map_text
-    from layoutproof.ir.notations.map_text import parse_shape
     from layoutproof.verify.maps.check_map import check_map
+    from layoutproof.verify.maps.layout_text import total_map
 
     ending = None if request.output is None else ending_of(request.output)
     if request.output is not None:
         check_writable(request.output)
     banks = 32 if request.banks is None else request.banks
     options = PictureOptions(request.cells, request.colour if request.banks is None else "bank", banks, request.pad)
-    shape, sizes = parse_shape(request.shape), read_sizes(request.sizes)
+    layout, shape = read_layout_and_shape(request.index_map, request.shape, request.axes, request.notation)
+    sizes = read_sizes(request.sizes)
     extents = concrete(shape, sizes)
-    report = check_map(with_sizes(read_index_map(request.index_map, shape), sizes), extents)
+    report = check_map(with_sizes(total_map(layout, "<index map>"), sizes), extents)
     what = f"{index_map_text(report.index_map)} on {', '.join(map(str, extents))}"
     if request.output is None or ending is None:
         lines = [what, text_of(report, options).rstrip("\n")]

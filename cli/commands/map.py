@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from layoutproof.cli.options import result_options, takes, verbose_option
+from layoutproof.cli.options import notation_options, result_options, takes, verbose_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,9 @@ class MapRequest:
     """A map, its shape, and the preconditions."""
 
     index_map: str
-    shape: str
+    shape: str | None
+    notation: str | None
+    axes: tuple[str, ...]
     where: str | None
     box: Literal["digits", "tight"]
     physical_shape: str | None
@@ -28,9 +30,8 @@ class MapRequest:
 @click.argument("index_map", metavar="MAP")
 @click.option(
     "--shape",
-    required=True,
     metavar="N,N,...",
-    help="Logical extents: numbers, names, or expressions of names such as 4*n.",
+    help="Logical extents: numbers, names, or expressions of names such as 4*n. Needed where MAP does not say them.",
 )
 @click.option(
     "--where",
@@ -45,27 +46,29 @@ class MapRequest:
     help="How physical extents are chosen.",
 )
 @click.option("--physical-shape", metavar="N,N,...", help="The physical box to use; it must hold the image.")
+@notation_options
 @result_options
 @verbose_option
 @takes(MapRequest)
 def map_command(request: MapRequest) -> int:
     """Is MAP injective, what is its physical shape, which cells are padding, what is its inverse?
 
-    MAP is a lambda ('lambda n, h, w, c: [n, c//4, h, w, c%4]', AXIS_SEPARATOR between axis groups) or two layouts
-    ('NHWC->NCHW4c'). The exit code depends on injectivity alone: a padded map is a fine map.
+    MAP is a lambda ('lambda n, h, w, c: [n, c//4, h, w, c%4]', AXIS_SEPARATOR between axis groups), two layouts
+    ('NHWC->NCHW4c'), or a layout of CuTe, Triton, MLIR, oneDNN, einops, isl, strides or XLA. The exit code depends on
+    injectivity alone: a padded map is a fine map.
     """
-    from layoutproof.cli.option_values import read_index_map
+    from layoutproof.cli.option_values import read_layout_and_shape
     from layoutproof.cli.output import check_output, exit_code, tell
     from layoutproof.cli.render.map_report import render_map
     from layoutproof.ir.notations.map_text import parse_shape
     from layoutproof.verify.maps.check_map import check_map
+    from layoutproof.verify.maps.layout_text import total_map
     from layoutproof.verify.maps.map_report import MapReport
 
     check_output(request.output)
-    shape = parse_shape(request.shape)
+    layout, shape = read_layout_and_shape(request.index_map, request.shape, request.axes, request.notation)
     physical = parse_shape(request.physical_shape) if request.physical_shape is not None else None
-    report = check_map(
-        read_index_map(request.index_map, shape), shape, request.where, box=request.box, physical_shape=physical
-    )
+    index_map = total_map(layout, "<index map>")
+    report = check_map(index_map, shape, request.where, box=request.box, physical_shape=physical)
     tell(report, request.output_format, request.output, MapReport.to_dict, render_map)
     return exit_code(report.injective.status)

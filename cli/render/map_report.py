@@ -66,26 +66,21 @@ def render_map(report: MapReport, markup: bool = False) -> str:
     example, hole = counterexample_text(report.injective), counterexample_text(report.bijective)
     rows: list[tuple[str, str]] = [
         ("index map", escaped(index_map_text(report.index_map), markup)),
-        ("logical shape", escaped(_extents(report.shape), markup)),
+        ("logical shape", escaped(extents_text(report.shape), markup)),
         ("injective", verdict_text(report.injective, markup)),
         ("", escaped(example or "", markup)),
-        ("surjective", escaped(_surjective(report), markup)),
+        ("surjective", escaped(surjective_text(report), markup)),
         ("", escaped(hole if hole is not None and hole != example else "", markup)),
-        ("physical shape", escaped(_extents(report.physical_shape), markup)),
-        ("flattened shape", escaped(_extents(report.flattened_shape), markup)),
+        ("physical shape", escaped(extents_text(report.physical_shape), markup)),
+        ("flattened shape", escaped(extents_text(report.flattened_shape), markup)),
         ("padding where", escaped(_predicate(report), markup)),
         ("padding cells", escaped(_cells(report), markup)),
-        (
-            "inverse",
-            escaped(
-                index_map_text(report.inverse) if report.inverse is not None else _none(report.inverse_reason), markup
-            ),
-        ),
+        ("inverse", escaped(inverse_text(report), markup)),
     ]
     return "".join(f"{label:<{_LABEL_WIDTH}}{text}\n" for label, text in rows if text)
 
 
-def _surjective(report: MapReport) -> str:
+def surjective_text(report: MapReport) -> str:
     """Whether every cell of the box holds an index. A map that is not injective has no verdict on that of its own."""
     verdict, cells = report.bijective, report.padding.cells
     how = f"; {_how(verdict)}" if is_verbose() else ""
@@ -103,7 +98,8 @@ def _surjective(report: MapReport) -> str:
     return f"no{how}" if cells is None else f"no ({expr_text(cells, 'plain')} padding cells){how}"
 
 
-def _extents(extents: Sequence[Expr | None]) -> str:
+def extents_text(extents: Sequence[Expr | None]) -> str:
+    """The extents of a shape; `?` for one without a closed form."""
     text = ", ".join("?" if extent is None else expr_text(extent, "plain") for extent in extents)
     if not extents:
         return "()"
@@ -126,6 +122,11 @@ def _no_zero(predicate: Expr, shape: Sequence[Expr]) -> str:
     sizes = {variable for extent in shape for variable in free_variables(extent)}
     conditions = dict.fromkeys(f"{v.name} >= 1" for divisor in divisors for v in free_variables(divisor) if v in sizes)
     return f"   (for {' and '.join(conditions)})" if conditions else ""
+
+
+def inverse_text(report: MapReport) -> str:
+    """The inverse, or why there is none."""
+    return index_map_text(report.inverse) if report.inverse is not None else _none(report.inverse_reason)
 
 
 def _none(reason: str | None) -> str:

@@ -15,8 +15,6 @@ from layoutproof.ir.dtype import HANDLE, Kind
 from layoutproof.ir.expr import FALSE, Cast, Expr, IntImm, Var
 from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, plain_shape
-from layoutproof.ir.notations.layout_strings import layout_map
-from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.parsing import did_you_mean
 from layoutproof.ir.text import Style, expr_text
@@ -27,6 +25,7 @@ from layoutproof.lowering.layout.pad_value import pad_text, read_pad_value
 from layoutproof.lowering.layout.transform_layout import check_injective, physical_shape
 from layoutproof.lowering.passes.find import all_buffers
 from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.layout_text import read_layout, total_map
 from layoutproof.verify.verdict.verdict import Status
 
 Shape = tuple[Expr, ...]
@@ -188,10 +187,7 @@ def _read_map(given: object, buffer: Buffer, old: PrimFunc) -> IndexMap:
     if isinstance(given, IndexMap):
         return given
     if isinstance(given, str):
-        if "->" in given and "lambda" not in given:
-            source, _, target = given.partition("->")
-            return layout_map(source.strip(), target.strip())
-        return parse_index_map(given, symbols=constants_of(old))
+        return total_map(read_layout(given, buffer.shape, symbols=constants_of(old), name="<index map>"), "<index map>")
     if not callable(given):
         what = f"layouts: that of {buffer.name} is {type(given).__name__}"
         raise error(

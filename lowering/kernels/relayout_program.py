@@ -16,7 +16,6 @@ from layoutproof.ir.dtype import HANDLE, INT32, INT64, DType
 from layoutproof.ir.expr import FALSE, TRUE, Expr, IfThenElseExpr, IntImm, Not, Var, const
 from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import Assume, Undef
-from layoutproof.ir.notations.layout_strings import layout_map
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Attributes, Block, BufferStore, Evaluate, For, ForKind, IterKind, IterVar, Stmt, seq
@@ -55,7 +54,7 @@ def read_relayout(
     element = _read_dtype(dtype)
     if not isinstance(inverse, bool):
         raise error(codes.ARGUMENT_TYPE, f"relayout, argument 'inverse' is {inverse!r}, true or false is expected")
-    report = check_map(_read_map(index_map), shape, where)
+    report = check_map(index_map, shape, where)
     _check_report(report)
     condition = TRUE if where is None else where if isinstance(where, Expr) else _condition(where, report)
     return Relayout(report, element, inverse, pad_value, condition)
@@ -78,14 +77,6 @@ def _no_dtype(dtype: object) -> LayoutproofError:
         message,
         help="types are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64",
     )
-
-
-def _read_map(index_map: MapLike) -> MapLike:
-    """A map as `check_map` takes it; `NHWC->NCHW4c` is one from a layout string to another."""
-    if isinstance(index_map, str) and "->" in index_map:
-        source, _, target = index_map.partition("->")
-        return layout_map(source.strip(), target.strip())
-    return index_map
 
 
 def _condition(where: str, report: MapReport) -> Expr:

@@ -21,7 +21,9 @@ from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
 from layoutproof.ir.node import Node
+from layoutproof.ir.notations.detect import notation_of
 from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.notations.notation import Notation
 from layoutproof.ir.primfunc import APART, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import Allocate, Attributes, Block, BufferStore, MatchBuffer, Stmt
@@ -45,6 +47,7 @@ from layoutproof.lowering.passes.find import aliases_of, all_buffers, find_block
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.layout_text import read_layout, total_map
 from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.verdict.verdict import Status, counterexample_text
 
@@ -53,7 +56,7 @@ ROOT = "root"
 
 @dataclass(frozen=True)
 class TransformLayout(Pass):
-    """Store a buffer by an index map: an `IndexMap`, a function of its indices, or text.
+    """Store a buffer by an index map: an `IndexMap`, a function of its indices, or text in any notation of layouts.
 
     `block` is one that reads or writes the buffer, or `root`; the layout changes everywhere. `pad_value` is None
     (padding must not be touched), `undef`, a number, an expression, text in the script syntax, or a function of the
@@ -74,6 +77,9 @@ class TransformLayout(Pass):
             from_json(ArgumentKind.NAME, arguments[name], f"{cls.primitive}, argument {name!r}")
         buffer = arguments["buffer"]
         text = map_text(arguments["index_map"], lambda: find_buffer(func, buffer).rank)
+        if notation_of(text) is not Notation.LAMBDA:
+            layout = read_layout(text, find_buffer(func, buffer).shape, name="<index map>")
+            text = index_map_text(total_map(layout, "<index map>"))
         rank = parse_index_map(text, symbols=constants_of(func)).rank
         pad = pad_text(arguments["pad_value"], rank, find_buffer(func, buffer).dtype)
         return (cls(arguments["block"], buffer, text, pad),)

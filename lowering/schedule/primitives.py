@@ -85,7 +85,7 @@ class Primitives(ABC):
         """Apply the pass with these arguments. Raises IllegalTransform, leaving the program as it was."""
 
     def transform_layout(self, block: str, buffer: str, index_map: MapLike, pad_value: Any = None) -> Step:
-        """Store a buffer by an index map: an `IndexMap`, a function of its indices, or text.
+        """Store a buffer by an index map: an `IndexMap`, a function of its indices, or text in any notation of layouts.
 
         `block` is one that reads or writes the buffer, or `root`; the layout changes everywhere. `pad_value` is None
         (padding must not be touched), `undef`, a number, an expression, text in the script syntax, or a function of the

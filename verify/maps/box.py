@@ -125,12 +125,12 @@ def axis_extent(problem: Problem, axis: int, box: str) -> Size:
     if largest is not None:
         return plus(largest, 1)
     if problem.concrete:
-        found = tabulated_extreme(problem, axis)
-        if found is not None:
-            return constant(found[1] + 1)
         largest_bits = _largest_by_bits(problem, axis)
         if largest_bits is not None:
             return constant(largest_bits + 1)
+        found = tabulated_extreme(problem, axis)
+        if found is not None:
+            return constant(found[1] + 1)
     return _extent_by_isl(problem, axis)
 
 
@@ -161,13 +161,13 @@ def check_not_negative(problem: Problem, axis: int) -> None:
     if least is not None and problem.ring.is_nonnegative(least):
         return
     if problem.concrete:
+        if _largest_by_bits(problem, axis) is not None:
+            return
         found = tabulated_extreme(problem, axis)
         if found is not None:
             low, _, point = found
             if low < 0:
                 raise _below_zero(problem, axis, low, dict(zip(axis_inputs(problem, axis), point, strict=True)), {})
-            return
-        if _largest_by_bits(problem, axis) is not None:
             return
     else:
         _refute_nonnegative(problem, axis, instances(problem, 60))

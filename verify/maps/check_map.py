@@ -12,10 +12,10 @@ from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.notations.layout_strings import try_layout_map
-from layoutproof.ir.notations.map_text import parse_condition, parse_index_map, parse_shape
+from layoutproof.ir.notations.map_text import parse_condition, parse_shape
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.maps import map_facts as map_report
+from layoutproof.verify.maps.layout_text import read_layout, total_map
 from layoutproof.verify.maps.map_facts import Box, report_on
 from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.maps.problem import check_rank, coerce_shape
@@ -43,11 +43,11 @@ def read_shape(shape: ShapeLike) -> tuple[Expr, ...]:
     return coerce_shape(result)
 
 
-def read_map(index_map: MapLike, rank: int, symbols: Sequence[Var]) -> IndexMap:
+def read_map(index_map: MapLike, shape: Sequence[Expr], symbols: Sequence[Var]) -> IndexMap:
     """The map from an IndexMap, text or a function. Raises LayoutproofError for a wrong number of indices."""
+    rank = len(shape)
     if isinstance(index_map, str):
-        stated = try_layout_map(index_map)
-        index_map = parse_index_map(index_map, symbols=symbols) if stated is None else stated
+        index_map = total_map(read_layout(index_map, shape, symbols=symbols, name="<index map>"), "<index map>")
     elif not isinstance(index_map, IndexMap):
         if not callable(index_map):
             raise error(
@@ -65,18 +65,29 @@ def _takes_any_number(function: Callable[..., Any]) -> bool:
 
 
 def read_question(
-    index_map: MapLike, shape: ShapeLike, where: Expr | str | None = None
+    index_map: MapLike, shape: ShapeLike | None, where: Expr | str | None = None
 ) -> tuple[IndexMap, tuple[Expr, ...], Expr | None]:
     """A map, a shape and a condition on its symbols. Raises LayoutproofError for what cannot be read."""
-    extents = read_shape(shape)
+    if shape is None:
+        index_map, extents = _with_own_shape(index_map)
+    else:
+        extents = read_shape(shape)
     names = {v.name: v for extent in extents for v in free_variables(extent)}
     condition = parse_condition(where, names) if isinstance(where, str) else where
-    return read_map(index_map, len(extents), list(names.values())), extents, condition
+    return read_map(index_map, extents, list(names.values())), extents, condition
+
+
+def _with_own_shape(index_map: MapLike) -> tuple[IndexMap, tuple[Expr, ...]]:
+    """A text that says its shape, read. Raises LayoutproofError for any other map."""
+    layout = read_layout(index_map, name="<index map>") if isinstance(index_map, str) else None
+    if layout is None or layout.shape is None:
+        raise error(codes.SHAPE, "the index map does not say its shape: a shape such as (16, 64) or 'n,64' is needed")
+    return total_map(layout, "<index map>"), layout.shape
 
 
 def check_map(
     index_map: MapLike,
-    shape: ShapeLike,
+    shape: ShapeLike | None = None,
     where: Expr | str | None = None,
     *,
     box: Box = "digits",
@@ -84,21 +95,22 @@ def check_map(
 ) -> MapReport:
     """Everything about an index map on a logical shape.
 
-    `shape` has integers, names and expressions such as `4*n`, or is text (`"n,64,64,c"`); names are at least 0, and
-    `where` says more. With `box="digits"` an axis written `e % k` has extent k; with `"tight"` every axis is as small
-    as the image allows; `physical_shape` is taken as it is once it is proved to hold the image. Raises LayoutproofError
-    for bad input, for a map that goes below zero or divides by zero (naming the logical index), and for a physical
-    shape that is too small. Source: the seed `buffer-physical-layout`.
+    A text may be in any notation (`"(4,(2,4)):(2,(1,8))"`), and need no shape then. `shape` has integers, names and
+    expressions such as `4*n`, or is text (`"n,64,64,c"`); names are at least 0, and `where` says more. With
+    `box="digits"` an axis written `e % k` has extent k; with `"tight"` every axis is as small as the image allows;
+    `physical_shape` is taken as it is once it is proved to hold the image. Raises LayoutproofError for bad input, for
+    a map that goes below zero or divides by zero (naming the logical index), and for a physical shape that is too
+    small. Source: the seed `buffer-physical-layout`.
     """
     given = read_question(index_map, shape, where)
     return report_on(*given, box=box, physical_shape=None if physical_shape is None else read_shape(physical_shape))
 
 
-def prove_injective(index_map: MapLike, shape: ShapeLike, where: Expr | str | None = None) -> Verdict:
+def prove_injective(index_map: MapLike, shape: ShapeLike | None = None, where: Expr | str | None = None) -> Verdict:
     """Whether no two logical indices share a cell. Raises as `check_map` does."""
     return map_report.prove_injective(*read_question(index_map, shape, where))
 
 
-def prove_bijective(index_map: MapLike, shape: ShapeLike, where: Expr | str | None = None) -> Verdict:
+def prove_bijective(index_map: MapLike, shape: ShapeLike | None = None, where: Expr | str | None = None) -> Verdict:
     """Whether every cell of the physical box holds exactly one logical index. Raises as `check_map` does."""
     return check_map(index_map, shape, where).bijective

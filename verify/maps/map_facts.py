@@ -23,6 +23,7 @@ from layoutproof.verify.algebra.polynomials import Poly, constant_of
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
+from layoutproof.verify.maps.bits import read_linear
 from layoutproof.verify.maps.box import Size, check_traps, physical_box, shown_sizes, size_exprs
 from layoutproof.verify.maps.component import analyse
 from layoutproof.verify.maps.component_by_isl import is_unreached_by_isl
@@ -314,6 +315,10 @@ def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Exp
             check_traps(joined, axis)
     if not open_pairs:
         return Verdict(Status.PROVED, claim, "symbolic", reason=joined.assumptions(), seconds=perf_counter() - start)
+    by_bits = _by_bits(joined, open_pairs, rank)
+    if by_bits is not None:
+        status, found = by_bits
+        return Verdict(status, claim, "GF(2)", counterexample=found, seconds=perf_counter() - start)
     different = logical_or(
         *(compare(CompareOp.NE, joined.index_map.outputs[a], joined.index_map.outputs[b]) for a, b in open_pairs)
     )
@@ -323,6 +328,31 @@ def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Exp
     if complete:
         return Verdict(Status.PROVED, claim, "enumeration", seconds=perf_counter() - start)
     return _by_solvers(joined, different, claim, rank, start)
+
+
+def _by_bits(
+    problem: Problem, pairs: Sequence[tuple[int, int]], rank: int
+) -> tuple[Status, dict[str, Any] | None] | None:
+    """Whether outputs that are linear over bits are equal: their bits are the same XORs, or differ at an index of one
+    bit or none. None where one is not linear.
+    """
+    if not problem.concrete:
+        return None
+    names = [v.name for v in problem.index_map.inputs]
+    extents = problem.numbers(range(len(names)))
+    used = [problem.index_map.outputs[axis] for pair in pairs for axis in pair]
+    linear = read_linear(used, names, extents)
+    if linear is None:
+        return None
+    if linear.columns[::2] == linear.columns[1::2]:
+        return Status.PROVED, None
+    bits = ([1 << bit if k == axis else 0 for k in range(len(extents))]
+            for axis, extent in enumerate(extents) for bit in range(extent.bit_length() - 1))  # fmt: skip
+    for point in ([0] * len(extents), *bits):
+        example = _example(problem, tuple(point), {}, rank)
+        if example["first"] != example["second"]:
+            return Status.REFUTED, example
+    return None
 
 
 def _joined(first: IndexMap, second: IndexMap, extents: tuple[Expr, ...], where: Expr | None) -> Problem:

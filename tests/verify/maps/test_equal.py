@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+from random import Random
+
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.maps.check_map import read_question
 from layoutproof.verify.maps.map_facts import prove_equal_maps
 from layoutproof.verify.verdict.verdict import Status, Verdict
@@ -53,3 +57,28 @@ def test_bad_questions_are_refused() -> None:
         prove_same("lambda i: [i]", "lambda i: [i, i]", (4,))
     with pytest.raises(LayoutproofError, match="divides by zero"):
         prove_same("lambda i: [8 // (i - 2)]", "lambda i: [8 // (i - 2)]", (4,))
+
+
+def test_maps_over_bits_are_compared_by_their_bases() -> None:
+    """Random pairs of maps over bits, equal ones written in two ways among them, against every index."""
+    draw = Random("equal over bits in every run")
+    engines = set()
+    for _ in range(150):
+        first = _over_bits(draw)
+        second = first.replace("+", "^") if draw.random() < 0.5 else _over_bits(draw)
+        a, b = (parse_index_map(f"lambda i, j: [{text}]") for text in (first, second))
+        verdict = prove_equal_maps(a, b, (8, 4))
+        points = list(product(range(8), range(4)))
+        same = all(a.evaluate(point) == b.evaluate(point) for point in points)
+        assert verdict.status is (Status.PROVED if same else Status.REFUTED), (first, second)
+        if verdict.counterexample is not None:
+            index = verdict.counterexample["index"]
+            assert a.evaluate(index) != b.evaluate(index)
+        engines.add(verdict.engine)
+    assert "GF(2)" in engines
+
+
+def _over_bits(draw: Random) -> str:
+    """A sum or XOR of digits of the indices, each at a place of its own or over another one."""
+    terms = [f"({draw.choice('ij')}//{1 << draw.randint(0, 2)} % 2)*{1 << draw.randint(0, 4)}" for _ in range(3)]
+    return draw.choice([" + ", " ^ "]).join(terms) + draw.choice(["", "", " ^ 1"])

@@ -1,0 +1,76 @@
+"""Which notation a text is in, told from its form, and reading it: all notations but isl's, which needs a library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from layoutproof.ir import codes
+from layoutproof.ir.diagnostic import Source, error
+from layoutproof.ir.notations.cute import read_cute
+from layoutproof.ir.notations.einops import read_einops
+from layoutproof.ir.notations.layout_strings import layout_map
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.notations.mlir import read_mlir
+from layoutproof.ir.notations.notation import Context, Notation, WrittenLayout, whole
+from layoutproof.ir.notations.onednn import is_plain, is_tag, read_onednn
+from layoutproof.ir.notations.strides import read_strides
+from layoutproof.ir.notations.triton import read_triton
+from layoutproof.ir.notations.xla import read_xla
+from layoutproof.ir.visit import free_variables
+
+Reader = Callable[[str, Context, str], WrittenLayout]
+
+_WORDS = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
+# What a text begins with, or contains; the first that matches tells.
+_FORMS: tuple[tuple[Notation, re.Pattern[str]], ...] = (
+    (Notation.LAMBDA, re.compile(r"\s*\(*\s*lambda\b")),
+    (Notation.TRITON, re.compile(r"\s*#(?:(?:ttg|triton_gpu)\.)?(?:linear|blocked)\b")),
+    (Notation.MLIR, re.compile(r"\s*(?:affine_map|memref|strided)\s*<|.*\binner_tiles\s*=", re.DOTALL)),
+    (Notation.XLA, re.compile(r"\s*(?:[a-z]+[0-9]*[a-z0-9]*\[[^\]]*\]\s*)?\{\s*(?:[0-9]|\}|:)")),
+    (Notation.ISL, re.compile(r"\s*(?:\[[^\]]*\]\s*->\s*)?\{")),
+    (Notation.STRIDES, re.compile(r"\s*(?:shape|size|strides?|offset|storage_offset|itemsize)\s*=(?!=)")),
+    (Notation.CUTE, re.compile(r"\s*(?:Sw|Swizzle)\s*<|[^>]*[0-9)}]\s*:\s*[(_\-0-9]", re.DOTALL)),
+    (Notation.MLIR, re.compile(r"\s*\(\s*(?:d[0-9]+\s*(?:,|\))|\)).*->\s*\(", re.DOTALL)),
+)
+
+
+def notation_of(text: str) -> Notation:
+    """The notation of a text by its form; a lambda, which is the project's own, where it has the form of none."""
+    for notation, form in _FORMS:
+        if form.match(text):
+            return notation
+    words = _WORDS.fullmatch(text)
+    if words is not None:
+        return Notation.ONEDNN if is_plain(words[1]) or is_plain(words[2]) else Notation.STRING
+    if "->" in text:
+        return Notation.EINOPS
+    return Notation.ONEDNN if is_tag(text.strip()) else Notation.LAMBDA
+
+
+def _read_lambda(text: str, context: Context, name: str) -> WrittenLayout:
+    extents = context.shape if context.shape is not None else ()
+    symbols = dict.fromkeys([*context.symbols, *(v for extent in extents for v in free_variables(extent))])
+    return WrittenLayout(Notation.LAMBDA, text, parse_index_map(text, name, symbols=symbols), context.shape)
+
+
+def _read_string(text: str, context: Context, name: str) -> WrittenLayout:
+    words = _WORDS.fullmatch(text)
+    if words is None:
+        message = "two layouts such as NHWC->NCHW4c are expected"
+        raise error(codes.NOTATION, message, whole(Source(name, text)))
+    return WrittenLayout(Notation.STRING, text, layout_map(words[1], words[2]), context.shape)
+
+
+READERS: Mapping[Notation, Reader] = {
+    Notation.LAMBDA: _read_lambda,
+    Notation.STRING: _read_string,
+    Notation.CUTE: read_cute,
+    Notation.TRITON: read_triton,
+    Notation.MLIR: read_mlir,
+    Notation.ONEDNN: read_onednn,
+    Notation.EINOPS: read_einops,
+    Notation.STRIDES: read_strides,
+    Notation.XLA: read_xla,
+}
+"""The reader of each notation but isl's (`verify/isl/layout_relation.py`)."""
