@@ -29,7 +29,7 @@ from benchmarks.kernel_corpora import Subject, own_subjects, subjects_at
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.certificate.certificate import Derived, derive, query_dict, query_id, text_of
-from layoutproof.verify.certificate.kernel_evidence import find_evidence
+from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 from layoutproof.verify.certificate.sealed_files import REFUTATIONS, Document
 from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.kernel.evidence import JudgedStep, judge_certificate
@@ -223,7 +223,7 @@ def table(found: Sequence[Measured], most: int) -> str:
     lines.append(f"| all | {' | '.join(f'{a} of {n}, {_percent(a, n)}' for n, a in sums)} |")
     for what, count in (("whole steps", _whole_steps), ("steps that are read", _read_steps)):
         lines.append(f"| {what} | {' | '.join(count(corpora[name]) for name in names)} |")
-    lines += ["", f"| claims | steps | missing | reason | example |", "|---|---|---|---|---|"]
+    lines += ["", "| claims | steps | missing | reason | example |", "|---|---|---|---|---|"]
     for entry in missing(found)[:most]:
         lines.append(f"| {entry.claims} | {len(entry.steps)} | {entry.group} | {entry.reason} | {entry.example} |")
     return "\n".join([*lines, "", *_costs(names, corpora), "", *_unusual(found)]) + "\n"
@@ -240,7 +240,7 @@ def _read_steps(of: Sequence[Measured]) -> str:
 
 
 def _costs(names: Sequence[str], corpora: Mapping[str, Sequence[Measured]]) -> Iterable[str]:
-    yield "| corpus | check s | kernel s | ratio | largest ratio | finding evidence s | largest certificate KB | KB for the kernel |"
+    yield "| corpus | check s | kernel s | ratio | largest ratio | search s | largest file KB | for the kernel KB |"
     yield "|---|---|---|---|---|---|---|---|"
     for name in names:
         of = [one for one in corpora[name] if one.steps]

@@ -21,7 +21,7 @@ from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.verify.certificate.kernel_evidence import Found, evidence_for
+from layoutproof.verify.certificate.finder.kernel_evidence import Found, evidence_for
 from layoutproof.verify.kernel.judge import judged_in_turn
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected

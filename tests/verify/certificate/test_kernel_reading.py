@@ -20,7 +20,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.gates import gate
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.certificate.certificate import Certificate, certify
-from layoutproof.verify.certificate.kernel_evidence import find_evidence
+from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 from layoutproof.verify.certificate.kernel_reading import Trust, judge_document, judge_file
 from layoutproof.verify.certificate.sealed_files import REFUTATIONS, Document, sealed, to_bytes
 from layoutproof.verify.checker import StepRecord

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.verify.certificate.kernel_evidence import try_kernel
+from layoutproof.verify.certificate.finder.kernel_evidence import try_kernel
 
 AB = 'A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")'
 INTEGERS = 'A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")'

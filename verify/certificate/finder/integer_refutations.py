@@ -11,10 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import floor, prod
 
-from layoutproof.verify.certificate.linear_facts import LinearFacts
-from layoutproof.verify.certificate.products import Products, columns_of, is_far, monomials_of
-from layoutproof.verify.certificate.refutation_trees import Branch, Fact, Split, Sum, Tree, Zero, decision, proof_of
-from layoutproof.verify.certificate.simplex import Budget, OutOfBudget
+from layoutproof.verify.certificate.finder.linear_facts import LinearFacts, Products, columns_of, is_far, monomials_of
+from layoutproof.verify.certificate.finder.linear_solving import Budget, OutOfBudget
+from layoutproof.verify.certificate.finder.refutation_trees import (
+    Branch,
+    Fact,
+    Split,
+    Sum,
+    Tree,
+    Zero,
+    decision,
+    proof_of,
+)
 from layoutproof.verify.kernel.integers import Case, Question, check_refutation
 from layoutproof.verify.kernel.polynomials import Monomial, Poly
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from tests.verify.kernel.questions import has_point, random_question
 
-from layoutproof.verify.certificate.integer_refutations import find_refutation
+from layoutproof.verify.certificate.finder.integer_refutations import find_refutation
 from layoutproof.verify.kernel.integers import Case, Question, check_refutation
 from layoutproof.verify.kernel.polynomials import Poly
 
