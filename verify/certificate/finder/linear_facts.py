@@ -171,6 +171,7 @@ class LinearFacts:
 
 _MOST_PRODUCTS = 600
 _MOST_ZEROS = 60
+_MOST_PAIRS = 24
 _MOST_NEW_COLUMNS = 30
 _FAR = 1 << 20
 
@@ -208,7 +209,7 @@ def columns_of(question: Question) -> list[Monomial]:
 
 def is_far(poly: Poly) -> bool:
     """Whether a fact is the bound of a machine type, whose products say nothing of use."""
-    return len(poly.names()) == 1 and abs(poly.constant) >= _FAR
+    return len(poly.terms) == 2 and abs(poly.constant) >= _FAR
 
 
 class Products:
@@ -228,18 +229,21 @@ class Products:
         self.names = sorted({name for column in columns if len(column) > 1 for name in column})
         self.factors: list[Fact] = []
         self.found: list[Fact] = []
+        self.scaled: list[Fact] = []  # multiples of bounds, which are tried before other products
+        self._signs: dict[str, Fact] = {}  # names that are no less than 0, by the facts that say so
         self._seen: set[Poly] = set()
 
-    def sizes(self) -> tuple[int, int]:
+    def sizes(self) -> tuple[int, int, int]:
         """What `shrink` needs to forget what is added from now on."""
-        return len(self.factors), len(self.found)
+        return len(self.factors), len(self.found), len(self.scaled)
 
-    def shrink(self, sizes: tuple[int, int]) -> None:
+    def shrink(self, sizes: tuple[int, int, int]) -> None:
         """Forgets what was added since `sizes` was taken."""
-        self._seen.difference_update(fact.poly for fact in self.factors[sizes[0] :])
-        self._seen.difference_update(fact.poly for fact in self.found[sizes[1] :])
-        del self.factors[sizes[0] :]
-        del self.found[sizes[1] :]
+        dropped = set(map(id, self.factors[sizes[0] :]))
+        self._signs = {name: fact for name, fact in self._signs.items() if id(fact) not in dropped}
+        for facts, size in zip((self.factors, self.found, self.scaled), sizes, strict=True):
+            self._seen.difference_update(fact.poly for fact in facts[size:])
+            del facts[size:]
 
     def _allowed(self, poly: Poly) -> set[Monomial] | None:
         allowed: set[Monomial] | None = None
@@ -257,9 +261,45 @@ class Products:
             return
         self._seen.add(fact.poly)
         self.factors.append(fact)
+        self._scale(fact)
         new = [fact]
         for _ in range(self.degree - 1):
             new = [product for factor in new for product in self._multiply(factor)]
+
+    def digit_pairs(self) -> list[tuple[str, str]]:
+        """Quotients, and other names that the same monomials are multiplied with: the quotient may be a digit, and the
+        name the number of its values.
+        """
+        by_rest = {name: self._partners.get((name,), set()) - {()} for name in self.names}
+        known = {fact.poly for fact in self.factors}
+        limits = [name for name in self.names if name.startswith(("?", "$"))]
+        pairs = ((low, high) for low in limits if low.startswith("?") for high in limits if low != high)
+        return [
+            (low, high)
+            for low, high in pairs
+            if by_rest[low] & by_rest[high] and Poly.var(high) - Poly.var(low) - 1 not in known
+        ][:_MOST_PAIRS]
+
+    def note_sign(self, fact: Fact) -> None:
+        """Remembers a fact that says no more than that a name is no less than 0."""
+        names = fact.poly.names()
+        if len(names) == 1 and fact.poly == Poly.var(name := next(iter(names))):
+            self._signs.setdefault(name, fact)
+
+    def _scale(self, fact: Fact) -> None:
+        """Makes the multiples of a bound on an index that high digits need: by what the index is multiplied with."""
+        self.note_sign(fact)
+        names = [monomial[0] for monomial, _ in fact.poly.terms if len(monomial) == 1]
+        for rest in sorted({partner for name in names for partner in self._partners.get((name,), ()) if partner}):
+            factors = [self._signs.get(name) for name in rest]
+            poly = fact.poly * Poly.of({rest: 1})
+            if None in factors or poly in self._seen or len(self.scaled) >= _MOST_PRODUCTS // 2:
+                continue
+            if all(not monomial or monomial in self._columns for monomial, _ in poly.terms):
+                self._seen.add(poly)
+                given = [factor for factor in factors if factor is not None]
+                uses = frozenset().union(fact.uses, *(factor.uses for factor in given))
+                self.scaled.append(Fact(poly, uses, (*(fact.factors or (fact,)), *given)))
 
     def _multiply(self, fact: Fact) -> Iterable[Fact]:
         allowed = self._allowed(fact.poly)

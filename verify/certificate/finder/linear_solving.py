@@ -21,7 +21,7 @@ class OutOfBudget(Exception):
 
 
 class Budget:
-    """The steps of a search that are left; a step takes some ten microseconds."""
+    """The steps of a search that are left; a step takes some microseconds."""
 
     def __init__(self, steps: int) -> None:
         self._left = steps
