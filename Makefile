@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench docs pages campaign browser oclgrind proofs recheck clean distclean
+.PHONY: help demo test lint format bench kernel-share docs pages campaign browser oclgrind proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
@@ -21,6 +21,7 @@ help:
 	@echo 'make lint      style, types, import contracts'
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
+	@echo 'make kernel-share  which share of each kind of claim the kernel accepts, and what it does not (some minutes)'
 	@echo 'make docs      the documentation as a site, in docs/_build/html'
 	@echo 'make pages     what documents, examples and the action say, done as their readers do'
 	@echo 'make campaign  the long random runs that make test leaves out'
@@ -42,6 +43,8 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign
 	@$(BIN)/python -m tests.random.map_campaign
 	@$(BIN)/python -m tests.attack.campaign --fresh
+	@$(BIN)/python -m tests.attack.kernel_campaign --damaged 10000 --workers 2
+	@$(BIN)/python -m tests.attack.kernel_campaign --seconds 3600 --workers 2
 	@$(BIN)/python -m tests.oracle --fresh
 
 browser: $(VENV)/.ready-dev
@@ -77,6 +80,9 @@ recheck: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m benchmarks
+
+kernel-share: $(VENV)/.ready-dev
+	@$(BIN)/python -m benchmarks.kernel_share --workers 2
 
 docs: $(VENV)/.ready-docs
 	@$(BIN)/python -m sphinx --nitpicky --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
