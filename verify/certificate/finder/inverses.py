@@ -17,7 +17,7 @@ from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import For
-from layoutproof.ir.visit import loops_of_stores
+from layoutproof.ir.visit import free_variables, loops_of_stores
 from layoutproof.verify.kernel.encoding import Context
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Expr, Loop, Program, Statement, walk
@@ -112,17 +112,22 @@ def inverses_of(text: str, left_out: Container[int] = ()) -> dict[int, list[Inve
 
 
 def _inverse_of(theta: Map, stated: IndexMap, loops: Sequence[For], store: Statement, program: Program) -> Map | None:
-    """The inverse of a line of theta; of one that says nothing of lanes, by the lane's name."""
+    """The inverse of a line of theta; of one that says nothing of lanes, by the lane's name. A loop of which theta does
+    not speak has the value that a guard says, or the first one.
+    """
     extents: list[int | IrExpr] = [loop.extent for loop in loops]
     if len(stated.inputs) > len(loops):
         extents.append(store.loops[-1].extent[2])
+    used = {v.name for output in stated.outputs for v in free_variables(output)}
+    free = [k for k, v in enumerate(stated.inputs) if v.name in used]
+    asked = replace(stated, inputs=tuple(stated.inputs[k] for k in free))
     names: tuple[str, ...] | None = tuple(f"o{k}" for k in range(len(stated.outputs)))
     outputs: tuple[Expr, ...] = ()
-    if stated.inputs:
+    if free:
         # Instances that guards exclude may lie below zero, where the engine for maps of cells gives no inverse.
         for shift in (0, 1 << 10):
             moved = tuple(Binary(BinaryOp.ADD, e, IntImm(shift, e.dtype)) if shift else e for e in stated.outputs)
-            inverse = inverse_map(replace(stated, outputs=moved), extents)
+            inverse = inverse_map(replace(asked, outputs=moved), [extents[k] for k in free])
             if inverse is not None:
                 break
         else:
@@ -132,9 +137,22 @@ def _inverse_of(theta: Map, stated: IndexMap, loops: Sequence[For], store: State
         outputs = tuple(replaced(output, back) for output in outputs)
     assert names is not None
     rest = theta.outputs[len(names) :]
-    if len(outputs) + len(rest) != len(theta.names):
+    if len(outputs) != len(free) or len(stated.inputs) + len(rest) != len(theta.names):
         return None
-    return Map((*names, *(e[2] for e in rest)), (*outputs, *rest))
+    known, pinned = dict(zip(free, outputs, strict=True)), _pinned(store)
+    values = [known.get(k, pinned.get(k, store.loops[k].start)) for k in range(len(stated.inputs))]
+    return Map((*names, *(e[2] for e in rest)), (*values, *rest))
+
+
+def _pinned(store: Statement) -> dict[int, Expr]:
+    """The loops of which a guard says one value, by their places."""
+    places = {("var", loop.dtype, loop.var): k for k, loop in enumerate(store.loops)}
+    equal = [e for guard in store.guards for e in _conjuncts(guard) if e[0] == "=="]
+    return {places[e[2]]: e[3] for e in equal if e[2] in places and e[3][0] == "const"}
+
+
+def _conjuncts(e: Expr) -> list[Expr]:
+    return [*_conjuncts(e[2]), *_conjuncts(e[3])] if e[0] == "and" else [e]
 
 
 def inverse_map(stated: IndexMap, extents: Sequence[int | IrExpr]) -> IndexMap | None:
