@@ -13,11 +13,11 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench kernel-share docs pages campaign browser oclgrind proofs recheck clean distclean
+.PHONY: help demo test lint format bench kernel-share docs pages campaign browser oclgrind integers proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
-	@echo 'make test      the tests (some eight minutes on two cores)'
+	@echo 'make test      the tests (some five minutes on two cores)'
 	@echo 'make lint      style, types, import contracts'
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
@@ -27,6 +27,7 @@ help:
 	@echo 'make campaign  the long random runs that make test leaves out'
 	@echo 'make browser   the HTML report in a headless Chromium (needs chromium and its driver)'
 	@echo 'make oclgrind  the generated OpenCL kernels in a simulator that tells of races and of accesses out of bounds (needs oclgrind)'
+	@echo 'make integers  two implementations of the arithmetic of the kernel on 10,000 damaged proofs (and Coq, if coqc is installed)'
 	@echo 'make proofs    write the lemmas under proofs/ anew; make recheck checks everything there with two solvers'
 	@echo 'make clean     remove caches and build outputs; make distclean removes the virtual environment too'
 
@@ -46,12 +47,16 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.attack.kernel_campaign --damaged 10000 --workers 2
 	@$(BIN)/python -m tests.attack.kernel_campaign --seconds 3600 --workers 2
 	@$(BIN)/python -m tests.oracle --fresh
+	@$(BIN)/python -m tests.oracle.integers --fresh
 
 browser: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -m browser tests/browser
 
 oclgrind: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.lowering.runtime.opencl.under_oclgrind
+
+integers: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.oracle.integers
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

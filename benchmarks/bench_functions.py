@@ -15,9 +15,9 @@ from functools import partial
 from unittest import mock
 
 import numpy as np
-from benchmarks.bench_kernels import tvm_of
 from numpy.typing import NDArray
 
+from benchmarks.bench_kernels import tvm_of
 from layoutproof.ir.functions.definitions import DEFINITIONS
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.runtime.kernel import Kernel

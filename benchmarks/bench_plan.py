@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+
 from benchmarks.networks import NETWORKS, network
 from benchmarks.plan_jobs import READY, Asked, again, side_by_side
 from benchmarks.plan_tables import MARKS, RESULTS, tables
-
 from layoutproof.graph.model.graph import Array, Graph
 from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.graph.planning.apply import planned

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.verify.faults.vacuity import check_program
 from layoutproof.verify.verdict.verdict import Status
 

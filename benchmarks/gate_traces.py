@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from benchmarks.gate_moves import GUARDLESS, Move, any_move, wrong_moves
 from tests.lowering.small_operators import NAMES, small, small_text
 
+from benchmarks.gate_moves import GUARDLESS, Move, any_move, wrong_moves
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.schedule.trace import passes_of

@@ -26,7 +26,6 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.kernel_corpora import Subject, own_subjects, subjects_at
-
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.certificate.certificate import Derived, derive, query_dict, query_id, text_of
 from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence

@@ -24,12 +24,12 @@ LAYERS: Mapping[str, str] = {
 
 # By layer, in the order of their codes. A layer is loaded when one of its codes is asked for.
 _TABLES: Mapping[str, tuple[str, ...]] = {
-    "1": ("layoutproof.ir.codes", "layoutproof.ir.script.codes", "layoutproof.ir.wellformed"),
+    "1": ("layoutproof.ir.codes", "layoutproof.ir.wellformed"),
     "2": ("layoutproof.verify.verdict.codes",),
-    "3": ("layoutproof.lowering.codes", "layoutproof.lowering.te.codes"),
-    "4": ("layoutproof.lowering.codegen.codes", "layoutproof.lowering.runtime.opencl.codes"),
+    "3": ("layoutproof.lowering.codes",),
+    "4": ("layoutproof.lowering.codegen.codes",),
     "5": ("layoutproof.cli.codes",),
-    "6": ("layoutproof.graph.codes",),
+    "6": ("layoutproof.graph.codes", "layoutproof.importers.mlir.codes"),
 }
 _EXAMPLE = "## Example"
 _REMEDY = "## What to do"

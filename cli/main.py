@@ -19,7 +19,7 @@ import click
 
 from layoutproof import __version__
 from layoutproof.cli import codes
-from layoutproof.cli.texts import readable
+from layoutproof.cli.output import readable
 from layoutproof.ir.diagnostic import LayoutproofError
 
 _GATES = "layoutproof_gates_"  # what modules of gate files are called: see `gate.loading`
@@ -63,6 +63,7 @@ _COMMANDS = {
     "plan": "Lay a graph's operators out with the fewest layout rewrites.",
     "recheck": "Check certificates again, with other solvers.",
     "run": "Prove, lower, compile and run a program, and compare.",
+    "tv": "Prove what mlir-opt did to a function, pass by pass.",
 }
 
 

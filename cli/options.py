@@ -146,14 +146,14 @@ def target_options(device: str) -> Decorator:
     )
 
 
-def proof_options(strictness: str) -> Decorator:
+def proof_options(strictness: str, default: str = "reals") -> Decorator:
     """Which assumptions proofs may use, and where proofs are written; `strictness` is the help of the first."""
     return _group(
         click.option(
             "--strictness",
             "allowed",
             callback=_read_strictness,
-            default="reals",
+            default=default,
             show_default=True,
             metavar="LICENCES",
             help=strictness,

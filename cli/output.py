@@ -1,13 +1,16 @@
-"""Output: files written whole or not at all, none that the run reads; colour on terminals only."""
+"""Output: files written whole or not at all, none that the run reads; colour and a progress bar on terminals only;
+texts that can be printed there.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 import click
@@ -30,6 +33,7 @@ _PLAIN_WIDTH = 100
 VERBOSE = "layoutproof.verbose"
 Found = TypeVar("Found")
 FoundIn = TypeVar("FoundIn", contravariant=True)
+Advance = Callable[[str], None]
 
 
 class Render(Protocol[FoundIn]):
@@ -51,8 +55,16 @@ def exit_code(status: Status) -> int:
 
 
 def console() -> Console:
-    """Standard output: coloured and as wide as the terminal; else plain and of fixed width."""
-    from layoutproof.cli.console import PipeConsole
+    """Standard output: coloured and as wide as the terminal; else plain and of fixed width. A closed pipe raises
+    BrokenPipeError.
+    """
+    # Rich takes long to load.
+    from rich.console import Console
+
+    class PipeConsole(Console):
+        def on_broken_pipe(self) -> None:
+            # The command says what it means: rich would exit with 1, which is `refuted` here.
+            raise BrokenPipeError
 
     if sys.stdout.isatty():
         return PipeConsole(highlight=False, emoji=False)
@@ -194,3 +206,82 @@ def _identity(path: Path) -> object:
     except OSError:
         return os.path.realpath(path)
     return found.st_dev, found.st_ino
+
+
+def bytes_text(number: int) -> str:
+    """`5,760 B`, `17.3 kB`, `2.2 MB`, `1.1 GB`: whole ones while they are short, then in units of a thousand."""
+    if number < 10_000:
+        return f"{number:,} B"
+    return next(
+        f"{number / unit:,.1f} {name}" for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")) if number >= unit
+    )
+
+
+def readable(text: str) -> str:
+    """A text without terminal control characters, except line ends and tabs.
+
+    Lone surrogates stay: they are bytes of a file's name, which streams write as escapes.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or "\ud800" <= c <= "\udfff" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
+def escaped(text: str, markup: bool) -> str:
+    """The text; with `markup`, safe to stand in rich's markup."""
+    from rich.markup import escape
+
+    return escape(text) if markup else text
+
+
+def styled(text: str, status: str, markup: bool) -> str:
+    """The text; with `markup`, in the style of a verdict's word."""
+    return f"[{STYLES[status]}]{text}[/]" if markup else text
+
+
+@contextmanager
+def stages(count: int) -> Iterator[Advance]:
+    """Give a function to call with the name of each of `count` stages when it begins.
+
+    The bar is on standard error, if both streams are terminals, and is removed at the end.
+    """
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        yield _silent
+        return
+    # Rich takes long to load.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=count, completed=-1)
+
+        def advance(name: str) -> None:
+            progress.update(task, description=name, advance=1)
+
+        yield advance
+
+
+@contextmanager
+def timed(advance: Advance, seconds: dict[str, float]) -> Iterator[Advance]:
+    """Give a function to call like `advance`; at the end, `seconds` has the duration of each stage by name."""
+    begun: list[tuple[str, float]] = []
+
+    def end() -> None:
+        if begun:
+            name, start = begun.pop()
+            seconds[name] = perf_counter() - start
+
+    def told(name: str) -> None:
+        end()
+        advance(name)
+        begun.append((name, perf_counter()))
+
+    yield told
+    end()
+
+
+def _silent(name: str) -> None:
+    """No bar."""

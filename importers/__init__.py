@@ -1,4 +1,4 @@
-"""Other systems' models as graphs."""
+"""Other systems' models as graphs, and their programs as programs."""
 
 if __name__ != "layoutproof.importers":
     raise ImportError(

@@ -59,7 +59,7 @@ class Node:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if type(self) is not type(other):
+        if type(self) is not type(other) or hash(self) != hash(other):
             return False
         # With a stack of its own: programs may be nested deeper than Python likes to recurse.
         stack: list[tuple[object, object]] = [(self, other)]

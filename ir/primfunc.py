@@ -21,6 +21,7 @@ LAYOUT_TRANSFORMATIONS = "buffer_layout_transformations"
 AXIS_SEPARATORS = "buffer_axis_separators"
 LAYOUT = "layoutproof.layout"
 APART = "layoutproof.apart"
+MAY_OVERLAP = "layoutproof.may_overlap"
 NOALIAS = ("tirx.noalias", "tir.noalias", "noalias", APART)
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.shares import share_out
+from tests.shares import share_of_commit, share_out
+from tests.tree import ROOT
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 
@@ -47,12 +48,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the files under tests/golden instead of comparing with them",
     )
+    parser.addoption(
+        "--share",
+        type=int,
+        help="which cases of the tests marked `one_in` are taken (default: follows from the commit)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The share is known before workers are started, which are told it."""
+    if config.option.share is None:
+        config.option.share = share_of_commit(ROOT)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """A run says which cases it takes."""
+    return f"cases: share {config.option.share} of the slow tests (--share {config.option.share} takes the same)"
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The mark `one_in` leaves most cases of a test to the campaign."""
-    share_out(items)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The mark `one_in` leaves most cases of a test to the campaign; golden files are written for all of them."""
+    if not config.option.update_golden:
+        share_out(items, config.option.share, config.args)
 
 
 def pytest_collection_finish() -> None:

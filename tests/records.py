@@ -6,7 +6,7 @@ from layoutproof.ir.buffer import make_buffer
 from layoutproof.ir.dtype import FLOAT32, DType
 from layoutproof.ir.expr import Var
 from layoutproof.ir.layout_record import LayoutRecord, LayoutStep
-from layoutproof.ir.script.layout_records import RecordReader
+from layoutproof.ir.script.index_maps import RecordReader
 from layoutproof.ir.stmt import Attributes
 
 Extent = int | str

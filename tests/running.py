@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from layoutproof.ir.interp.fault import Fault, FaultKind
-from layoutproof.ir.interp.memory import Filling
+from layoutproof.ir.interp.memory import Fault, FaultKind, Filling
 from layoutproof.ir.interp.run import Result, run, same_values
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import subprocess
+import zlib
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -34,14 +38,24 @@ def chosen(
 
 
 def one_in(part: int) -> pytest.MarkDecorator:
-    """A mark on a test of many cases: every run takes one in `part`, and each value of each of crossed tables; the
-    campaign the rest.
+    """A mark on a slow test: every run takes one in `part` of its cases, and each value of each of crossed tables; the
+    campaign the rest. A test of one case is taken by one run in `part`. Which ones they are changes with the share.
     """
     return pytest.mark.one_in(part)
 
 
-def share_out(items: Iterable[pytest.Item]) -> None:
-    """Leave to the campaign what the marks `one_in` of these cases leave to it."""
+def share_of_commit(folder: Path) -> int:
+    """A number that follows from the commit, so that all cases are taken in time, and a run can be repeated; 0 without
+    a repository.
+    """
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False)
+    return int(done.stdout[:4], 16) if done.returncode == 0 else 0
+
+
+def share_out(items: Iterable[pytest.Item], share: int, named: Container[str] = ()) -> None:
+    """Leave to the campaign what the marks `one_in` of these cases leave to it in this share, but for what was named
+    alone.
+    """
     tests: dict[str, list[pytest.Function]] = {}
     for item in items:
         if (
@@ -50,15 +64,31 @@ def share_out(items: Iterable[pytest.Item]) -> None:
             and not item.get_closest_marker("campaign")
         ):
             tests.setdefault(item.nodeid.split("[", 1)[0], []).append(item)
-    for cases in tests.values():
-        seen: set[tuple[int, str]] = set()
-        for number, case in enumerate(cases):
-            # One id for each table that is crossed.
-            ids = set(enumerate(case.callspec._idlist))
-            if number % _part(case) == 0 or (len(ids) > 1 and not ids <= seen):
-                seen |= ids
-            else:
+    places: Counter[str] = Counter()
+    for test, cases in tests.items():
+        # The tests of a file take turns.
+        file = test.partition("::")[0]
+        taken = _taken(cases, share + zlib.crc32(file.encode()) + places[file])
+        places[file] += 1
+        for case in cases:
+            if case.nodeid not in taken and case.nodeid not in named:
                 case.add_marker(pytest.mark.campaign)
+
+
+def _taken(cases: Sequence[pytest.Function], number: int) -> set[str]:
+    """The cases of one test that a run takes: every so many, from a first one on that changes with the number."""
+    if len(cases) == 1:
+        return {cases[0].nodeid} if number % _part(cases[0]) == 0 else set()
+    first = number % len(cases)
+    taken: set[str] = set()
+    seen: set[tuple[int, str]] = set()
+    for count, case in enumerate([*cases[first:], *cases[:first]]):
+        # One id for each table that is crossed.
+        ids = set(enumerate(case.callspec._idlist))
+        if count % _part(case) == 0 or (len(ids) > 1 and not ids <= seen):
+            seen |= ids
+            taken.add(case.nodeid)
+    return taken
 
 
 def _part(case: pytest.Function) -> int:

@@ -1,12 +1,15 @@
 """The golden-file comparison itself: a comparison that cannot fail would hide every change of output."""
 
-import subprocess
-import sys
+import contextlib
+import io
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Golden
+from tests.shares import share_of_commit
 from tests.tree import ROOT
 
 
@@ -76,42 +79,65 @@ def test_crossed(outer, inner):
 @pytest.mark.parametrize(("first", "second"), [(n, 0) for n in range(5)])
 def test_table(first, second):
     pass
+
+
+@pytest.mark.one_in(3)
+def test_alone():
+    pass
 """
+CROSSED_IDS = {f"test_crossed[{outer}-{inner}]" for outer in range(3) for inner in "ab"}
+TABLE_IDS = {f"test_table[{number}-0]" for number in range(5)}
 
 
-def test_a_share_of_each_table_is_taken(tmp_path: Path) -> None:
-    """Of a table one case in so many, of crossed tables each value of each; the campaign has exactly the others."""
+@pytest.fixture
+def collected(tmp_path: Path) -> Callable[..., set[str]]:
+    """The tests of a file that a run takes."""
     (tmp_path / "test_it.py").write_text(CROSSED)
-    hook = "from tests.shares import share_out\n\n\ndef pytest_collection_modifyitems(items):\n    share_out(items)\n"
-    (tmp_path / "conftest.py").write_text(
-        hook.replace("def", "import pytest\n\n\n@pytest.hookimpl(tryfirst=True)\ndef", 1)
-    )
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers = campaign\n    one_in\npythonpath = {ROOT}\n")
-    listed = {}
-    for chosen in ("campaign", "not campaign"):
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-c",
-            "pytest.ini",
-            "-p",
-            "no:hypothesispytest",
-            "--collect-only",
-            "-q",
-            "-m",
-            chosen,
-        ]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
-        listed[chosen] = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
-    assert listed["not campaign"] == [
-        "test_crossed[0-a]", "test_crossed[0-b]", "test_crossed[1-a]", "test_crossed[2-a]",
-        "test_table[0-0]", "test_table[3-0]",
-    ]  # fmt: skip
-    assert listed["campaign"] == [
-        "test_crossed[1-b]",
-        "test_crossed[2-b]",
-        "test_table[1-0]",
-        "test_table[2-0]",
-        "test_table[4-0]",
-    ]
+
+    def collect(share: int, *arguments: str) -> set[str]:
+        # In this process: the start of another one takes most of the time, and this is asked many times.
+        said = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+            patch.chdir(tmp_path)
+            options = ("-c", "pytest.ini", "-p", "no:cacheprovider", "--import-mode=importlib", "--collect-only", "-q")
+            code = pytest.main([*options, f"--share={share}", *arguments])
+        assert code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), said.getvalue()
+        return {line.partition("::")[2] for line in said.getvalue().splitlines() if "::" in line}
+
+    return collect
+
+
+def test_a_share_of_each_table_is_taken(collected: Callable[..., set[str]]) -> None:
+    """Of a table one case in so many, of crossed tables each value of each; the campaign has exactly the others."""
+    for share in (0, 1):
+        taken, left = collected(share, "-m", "not campaign"), collected(share, "-m", "campaign")
+        assert not taken & left and taken | left == CROSSED_IDS | TABLE_IDS | {"test_alone"}
+        assert len(taken & TABLE_IDS) == 2
+        of_crossed = taken & CROSSED_IDS
+        assert len(of_crossed) < len(CROSSED_IDS)
+        assert all(any(value in case for case in of_crossed) for value in ("[0-", "[1-", "[2-", "-a]", "-b]"))
+
+
+def test_shares_take_everything_in_turn(collected: Callable[..., set[str]]) -> None:
+    """Each case is taken by some share, and a test of one case by one in so many."""
+    runs = [collected(share, "-m", "not campaign") for share in range(6)]
+    assert set().union(*runs) == CROSSED_IDS | TABLE_IDS | {"test_alone"}
+    assert sum("test_alone" in run for run in runs) == 2
+
+
+def test_what_is_named_or_renewed_is_taken(collected: Callable[..., set[str]]) -> None:
+    """A case that is named on the command line is taken by every share, and golden files are renewed by all cases."""
+    named = ("test_it.py::test_alone", "test_it.py::test_table[4-0]")
+    assert all(
+        collected(share, "-m", "not campaign", *named) == {"test_alone", "test_table[4-0]"} for share in range(3)
+    )
+    everything = collected(0, "-m", "not campaign", "--update-golden")
+    assert everything == CROSSED_IDS | TABLE_IDS | {"test_alone"}
+
+
+def test_the_share_follows_from_the_commit(tmp_path: Path) -> None:
+    """The share is a number that the commit gives, and 0 where there is none."""
+    assert share_of_commit(tmp_path) == 0
+    assert 0 <= share_of_commit(ROOT) < 1 << 16

@@ -13,6 +13,7 @@ from benchmarks.gate_traces import LONGEST, search, write_logs
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.schedule.schedule import Schedule
 from tests.lowering.small_operators import NAMES, small
+from tests.shares import one_in
 
 
 def outcome(name: str, line: str) -> str:
@@ -37,6 +38,7 @@ def test_count(tmp_path: Path) -> None:
     assert all(len(set(log)) == len(log) for log in logs)
 
 
+@one_in(2)
 def test_seed() -> None:
     """One seed gives the same log again, another seed another one; a shorter log is the beginning of a longer one."""
     log = list(search("matmul", 40, 1))
@@ -55,6 +57,7 @@ def test_many_begin_alike() -> None:
     assert sum(first[json.dumps(trace[0])] > 1 for trace in traces) > 30
 
 
+@one_in(5)
 def test_most_are_right() -> None:
     """Most schedules are proved, and some are refused: the log is neither all right nor all wrong."""
     counts = Counter(

@@ -23,7 +23,7 @@ from layoutproof.cli.options import (
 from layoutproof.ir.diagnostic import error
 
 if TYPE_CHECKING:
-    from layoutproof.cli.trial.run_result import BuildResult, Refusal
+    from layoutproof.cli.run_result import BuildResult, Refusal
     from layoutproof.lowering.runtime.kernel import BuildReport
     from layoutproof.lowering.schedule.schedule import Schedule
 
@@ -87,9 +87,8 @@ def build_command(request: BuildRequest) -> int:
 
 def _built(request: BuildRequest) -> BuildResult:
     from layoutproof.cli.gate.loading import read_program, remarks_on
-    from layoutproof.cli.output import check_writable, say, write_files
-    from layoutproof.cli.progress import stages
-    from layoutproof.cli.trial.run_result import (
+    from layoutproof.cli.output import check_writable, say, stages, write_files
+    from layoutproof.cli.run_result import (
         BuildResult,
         Refusal,
         RunReport,
@@ -136,10 +135,10 @@ def _built(request: BuildRequest) -> BuildResult:
 
 def _refused_textures(schedule: Schedule, request: BuildRequest) -> Refusal | None:
     """Prove the constraints of textures for the target's profile; this needs neither a compiler nor a device."""
-    from layoutproof.cli.trial.run_result import Refusal
+    from layoutproof.cli.run_result import Refusal
     from layoutproof.lowering.passes.illegal import IllegalTransform
     from layoutproof.lowering.runtime.opencl.build_opencl import prove_textures
-    from layoutproof.lowering.runtime.opencl.device_limits import parse_profile
+    from layoutproof.lowering.runtime.opencl.devices import parse_profile
 
     if request.target != "opencl":
         return None
@@ -174,7 +173,7 @@ def _generated(schedule: Schedule, target: str, files: tuple[Path, Path]) -> tup
     from layoutproof.lowering.codegen.c import emit_c
     from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
     from layoutproof.lowering.runtime.array_layouts import layout_notes, runtime_layouts
-    from layoutproof.lowering.runtime.call_assumptions import contract_of
+    from layoutproof.lowering.runtime.call_arguments import contract_of
 
     source, other = files
     lowered = schedule.lower()

@@ -151,7 +151,7 @@ def _path(place: Path | None) -> Path:
 def _verified(store: _Opened, request: VerifyRequest) -> render.Verified:
     # Solvers and the checker are loaded here, where they are needed, and not for `info` and `clear`.
     from layoutproof.cli.gate.judging.judge import check_reports, set_aside
-    from layoutproof.cli.progress import stages
+    from layoutproof.cli.output import stages
     from layoutproof.lowering.proof_cache.verifying import Found, verify_entries
     from layoutproof.verify.certificate.recheck import SECONDS
     from layoutproof.verify.smt.engines import installed

@@ -107,11 +107,10 @@ def demo_command(output: Path) -> int:
 
 def _run(out: Console, func: PrimFunc, schedule: Schedule, folder: Path) -> bool:
     """Compile, run, compare and save; whether the kernel agrees with the interpreter."""
-    from layoutproof.cli.output import write_file
-    from layoutproof.cli.plot.map_picture import picture_of
-    from layoutproof.cli.progress import stages
+    from layoutproof.cli.kernel_trial import compare_kernel
+    from layoutproof.cli.output import stages, write_file
+    from layoutproof.cli.plot.layout_figure import picture_of
     from layoutproof.cli.render.run_report import build_lines, trial_lines
-    from layoutproof.cli.trial.kernel_trial import compare_kernel
     from layoutproof.ir.notations.map_text import parse_index_map
     from layoutproof.ir.script.printer import print_func
     from layoutproof.verify.maps.check_map import check_map

@@ -43,7 +43,7 @@ def draw_command(request: DrawRequest) -> int:
     """
     from layoutproof.cli.option_values import read_index_map, read_sizes
     from layoutproof.cli.output import check_writable, console, exit_code, write_file
-    from layoutproof.cli.plot.map_picture import concrete, ending_of, picture_of, with_sizes
+    from layoutproof.cli.plot.layout_figure import concrete, ending_of, picture_of, with_sizes
     from layoutproof.cli.render.map_report import counterexample_text
     from layoutproof.ir.index_map import index_map_text
     from layoutproof.ir.notations.map_text import parse_shape

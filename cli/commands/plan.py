@@ -147,9 +147,8 @@ def plan_command(asked: PlanOptions) -> int:
 
 def _plan(request: Request, options: Options) -> int:
     from layoutproof.cli.gate.judging.cached_proofs import remembered
-    from layoutproof.cli.output import exit_code, say, tell, write_files
+    from layoutproof.cli.output import exit_code, say, stages, tell, timed, write_files
     from layoutproof.cli.plan.plan_graph import planned
-    from layoutproof.cli.progress import stages, timed
     from layoutproof.cli.render.plan_json import plan_to_dict
     from layoutproof.cli.render.plan_report import render_plan
     from layoutproof.verify.verdict.verdict import Status
@@ -199,9 +198,8 @@ def _files(request: Request, report: PlanReport) -> dict[Path, Content]:
 def _check(request: Request, options: Options) -> int:
     """Prove that a graph is the given one, planned; write the certificate and report."""
     from layoutproof.cli.gate.judging.cached_proofs import remembered
-    from layoutproof.cli.output import exit_code, tell, write_file
+    from layoutproof.cli.output import exit_code, stages, tell, timed, write_file
     from layoutproof.cli.plan.plan_graph import checked
-    from layoutproof.cli.progress import stages, timed
     from layoutproof.cli.render.plan_report import check_to_dict, render_check
     from layoutproof.graph.prove.graph_certificate import certify_graph
     from layoutproof.verify.certificate.sealed_files import to_bytes

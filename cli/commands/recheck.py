@@ -103,8 +103,7 @@ def _by_kernel(files: Sequence[Path], request: RecheckRequest) -> int:
 
 
 def _by_solvers(files: Sequence[Path], request: RecheckRequest) -> int:
-    from layoutproof.cli.output import tell
-    from layoutproof.cli.progress import stages
+    from layoutproof.cli.output import stages, tell
     from layoutproof.cli.render.recheck_report import recheck_to_dict, render_recheck
     from layoutproof.graph.prove.certificate_reading import read_any
     from layoutproof.verify.certificate.recheck import recheck

@@ -22,7 +22,7 @@ from layoutproof.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from layoutproof.cli.trial.run_result import RunReport
+    from layoutproof.cli.run_result import RunReport
     from layoutproof.lowering.runtime.kernel import Kernel
     from layoutproof.lowering.schedule.schedule import Schedule
 
@@ -78,10 +78,9 @@ def _report(request: RunRequest) -> RunReport:
     """The report on the steps, the kernel and its run. Raises LayoutproofError for bad input."""
     from layoutproof.cli.gate.loading import read_program, remarks_on
     from layoutproof.cli.option_values import read_sizes
-    from layoutproof.cli.output import say, write_file
-    from layoutproof.cli.progress import stages
-    from layoutproof.cli.trial.random_inputs import check_amount, logical_shapes
-    from layoutproof.cli.trial.run_result import Refusal, RunReport, apply_and_lower, build_or_refuse, chosen_device
+    from layoutproof.cli.output import say, stages, write_file
+    from layoutproof.cli.random_inputs import check_amount, logical_shapes
+    from layoutproof.cli.run_result import Refusal, RunReport, apply_and_lower, build_or_refuse, chosen_device
     from layoutproof.lowering.runtime.array_layouts import runtime_layouts
     from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.lowering.schedule.trace import load_trace, passes_of
@@ -115,8 +114,8 @@ def _compared(report: RunReport, schedule: Schedule, kernel: Kernel, sizes: Mapp
     """The report with the kernel run and compared with the program after the last step that needs a fast-math
     assumption.
     """
-    from layoutproof.cli.trial.kernel_trial import compare_kernel
-    from layoutproof.cli.trial.run_result import licensed_steps
+    from layoutproof.cli.kernel_trial import compare_kernel
+    from layoutproof.cli.run_result import licensed_steps
     from layoutproof.ir.interp import Fault
 
     licensed = licensed_steps(schedule.steps)

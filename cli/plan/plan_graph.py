@@ -14,11 +14,10 @@ import click
 
 from layoutproof.cli import codes as cli_codes
 from layoutproof.cli.option_values import MAX_EXTENT
-from layoutproof.cli.output import check_writable
+from layoutproof.cli.output import Advance, check_writable
 from layoutproof.cli.plan.plan_layouts import NOTHING, Wishes, asked_of, read_layouts, wishes_of
 from layoutproof.cli.plan.plan_options import Broken, Left, Limit, PlanOptions, broken_of
 from layoutproof.cli.plan.plan_result import OutputComparison, PlanReport, compare_graphs, compare_outputs, moves_in
-from layoutproof.cli.progress import Advance
 from layoutproof.graph import codes
 from layoutproof.graph.graph_files import load_graph
 from layoutproof.graph.model.graph import Graph

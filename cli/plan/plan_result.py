@@ -16,7 +16,7 @@ import numpy as np
 from layoutproof.cli import codes
 from layoutproof.cli.plan.plan_layouts import Asked
 from layoutproof.cli.plan.plan_options import Broken, Left, Limit, broken_of
-from layoutproof.cli.trial.random_inputs import MOST_BYTES, random_array
+from layoutproof.cli.random_inputs import MOST_BYTES, random_array
 from layoutproof.graph.model.graph import Array, Call, Graph, Value, number_of
 from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.graph.model.graph_witness import GraphRewrite, Interface

@@ -13,11 +13,10 @@ from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen.c import ERRORS, FLAGS, CSource
 from layoutproof.lowering.codegen.c_types import storage_type
 from layoutproof.lowering.codegen.calling_convention import Parameter
-from layoutproof.lowering.codegen.opencl.cl_source import Image, KernelArgument, OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import Image, KernelArgument, OpenCLSource
 from layoutproof.lowering.codegen.requirements import is_expressible
 from layoutproof.lowering.runtime.array_layouts import Layout
-from layoutproof.lowering.runtime.call_arguments import extent_text
-from layoutproof.lowering.runtime.call_assumptions import Assumption, Duty
+from layoutproof.lowering.runtime.call_arguments import Assumption, Duty, extent_text
 
 Layouts = Mapping[str, Layout]
 

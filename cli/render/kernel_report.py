@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from layoutproof.cli.output import is_verbose
-from layoutproof.cli.render.markup import escaped, styled
+from layoutproof.cli.output import escaped, is_verbose, styled
 from layoutproof.verify.certificate.kernel_reading import KernelReport, StepReport, Trust
 from layoutproof.verify.kernel.judge import Judged
 
@@ -46,14 +45,14 @@ def share(steps: Sequence[StepReport]) -> str:
     counts = share_to_dict(steps)
     words = [f"{number} {trust}" for trust, number in counts["steps"].items() if number]
     claims = f"{counts['accepted']} of {counts['judged']} claims accepted by the kernel"
-    return f"{_counted(len(steps), 'step')}: {', '.join(words)}; {claims}"
+    return f"{counted(len(steps), 'step')}: {', '.join(words)}; {claims}"
 
 
 def step_lines(steps: Sequence[StepReport], markup: bool) -> Iterator[str]:
     """A line for each step; with --verbose the rejected claims below it."""
     for step in steps:
         rejected = [claim for claim in step.judged if not claim.is_accepted]
-        claims = _counted(len(step.judged), "claim") if step.judged else "no evidence for the kernel"
+        claims = counted(len(step.judged), "claim") if step.judged else "no evidence for the kernel"
         words = f"{claims}, {len(rejected)} rejected by the kernel" if rejected else claims
         words += f", under {' '.join(step.assumptions)}" if step.assumptions else ""
         shown = styled(step.trust.value, _STYLES[step.trust], markup)
@@ -109,5 +108,6 @@ def render_kernel(reports: Sequence[KernelReport], markup: bool = False) -> str:
     return "\n".join([*lines, share(every)]) + "\n"
 
 
-def _counted(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """`1 step`, `2 steps`."""
     return f"{number} {what}{'' if number == 1 else 's'}"

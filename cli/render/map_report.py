@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layoutproof.cli.output import is_verbose
-from layoutproof.cli.render.markup import escaped, styled
+from layoutproof.cli.output import escaped, is_verbose, styled
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import FALSE, TRUE, Binary, Expr
 from layoutproof.ir.index_map import index_map_text

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from layoutproof.cli.output import bytes_text, escaped, styled
 from layoutproof.cli.plan.plan_graph import CheckReport
 from layoutproof.cli.plan.plan_options import Broken, Left
 from layoutproof.cli.plan.plan_result import TOLERANCE, GraphTrial, OutputComparison, PlanReport, with_operator
 from layoutproof.cli.render.map_report import counterexample_text, verdict_text
-from layoutproof.cli.render.markup import escaped, styled
 from layoutproof.cli.render.plan_json import fold_to_dict, hoisted_to_dict, left_to_dict, output_to_dict
-from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.graph_files import step_text
 from layoutproof.graph.model.graph import Call
 from layoutproof.graph.planning.array_layouts import Layout, is_plain, layout_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from layoutproof.cli.render.kernel_report import share, share_to_dict, step_lines, step_to_dict
-from layoutproof.cli.render.markup import escaped, styled
+from layoutproof.cli.output import escaped, styled
+from layoutproof.cli.render.kernel_report import counted, share, share_to_dict, step_lines, step_to_dict
 from layoutproof.verify.certificate.reading import Kind
 from layoutproof.verify.certificate.recheck import EngineReport, FileReport, Report
 from layoutproof.verify.verdict.verdict import Status
@@ -90,7 +90,7 @@ def _counts(file: FileReport) -> str:
     if file.kind is Kind.REWRITE:
         return "" if file.problems else ", the checker says what its header says"
     return (
-        f", {_counted(file.claims, 'claim')}, {file.confirmed} of {_counted(file.questions, 'question')} "
+        f", {counted(file.claims, 'claim')}, {file.confirmed} of {counted(file.questions, 'question')} "
         "confirmed by two solvers"
     )
 
@@ -104,7 +104,7 @@ def _exceptions(report: Report, markup: bool) -> Iterator[str]:
     if every:
         yield f"resting on one engine ({len(every)}; all are named in JSON):"
     for reason, claims in reasons.items():
-        yield f"  {_counted(len(claims), 'claim')}: {escaped(reason, markup)}"
+        yield f"  {counted(len(claims), 'claim')}: {escaped(reason, markup)}"
         yield from _listed(claims, "    ", markup, _SHOWN_OF_A_REASON)
 
 
@@ -119,7 +119,3 @@ def _engines(report: Report) -> Iterator[str]:
     yield f"{'solver':<12}{'version':<12}{'asked':>8}{'confirmed':>12}{'unknown':>10}{'contradicted':>14}"
     for e in report.engines:
         yield f"{e.name:<12}{e.version:<12}{e.asked:>8}{e.confirmed:>12}{e.unknown:>10}{e.contradicted:>14}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from layoutproof.cli.output import is_verbose
+from layoutproof.cli.kernel_trial import OutputTrial, PaddingTrial, Trial
+from layoutproof.cli.output import escaped, is_verbose, styled
 from layoutproof.cli.render.map_report import counterexample_text, verdict_text
-from layoutproof.cli.render.markup import escaped, styled
-from layoutproof.cli.trial.kernel_trial import OutputTrial, PaddingTrial, Trial
-from layoutproof.cli.trial.run_result import BuildResult, Refusal, RunReport
+from layoutproof.cli.run_result import BuildResult, Refusal, RunReport
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.runtime.kernel import BuildReport
 from layoutproof.verify.values.fast_math import Licence, names_of

@@ -24,7 +24,7 @@ from layoutproof.graph.tuning.loop_schedules import blocks_of, order_of
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.expr import TRUE, Expr, Var, const
-from layoutproof.ir.interp.fault import Fault
+from layoutproof.ir.interp.memory import Fault
 from layoutproof.ir.interp.run import run, same_values
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse, Let

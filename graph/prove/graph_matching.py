@@ -30,10 +30,9 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.compare.compare_programs import compare_bit_for_bit
 from layoutproof.lowering.layout.pad_value import PadText
 from layoutproof.verify.checker import StepRecord
-from layoutproof.verify.settings import settings, within
 from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, Verdict
 
 PRIMITIVE = "compare"
@@ -56,10 +55,9 @@ def chain_to(func: PrimFunc, given: PrimFunc, layouts: Layouts, pads: Mapping[st
     """The step from an operator to its given function, proved bit for bit. Raises NoFlow where it is not proved."""
     named = replace(func, name=NAME)
     try:
-        with within(settings().under(frozenset())):
-            found = compare(
-                named, replace(given, name=NAME), layouts={n: index_map_text(m) for n, m in layouts.items()}, pads=pads
-            )
+        found = compare_bit_for_bit(
+            named, replace(given, name=NAME), layouts={n: index_map_text(m) for n, m in layouts.items()}, pads=pads
+        )
     except LayoutproofError as problem:
         raise NoFlow(
             func, f"{given.name}, which is given for it, does not fit: {problem.diagnostics[0].message}"
@@ -247,8 +245,7 @@ def _chain_to(old: PrimFunc, new: PrimFunc) -> Chain:
     """The step from an old function to a new one with layout records. Raises NoFlow where it is not proved."""
     named = replace(old, name=NAME)
     try:
-        with within(settings().under(frozenset())):
-            found = compare(named, replace(new, name=NAME))
+        found = compare_bit_for_bit(named, replace(new, name=NAME))
     except LayoutproofError as problem:
         raise NoFlow(old, f"{new.name} does not fit {old.name}: {problem.diagnostics[0].message}") from problem
     bad = next((verdict for verdict in found.verdicts if verdict.status not in GOOD), None)

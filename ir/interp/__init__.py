@@ -5,8 +5,7 @@ gives the elements of parameters that they depend on), `count_instances` counts 
 program ends with a `Fault`.
 """
 
-from layoutproof.ir.interp.fault import Fault, FaultKind
-from layoutproof.ir.interp.memory import Fill, Filling, all_fillings
+from layoutproof.ir.interp.memory import Fault, FaultKind, Fill, Filling, all_fillings
 from layoutproof.ir.interp.run import DEFAULT_LIMIT, FillingRuns, Result, run, run_fillings, same_values
 from layoutproof.ir.interp.slice_cells import count_instances
 from layoutproof.ir.interp.slicing import SliceResult, run_slice, slice_inputs

@@ -11,7 +11,7 @@ from math import gcd
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.ir.interp.fault import cannot_interpret
+from layoutproof.ir.interp.memory import cannot_interpret
 from layoutproof.ir.intrinsics import Assume, PointerCast, Undef, undef_loads
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc

@@ -14,8 +14,7 @@ from layoutproof.ir.dtype import HANDLE, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interp.analysis import Memories
-from layoutproof.ir.interp.fault import bad_argument
-from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, UNINITIALISED, Storage
+from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, UNINITIALISED, Storage, bad_argument
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap, round_float
 from layoutproof.ir.visit import free_variables

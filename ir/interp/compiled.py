@@ -32,9 +32,8 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.interp import runtime, write_expr
 from layoutproof.ir.interp.analysis import pointee, reads_memory
-from layoutproof.ir.interp.fault import Fault, FaultKind, cannot_interpret
 from layoutproof.ir.interp.generator import Facts, Generator, Level, Operand, Site
-from layoutproof.ir.interp.memory import Storage
+from layoutproof.ir.interp.memory import Fault, FaultKind, Storage, cannot_interpret
 from layoutproof.ir.interp.write_access import allocate, bind_memory, python_name, write_load, write_store
 from layoutproof.ir.interp.write_expr import integer_binary, refuse_taint, truth
 from layoutproof.ir.intrinsics import (

@@ -16,7 +16,7 @@ from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp.analysis import Memories, Place, Selection, UnitChoice, place_of
-from layoutproof.ir.interp.fault import cannot_interpret
+from layoutproof.ir.interp.memory import cannot_interpret
 from layoutproof.ir.stmt import Stmt
 
 _ATOM = re.compile(r"[A-Za-z_]\w*|\d+")

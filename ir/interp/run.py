@@ -17,9 +17,8 @@ import numpy.typing as npt
 from layoutproof.ir.interp.analysis import Memories, find_memories
 from layoutproof.ir.interp.arguments import Arguments, Array, Bound, bind, fill_memory, read_back
 from layoutproof.ir.interp.compiled import Compiled, compile_program
-from layoutproof.ir.interp.fault import bad_argument
 from layoutproof.ir.interp.generator import Facts, TooDeep
-from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Filling, Storage, all_fillings
+from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Filling, Storage, all_fillings, bad_argument
 from layoutproof.ir.interp.walker import walk_program
 from layoutproof.ir.layout_record import padding_cells
 from layoutproof.ir.primfunc import Kept, PrimFunc

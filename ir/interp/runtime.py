@@ -14,7 +14,7 @@ from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.functions.definitions import DEFINITIONS, Definition
 from layoutproof.ir.functions.definitions import function as sequence_function
 from layoutproof.ir.interp import memory
-from layoutproof.ir.interp.fault import Fault, FaultKind, access_text, over_limit
+from layoutproof.ir.interp.memory import Fault, FaultKind, access_text, over_limit
 from layoutproof.ir.semantics import Trap, float_format, round_float, wrap
 
 

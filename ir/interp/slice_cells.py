@@ -17,8 +17,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.expr import Binary, Broadcast, Compare, Expr, Logical, Ramp, Var
 from layoutproof.ir.interp.analysis import Memories
 from layoutproof.ir.interp.arguments import Shape, shape_of
-from layoutproof.ir.interp.slice_ranges import Boxes, Range, constant, range_of
-from layoutproof.ir.interp.slice_units import Access, Definition, Loop, take_apart
+from layoutproof.ir.interp.slice_units import Access, Boxes, Definition, Loop, Range, range_of, take_apart
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 
@@ -125,7 +124,7 @@ def start_boxes(symbols: Mapping[str, int]) -> Boxes:
     """One box that knows the symbols."""
     boxes = Boxes(1, {})
     for name, value in symbols.items():
-        boxes = boxes.with_range(name, constant(boxes, value))
+        boxes = boxes.with_value(name, value)
     return boxes
 
 
@@ -251,7 +250,7 @@ def boxes_of(rows: npt.NDArray[np.int64], names: tuple[str, ...], symbols: Mappi
     """One box a row."""
     boxes = Boxes(len(rows), {})
     for name, value in symbols.items():
-        boxes = boxes.with_range(name, constant(boxes, value))
+        boxes = boxes.with_value(name, value)
     for column, name in enumerate(names):
         boxes = boxes.with_range(name, (rows[:, column], rows[:, column]))
     return boxes

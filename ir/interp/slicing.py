@@ -18,8 +18,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.interp.analysis import LoopChoice, Place, Selection, UnitChoice
 from layoutproof.ir.interp.arguments import Arguments, Array, elements_of, states_of
 from layoutproof.ir.interp.compiled import Compiled
-from layoutproof.ir.interp.fault import bad_argument
-from layoutproof.ir.interp.memory import Filling
+from layoutproof.ir.interp.memory import Filling, bad_argument
 from layoutproof.ir.interp.run import DEFAULT_LIMIT, Prepared, execute, prepare
 from layoutproof.ir.interp.slice_cells import (
     Cells,

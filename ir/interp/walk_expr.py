@@ -28,9 +28,17 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.interp import runtime
 from layoutproof.ir.interp.analysis import is_index_like
-from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.generator import Facts
-from layoutproof.ir.interp.memory import ARBITRARY, DEFINED, FORBIDDEN, POISON, READABLE, Storage, worst_state
+from layoutproof.ir.interp.memory import (
+    ARBITRARY,
+    DEFINED,
+    FORBIDDEN,
+    POISON,
+    READABLE,
+    Storage,
+    cannot_interpret,
+    worst_state,
+)
 from layoutproof.ir.interp.runtime import RaceTable
 from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, StringImm, Undef
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp

@@ -10,9 +10,8 @@ from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Compare, Expr, Logical
 from layoutproof.ir.interp import runtime
 from layoutproof.ir.interp.analysis import Place, place_of, pointee, reads_memory
-from layoutproof.ir.interp.fault import Fault, FaultKind, cannot_interpret, over_limit
 from layoutproof.ir.interp.generator import Facts
-from layoutproof.ir.interp.memory import Storage, same_value
+from layoutproof.ir.interp.memory import Fault, FaultKind, Storage, cannot_interpret, over_limit, same_value
 from layoutproof.ir.interp.runtime import RaceTable
 from layoutproof.ir.interp.walk_expr import (
     Lane,

@@ -8,9 +8,8 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import INT64, DType, Kind
 from layoutproof.ir.expr import Expr, IntImm, Ramp
 from layoutproof.ir.interp.analysis import reads_memory
-from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.generator import Generator, Operand, limits_of
-from layoutproof.ir.interp.memory import memory_format
+from layoutproof.ir.interp.memory import cannot_interpret, memory_format
 from layoutproof.ir.interp.write_expr import at_span, integer_binary, integer_constant, refuse_taint
 from layoutproof.ir.operators import BinaryOp
 

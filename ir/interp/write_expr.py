@@ -25,8 +25,8 @@ from layoutproof.ir.expr import (
     Var,
 )
 from layoutproof.ir.interp.analysis import is_index_like
-from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.generator import Generator, Operand, Site, join_taints, limits_of, literal
+from layoutproof.ir.interp.memory import cannot_interpret
 from layoutproof.ir.interp.runtime import EXACT
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Undef
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp

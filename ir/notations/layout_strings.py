@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, Source, Span, error
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.script import codes
 
 _TOKEN = re.compile(r"(?P<digits>[0-9]*)(?P<letter>[A-Za-z])")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 
+from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import Source
 from layoutproof.ir.expr import Expr, IntImm, Var
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.index_maps import IntegerReader, PlainNames, by_name, parse_index_map, parse_integer
 from layoutproof.ir.script.parsing import limited_depth, parse_expression
 

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer, Range
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span
 from layoutproof.ir.dtype import FLOAT32, HANDLE, DType, Kind
 from layoutproof.ir.expr import Expr, FloatImm, IntImm, Var
 from layoutproof.ir.intrinsics import OpaqueCall, StringImm
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.expressions import ExpressionReader, syntax_name
 from layoutproof.ir.script.parsing import Bound, Text, bind, read_dtype, read_integer, read_list, read_string
 from layoutproof.ir.stmt import Allocate, Attributes, DeclBuffer, Stmt

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
+from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.dtype import DType, Kind
@@ -18,7 +19,6 @@ from layoutproof.ir.expr import Binary, Compare, Expr, IfThenElseExpr, IntImm, N
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BINARY_OPERATORS, BinaryOp, CompareOp, LogicalOp
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.operands import OperandReader, Value, Weak, extent_between
 from layoutproof.ir.script.parsing import Text, did_you_mean, read_integer
 from layoutproof.ir.visit import walk

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from layoutproof.ir import codes
 from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, DType, Kind
 from layoutproof.ir.expr import (
     Broadcast,
@@ -34,7 +35,6 @@ from layoutproof.ir.intrinsics import (
     Undef,
 )
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.expressions import ExpressionReader, Handler
 from layoutproof.ir.script.operands import Value, Weak
 from layoutproof.ir.script.parsing import (

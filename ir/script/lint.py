@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from layoutproof.ir import codes
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, Severity
 from layoutproof.ir.dtype import BFLOAT16
@@ -29,9 +30,9 @@ from layoutproof.ir.intrinsics import Call, Limit
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import codes
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Block, BufferStore, For, IterKind
+from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, free_variables, loads_in, substitute, walk
 
 _GUARD_HELP = "put the condition around the update in the block's body, and the init runs all the same"
@@ -120,6 +121,7 @@ def check_upstream(f: PrimFunc) -> tuple[Diagnostic, ...]:
         narrow,
         *(check(expressions) for check in _CHECKS),
         _loops([node for node in nodes if isinstance(node, For)]),
+        _shifted_remainders(nodes),
     )
     return tuple(each for each in found if each is not None)
 
@@ -243,6 +245,41 @@ def _loops(loops: Sequence[For]) -> Diagnostic | None:
                 message = f"the range of {names}, and neither begins at 0; TVM takes it to begin at 0 there"
                 return _warning(inner, message, "begin one of the loops at 0")
     return None
+
+
+def _shifted_remainders(nodes: Sequence[Node]) -> Diagnostic | None:
+    """Remainders of `x` and of `x` plus a constant by one number, in one sum or in the indices of one access."""
+    for node in nodes:
+        if isinstance(node, BufferLoad | BufferStore):
+            sums: Sequence[Expr] = node.indices
+        elif isinstance(node, Binary) and node.op in _SUMS and node.dtype.is_integer:
+            sums = (node,)
+        else:
+            continue
+        seen: dict[tuple[Expr, Expr], Expr] = {}
+        for term in (_unscaled(term) for each in sums for term, _ in _terms(each, True)):
+            if isinstance(term, Binary) and term.op is BinaryOp.FLOORMOD and isinstance(term.rhs, IntImm):
+                other = seen.setdefault((_unshifted(term.lhs, term.rhs.value), term.rhs), term)
+                if other != term:
+                    message = f"TVM's simplifier takes {expr_text(other)} and {expr_text(term)} for one number"
+                    return Diagnostic(codes.UPSTREAM_DIFFERS, message, term.span or node.span, Severity.WARNING)
+    return None
+
+
+def _unscaled(e: Expr) -> Expr:
+    """A term without its constant factors."""
+    while isinstance(e, Binary) and e.op is BinaryOp.MUL and isinstance(e.rhs, IntImm):
+        e = e.lhs
+    return e
+
+
+def _unshifted(e: Expr, divisor: int) -> Expr:
+    """What is divided, without constants that are added to it, and without remainders by multiples of the divisor."""
+    while isinstance(e, Binary) and isinstance(e.rhs, IntImm):
+        if e.op not in _SUMS and not (e.op is BinaryOp.FLOORMOD and e.rhs.value % divisor == 0):
+            break
+        e = e.lhs
+    return e
 
 
 def _truth_of_constant(expressions: Sequence[Expr]) -> Diagnostic | None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer, BufferRegion, Range
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import TRUE, Binary, Expr, IntImm, Var
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.declarations import BUFFER_PARAMETERS, BufferArguments, Environment, read_attributes
 from layoutproof.ir.script.expressions import ExpressionReader, syntax_name
 from layoutproof.ir.script.operands import extent_between

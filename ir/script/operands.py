@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from layoutproof.ir import codes
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, Kind
 from layoutproof.ir.expr import (
     Binary,
@@ -28,7 +29,6 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.parsing import Text
 from layoutproof.ir.text import python_number
 

@@ -11,10 +11,10 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
+from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, Source, Span, error, split_lines
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.node import Node
-from layoutproof.ir.script import codes
 from layoutproof.ir.stmt import Seq
 from layoutproof.ir.visit import children, opens_scope
 

@@ -9,12 +9,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError, Source, error
 from layoutproof.ir.dtype import HANDLE, DType, Kind
 from layoutproof.ir.expr import Var
 from layoutproof.ir.primfunc import LAYOUT, IRModule, PrimFunc
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.declarations import BUFFER_PARAMETERS, BufferArguments, read_attributes
 from layoutproof.ir.script.expressions import dotted_name
 from layoutproof.ir.script.parsing import (
@@ -97,7 +97,7 @@ class PrimFuncReader:
         if self.attrs_call is None or LAYOUT not in func.attrs:
             return func
         # Loaded late: most programs have no records, and index maps load numpy.
-        from layoutproof.ir.script.layout_records import with_records
+        from layoutproof.ir.script.index_maps import with_records
 
         return with_records(func, self.text, self.attrs_call)
 

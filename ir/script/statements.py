@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from layoutproof.ir import codes
 from layoutproof.ir.buffer import access_type
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.script import codes
 from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_allocation, read_decl
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS, TYPES

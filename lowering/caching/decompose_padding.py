@@ -21,8 +21,17 @@ from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.arith.known_facts import Scope, conjuncts, is_index_like, symbol_scope
 from layoutproof.lowering.caching.stage import apart
 from layoutproof.lowering.layout.transform_layout import ROOT
-from layoutproof.lowering.loops.guards import parts_of
-from layoutproof.lowering.loops.nest import Chain, LoopName, chain_around, find_loop, names_of, nest, path_to, put
+from layoutproof.lowering.loops.nest import (
+    Chain,
+    LoopName,
+    chain_around,
+    find_loop,
+    names_of,
+    nest,
+    parts_of,
+    path_to,
+    put,
+)
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.effects import is_pure
 from layoutproof.lowering.passes.find import find_block

@@ -17,9 +17,8 @@ from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import children, map_children, substitute, walk
-from layoutproof.lowering.cleanup.guard_conditions import Here, is_total
 from layoutproof.lowering.cleanup.known_cells import Cells, Fact, assumed_facts, is_plain_value
-from layoutproof.lowering.cleanup.rebuild import Origins, tidied
+from layoutproof.lowering.cleanup.rebuild import Here, Origins, is_total, tidied
 
 Facts = tuple[Fact, ...]
 MAX_FACTS = 64

@@ -33,8 +33,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import bound_variables, children, free_variables, map_children, substitute, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.index_simplify import apply_value_rules
-from layoutproof.lowering.cleanup.guard_conditions import is_total, negated, truths_of
-from layoutproof.lowering.cleanup.rebuild import Origins, tidied
+from layoutproof.lowering.cleanup.rebuild import Origins, is_total, negated, tidied, truths_of
 from layoutproof.lowering.layout.transform_layout import ROOT
 from layoutproof.lowering.loops.nest import names_of
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option

@@ -27,7 +27,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, ForKind
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
-from layoutproof.lowering.cleanup.guard_conditions import Deciding, Here, conjuncts_of, is_total, negated
+from layoutproof.lowering.cleanup.rebuild import Deciding, Here, conjuncts_of, is_total, negated
 from layoutproof.verify.program.instances import Dim
 
 _PLAIN = (IntImm, FloatImm, Limit, Var, Binary, Cast)

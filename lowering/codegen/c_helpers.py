@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from layoutproof.lowering.codegen.c_arithmetic import FUNCTION_HELPERS
 from layoutproof.lowering.codegen.c_memory import MEMORY_HELPERS, STREAM_HELPERS
 from layoutproof.lowering.codegen.c_types import SUFFIX, CType
-from layoutproof.lowering.codegen.c_vector_helpers import SWITCH, vector_helper
+from layoutproof.lowering.codegen.c_vector import SWITCH, vector_helper
 from layoutproof.lowering.codegen.writer import Helper
 
 

@@ -30,8 +30,16 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.stmt import Attributes, BufferStore, For, ForKind, Stmt
 from layoutproof.ir.visit import free_variables, loads_in, rewrite_bottom_up, substitute, walk
-from layoutproof.lowering.arith.affine import Polynomial, Steps, added, expression, number, polynomial, steps_of
-from layoutproof.lowering.arith.folding import fold_constants
+from layoutproof.lowering.arith.affine import (
+    Polynomial,
+    Steps,
+    added,
+    expression,
+    fold_constants,
+    number,
+    polynomial,
+    steps_of,
+)
 from layoutproof.lowering.codegen.c_stmt import Statements
 
 MOST = 32

@@ -24,7 +24,7 @@ from layoutproof.lowering.compare.padding_contracts import (
     options_of,
 )
 from layoutproof.lowering.compare.stated_layouts import Source, Term, padding_under
-from layoutproof.lowering.layout.pad_stage import with_assume_stage
+from layoutproof.lowering.layout.pad_value import with_assume_stage
 from layoutproof.lowering.layout.transform_layout import padding_of
 from layoutproof.lowering.passes.effects import data_written
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
@@ -274,7 +274,7 @@ def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:
 
 def last_values(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> dict[str, LastStored]:
     """The final values of open padding, of the parameters that the new program writes, if they are known."""
-    from layoutproof.lowering.compare.last_values import endings
+    from layoutproof.lowering.compare.padding_contracts import endings
 
     written = data_written(asked.new.body)
     names = [place.name for place in moved if place.is_open and place.term.new.data in written]

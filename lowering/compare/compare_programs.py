@@ -9,14 +9,14 @@ decides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.notations.map_text import parse_condition
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.visit import free_variables
 from layoutproof.ir.wellformed import require_wellformed
@@ -46,7 +46,7 @@ from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.lockstep.identity import CLAIM, is_same_program
 from layoutproof.verify.settings import scaled, settings
-from layoutproof.verify.values.fast_math import ALL
+from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 MOST_LAYOUTS = 24
@@ -72,19 +72,54 @@ def compare(
     Raises LayoutproofError for programs that are not well-formed or whose parameters do not correspond, for a layout
     that is not injective or does not fit, and for unknown names.
     """
+    return _compared(before, after, _Stated.of(layouts, pads, match, where), settings().usable(ALL))
+
+
+def compare_bit_for_bit(
+    before: PrimFunc,
+    after: PrimFunc,
+    *,
+    layouts: Mapping[str, MapLike] | None = None,
+    pads: Mapping[str, Any] | None = None,
+) -> Comparison:
+    """As `compare`, without fast-math assumptions, whatever is allowed elsewhere."""
+    return _compared(before, after, _Stated.of(layouts, pads, None, None), frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What a caller says of two programs, as `compare` takes it."""
+
+    layouts: Mapping[str, MapLike]
+    pads: Mapping[str, Any]
+    match: Mapping[str, str]
+    where: Expr | str | None
+
+    @staticmethod
+    def of(
+        layouts: Mapping[str, MapLike] | None,
+        pads: Mapping[str, Any] | None,
+        match: Mapping[str, str] | None,
+        where: Expr | str | None,
+    ) -> _Stated:
+        return _Stated(
+            {} if layouts is None else layouts, {} if pads is None else pads, {} if match is None else match, where
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        return self.layouts == self.pads == self.match == {}
+
+
+def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Comparison:
     start = perf_counter()
-    maps, values, pairs = (
-        ({} if layouts is None else layouts),
-        ({} if pads is None else pads),
-        ({} if match is None else match),
-    )
-    answer = _the_same(before, after, where) if maps == values == pairs == {} else None
+    answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
     if answer is None:
-        answer = _answer(_asked(before, after, maps, values, pairs, where))
+        answer = _answer(_asked(before, after, stated, allowed))
     return replace(answer, seconds=perf_counter() - start)
 
 
-def _the_same(before: object, after: object, where: Expr | str | None) -> Comparison | None:
+def _the_same(before: object, after: object, where: Expr | str | None, allowed: Licences) -> Comparison | None:
     """The comparison of a program with itself, up to names, whatever it contains; None if the two differ."""
     if not (isinstance(before, PrimFunc) and isinstance(after, PrimFunc) and is_same_program(before, after)):
         return None
@@ -95,17 +130,10 @@ def _the_same(before: object, after: object, where: Expr | str | None) -> Compar
     rewrite = Rewrite(before, before, Witness(instances=store_by_store(before, before) or ()))
     known = joined(_condition(before, where), assumed_of_constants(before))
     said = answers.of_the_same(before, after), Verdict(Status.PROVED, CLAIM, STRUCTURE)
-    return Comparison(before, after, said, (), rewrite, None, known, settings().usable(ALL))
+    return Comparison(before, after, said, (), rewrite, None, known, allowed)
 
 
-def _asked(
-    before: PrimFunc,
-    after: PrimFunc,
-    layouts: Mapping[str, MapLike],
-    pads: Mapping[str, Any],
-    match: Mapping[str, str],
-    where: Expr | str | None,
-) -> Asked:
+def _asked(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Asked:
     for name, func in (("before", before), ("after", after)):
         if not isinstance(func, PrimFunc):
             message = f"compare, argument {name!r} is {type(func).__name__}, a PrimFunc is expected"
@@ -114,19 +142,19 @@ def _asked(
             )
         check_records(require_wellformed(func))
         check_contracts(func)
-    for name, given in (("layouts", layouts), ("pads", pads), ("match", match)):
+    for name, given in (("layouts", stated.layouts), ("pads", stated.pads), ("match", stated.match)):
         if not isinstance(given, Mapping):
             raise error(
                 codes.ARGUMENT_TYPE,
                 f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected",
             )
     # The old program's assumptions about sizes hold of every call, also if the new one does not have them.
-    assumed = joined(_condition(before, where), assumed_of_constants(before))
-    maps = read_layouts(before, layouts)
-    new = require_wellformed(aligned(before, after, match, boxes_of(before, maps, assumed)))
-    terms = terms_of(before, new, maps, pads, assumed)
-    names = {a.name: b.name for a, b in paired(before, after, match)}
-    return Asked(before, after, new, terms, names, assumed, settings().usable(ALL))
+    assumed = joined(_condition(before, stated.where), assumed_of_constants(before))
+    maps = read_layouts(before, stated.layouts)
+    new = require_wellformed(aligned(before, after, stated.match, boxes_of(before, maps, assumed)))
+    terms = terms_of(before, new, maps, stated.pads, assumed)
+    names = {a.name: b.name for a, b in paired(before, after, stated.match)}
+    return Asked(before, after, new, terms, names, assumed, allowed)
 
 
 def _condition(before: PrimFunc, where: object) -> Expr | None:
@@ -145,7 +173,7 @@ def _condition(before: PrimFunc, where: object) -> Expr | None:
 
 def _answer(asked: Asked) -> Comparison:
     """The comparison without its time. Parameters that do not overlap are a precondition if changing their layout takes
-    that, or if nothing is proved without.
+    that, or if nothing is proved without; never of a function that says that they may.
     """
     nothing = of_nothing(asked)
     if nothing is not None:
@@ -157,7 +185,7 @@ def _answer(asked: Asked) -> Comparison:
         trial = _with_a_witness(asked, moved)
         if isinstance(trial, Trial) and trial.holds:
             return _comparison(asked, answers.proved(asked, trial), trial)
-    asked = asked.apart() if asked.may_overlap else asked
+    asked = asked.apart() if asked.may_overlap and MAY_OVERLAP not in asked.old.attrs else asked
     return _with_layouts_found(asked) if asked.unknown else _with_known_layouts(asked)
 
 

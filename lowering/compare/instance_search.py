@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from layoutproof.lowering.compare.comparison import NoWitness
 from layoutproof.lowering.compare.extend_pairs import Extended, Extender, Undecided
 from layoutproof.lowering.compare.instance_pairs import Forms, Part, Places, Supposed
-from layoutproof.lowering.compare.program_model import Side
-from layoutproof.lowering.compare.search_failure import Cause, Endings, Stuck
+from layoutproof.lowering.compare.program_model import Cause, Endings, Side, Stuck
 from layoutproof.lowering.compare.value_trees import Way
 from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.flow.stored_values import Form

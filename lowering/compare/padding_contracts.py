@@ -13,13 +13,23 @@ from itertools import islice, product
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Compare, Expr, FloatImm, IntImm
 from layoutproof.ir.intrinsics import Assume, Limit, OpaqueCall, Undef
-from layoutproof.ir.layout_record import Contract
+from layoutproof.ir.layout_record import Contract, layout_records
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
-from layoutproof.lowering.arith.folding import fold_constants
+from layoutproof.lowering.arith.affine import fold_constants
 from layoutproof.lowering.passes.effects import data_written
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.known_values import Knowledge
+from layoutproof.verify.flow.models import NEW, RewriteModel
+from layoutproof.verify.flow.observable import padding_of
+from layoutproof.verify.flow.simulate import OPERATIONS
+from layoutproof.verify.isl.encode import NotQuasiAffine
+from layoutproof.verify.isl.instance_sets import links_of, only
+from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.program.statement import NotModelled
 from layoutproof.verify.verdict import codes as claims
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -154,3 +164,36 @@ class Choosing:
 
 
 ABOUT_PADDING = frozenset({claims.PADDING_POSTCONDITION, claims.PADDING_TOUCHED, claims.ASSUMED, claims.UNDEFINED_READ})
+
+
+def endings(rewrite: Rewrite, where: Expr | None, names: Sequence[str]) -> dict[str, LastStored]:
+    """The final values of the padding that the last steps of these parameters' records introduced; unknown ones are
+    missing.
+    """
+    if not names:
+        return {}
+    try:
+        rewrite_model = RewriteModel.of(
+            rewrite, Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old), OPERATIONS
+        )
+        with rewrite_model.workspace.limited():
+            facts = Knowledge.of(rewrite_model, rewrite_model.after, rewrite_model.new, NEW)
+            return {name: _ending(rewrite_model, facts, name) for name in names}
+    except (NotModelled, NotQuasiAffine, BudgetExceeded):
+        return {}
+
+
+def _ending(rewrite_model: RewriteModel, facts: Knowledge, name: str) -> LastStored:
+    buffer = next(b for b in rewrite_model.rewrite.new.buffers if b.name == name)
+    record = layout_records(rewrite_model.rewrite.new)[buffer.data.name]
+    data = rewrite_model.memory(rewrite_model.new, buffer.data.name)
+    box = rewrite_model.cells_region(rewrite_model.after, data)
+    if len(box.encoder.space.dims) != len(record.shape):
+        return LastStored()
+    region = box.within(padding_of(record, len(record.steps) - 1, box.encoder))
+    if region.is_empty:
+        return LastStored(None, untouched=True)
+    tag = f"{NEW}out_{buffer.data.name}"
+    flow = rewrite_model.after.final(data).intersect_domain(only(region.named(tag)))
+    untouched = all(origin == f"{NEW}in_{buffer.data.name}" for origin, _ in links_of(flow, tag))
+    return last_stored([known.value for known in facts.of_flow(flow, tag, region)], buffer, untouched)

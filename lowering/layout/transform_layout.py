@@ -29,8 +29,15 @@ from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, free_variables, map_children, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of, symbol_scope
-from layoutproof.lowering.layout.pad_stage import Padding, with_assume_stage, with_padding_stage
-from layoutproof.lowering.layout.pad_value import PadText, check_self_loads, pad_text, read_pad_value
+from layoutproof.lowering.layout.pad_value import (
+    Padding,
+    PadText,
+    check_self_loads,
+    pad_text,
+    read_pad_value,
+    with_assume_stage,
+    with_padding_stage,
+)
 from layoutproof.lowering.layout.separators import stated_separators, with_attribute
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, from_json, map_text, option
 from layoutproof.lowering.passes.effects import data_read, data_written

@@ -19,12 +19,12 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.arith.index_simplify import not_plain
 from layoutproof.lowering.arith.known_facts import Scope, assumed_of_constants, constants_of
 from layoutproof.lowering.loops.access import renamed
-from layoutproof.lowering.loops.guards import guarded_block
 from layoutproof.lowering.loops.nest import (
     Chain,
     chain_around,
     check_kind,
     fresh_variable,
+    guarded_block,
     names_of,
     nest,
     own_path,

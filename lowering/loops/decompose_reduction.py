@@ -20,7 +20,6 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Attributes, Block, For, IfThenElse, IterKind, Seq, Stmt, at_first_update, seq
 from layoutproof.ir.visit import free_variables, fresh, stores_in, substitute, walk
 from layoutproof.lowering import codes
-from layoutproof.lowering.loops.guards import parts_of
 from layoutproof.lowering.loops.nest import (
     Chain,
     LoopName,
@@ -29,6 +28,7 @@ from layoutproof.lowering.loops.nest import (
     fresh_variable,
     names_of,
     nest,
+    parts_of,
     path_to,
     put,
     scope_around,

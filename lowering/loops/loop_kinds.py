@@ -20,8 +20,7 @@ from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, For, ForKind, IterKind, Stmt, seq
 from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
-from layoutproof.lowering.loops.guards import tidied
-from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, names_of, put, scope_around
+from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, names_of, put, scope_around, tidied
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 

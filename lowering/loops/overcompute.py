@@ -20,8 +20,7 @@ from layoutproof.ir.visit import free_variables, loops_of_stores, map_children, 
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.arith.known_facts import Scope, conjuncts, symbol_scope
-from layoutproof.lowering.loops.guards import GuardKind, GuardSite, guard_sites, parts_of
-from layoutproof.lowering.loops.nest import under
+from layoutproof.lowering.loops.nest import GuardKind, GuardSite, guard_sites, parts_of, under
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.effects import is_pure
 from layoutproof.verify.faults.bounds import find_outside

@@ -17,7 +17,6 @@ from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import bound_variables, loops_of_stores, map_children, stores_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import affine_of, expression_of
-from layoutproof.lowering.loops.guards import tidied
 from layoutproof.lowering.loops.nest import (
     LoopName,
     check_kind,
@@ -27,6 +26,7 @@ from layoutproof.lowering.loops.nest import (
     path_to,
     put,
     scope_around,
+    tidied,
 )
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 

@@ -25,8 +25,7 @@ from layoutproof.ir.visit import free_variables, map_children, substitute
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.arith.known_facts import Scope, conjuncts, symbol_scope
 from layoutproof.lowering.layout.transform_layout import ROOT
-from layoutproof.lowering.loops.guards import parts_of
-from layoutproof.lowering.loops.nest import depends, loops_of_block, under
+from layoutproof.lowering.loops.nest import depends, loops_of_block, parts_of, under
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.effects import is_pure
 from layoutproof.lowering.passes.witness_maps import rewrite_of

@@ -18,17 +18,18 @@ from layoutproof.lowering.arith.index_simplify import IndexSimplifier, not_plain
 from layoutproof.lowering.arith.known_facts import Scope, assumed_of_constants, symbol_scope
 from layoutproof.lowering.loops.access import Component, Touch, Turned, components_of, find_touch, turn_around
 from layoutproof.lowering.loops.decompose_reduction import plan_init_split
-from layoutproof.lowering.loops.guards import guarded, tidied
 from layoutproof.lowering.loops.nest import (
     Chain,
     chain_around,
     check_kind,
     depends,
     fresh_variable,
+    guarded,
     names_of,
     nest,
     path_to,
     put,
+    tidied,
     under,
 )
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option

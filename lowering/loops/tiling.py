@@ -16,7 +16,6 @@ from layoutproof.ir.stmt import Attributes, For, ForKind
 from layoutproof.ir.visit import MAX_NESTING, statement_depth, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import affine_of, expression_of
-from layoutproof.lowering.loops.guards import guarded, tidied
 from layoutproof.lowering.loops.nest import (
     Chain,
     LoopName,
@@ -25,11 +24,13 @@ from layoutproof.lowering.loops.nest import (
     depends,
     find_loop,
     fresh_variable,
+    guarded,
     names_of,
     nest,
     path_to,
     put,
     scope_around,
+    tidied,
     under,
 )
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option

@@ -23,8 +23,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Scope, conjuncts, symbol_scope
 from layoutproof.lowering.layout.transform_layout import ROOT
-from layoutproof.lowering.loops.guards import guarded_block
-from layoutproof.lowering.loops.nest import under
+from layoutproof.lowering.loops.nest import guarded_block, under
 from layoutproof.lowering.padding.elements import Elements, left_of
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.effects import is_pure

@@ -51,7 +51,7 @@ from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Scope, assumed_of_constants, constants_of, symbol_scope
 from layoutproof.lowering.loops.access import components_of, turn_around
-from layoutproof.lowering.loops.guards import parts_of
+from layoutproof.lowering.loops.nest import parts_of
 from layoutproof.lowering.passes.effects import is_pure
 from layoutproof.verify.maps.check_map import check_map
 

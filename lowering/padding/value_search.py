@@ -23,7 +23,7 @@ from layoutproof.ir.visit import stores_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.layout.pad_value import PadText
 from layoutproof.lowering.layout.transform_layout import ROOT, TransformLayout
-from layoutproof.lowering.loops.guards import GuardKind, GuardSite, guard_sites
+from layoutproof.lowering.loops.nest import GuardKind, GuardSite, guard_sites
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.find import find_block, find_buffer

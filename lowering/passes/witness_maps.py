@@ -56,10 +56,8 @@ def rewrite_by_values(
     new: PrimFunc,
     *values: Mapping[Var, Expr],
     origins: Sequence[int | None] | None = None,
-    where: Mapping[int, Expr] | None = None,
 ) -> Rewrite:
-    """A rewrite of loops: `values` give old loop variables over new ones, `where` by new store the instances that
-    compute an old one.
+    """A rewrite of loops: `values` give old loop variables over new ones.
 
     An old loop of a store is the new loop of its name; else the first of its `values` over loops around the new store;
     else it is taken at its start, where a block's init is. `origins` is as in `pair_instances`.
@@ -75,9 +73,7 @@ def rewrite_by_values(
         inputs = tuple(loop.var for loop in loops)
         gone = bound - set(inputs)
         outputs = tuple(_coordinate(loop, inputs, gone, values) for loop in old_loops[origin])
-        maps.append(
-            InstanceMap(number, origin, IndexMap(inputs, outputs), where.get(number) if where is not None else None)
-        )
+        maps.append(InstanceMap(number, origin, IndexMap(inputs, outputs)))
     return Rewrite(old, new, Witness(tuple(maps)))
 
 

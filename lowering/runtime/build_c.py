@@ -1,15 +1,30 @@
-"""From a lowered function to a C kernel: emit, compile, load, call, and compare with the reference interpreter."""
+"""From a lowered function to a C kernel: emit, compile, load, call, and compare with the reference interpreter.
+
+Built libraries are kept between runs, found again by what they were built from. A library's folder is a hash of its
+source, the compiler, the flags and the machine; its file name is the hash of its content, checked before each load.
+Files appear by atomic renaming, so an interrupted build leaves at worst an unfinished file. Concurrent builders of one
+kernel wait for each other. If the folder cannot be written, kernels are built for one process.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Mapping
-from dataclasses import replace
+import hashlib
+import os
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import platformdirs
 
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.expr import Cast
 from layoutproof.ir.primfunc import PrimFunc
@@ -17,15 +32,212 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import ERRORS, CSource, emit_c
 from layoutproof.lowering.codegen.calling_convention import Bounds, Parameter
+from layoutproof.lowering.lock import Hold, locked
 from layoutproof.lowering.runtime.array_layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.arrays import Array
-from layoutproof.lowering.runtime.call_arguments import Symbols
-from layoutproof.lowering.runtime.call_assumptions import Assumption, contract_of
-from layoutproof.lowering.runtime.compiler import find_compiler
+from layoutproof.lowering.runtime.call_arguments import Assumption, Symbols, contract_of
+from layoutproof.lowering.runtime.compiler import Compiler, compile_library, find_compiler, machine
 from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, function_notes
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel, LoweredFunc, Scalars
-from layoutproof.lowering.runtime.library_cache import build
 from layoutproof.lowering.runtime.selfcheck import self_check
+from layoutproof.verify.certificate.sealed_files import replacing
+
+_VERSION = "2"  # of this folder's layout
+_STALE_SECONDS = 3600.0  # an unfinished file older than this is of a process that died
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A loaded library and how it was built. `source_path` is None where the folder could not be written."""
+
+    library: ctypes.CDLL
+    key: str
+    command: str
+    source_path: Path | None
+    library_path: Path | None
+    reused: bool
+    note: str | None
+
+
+def cache_folder() -> Path:
+    """`$LAYOUTPROOF_CACHE`, else a folder of the user's cache."""
+    named = os.environ.get("LAYOUTPROOF_CACHE", "").strip()
+    return Path(named).expanduser() if named else Path(platformdirs.user_cache_dir("layoutproof")) / "kernels"
+
+
+def build(text: str, name: str, compiler: Compiler, flags: tuple[str, ...]) -> Build:
+    """The library built from the C in `text`, or the cached one. `name` names the source file.
+
+    Raises LayoutproofError: LP411 where the compiler fails, LP412 where the library cannot be loaded, LP413 where there
+    is no place to build.
+    """
+    command, processor = " ".join(compiler.command), machine() if compiler.native else ""
+    parts = (_VERSION, text, command, compiler.identity, " ".join(flags), processor)
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    order = _Order(text, name, compiler, flags, key, cache_folder() / key[:2] / key)
+    found = _find(order.folder)
+    reused = _reuse(order, found) if found is not None else None
+    if reused is not None:
+        return reused
+    with locked(order.folder / "lock") as hold:
+        found = _find(order.folder, mend=True)
+        reused = _reuse(order, found) if found is not None else None
+        if reused is not None:
+            return reused
+        built = _make(order)
+    if hold is Hold.GIVEN_UP and built.note is None:
+        note = "another process has begun to build this kernel and did not go on; it was not waited for"
+        return replace(built, note=note)
+    return built
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What is to be built, from what, and where it is kept."""
+
+    text: str
+    name: str
+    compiler: Compiler
+    flags: tuple[str, ...]
+    key: str
+    folder: Path
+
+    @property
+    def source(self) -> Path:
+        return self.folder / f"{self.name}.c"
+
+    def command(self, library: Path) -> str:
+        """The command as typed to build `library` from the source that is kept."""
+        return shlex.join(self.compiler.invocation(self.source, library, self.flags))
+
+
+def _reuse(order: _Order, library: Path) -> Build | None:
+    """A finished library, loaded; None where this system cannot load it (a folder shared with another system)."""
+    try:
+        loaded = _load(library)
+    except LayoutproofError:
+        return None
+    with contextlib.suppress(OSError):  # the library does not need its source
+        if not order.source.is_file() or order.source.read_bytes() != order.text.encode():
+            _publish(order.text.encode(), order.folder, order.source.name)
+    return Build(loaded, order.key, order.command(library), order.source, library, True, None)
+
+
+def _make(order: _Order) -> Build:
+    note: str | None = None
+    with _workplace() as work:
+        kept = order.source
+        try:
+            _publish(order.text.encode(), order.folder, kept.name)
+        except OSError as problem:
+            note = _not_kept(problem)
+            kept = _keep_source(order)
+        library = work / "kernel.so"
+        command = compile_library(order.compiler, kept, library, order.flags)
+        if note is None:
+            content = library.read_bytes()
+            try:
+                path = _publish(content, order.folder, f"{hashlib.sha256(content).hexdigest()}.so")
+            except OSError as problem:
+                note = _not_kept(problem)
+            else:
+                return Build(_load_or_remove(path), order.key, order.command(path), kept, path, False, None)
+        # A loaded library outlives its file.
+        return Build(_load(library), order.key, command, kept, None, False, note)
+
+
+def _not_kept(problem: OSError) -> str:
+    return f"the cache folder {cache_folder()} cannot be written ({problem.strerror}); this build is not kept"
+
+
+@contextlib.contextmanager
+def _workplace() -> Iterator[Path]:
+    """A folder for this build, removed afterwards."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="layoutproof-"))
+    except OSError as problem:
+        raise error(
+            codes.NOWHERE_TO_BUILD,
+            f"there is no folder to build in: {problem}",
+            help="set TMPDIR to a folder that can be written",
+        ) from problem
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep_source(order: _Order) -> Path:
+    """The source, kept outside of the cache, which cannot be written. The key in its name keeps kernels apart."""
+    name = f"layoutproof-{os.getuid()}-{order.key[:16]}-{order.name}.c"
+    try:
+        return _write_whole(order.text.encode(), Path(tempfile.gettempdir()), name)
+    except OSError as problem:
+        raise error(
+            codes.NOWHERE_TO_BUILD,
+            f"the generated source cannot be written: {problem}",
+            help="set TMPDIR to a folder that can be written",
+        ) from problem
+
+
+def _publish(content: bytes, folder: Path, name: str) -> Path:
+    """Write a file into a folder of the cache. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
+    return _write_whole(content, folder, name)
+
+
+def _write_whole(content: bytes, folder: Path, name: str) -> Path:
+    """Write a file atomically. Raises OSError."""
+    with replacing(folder / name) as part:
+        part.write_bytes(content)
+    return folder / name
+
+
+def _sweep(folder: Path) -> None:
+    """Remove unfinished files of processes that died."""
+    limit = time.time() - _STALE_SECONDS
+    for part in folder.glob(".*.part"):
+        with contextlib.suppress(OSError):
+            if part.stat().st_mtime < limit:
+                part.unlink()
+
+
+def _find(folder: Path, *, mend: bool = False) -> Path | None:
+    """A whole library in `folder`. With `mend`, for the holder of its lock, damaged ones are removed."""
+    for path in sorted(folder.glob("*.so")):
+        try:
+            whole = hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
+        except OSError:
+            continue
+        if whole:
+            return path
+        if mend:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    return None
+
+
+def _load_or_remove(path: Path) -> ctypes.CDLL:
+    """A library just published, which is removed if it cannot be loaded."""
+    try:
+        return _load(path)
+    except LayoutproofError:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as problem:
+        raise error(
+            codes.NOT_LOADED,
+            f"the built library cannot be loaded: {problem}",
+            help="a folder mounted noexec cannot hold kernels: set LAYOUTPROOF_CACHE and TMPDIR to others",
+        ) from problem
+
 
 _CTYPES: Mapping[str, Any] = {
     "bool": ctypes.c_int8, "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32,

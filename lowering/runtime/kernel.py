@@ -28,8 +28,14 @@ from layoutproof.lowering.runtime.arrays import (
     poison,
     split_lanes,
 )
-from layoutproof.lowering.runtime.call_arguments import Signature, Symbols, extent_text, scalar_value
-from layoutproof.lowering.runtime.call_assumptions import Assumption, check_requirements
+from layoutproof.lowering.runtime.call_arguments import (
+    Assumption,
+    Signature,
+    Symbols,
+    check_requirements,
+    extent_text,
+    scalar_value,
+)
 from layoutproof.lowering.runtime.enclosure import Cells, Enclosed, enclose
 from layoutproof.lowering.runtime.inexact import EXACT, Inexact
 from layoutproof.verify.verdict.verdict import Verdict

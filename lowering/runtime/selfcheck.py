@@ -20,8 +20,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Binary, Cast, Expr, IntImm
-from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, Fill, Filling
+from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, Fault, Fill, Filling
 from layoutproof.ir.interp.run import Result, run, ulps_apart
 from layoutproof.ir.interp.slice_cells import count_instances
 from layoutproof.ir.interp.slicing import run_slice

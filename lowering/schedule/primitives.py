@@ -24,8 +24,7 @@ from layoutproof.lowering.loops.partition_and_merge import MergeAdjacentLoops, P
 from layoutproof.lowering.loops.reduce_extents import ReduceLoopExtents
 from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
 from layoutproof.lowering.loops.tiling import Fuse, Reorder, Split
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.padding.branching import RemoveOvercomputeThroughBranching

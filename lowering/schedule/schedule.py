@@ -24,8 +24,7 @@ from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction, hoisted_inits
 from layoutproof.lowering.loops.dependence import with_broken_order
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.padding.value_search import PadValueReport, search_pad_values
@@ -42,7 +41,7 @@ from layoutproof.verify.verdict.verdict import GOOD, ClaimKind, Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.lowering.runtime.build_c import CKernel
-    from layoutproof.lowering.runtime.call_assumptions import Assumption
+    from layoutproof.lowering.runtime.call_arguments import Assumption
     from layoutproof.lowering.runtime.kernel import Kernel
     from layoutproof.lowering.runtime.opencl.devices import Device
     from layoutproof.verify.certificate.certificate import Certificate
@@ -278,7 +277,7 @@ class Schedule(Primitives):
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What the proofs took for granted of calls of the lowered function, each with who sees to it."""
-        from layoutproof.lowering.runtime.call_assumptions import assumptions_of
+        from layoutproof.lowering.runtime.call_arguments import assumptions_of
 
         lowered = self.lower()
         later = [step.rewrite.new for step in (*self._steps, *self.lowering_steps)]

@@ -14,7 +14,7 @@ from layoutproof.ir.expr import Expr, ExprLike, binary, const
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import IterKind
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.te import codes
+from layoutproof.lowering import codes
 from layoutproof.lowering.te.tensor import (
     Axis,
     Combiner,

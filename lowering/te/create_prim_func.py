@@ -16,7 +16,7 @@ from layoutproof.ir.semantics import max_finite
 from layoutproof.ir.stmt import Attributes, Block, BufferStore, For, ForKind, IterVar, Stmt, seq
 from layoutproof.ir.visit import free_variables, map_children, take_fresh, walk
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.lowering.te import codes
+from layoutproof.lowering import codes
 from layoutproof.lowering.te.tensor import (
     Axis,
     Combiner,

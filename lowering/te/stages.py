@@ -17,6 +17,7 @@ from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, IterKind
 from layoutproof.ir.visit import free_variables, stores_in, walk
+from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
 from layoutproof.lowering.layout.transform_layout import ROOT
 from layoutproof.lowering.loops.access import find_touch
@@ -24,7 +25,6 @@ from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.passes.find import all_buffers, find_block, find_buffer
 from layoutproof.lowering.passes.illegal import IllegalTransform, refusing
 from layoutproof.lowering.schedule.schedule import Schedule
-from layoutproof.lowering.te import codes
 from layoutproof.lowering.te.create_prim_func import Program, computed_order, program_of
 from layoutproof.lowering.te.tensor import Axis, Computed, Operation, Scheduled, Tensor
 from layoutproof.verify.maps.check_map import check_map

@@ -19,7 +19,7 @@ from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import INT32, DType, Kind
 from layoutproof.ir.expr import Expr, IntImm, Var, const, require
 from layoutproof.ir.stmt import IterKind
-from layoutproof.lowering.te import codes
+from layoutproof.lowering import codes
 
 _SERIAL = count()
 

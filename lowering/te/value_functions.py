@@ -22,7 +22,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.expr import const as constant
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.lowering.te import codes
+from layoutproof.lowering import codes
 from layoutproof.lowering.te.tensor import checked_dtype
 
 

@@ -32,7 +32,7 @@ from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCa
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.arith.folding import fold_constants
+from layoutproof.lowering.arith.affine import fold_constants
 from layoutproof.verify.program.instances import can_trap
 
 _RAMPED = frozenset((BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL))

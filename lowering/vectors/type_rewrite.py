@@ -25,7 +25,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Stmt
 from layoutproof.ir.visit import children, fresh, loops_of_stores, map_children, names_in, stores_in, walk
-from layoutproof.lowering.arith.folding import fold_constants
+from layoutproof.lowering.arith.affine import fold_constants
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.find import all_buffers
 from layoutproof.lowering.passes.witness_maps import rewrite_of

@@ -20,8 +20,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import HANDLE, DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import FloatImm, IntImm, Var
-from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.memory import Fill, Filling
+from layoutproof.ir.interp.memory import Fault, Fill, Filling
 from layoutproof.ir.interp.run import Result, run, same_values
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
 from layoutproof.ir.notations.map_text import parse_index_map

@@ -22,8 +22,7 @@ from layoutproof.graph.tuning.kernels import Kernels
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.memory import DEFINED, Fill, Filling
+from layoutproof.ir.interp.memory import DEFINED, Fault, Fill, Filling
 from layoutproof.ir.interp.run import run, same_values
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.verdict.verdict import Status, Verdict

@@ -21,8 +21,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import HANDLE, DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, FloatImm, IntImm, Var
-from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.memory import Fill, Filling
+from layoutproof.ir.interp.memory import Fault, Fill, Filling
 from layoutproof.ir.interp.run import Result, run, same_values
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.layout_record import Cell, cells_of, layout_records, padding_cells

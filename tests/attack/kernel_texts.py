@@ -21,6 +21,7 @@ _EXTRAS = (
     "T.if_then_else({z} < 2, {S}, {t}(3))", "T.Select({z} >= 0, {S}, {t}(3))", "{S} + {t}(0) * {S}",
     "T.max({t}(0), {S})",
 )  # fmt: skip
+_NEUTRAL = (("+", "-0.0"), ("+", "0"), ("-", "0"), ("*", "1"))
 
 
 def right_rewrites(rng: Random) -> Iterator[Rewrite]:
@@ -61,3 +62,25 @@ def with_extra(rewrite: Rewrite, text: str, rng: Random) -> str:
     cell = f"{buffer.name}[{', '.join(names)}]"
     value = rng.choice(_EXTRAS).format(S=cell, t=f"T.{buffer.dtype}", z=rng.choice(names))
     return f"{text.rstrip()}\n    for {', '.join(names)} in T.grid({shape}):\n        {cell} = {value}\n"
+
+
+def with_constant(rewrite: Rewrite, text: str, rng: Random) -> str:
+    """The text with a temporary after all else, stored to by several statements of which some are never executed, and a
+    loop that changes a buffer by what the temporary then has.
+    """
+    buffer = rng.choice(rewrite.new.buffers)
+    names = ", ".join(f"z{axis}" for axis in range(len(buffer.shape)))
+    operator, neutral = rng.choice(_NEUTRAL)
+    lines = [f'zc = T.alloc_buffer((2,), "{buffer.dtype}")', f"zc[0] = T.{buffer.dtype}({neutral})"]
+    for number in range(rng.randint(1, 3)):
+        value = rng.choice((neutral, "0", "1", "2", "-0.0"))
+        var, cell = f"zd{number}", rng.choice(("0", "0", "1"))
+        if rng.random() < 0.7:
+            lines.append(f"for {var} in range({rng.choice((0, 1, 3))}):")
+            lines.append(f"    if {var} {rng.choice(('<', '>', '=='))} {rng.choice((0, 1, 5))}:")
+            cell = f"        {rng.choice((cell, f'{var} % 2'))}"
+        indent = cell[: -len(cell.lstrip())]
+        lines.append(f"{indent}zc[{cell.lstrip()}] = T.{buffer.dtype}({value})")
+    lines.append(f"for {names} in T.grid({', '.join(expr_text(extent) for extent in buffer.shape)}):")
+    lines.append(f"    {buffer.name}[{names}] = {buffer.name}[{names}] {operator} zc[0]")
+    return "\n".join([text.rstrip(), *(f"    {line}" for line in lines), ""])

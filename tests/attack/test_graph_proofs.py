@@ -7,8 +7,10 @@ from __future__ import annotations
 import pytest
 
 from tests.attack.graph_proofs import attack
+from tests.shares import one_in
 
 
+@one_in(6)
 def test_a_slice_of_the_proofs() -> None:
     """Honest plans are proved, most of what was tampered with is not, and what is proved holds, by interpreter and by
     generated C.

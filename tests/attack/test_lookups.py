@@ -7,8 +7,10 @@ import pytest
 from layoutproof.verify.verdict.verdict import Clause
 from tests.attack.lookups import attack
 from tests.clauses import without
+from tests.shares import one_in
 
 
+@one_in(5)
 def test_a_slice_of_the_pairs() -> None:
     """None of forty pairs is proved wrongly, and many are proved."""
     tally = attack(1, pairs=40)
@@ -16,6 +18,7 @@ def test_a_slice_of_the_pairs() -> None:
     assert tally.counts["proved, no run differs"] >= 5 and tally.counts["open, runs differ"] >= 5
 
 
+@one_in(5)
 def test_the_runs_see_what_the_clause_keeps_away() -> None:
     """Without the clause on contents wrong pairs are proved, and found out."""
     with without(Clause.CONTENTS):

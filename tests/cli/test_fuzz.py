@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cli.calling import OPERATORS
+from tests.shares import one_in
 
 from layoutproof.cli.main import main
 
@@ -138,6 +139,7 @@ def comparisons(folder: Path) -> Words:
     return call("compare", program, program, layout, pad, match, where, form, output, st.just(["--no-cache"]))
 
 
+@one_in(5)
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_arguments(data: st.DataObject, folder: Path) -> None:
@@ -149,6 +151,7 @@ def test_any_arguments(data: st.DataObject, folder: Path) -> None:
     assert (code == 2) <= bool(said), "wrong input without a word"
 
 
+@one_in(2)
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_comparison(data: st.DataObject, folder: Path) -> None:

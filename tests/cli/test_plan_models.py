@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from tests.cli.calling import Caller
 from tests.graph.nets import filled
+from tests.shares import one_in
 
 from layoutproof.cli.plan import plan_graph as planning
 from layoutproof.cli.plan.plan_result import TOLERANCE, compared
@@ -65,6 +66,7 @@ def test_onnxruntime_has_to_be_installed(call: Caller, tmp_path: Path, monkeypat
     assert "--onnxruntime needs --run" in call("plan", model, "--onnxruntime").err
 
 
+@one_in(6)
 @pytest.mark.parametrize(("wrong", "code"), [(0.0, 0), (TOLERANCE * 2, 1)])
 def test_a_comparison_with_another_tool(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: float, code: int

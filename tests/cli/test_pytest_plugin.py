@@ -9,13 +9,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from tests.pages import blocks, sessions
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.cli import codes as cli
@@ -70,7 +70,6 @@ def test_like_a_test():
 def another(n):
     return lp.check_map(lambda i: [i // n, i % n], shape=(14,))
 """
-campaign = partial(pytest.param, marks=pytest.mark.campaign)
 PASSED, NOT_ALL_PASSED, INTERRUPTED, USAGE, NOTHING = 0, 1, 2, 4, 5
 
 
@@ -149,6 +148,7 @@ def test_it_is_an_entry_point() -> None:
     ]
 
 
+@one_in(2)
 def test_without_the_option_nothing_is_done(team: Team) -> None:
     """No gate is collected, and nothing of layoutproof is imported but the module of the plugin."""
     loaded = "def test_loaded():\n    assert sorted(name for name in sys.modules if name.startswith('layoutproof')) == "
@@ -158,6 +158,7 @@ def test_without_the_option_nothing_is_done(team: Team) -> None:
     assert (run.code, run.outcomes) == (PASSED, {"test_imports::test_loaded": "passed"}), run.text
 
 
+@one_in(2)
 def test_gates_are_items(team: Team) -> None:
     """Each case is an item; what is not proved fails with the finding as text, without a traceback, and with what the
     gate printed.
@@ -173,6 +174,7 @@ def test_gates_are_items(team: Team) -> None:
     assert "FAILED gates.py::forgetful - Failed: gates.py:10:1: error[LP210]" in run.text
 
 
+@one_in(3)
 def test_a_refused_step_shows_both_places(team: Team) -> None:
     """The line of the gate that asked for a step, and the line of the program that it is about."""
     program = (
@@ -196,15 +198,16 @@ def test_a_refused_step_shows_both_places(team: Team) -> None:
     assert "copy_of.py:2:10: note: in the program" in run.text
 
 
+@one_in(6)
 @pytest.mark.parametrize(
     ("allowed", "options", "code", "outcome"),
     [
         (False, (), NOT_ALL_PASSED, "failure"),
         (True, (), PASSED, "pytest.skip"),
         (False, ("--layoutproof-ignore", verify.UNDECIDED), PASSED, "pytest.xfail"),
-        campaign(False, ("--layoutproof-allow-unknown",), PASSED, "pytest.skip"),
-        campaign(False, ("--layoutproof-select", "LP210"), PASSED, "pytest.xfail"),
-        campaign(False, ("--layoutproof-select", "LP23"), NOT_ALL_PASSED, "failure"),
+        (False, ("--layoutproof-allow-unknown",), PASSED, "pytest.skip"),
+        (False, ("--layoutproof-select", "LP210"), PASSED, "pytest.xfail"),
+        (False, ("--layoutproof-select", "LP23"), NOT_ALL_PASSED, "failure"),
     ],
 )
 def test_unknown_never_passes(allowed: bool, options: tuple[str, ...], code: int, outcome: str, team: Team) -> None:
@@ -218,6 +221,7 @@ def test_unknown_never_passes(allowed: bool, options: tuple[str, ...], code: int
     assert f"[{verify.UNDECIDED}]" in run.text
 
 
+@one_in(5)
 def test_what_the_baseline_knows_is_expected_to_fail(team: Team) -> None:
     """A finding of the baseline is an expected failure, whatever it is; others fail."""
     team.write(gates=GATES)
@@ -232,6 +236,7 @@ def test_what_the_baseline_knows_is_expected_to_fail(team: Team) -> None:
     assert team.run("--layoutproof", "--layoutproof-baseline", "known.json").code == NOT_ALL_PASSED
 
 
+@one_in(3)
 def test_a_test_file_may_hold_gates(team: Team) -> None:
     """Tests and gates of one file are each collected once, a gate that is called like a test among them."""
     team.write(test_both=TESTS)
@@ -240,6 +245,7 @@ def test_a_test_file_may_hold_gates(team: Team) -> None:
     assert (run.code, run.outcomes) == (PASSED, {f"test_both::{name}": "passed" for name in names}), run.text
 
 
+@one_in(6)
 def test_files_are_found_by_name_and_by_option(team: Team) -> None:
     """Files called like files of gates, others where the configuration says so or where they are named; a named one
     keeps its tests.
@@ -256,6 +262,7 @@ def test_files_are_found_by_name_and_by_option(team: Team) -> None:
     assert set(team.run("--layoutproof").outcomes) == {"layouts::fine"}
 
 
+@one_in(3)
 def test_gates_import_what_stands_beside_them(team: Team) -> None:
     """A gate gets the module of its own folder, also where tests have imported one of the same name, and they keep
     theirs.
@@ -282,6 +289,7 @@ def test_gates_import_what_stands_beside_them(team: Team) -> None:
     assert run.outcomes == expected, run.text
 
 
+@one_in(6)
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
@@ -290,7 +298,7 @@ def test_gates_import_what_stands_beside_them(team: Team) -> None:
             cli.GATE_FILE,
             "gates.py:3:7: error[LP555]: not Python: invalid syntax",
         ),
-        campaign("import layoutproof as lp\n1 / 0\n@lp.gate\ndef x(): ...\n", cli.GATE_RAISED, "ZeroDivisionError"),
+        ("import layoutproof as lp\n1 / 0\n@lp.gate\ndef x(): ...\n", cli.GATE_RAISED, "ZeroDivisionError"),
         (
             "import layoutproof as lp\nimport sys\nsys.exit(0)\n@lp.gate\ndef x(): ...\n",
             cli.GATE_RAISED,
@@ -308,6 +316,7 @@ def test_a_file_that_cannot_be_loaded_is_an_error(text: str, code: str, said: st
     assert run.text.count("ERROR collecting") == 1 and "Traceback" not in run.text
 
 
+@one_in(2)
 def test_items_are_listed(team: Team) -> None:
     """They can be listed without being judged."""
     team.write(gates=GATES, test_both=TESTS)
@@ -315,12 +324,13 @@ def test_items_are_listed(team: Team) -> None:
     assert "gates.py::blocked_rows[8]\ngates.py::blocked_rows[16]\ngates.py::forgetful\n" in listed.text
 
 
+@one_in(4)
 @pytest.mark.parametrize(
     ("selection", "selected"),
     [
         (("gates.py::blocked_rows[8]",), {"gates::blocked_rows[8]"}),
         (("-m", "not layoutproof"), {"test_both::test_plain"}),
-        campaign(("-k", "rows and 16"), {"gates::blocked_rows[16]"}),
+        (("-k", "rows and 16"), {"gates::blocked_rows[16]"}),
     ],
 )
 def test_items_are_selected_as_any_others(selection: tuple[str, ...], selected: set[str], team: Team) -> None:
@@ -329,6 +339,7 @@ def test_items_are_selected_as_any_others(selection: tuple[str, ...], selected: 
     assert set(team.run("--layoutproof", *selection).outcomes) == selected
 
 
+@one_in(5)
 def test_those_that_failed_last_are_run_again(team: Team) -> None:
     """With the option of pytest for it, after a run of all gates."""
     team.write(gates=GATES, test_both=TESTS)
@@ -336,6 +347,7 @@ def test_those_that_failed_last_are_run_again(team: Team) -> None:
     assert set(team.run("--layoutproof", "--lf").outcomes) == {"gates::forgetful"}
 
 
+@one_in(6)
 def test_workers_report_the_same(team: Team) -> None:
     """With pytest-xdist the outcomes and their texts are the same."""
     team.write(gates=GATES, test_both=TESTS, more_gates=UNDECIDED.format(allowed=True))
@@ -346,14 +358,15 @@ def test_workers_report_the_same(team: Team) -> None:
     assert shared.reasons["more_gates::wavefront"] == alone.reasons["more_gates::wavefront"]
 
 
+@one_in(4)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--layoutproof-strictness", "strict"), "'strict' is none of ieee, finite, reals"),
         (("--layoutproof-budget", "0"), "--layoutproof-budget is a factor from 0.001 to 1000"),
-        campaign(("--layoutproof-baseline", "none.json"), "the baseline"),
-        campaign(("--layoutproof-ignore", "LP9"), "no code begins so"),
-        campaign(("--layoutproof-cache", "a.sqlite", "--layoutproof-no-cache"), "contradict each other"),
+        (("--layoutproof-baseline", "none.json"), "the baseline"),
+        (("--layoutproof-ignore", "LP9"), "no code begins so"),
+        (("--layoutproof-cache", "a.sqlite", "--layoutproof-no-cache"), "contradict each other"),
     ],
 )
 def test_wrong_options_end_the_run(options: tuple[str, ...], said: str, team: Team) -> None:
@@ -363,6 +376,7 @@ def test_wrong_options_end_the_run(options: tuple[str, ...], said: str, team: Te
     assert run.code == USAGE and said in run.text and "Traceback" not in run.text, run.text
 
 
+@one_in(5)
 def test_strictness_bounds_proofs(team: Team) -> None:
     """A schedule that holds with licences only fails under --layoutproof-strictness ieee."""
     program = (
@@ -391,6 +405,7 @@ def test_strictness_bounds_proofs(team: Team) -> None:
     )
 
 
+@one_in(6)
 def test_proofs_are_kept_where_asked(team: Team) -> None:
     """Proofs of schedules go to the cache that is named, and nowhere with --layoutproof-no-cache."""
     gate = (
@@ -415,6 +430,7 @@ def test_proofs_are_kept_where_asked(team: Team) -> None:
     assert json.loads(said.stdout)["cached"], "what pytest had proved was not known to `check`"
 
 
+@one_in(3)
 def test_its_page_shows_what_is_printed(team: Team) -> None:
     """Who follows the page about the plugin sees what it shows, times aside."""
     for block in blocks((ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")):

@@ -84,6 +84,7 @@ def test_version(arguments: Sequence[str]) -> None:
     assert start(arguments).startswith("layoutproof, version ")
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -142,6 +143,7 @@ def test_solvers_are_loaded_late(module: str) -> None:
     assert done.stdout == "[]\n"
 
 
+@one_in(5)
 def test_what_is_known_already(tmp_path: Path) -> None:
     """Nor does a check of schedules that the proof cache knows: programs are read, keys are looked up, and nothing is
     proved.
@@ -158,6 +160,7 @@ def test_what_is_known_already(tmp_path: Path) -> None:
     assert "2 from the cache" in start(arguments, 1)
 
 
+@one_in(5)
 def test_a_comparison_that_is_known_already(tmp_path: Path) -> None:
     """Nor does a comparison of two programs that was made before."""
     (tmp_path / "row_sum.py").write_text(small_text("row_sum"))

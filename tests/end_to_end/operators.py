@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.tree import ROOT
 
-from layoutproof.cli.trial.kernel_trial import compare_kernel
-from layoutproof.cli.trial.random_inputs import logical_shapes, random_arrays
+from layoutproof.cli.kernel_trial import compare_kernel
+from layoutproof.cli.random_inputs import logical_shapes, random_arrays
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.intrinsics import Undef, undef

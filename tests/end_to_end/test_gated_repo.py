@@ -17,7 +17,7 @@ import pytest
 from tests.tree import ROOT
 
 from layoutproof.cli import codes as cli
-from layoutproof.ir.script import codes as script
+from layoutproof.ir import codes as script
 from layoutproof.lowering import codes as lowering
 from layoutproof.verify.verdict import codes as verify
 

@@ -12,6 +12,7 @@ from benchmarks.bench_plan import convolutions, layout, plan_figures
 from benchmarks.networks import NETWORKS, network
 from benchmarks.plan_tables import RESULTS, Results
 from tests.graph.nets import NCHW4C, filled
+from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model.graph import Graph
@@ -33,6 +34,7 @@ def squeezenet(block: int) -> Plan:
     return plan(graph, {name: {"X": layout(block), "Y": layout(block)} for name in convolutions(graph)})
 
 
+@one_in(6)
 def test_squeezenet() -> None:
     """44 rewrites become two, which is the least there is, and every value of the planned network is proved."""
     found = squeezenet(8)

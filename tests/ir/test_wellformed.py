@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.records import read_record
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, Range, make_buffer
@@ -173,6 +174,7 @@ def test_every_rule_is_broken_by_something() -> None:
     assert len({rule.code for rule in RULES}) == len(RULES)
 
 
+@one_in(3)
 @pytest.mark.parametrize("path", sorted(DATA.glob("*/*.py")), ids=lambda p: p.stem)
 def test_real_programs_pass(path: Path) -> None:
     """Every operator, and every program that was transformed elsewhere, is well-formed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.lowering.programs import program
+from tests.shares import one_in
 
 from layoutproof.ir.dtype import FLOAT32, INT32, INT64
 from layoutproof.ir.expr import Cast, Expr, FloatImm, Select, Var, compare, const
@@ -35,6 +36,7 @@ def rows(columns: str, sizes: str = "") -> str:
     )
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     "text", [rows("14"), rows("T.int64(14)"), rows("14", "n = T.int32()"), rows("T.int64(14)", "n = T.int64()")]
 )

@@ -126,21 +126,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ProcessPoolExecutor(options.workers) as pool:
         work = [pool.submit(compare_programs, piece, without) for piece in _pieces(options.programs, seed, 5 * BATCH)]
         work += [pool.submit(scheduled, piece) for piece in _pieces(options.schedules, seed, BATCH)]
-        for part in (w.result() for w in work):
-            tally.add(part)
-            done = sum(tally.counts.values())
-            print(
-                f"{time.perf_counter() - start:.0f} s: {done} done, {sum(tally.kinds.values())} differences",
-                file=sys.stderr,
-                flush=True,
-            )
+        try:
+            for part in (w.result() for w in work):
+                tally.add(part)
+                done = sum(tally.counts.values())
+                print(
+                    f"{time.perf_counter() - start:.0f} s: {done} done, {sum(tally.kinds.values())} differences",
+                    file=sys.stderr,
+                    flush=True,
+                )
+        except Exception:
+            # What is left would run for hours before the error is seen.
+            pool.shutdown(cancel_futures=True)
+            raise
     print(report(tally))
     return 1 if tally.kinds else 0
 
 
 def scheduled(seeds: range) -> Tally:
     """Schedules of some seeds, printed and run by TVM."""
-    counts, differences = compare_schedules(seeds)
+    try:
+        counts, differences = compare_schedules(seeds)
+    except Exception as failure:
+        failure.add_note(f"in the schedules of seeds {seeds.start} to {seeds.stop - 1}")
+        raise
     tally = Tally()
     tally.note(counts, differences)
     return tally

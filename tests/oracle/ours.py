@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.interp.fault import Fault
+from layoutproof.ir.interp.memory import Fault
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads

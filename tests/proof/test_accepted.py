@@ -12,8 +12,10 @@ from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.verdict.verdict import ClaimKind, Status
 from tests.attack.judge import judge
 from tests.proof.litmus import PROVED, allowed, litmus, name_of
+from tests.shares import one_in
 
 
+@one_in(4)
 @pytest.mark.parametrize("path", PROVED, ids=name_of)
 def test_a_right_rewrite_is_proved(path: Path) -> None:
     """Proved under the licences that its header allows, told apart by no run, and the same after it was printed;

@@ -21,7 +21,7 @@ from layoutproof.verify.values.fast_math import ALL, IEEE
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 from tests.attack.judge import judge
 from tests.proof.litmus import ROWS, litmus, name_of
-from tests.shares import some
+from tests.shares import one_in, some
 
 # A part of what the report must say, by case.
 REASONS: Mapping[str, str] = {
@@ -49,6 +49,7 @@ def strictness(verdicts: tuple[Verdict, ...]) -> set[str]:
     return {name for verdict in verdicts for name in verdict.strictness}
 
 
+@one_in(4)
 @pytest.mark.parametrize("trials", some((25, 100), 1))
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:
@@ -63,6 +64,7 @@ def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:
     assert (found.difference is not None) == (case.header.expect == "refuted"), str(found.difference)
 
 
+@one_in(4)
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_the_verdict(path: Path) -> None:
     """Proved under the licences that the header names and no others, or refuted; with the reason where the table gives
@@ -80,6 +82,7 @@ def test_the_verdict(path: Path) -> None:
         assert REASONS.get(path.stem, "") in " ".join(told)
 
 
+@one_in(4)
 @pytest.mark.parametrize("path", NEED_LICENCES, ids=name_of)
 def test_bit_for_bit_it_does_not_hold(path: Path) -> None:
     """Without licences the case is not proved, and a run shows that it does not hold."""

@@ -13,7 +13,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
 from layoutproof.lowering.loops.tiling import Reorder, Split
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import LowerBlocks
 from layoutproof.lowering.passes.base import Pass
 from tests.lowering.programs import program
 from tests.lowering.small_operators import inputs_of

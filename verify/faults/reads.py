@@ -203,7 +203,7 @@ def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
         )
     if access.data not in program.temporaries:
         return proved(claim, STRUCTURE, watch, "a parameter")
-    if sum(buffer.data == access.data for buffer in program.buffers) > 1:
+    if program.allocations(access.data) > 1:
         return unknown(claim, STRUCTURE, f"{access.buffer.name} is allocated in two places", watch)
     certain = [write for write in writes if not write.access.data_dependent]
     arbitrary: Iterable[Cover] = ()

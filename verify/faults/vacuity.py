@@ -58,8 +58,8 @@ def why_impossible(facts: Facts, opaque: bool) -> tuple[Why | None, list[Hint]]:
     fitting = [
         part
         for e in sizes
-        for part in (at_least(e, e.dtype.min_int), below(e, e.dtype.max_int + 1))
         if e.dtype.bits <= 32
+        for part in (at_least(e, e.dtype.min_int), below(e, e.dtype.max_int + 1))
     ]
     if fitting and facts.search(IterationDomain(), *fitting).is_empty:
         return (

@@ -57,6 +57,7 @@ class Matcher:
     reductions: Mapping[int, BinaryOp] = field(default_factory=dict)
     loose: bool = False
     _once: Matcher | None = None
+    _passing: frozenset[int] | None = None
 
     def matches(self, claim: Counterpart, points: Points) -> Iterator[Match]:
         """The answers for one counterpart by region; if not proved, asked again with values in place of loads."""
@@ -280,8 +281,12 @@ class Matcher:
 
     def _passed_on(self, claim: Counterpart, region: Region, theirs: Mapping[Var, Var]) -> frozenset[Var]:
         """The counterpart's loads that may find an infinity or NaN that the old program did not compute."""
-        numbers = passing_on(self.rewrite_model.old)
-        memories = {statement.data for statement in self.rewrite_model.old.statements if statement.number in numbers}
+        if self._passing is None:
+            self._passing = passing_on(self.rewrite_model.old)
+        if not self._passing:
+            return frozenset()
+        memories = {s.data for s in self.rewrite_model.old.statements if s.number in self._passing}
+        names = {f"{OLD}{number}" for number in self._passing}
         name, step, found = f"{NEW}{claim.new.number}", self.rewrite_model.step(claim), set[Var]()
         for read in claim.old.reads:
             if read.data in memories:
@@ -291,7 +296,7 @@ class Matcher:
                 flow = step.apply_range(self.rewrite_model.before.sources(claim.old, read)).intersect_domain(
                     only(region.named(name))
                 )
-                if any(origin in {f"{OLD}{number}" for number in numbers} for origin, _ in tuples_of(flow.range())):
+                if any(origin in names for origin, _ in tuples_of(flow.range())):
                     found.add(theirs[read.var])
         return frozenset(found)
 

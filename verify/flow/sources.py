@@ -252,8 +252,12 @@ class Reordered:
 
 def find_reordered(rewrite_model: RewriteModel, agreement: Agreement, allowed: Licences) -> Iterator[Reordered]:
     """The reductions whose accumulator does not find, update by update, what it found before."""
+    updates: dict[Var, list[Counterpart]] = {}
+    for claims in rewrite_model.matched.values():
+        for claim, _ in claims:
+            updates.setdefault(claim.new.data, []).append(claim)
     for data in rewrite_model.new.cells:
-        pairs = [claim for claims in rewrite_model.matched.values() for claim, _ in claims if claim.new.data == data]
+        pairs = updates.get(data, [])
         if not any(_out_of_order(rewrite_model, agreement, claim) for claim in pairs):
             continue
         found = _chain(rewrite_model, agreement, pairs, data, allowed)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.isl.decode import Decoder
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.isl_evidence import choose_witnesses
 from layoutproof.verify.isl.operations import coalesced, point_of
@@ -60,6 +61,7 @@ class Model:
         self._ctx = new_context()
         self._operations, self._gathered = operations, gathered
         self._params = tuple(s.name for s in symbols)
+        self._variables: dict[str, Expr] = {s.name: s for s in symbols}
         self._assumed = tuple(assumed)
         self._ranges = {s.name: ranges[s] for s in symbols if s in ranges}
         self._setting = Setting.of(assumed, {s: ranges[s] for s in symbols if s in ranges})
@@ -93,6 +95,29 @@ class Model:
             return no_answer(ENGINE, problem.reason)
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem), *problem.because)
+
+    def symbols_without(self, domain: IterationDomain, *either: Expr) -> Expr | None:
+        """The condition on symbols under which no instance satisfies any of the conditions, beside what is assumed;
+        None if it cannot be told exactly.
+        """
+        try:
+            with self._budget():
+                found = self._domain(domain)
+                if found.missing is not None:
+                    return None
+                bad = found.space.universe().complement()
+                for condition in either:
+                    bad = bad.union(found.points.intersect(found.encoder.set_of(condition)))
+                context: isl.Set = found.space.universe()
+                for name, (low, high) in self._ranges.items():
+                    context = context.intersect(self._between(found.encoder, Var(name), low, high))
+                if found.loose is None:
+                    for condition in self._assumed:
+                        context = context.intersect(found.encoder.set_of(condition))
+                good = coalesced(bad.params().complement().gist(context.params()))
+                return Decoder(found.space, self._variables).condition(good)
+        except (NotQuasiAffine, BudgetExceeded):  # no condition is derived then, which is what None says
+            return None
 
     def uncovered(self, domain: IterationDomain, covers: Iterable[Cover], *conditions: Expr) -> Search:
         """An instance of `domain` where every condition holds that no cover reaches (one not encoded reaches none)."""

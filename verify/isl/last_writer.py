@@ -105,22 +105,32 @@ class LastWrite:
             self._before(position + 1, group, (*shared, head.var.name))
             self._within(position, group, shared, head.var.name)
             return
-        heads = {k: self.writers[k].time[position] for k in group}
-        self._before(position + 1, [k for k in group if heads[k] == head], shared)
-        for number in sorted({h for h in heads.values() if isinstance(h, int) and h < head}, reverse=True):
-            self._within(position + 1, [k for k in group if heads[k] == number], shared, None)
+        parts = self._by_number(group, position)
+        self._before(position + 1, parts.pop(head, []), shared)
+        for number in sorted((number for number in parts if number < head), reverse=True):
+            self._within(position + 1, parts[number], shared, None)
+            if self.todo.is_empty():
+                return
+
+    def _by_number(self, group: list[int], position: int) -> dict[int, list[int]]:
+        """The writers whose time has a number at `position`, by that number."""
+        parts: dict[int, list[int]] = {}
+        for k in group:
+            number = self.writers[k].time[position]
+            if isinstance(number, int):
+                parts.setdefault(number, []).append(k)
+        return parts
 
     def _within(self, position: int, group: list[int], shared: tuple[str, ...], below: str | None) -> None:
         """The last of some writers that agree before `position`, in an earlier iteration of the loop `below`."""
         while len(group) > 1 and below is None:
-            heads = {k: self.writers[k].time[position] for k in group}
-            numbers = sorted({h for h in heads.values() if isinstance(h, int)}, reverse=True)
-            if not numbers:
+            parts = self._by_number(group, position)
+            if not parts:
                 break
             position += 1
-            if len(numbers) > 1:
-                for number in numbers:
-                    self._within(position, [k for k in group if heads[k] == number], shared, None)
+            if len(parts) > 1:
+                for number in sorted(parts, reverse=True):
+                    self._within(position, parts[number], shared, None)
                 return
         if not group or self.todo.is_empty():
             return

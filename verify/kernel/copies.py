@@ -27,28 +27,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from layoutproof.verify.kernel.encoding import Context, Env, is_affine_condition, loads_of
-from layoutproof.verify.kernel.extras import (
-    prove_written,
-)
-from layoutproof.verify.kernel.integers import Case
-from layoutproof.verify.kernel.programs import TRUE, Expr, Program, Statement, has
-from layoutproof.verify.kernel.refinement import (
-    Part,
-    before,
-    both,
-    instance,
-    not_before,
-    of_part,
-    prove_place,
-    prove_same,
-    prove_same_cell,
-)
+from layoutproof.verify.kernel import programs as core
+from layoutproof.verify.kernel import refinement
+from layoutproof.verify.kernel.encoding import ALWAYS, Context, Instance, both
+from layoutproof.verify.kernel.extras import NoOp, extras, located, prove_meets, prove_outside, prove_written, record
+from layoutproof.verify.kernel.polynomials import Poly
+from layoutproof.verify.kernel.programs import Expr, Map, Program, Statement, is_affine_condition, loads_of
+from layoutproof.verify.kernel.reader import read_extent, read_map, scope_of
+from layoutproof.verify.kernel.refinement import Part, before, not_before, of_part, operands
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Source, Step
 
 _DEEPEST = 24
-END = Statement("end", (), (), (1 << 62,), "", (), TRUE, TRUE, 0, -1)  # after all that a program executes
+END = core.evaluated_at((), ())  # after all that a program executes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +47,7 @@ class Place:
     """An expression that an instance of a store of one program evaluates."""
 
     e: Expr
-    statement: Statement
-    env: Env
+    at: Instance
 
 
 @dataclass(slots=True)
@@ -66,26 +56,12 @@ class Reads:
 
     step: Step
     parts: Sequence[Part]
-    direct: tuple[Env, Env] | None = None  # the instance of a part and the old one that it computes
+    direct: tuple[Instance, Instance] | None = None  # the instance of a part and the old one that it computes
 
-    def prove_part(self, part: Part) -> None:
-        """Each instance of a part computes an executed old instance, and stores its value to its cell."""
-        context, env, old_env = prove_place(self.step, part)
-        if is_moved := self.step.is_moved(part.new.number, part.old.number):
-            self.direct = env, old_env
-            self.same(context, Place(part.old.value, part.old, old_env), Place(part.new.value, part.new, env), 0)
-        else:
-            prove_same(self.step, context, (part.old.value, old_env), (part.new.value, env))
-        # Loads that are paired by their places in the text are of memories with one home, none of them dropped.
-        texts = (*part.old.guards, *part.old.indices, *(() if is_moved else (part.old.value,)))
-        for load in (x for text in texts for x in loads_of(text)):
-            buffer = self.step.old.buffers[load[2]]
-            if buffer.data in self._dropped() or self.step.homes(buffer) > 1:
-                raise Rejected(f"no origin of the load of {buffer.name} is given")
-
-    def _dropped(self) -> set[str]:
+    def dropped(self) -> set[str]:
+        """The memories of old stores that are dropped."""
         computed = {part.old.number for part in self.parts}
-        return {self.step.old.buffers[s.buffer].data for s in self.step.old.stores if s.number not in computed}
+        return {self.step.old.data(s.buffer) for s in self.step.old.stores if s.number not in computed}
 
     def same(self, context: Context, old: Place, new: Place, depth: int) -> None:
         """Two expressions have one value, each load of them the value of its origin or of the paired one."""
@@ -98,92 +74,203 @@ class Reads:
                     self.same(here, place, given, depth + 1)
                 elif a[0] == "load" == b[0]:
                     self.read(here, old, new)
-                elif loads_of(a) or loads_of(b):
-                    self._same_operands(here, old, new, depth)
+                elif loads_of(a, b):
+                    for x, y in operands(a, b):
+                        self.same(here, replace(old, e=x), replace(new, e=y), depth)
                 else:
-                    prove_same(self.step, here, (a, old.env), (b, new.env))
-
-    def _same_operands(self, context: Context, old: Place, new: Place, depth: int) -> None:
-        a, b = old.e, new.e
-        if a[0] != b[0] or a[0] == "load" or len(a) != len(b):
-            raise Rejected(f"{b[0]} stands for {a[0]}")
-        for x, y in zip(a[2:], b[2:], strict=True):
-            if isinstance(x, tuple) and isinstance(y, tuple):
-                self.same(context, replace(old, e=x), replace(new, e=y), depth)
-            elif x != y or type(x) is not type(y):
-                raise Rejected(f"{y} stands for {x}")
+                    refinement.prove_same(self.step, here, (a, old.at.env), (b, new.at.env))
 
     def known(self, context: Context, program: Program, place: Place) -> Iterator[tuple[Context, Place]]:
         """The side that is taken of the choice that an expression is, or the origin of the load, by cases."""
-        e, statement = place.e, place.statement
+        e, statement = place.e, place.at.statement
         if e[0] == "if" and is_affine_condition(e[2]):
             for truth, taken in ((True, e[3]), (False, e[4])):
                 at = context.copy()
-                at.require(e[2], place.env, truth)
-                if not self.step.is_impossible(at):
+                at.require(e[2], place.at.env, truth)
+                if not at.is_impossible():
                     yield at, replace(place, e=taken)
             return
-        origins = self.step.copies.origins.get(("old" if program is self.step.old else "new", statement.number), {})
+        origins = self.step.origins(program, statement.number) or {}
         pieces = origins.get([*dict.fromkeys(loads_of(statement.value))].index(e), ()) if e[0] == "load" else ()
         if not pieces:
             yield context, place
             return
         rest = context.copy()
         for piece in pieces:
-            at, condition = rest.copy(), piece.map.where or TRUE
-            inputs = piece.map.inputs([place.env[loop.var] for loop in statement.loops], at.symbols)
-            at.require(condition, inputs)
-            if not self.step.is_impossible(at):
+            at, inputs = rest.copy(), rest.inputs(piece.map, place.at.values)
+            at.require(piece.map.where, inputs)
+            if not at.is_impossible():
                 yield at, self.origin(at, program, place, piece)
-            rest.require(condition, inputs, truth=False)
-        self.step.refuse(rest, (Case(),))
+            rest.require(piece.map.where, inputs, truth=False)
+        rest.refuse(ALWAYS)
 
     def origin(self, context: Context, program: Program, place: Place, source: Source) -> Place:
         """The value of a load is that of an earlier instance, and the cell is not written in between."""
-        reader, load = place.statement, place.e
-        writer, at = prove_written(self.step, program, context, (reader, place.env), load, source)
-        if has(writer.value, "undef") or writer.value[1] != load[1]:
-            raise Rejected(f"what line {writer.line} stores is undefined, or of another type")
+        reader, load = place.at, place.e
+        writer = prove_written(self.step, program, context, reader, load, source)
+        value = writer.statement.value
+        if core.has(value, "undef") or value[1] != load[1]:
+            raise Rejected(f"what line {writer.statement.line} stores is undefined, or of another type")
         for store in program.stores:
-            if program.buffers[store.buffer].data == program.buffers[load[2]].data:
+            if program.data(store.buffer) == program.data(load[2]):
                 between = context.copy()
-                other = instance(between, store, "b")
-                accesses = ((store.buffer, store.indices), other), (load[2:], place.env)
-                between.zeros += self.step.apart(between, *accesses, is_old=program is self.step.old)
-                order = both(before(writer, at, store, other), before(store, other, reader, place.env))
-                self.step.refuse(between, order)
-        return Place(writer.value, writer, at)
+                other = between.instance(store, "b")
+                between.zeros += self.step.apart(between, program, other.cell, (load[2:], reader.env))
+                between.refuse(both(before(writer, other), before(other, reader)))
+        return Place(value, writer)
 
     def read(self, context: Context, old: Place, new: Place) -> None:
         """Two loads, or one and the end of the old program, find the same value."""
-        step, a, b, here = self.step, old.e, new.e, new.statement
+        step, a, b = self.step, old.e, new.e
         source, home = step.old.buffers[a[2]], step.new.buffers[b[2]]
-        prove_same_cell(step, context, (source, a[3], old.env), (home, b[3], new.env))
+        there, here = (a[2:], old.at.env), (b[2:], new.at.env)
+        refinement.prove_same_cell(step, context, there, here)
         if step.is_fresh(home):
             raise Rejected(f"{b[2]} is allocated in a loop, and no origin of its load is given")
-        if source.data in self._dropped() or any(loads_of(index) for index in (*a[3], *b[3])):
+        if source.data in self.dropped() or loads_of(*a[3], *b[3]):
             raise Rejected(f"no origin of the load of {a[2]} is given, or its index depends on data")
         if step.is_beside(home.name):
-            prove_written(step, step.new, context, (here, new.env), b, step.source(here.number, b))
+            prove_written(step, step.new, context, new.at, b, step.source(new.at.statement.number, b))
         for part in self.parts:
             at = context.copy()
-            env, old_env = of_part(at, part, "p")
-            if step.new.buffers[part.new.buffer].data == home.data:
-                at.zeros += step.apart(at, ((part.new.buffer, part.new.indices), env), (b[2:], new.env))
-                self._in_order(at, (old, new), part, env, old_env)
-            elif step.old.buffers[part.old.buffer].data == source.data:
+            store, old_store = of_part(at, part, "p")
+            if step.new.data(part.new.buffer) == home.data:
+                at.zeros += step.apart(at, step.new, store.cell, here)
+                self._in_order(at, (old.at, new.at), old_store, store)
+            elif step.old.data(part.old.buffer) == source.data:
                 # To another home: not before the read.
-                accesses = ((part.old.buffer, part.old.indices), old_env), (a[2:], old.env)
-                at.zeros += step.apart(at, *accesses, is_old=True)
-                step.refuse(at, before(part.old, old_env, old.statement, old.env))
+                at.zeros += step.apart(at, step.old, old_store.cell, there)
+                at.refuse(before(old_store, old.at))
 
-    def _in_order(self, context: Context, read: tuple[Place, Place], part: Part, env: Env, old_env: Env) -> None:
+    def _in_order(self, context: Context, read: tuple[Instance, Instance], old: Instance, new: Instance) -> None:
         """A part that stores to the cell comes before one read iff it comes before the other."""
-        there, old_at, here, at = read[0].statement, read[0].env, read[1].statement, read[1].env
-        first, old_first = before(part.new, env, here, at), before(part.old, old_env, there, old_at)
-        if self.direct is not None and at is self.direct[0] and old_at is self.direct[1]:
+        there, here = read
+        first, old_first = before(new, here), before(old, there)
+        if self.direct is not None and here.env is self.direct[0].env and there.env is self.direct[1].env:
             # Theta is one-to-one: if the instances are one in a program, they are one in both.
-            last, old_last = before(here, at, part.new, env), before(there, old_at, part.old, old_env)
+            last, old_last = before(here, new), before(there, old)
         else:
-            last, old_last = not_before(part.new, env, here, at), not_before(part.old, old_env, there, old_at)
-        self.step.refuse(context, (*both(first, old_last), *both(last, old_first)))
+            last, old_last = not_before(new, here), not_before(old, there)
+        context.refuse((*both(first, old_last), *both(last, old_first)))
+
+
+def prove_part(step: Step, parts: Sequence[Part], part: Part) -> None:
+    """Each instance of a part computes an executed old instance, and stores its value to its cell."""
+    context, new, old = refinement.prove_place(step, part)
+    reads = Reads(step, parts, (new, old))
+    if is_moved := step.is_moved(part.new.number, part.old.number):
+        reads.same(context, Place(part.old.value, old), Place(part.new.value, new), 0)
+    else:
+        refinement.prove_same(step, context, (part.old.value, old.env), (part.new.value, new.env))
+    # Loads that are paired by their places in the text are of memories with one home, none of them dropped.
+    for load in loads_of(*part.old.guards, *part.old.indices, *(() if is_moved else (part.old.value,))):
+        buffer = step.old.buffers[load[2]]
+        if buffer.data in reads.dropped() or step.homes(buffer) > 1:
+            raise Rejected(f"no origin of the load of {buffer.name} is given")
+
+
+# ---- stores that the end of the program or no read finds
+
+
+def prove_unseen(extra: NoOp) -> None:
+    """The cell is padding that a layout leaves undefined, or one of a temporary, and no instance of a part loads it."""
+    prove_not_observable(extra.step, *extra.cell(), extra.statement.buffer)
+    prove_unread(extra)
+    extra.prove_evaluated(extra.statement.value)
+
+
+def prove_not_observable(step: Step, context: Context, index: Sequence[Poly], name: str) -> None:
+    """A cell is padding that a layout leaves undefined, or one of a temporary."""
+    if step.new.is_temporary(name):
+        return
+    entries = record(step, name)
+    if len(entries) != 1 or entries[0].get("contract") != "undef":
+        raise Rejected(f"{name} is observable")
+    if step.new.data(name) in step.viewed:
+        raise Rejected(f"the record of {name} does not say which elements of a view are padding")
+    symbols = scope_of(step.new.symbols)
+    names, outputs, where = read_map(str(entries[0].get("index_map")), symbols, {})
+    if names is None or where != core.TRUE or len(outputs) != len(index):
+        raise Rejected(f"the record of {name} has no such map")
+    logical = step.new.layouts[step.new.data(name)].get("logical_shape", ())
+    prove_outside(context, index, [read_extent(str(extent), symbols) for extent in logical], Map(names, outputs))
+
+
+def prove_unread(extra: NoOp, until: Source | None = None) -> None:
+    """No read finds what is stored; where a store is given that comes later, none before that. A load whose origin is
+    given is no read.
+    """
+    step, new, every = extra.step, extra.statement, extra.step.copies.origins
+    origins = {s.index for (side, _), loads in every.items() if side == "new" for x in loads.values() for s in x}
+    copies = [s for s in step.new.stores if s.value[0] == "load" and step.is_beside(s.value[2])]
+    further = [*copies, *(s for s in step.new.stores if s.number in origins)]
+    for reader, part in (*((part.new, part) for part in extra.parts), *((s, None) for s in further)):
+        known = step.origins(step.new, reader.number) or {}
+        loads = [x for k, x in enumerate(dict.fromkeys(loads_of(reader.value))) if not known.get(k)]
+        for load in (*loads, *loads_of(*reader.guards, *reader.indices)):
+            if step.new.data(load[2]) == step.new.data(new.buffer):
+                context, mine = extra.asked()
+                other = of_part(context, part, "r")[0] if part is not None else context.instance(reader, "r")
+                context.zeros += step.apart(context, step.new, mine.cell, (load[2:], other.env))
+                if until is None:
+                    context.refuse(ALWAYS)
+                else:
+                    writer = located(step.new, context, mine, until)
+                    context.refuse(both(before(mine, other), not_before(writer, other)))
+
+
+def prove_dropped(step: Step, old: Statement) -> None:
+    """What an old store that is dropped stores to is a temporary. That no read is of it is proved of the reads."""
+    if not step.old.is_temporary(old.buffer):
+        raise Rejected(f"old store {old.number} is not computed, and {old.buffer} is observable")
+
+
+def prove_copied(extra: NoOp) -> None:
+    """The cell of a parameter gets its value at the end from its other home, and no read is of it."""
+    step, new = extra.step, extra.statement
+    found = step.source_of(step.new.buffers[new.buffer])
+    known = step.origins(step.new, new.number) or step.new.data(new.buffer) in step.viewed
+    if known or new.value[0] != "load" or not step.is_beside(new.value[2]) or found is None or found[1] is not None:
+        raise Rejected(f"line {new.line} is no copy")
+    prove_unread(extra)
+    context, mine = extra.asked()
+    cell = ("load", new.value[1], found[0].name, new.indices)
+    Reads(step, extra.parts).read(context, Place(cell, Instance(END, mine.env)), Place(new.value, mine))
+
+
+def prove_covered(step: Step, parts: Sequence[Part], part: Part) -> None:
+    """What a part stores beside a parameter a copy takes there, or the cell is not observable."""
+    if part.new.number not in step.copies.covers:
+        raise Rejected(f"nothing copies what line {part.new.line} stores")
+    context = step.context()
+    new, old = of_part(context, part, "i")
+    at = located(step.new, context, new, step.copies.covers[part.new.number])
+    copy, env = at
+    is_viewed = step.new.data(copy.buffer) in step.viewed
+    if copy.buffer != part.old.buffer or is_viewed or any(other.new is copy for other in parts):
+        raise Rejected(f"line {copy.line} is no copy")
+    for asked in extras(step, parts, copy):
+        prove_copied(NoOp(step, copy, asked, parts))
+    refinement.prove_executed(step, context, Instance(replace(copy, guards=()), env))
+    cell = [context.number(index, old.env) for index in part.old.indices]
+    for guard in copy.guards:
+        without = context.copy()
+        without.require(guard, env, truth=False)
+        prove_not_observable(step, without, cell, copy.buffer)
+        context.require(guard, env)
+    context.prove_equal((context.number(index, env) for index in copy.indices), cell)
+
+
+def prove_overwritten(extra: NoOp) -> None:
+    """An instance of a part, which is given, stores to the cell later, and no read comes before that."""
+    step, new = extra.step, extra.statement
+    source = step.copies.covers.get(new.number)
+    if source is None:
+        raise Rejected(f"nothing is known that overwrites what line {new.line} stores")
+    context, mine = extra.asked()
+    writer = prove_meets(step, step.new, context, mine, new.access, source)
+    if not any(p.new is writer.statement and p.theta.where == core.TRUE for p in extra.parts):
+        raise Rejected(f"line {writer.statement.line} may not overwrite it")
+    context.refuse(not_before(mine, writer))
+    prove_unread(extra, source)
+    extra.prove_evaluated(new.value)

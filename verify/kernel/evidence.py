@@ -19,19 +19,19 @@ Refutations stand by the digest of their question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from json import dumps
 from typing import Any, cast
 
 from layoutproof.verify.kernel.integers import Question
-from layoutproof.verify.kernel.judge import Evidence, Judged, judge_rewrite
+from layoutproof.verify.kernel.judge import Judged, judged_in_turn, stated
 from layoutproof.verify.kernel.polynomials import Poly, integer_of, list_of
-from layoutproof.verify.kernel.programs import Cells, Program, Rewrite, Statement
+from layoutproof.verify.kernel.programs import TRUE, Cells, Map, Program, Rewrite, Statement, variable
 from layoutproof.verify.kernel.reader import read_map, read_rewrite, scope_of
 from layoutproof.verify.kernel.rejected import FAILURES, Rejected, reason_of
-from layoutproof.verify.kernel.step import Copies, Inverse, Map, Source
+from layoutproof.verify.kernel.step import Copies, Evidence, Inverse, Source
 
 _KINDS = {"inverses", "sources", "fills", "backs", "memories", "followed", "origins", "covers"}
 _MOST = 100_000  # steps, lines, entries
@@ -39,12 +39,8 @@ _MOST = 100_000  # steps, lines, entries
 
 def digest_of(question: Question) -> str:
     """The name of a question: by it a refutation is looked up, and then checked against the question itself."""
-    plain = [
-        _plain(question.facts),
-        _plain(question.zeros),
-        [[[_plain(c.facts), _plain(c.zeros)] for c in cases] for cases in question.choices],
-    ]
-    return sha256(dumps(plain).encode()).hexdigest()[:24]
+    cases = [[[_plain(c.facts), _plain(c.zeros)] for c in cases] for cases in question.choices]
+    return sha256(dumps([_plain(question.facts), _plain(question.zeros), cases]).encode()).hexdigest()[:24]
 
 
 def _plain(polynomials: Sequence[Poly]) -> list[object]:
@@ -62,9 +58,9 @@ class JudgedStep:
 def judge_certificate(document: object) -> tuple[JudgedStep, ...]:
     """The claims of each step. What a schedule's last program does is what its first one does if all are accepted."""
     found: list[JudgedStep] = []
-    last: Program | None = None
+    first = last = None
     refutations = _field(document, "refutations", dict)
-    for number, entry in enumerate(list_of(_field(document, "steps", list), _MOST, "the list of steps")):
+    for entry in list_of(_field(document, "steps", list), _MOST, "the list of steps"):
         rewrite: Rewrite | None = None
         try:
             rewrite = read_rewrite(_text(_field(entry, "rewrite", list)))
@@ -72,22 +68,27 @@ def judge_certificate(document: object) -> tuple[JudgedStep, ...]:
             step = judge_step(rewrite, read_evidence(_field(entry, "kernel", dict), refutations, rewrite), allowed)
         except FAILURES as problem:
             step = not_understood(problem)
-        if number:
-            same = rewrite is not None and last is not None and _bare(rewrite.old) == _bare(last)
+        if found:
+            same = rewrite is not None and last is not None and _bare(rewrite.old) == _bare(last.new)
             reason = None if same else "the step begins with another program"
+            if rewrite is not None and first is not None and rewrite.where not in (TRUE, first.where):
+                reason = "the step has a precondition that the first one has not"
             begins = Judged("begins", 0, "the step begins with the program that the one before ends with", reason)
             step = replace(step, claims=(begins, *step.claims))
-        last = rewrite.new if rewrite is not None else None
+        else:
+            first = rewrite
+        last = rewrite
         found.append(step)
     return tuple(found)
 
 
 def judge_step(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str]) -> JudgedStep:
-    """The claims bit for bit, or, where that does not do, under the fast-math assumptions that are allowed."""
-    exact = JudgedStep(judge_rewrite(rewrite, evidence))
+    """The claims bit for bit, or, where that does not do, under fast-math assumptions that are allowed or stated."""
+    allowed |= stated(rewrite)
+    exact = JudgedStep(tuple(judged_in_turn(rewrite, evidence, frozenset())))
     if not allowed or all(claim.is_accepted for claim in exact.claims):
         return exact
-    relaxed = JudgedStep(judge_rewrite(rewrite, evidence, allowed), tuple(sorted(allowed)))
+    relaxed = JudgedStep(tuple(judged_in_turn(rewrite, evidence, allowed)), tuple(sorted(allowed)))
     return exact if [c.reason for c in relaxed.claims] == [c.reason for c in exact.claims] else relaxed
 
 
@@ -114,58 +115,38 @@ def read_evidence(data: object, refutations: object, rewrite: Rewrite) -> Eviden
     kinds, proofs = _object(data), _object(refutations)
     if set(kinds) != _KINDS:
         raise Rejected(f"the evidence has other kinds than {', '.join(sorted(_KINDS))}")
-    old, new = rewrite.old, rewrite.new
+    old, new, programs = rewrite.old, rewrite.new, {"old": rewrite.old, "new": rewrite.new}
 
     def refutation(question: Question) -> object:
         proof = proofs.get(digest_of(question))
-        if proof is None:
-            raise Rejected("no refutation is given")
-        return proof
+        return proof if proof is not None else _missing("no refutation is given")
 
     inverses: dict[int, list[Inverse]] = {}
     for entry in _entries(kinds, "inverses"):
-        number = _number(entry, "old_store")
-        inverses.setdefault(number, []).append(Inverse(_number(entry, "part"), _map(entry, old, _store(old, number))))
+        inverse = Inverse(entry.number("part"), entry.map(old, "old_store"))
+        inverses.setdefault(entry.number("old_store"), []).append(inverse)
     sources = {
-        (_number(entry, "new_store"), _number(entry, "load")): _source(
-            entry, new, _store(new, _number(entry, "new_store"))
-        )
-        for entry in _entries(kinds, "sources")
+        (e.number("new_store"), e.number("load")): e.source(new, "new_store") for e in _entries(kinds, "sources")
     }
-    fills = {_field(entry, "data", str): _source(entry, new) for entry in _entries(kinds, "fills")}
-    backs = {_field(entry, "data", str): _map(entry, new) for entry in _entries(kinds, "backs")}
-    return Evidence(refutation, inverses, sources, fills, backs, _copies(kinds, rewrite))
-
-
-def _copies(kinds: Mapping[str, object], rewrite: Rewrite) -> Copies:
     memories: dict[str, Cells | None] = {}
     for entry in _entries(kinds, "memories"):
-        data, of = _field(entry, "data", str), _field(entry, "of", str)
-        cells = _map(entry, rewrite.new)
-        memories[data] = (of, cells.names, cells.outputs) if of else None
-    programs = {"old": rewrite.old, "new": rewrite.new}
+        of, f = entry.text("of"), replace(entry.map(new), where=TRUE)
+        memories[entry.text("data")] = (of, f) if of else None
     origins: dict[tuple[str, int], dict[int, list[Source]]] = {}
     for entry in (*_entries(kinds, "followed"), *_entries(kinds, "origins")):
-        side, number = _field(entry, "program", str), _number(entry, "store")
-        if side not in programs:
-            raise Rejected("a program of the evidence is neither old nor new")
-        loads = origins.setdefault((side, number), {})
-        if "load" in _object(entry):
-            source = _source(entry, programs[side], _store(programs[side], number))
-            loads.setdefault(_number(entry, "load"), []).append(source)
-    covers: dict[int, Source] = {}
-    for entry in _entries(kinds, "covers"):
-        number = _number(entry, "new_store")
-        covers[number] = _source(entry, rewrite.new, _store(rewrite.new, number))
-    return Copies(memories, origins, covers)
+        side = entry.text("program")
+        program = programs.get(side) or _missing("a program of the evidence is neither old nor new")
+        loads = origins.setdefault((side, entry.number("store")), {})
+        if "load" in entry.fields:
+            loads.setdefault(entry.number("load"), []).append(entry.source(program, "store"))
+    fills = {entry.text("data"): entry.source(new) for entry in _entries(kinds, "fills")}
+    backs = {entry.text("data"): entry.map(new) for entry in _entries(kinds, "backs")}
+    covers = {entry.number("new_store"): entry.source(new, "new_store") for entry in _entries(kinds, "covers")}
+    return Evidence(refutation, inverses, sources, fills, backs, Copies(memories, origins, covers))
 
 
-def _entries(kinds: Mapping[str, object], kind: str) -> list[object]:
-    return list_of(kinds[kind], _MOST, f"the list of {kind}")
-
-
-def _source(entry: object, program: Program, store: Statement | None = None) -> Source:
-    return Source(_field(entry, "kind", str), _number(entry, "index"), _map(entry, program, store))
+def _missing(reason: str) -> Any:
+    raise Rejected(reason)
 
 
 def _object(data: object) -> Mapping[str, object]:
@@ -176,24 +157,33 @@ def _object(data: object) -> Mapping[str, object]:
 
 def _field(entry: object, name: str, kind: type) -> Any:
     value = _object(entry).get(name)
-    if type(value) is not kind:
-        raise Rejected(f"{name} is missing, or is not what it should be")
-    return value
+    return value if type(value) is kind else _missing(f"{name} is missing, or is not what it should be")
 
 
-def _number(entry: object, name: str) -> int:
-    return integer_of(_field(entry, name, int), name)
+def _entries(kinds: Mapping[str, object], kind: str) -> Iterator[_Entry]:
+    return (_Entry(_object(entry)) for entry in list_of(kinds[kind], _MOST, f"the list of {kind}"))
 
 
-def _store(program: Program, number: int) -> Statement:
-    if not 0 <= number < len(program.stores):
-        raise Rejected(f"there is no store {number}")
-    return program.stores[number]
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One entry of the evidence. Loops of a map are those of the store that `store` names, if it does."""
 
+    fields: Mapping[str, object]
 
-def _map(entry: object, program: Program, store: Statement | None = None) -> Map:
-    loops = {loop.var: ("var", loop.dtype, loop.var) for loop in store.loops} if store is not None else {}
-    names, outputs, where = read_map(_field(entry, "map", str), scope_of(program.symbols), loops)
-    if names is None:
-        raise Rejected("a map of the evidence begins with lambda")
-    return Map(names, outputs, where)
+    def number(self, name: str) -> int:
+        return integer_of(_field(self.fields, name, int), name)
+
+    def text(self, name: str) -> str:
+        return str(_field(self.fields, name, str))
+
+    def source(self, program: Program, store: str = "") -> Source:
+        return Source(self.text("kind"), self.number("index"), self.map(program, store))
+
+    def map(self, program: Program, store: str = "") -> Map:
+        loops = self._store(program, self.number(store)).loops if store else ()
+        here = {loop.var: variable(loop) for loop in loops}
+        names, outputs, where = read_map(self.text("map"), scope_of(program.symbols), here)
+        return Map(names if names is not None else _missing("a map of the evidence begins with lambda"), outputs, where)
+
+    def _store(self, program: Program, number: int) -> Statement:
+        return program.stores[number] if 0 <= number < len(program.stores) else _missing(f"there is no store {number}")

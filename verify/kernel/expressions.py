@@ -28,6 +28,10 @@ _NAMED = {
 _ONE = "exp log sqrt rsqrt tanh sigmoid erf abs floor ceil round exp2 log2 log10 sin cos tan sinh cosh atan trunc"
 _FUNCTIONS = dict.fromkeys(_ONE.split(), 1) | dict.fromkeys("pow fmax fmin maximum minimum".split(), 2) | {"fma": 3}
 _OF_INTEGERS = ("//", "%", "truncdiv", "truncmod", "<<", ">>", "&", "|", "^")
+_TAKEN = {
+    "int32": ("int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64"),
+    "int64": ("int64", "uint64"), "float32": ("float32", "float64"),
+}  # fmt: skip
 _FORMATS = {"float16": "<e", "bfloat16": "<f", "float32": "<f", "float64": "<d"}
 
 
@@ -78,15 +82,14 @@ def bind(call: ast.AST | None, names: Sequence[str], required: int) -> dict[str,
     if not isinstance(call, ast.Call) or len(call.args) > len(names):
         fail(call or ast.Pass(), "a call with other arguments is expected")
     given = list(zip(names, call.args, strict=False)) + [(k.arg or "", k.value) for k in call.keywords]
-    found = dict(given)
-    if len(found) != len(given) or not set(found) <= set(names):
+    bound = dict(given)
+    if len(bound) != len(given) or not set(bound) <= set(names):
         fail(call, f"T.{script_name(call)} has an argument that is not understood")
-    found = {
-        n: found[n] for n in names if n in found and not (isinstance(c := found[n], ast.Constant) and c.value is None)
-    }
-    return (
-        found if all(n in found for n in names[:required]) else fail(call, f"T.{script_name(call)} lacks an argument")
-    )
+    none = [n for n, e in bound.items() if isinstance(e, ast.Constant) and e.value is None]
+    found = {n: bound[n] for n in names if n in bound and n not in none}
+    if not all(n in found for n in names[:required]):
+        fail(call, f"T.{script_name(call)} lacks an argument")
+    return found
 
 
 def entries_of(node: ast.expr) -> list[ast.expr]:
@@ -158,13 +161,8 @@ class Expressions:
         """
         own = [own_type(e) for e in values]
         dtype = next((e[1] for e in values if e[1] != ""), "") or next(filter(None, own), "")
-        allowed = {
-            "int32": ("int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64"),
-            "int64": ("int64", "uint64"),
-            "float32": ("float32", "float64"),
-        }
         for e, kind in zip(values, own, strict=True):
-            if e[1] == "" and kind and element_of(dtype) not in allowed.get(kind, (kind,)):
+            if e[1] == "" and kind and element_of(dtype) not in _TAKEN.get(kind, (kind,)):
                 fail(node, f"a plain number of type {kind} meets {dtype}: the text does not write the conversion")
         return [self.default(node, self.typed(node, e, dtype)) for e in values]
 
@@ -202,9 +200,8 @@ class Expressions:
 
     def constant(self, node: ast.Constant) -> Expr:
         value = node.value
-        if not isinstance(value, bool | int | float) or not abs(value) < (
-            math.inf if type(value) is float else 1 << 64
-        ):
+        most = math.inf if isinstance(value, float) else 1 << 64
+        if not isinstance(value, bool | int | float) or not abs(value) < most:
             fail(node, "a constant that is no number of 64 bits")
         return ("const", "", value)
 
@@ -217,8 +214,8 @@ class Expressions:
         return self.operation(node, op, self.read(node.left), self.read(node.right))
 
     def operation(self, node: ast.AST, op: str, a: Expr, b: Expr) -> Expr:
-        if a[1] == b[1] == "" and op in "+-*" and type(a[-1]) is type(b[-1]) is int:  # Python computes these
-            return ("const", "", {"+": a[2] + b[2], "-": a[2] - b[2], "*": a[2] * b[2]}[op])
+        if a[1] == b[1] == "" and op in ("+", "-", "*") and type(a[-1]) is type(b[-1]) is int:
+            return ("const", "", core.computed(op, a[2], b[2]))
         a, b = self.joined(node, a, b)
         integer = is_integer(a[1]) or (element_of(a[1]) == "bool" and op in ("&", "|", "^"))
         if not (integer if op in _OF_INTEGERS else is_float(a[1]) or (op != "/" and integer)):
@@ -340,15 +337,10 @@ def own_type(e: Expr) -> str:
 
 
 _READERS: Mapping[type[ast.AST], Callable[[Expressions, Any], Expr]] = {
-    ast.Constant: Expressions.constant,
-    ast.Name: Expressions.name,
-    ast.BinOp: Expressions.binary,
-    ast.UnaryOp: Expressions.unary,
-    ast.Compare: Expressions.comparison,
-    ast.BoolOp: Expressions.logical,
-    ast.Subscript: Expressions.load,
-    ast.Call: Expressions.call,
-}
+    ast.Constant: Expressions.constant, ast.Name: Expressions.name, ast.BinOp: Expressions.binary,
+    ast.UnaryOp: Expressions.unary, ast.Compare: Expressions.comparison, ast.BoolOp: Expressions.logical,
+    ast.Subscript: Expressions.load, ast.Call: Expressions.call,
+}  # fmt: skip
 _CALLS: Mapping[str, Callable[[Expressions, ast.Call], Expr]] = {
     "Cast": Expressions.cast,
     "undef": Expressions.undef,

@@ -3,180 +3,139 @@ fits, no trap, no race.
 
 A statement that computes an old one evaluates the same operations on the same values (`refinement`): its traps are
 those of the old one, and so are reads of what was never written: the writes to the cell of a load are the same ones,
-those of one iteration where a temporary is allocated in loops (`Step.cell`).
+those of one iteration where a temporary is allocated in loops (`Step.cell`). Of conditions on data see `extras`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-from layoutproof.verify.kernel.encoding import COMPARISONS, Context, Env, is_affine_condition, is_integer, loads_of
+from layoutproof.verify.kernel import programs as core
+from layoutproof.verify.kernel.encoding import Context, Env, out_of_type, outside
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import (
-    TRUE,
-    Buffer,
-    Expr,
-    Inside,
-    Loop,
-    Program,
-    Statement,
-    integer_bounds,
-    is_float,
-    parts,
-    walk,
-)
-from layoutproof.verify.kernel.refinement import conflicts, instance
+from layoutproof.verify.kernel.programs import Access, Buffer, Expr, Program, Statement, is_index, loads_of
+from layoutproof.verify.kernel.refinement import conflicts
 from layoutproof.verify.kernel.rejected import Rejected
-from layoutproof.verify.kernel.step import Step
+from layoutproof.verify.kernel.step import Step, size_of
 
-Path = tuple[tuple[Expr, bool], ...]
-Place = tuple[Statement, Path]  # what holds there: loops and guards of the statement, conditions of expressions
+Place = tuple[Statement, tuple[tuple[Expr, bool], ...]]  # where something is evaluated: a statement, and conditions
+Evaluated = Iterator[tuple[Expr, Place, bool]]
 _DIVISIONS = ("//", "%", "truncdiv", "truncmod")
 
 
-def evaluated(e: Expr, place: Place, is_index: bool = False) -> Iterator[tuple[Expr, Place, bool]]:
-    """An expression and everything that is evaluated in it, where that is, and whether it is index arithmetic. The
-    right side of `and` and `or` is evaluated whatever the left one is.
+def evaluated(e: Expr, place: Place, inside: bool = False) -> Evaluated:
+    """An expression and everything that is evaluated in it, where that is, and whether it is inside of index
+    arithmetic. The right side of `and` and `or` is evaluated whatever the left one is.
     """
-    yield e, place, is_index
+    yield e, place, inside
     if e[0] == "if":
         around, path = place
-        yield from evaluated(e[2], place, is_index)
-        yield from evaluated(e[3], (around, (*path, (e[2], True))), is_index)
-        yield from evaluated(e[4], (around, (*path, (e[2], False))), is_index)
+        yield from evaluated(e[2], place, inside)
+        yield from evaluated(e[3], (around, (*path, (e[2], True))), inside)
+        yield from evaluated(e[4], (around, (*path, (e[2], False))), inside)
         return
-    inner = is_index or e[0] == "load" or (e[0] in COMPARISONS and is_affine_condition(e))
-    for part in parts(e):
+    inner = inside or e[0] == "load" or (e[0] in core.COMPARISONS and core.is_affine_condition(e))
+    for part in core.parts(e):
         yield from evaluated(part, place, inner)
 
 
-def evaluations(s: Statement) -> Iterator[tuple[Expr, Place, bool]]:
-    """Everything that is evaluated at a statement and on the way to it. Of a guard it is not stated which loops are
-    around it, but those are whose variables it or one before it has; inner ones may be empty, and it is evaluated.
-    """
+def evaluations(s: Statement) -> Evaluated:
+    """Everything that is evaluated at a statement and on the way to it."""
     for number, loop in enumerate(s.loops):
         for bound in (loop.start, loop.extent, ("+", loop.dtype, loop.start, loop.extent)):
             yield from evaluated(bound, (replace(s, loops=s.loops[:number], guards=()), ()), True)
     for number, guard in enumerate(s.guards):
-        named = {part[2] for g in s.guards[: number + 1] for part in walk(g) if part[0] == "var"}
-        depth = max((k + 1 for k, loop in enumerate(s.loops) if loop.var in named), default=0)
-        yield from evaluated(guard, (replace(s, loops=s.loops[:depth], guards=s.guards[:number]), ()))
-    for text, is_index in ((s.condition, False), (s.value, False), *((index, True) for index in s.indices)):
-        yield from evaluated(text, (s, ()), is_index)
+        yield from evaluated(guard, (s.way_to(number), ()))
+    for text in (s.condition, s.value):
+        yield from evaluated(text, (s, ()))
+    for index in s.indices:
+        yield from evaluated(index, (s, ()), True)
 
 
 def _at(step: Step, place: Place) -> tuple[Context, Env]:
-    statement, path = place
     context = step.context()
-    env = instance(context, statement, "i")
-    for condition, truth in path:
+    env = context.instance(place[0], "i").env
+    for condition, truth in place[1]:
         context.require(condition, env, truth)
     return context, env
 
 
-def prove_bounds(step: Step, place: Place, name: str, index: Sequence[Expr]) -> None:
+def prove_bounds(step: Step, place: Place, access: Access) -> None:
     """An access stays inside its buffer."""
-    buffer = step.new.buffers[name]
+    buffer, index = step.new.buffers[access[0]], access[1]
     context, env = _at(step, place)
     if len(index) != len(buffer.shape):
-        raise Rejected(f"{name} has {len(buffer.shape)} axes")
-    for part, extent in zip(index, buffer.shape, strict=True):
-        value, end = context.number(part, env), context.number(extent, context.symbols)
-        step.refuse(context, (Case((-value - 1,)), Case((value - end,))))
-    if buffer.data in step.viewed:
-        _prove_in_memory(step, context, buffer, env, index)
+        raise Rejected(f"{buffer.name} has {len(buffer.shape)} axes")
+    context.prove_inside((context.number(part, env) for part in index), buffer.shape)
+    owner = step.new.owner(buffer.data)
+    if buffer.data in step.viewed and owner is not None:
+        # All elements of a view without strides are elements of its memory, or else the one that is reached.
+        first = last = step.element(context, step.new, buffer, [context.number(e, env) for e in index])
+        size = size_of(context, owner)
+        if not buffer.strides:
+            first = context.number(buffer.offset, context.symbols)
+            last = first + size_of(context, buffer) - 1
+        context.refuse((Case((-first - 1,)), Case((last - size,))))
 
 
-def _prove_in_memory(step: Step, context: Context, buffer: Buffer, env: Env, index: Sequence[Expr]) -> None:
-    """An element of a view is one of its memory: all of a view without strides are, or else the one that is reached."""
-    number = step.element(context, step.new, buffer, [context.number(e, env) for e in index])
-    size = step.size(context, step.new.buffers[buffer.data.removesuffix("_data")])
-    first, last = number, number
-    if not buffer.strides:
-        first = context.number(buffer.offset, context.symbols)
-        last = first + step.size(context, buffer) - 1
-    step.refuse(context, (Case((-first - 1,)), Case((last - size,))))
-
-
-def accesses(statement: Statement) -> Iterator[tuple[str, tuple[Expr, ...], Place, bool]]:
-    """Buffer, index, place and whether it writes, of every access that a statement makes."""
+def accesses(statement: Statement) -> Iterator[tuple[Place, Access, bool]]:
+    """Place, buffer and index, and whether it writes, of every access that a statement makes."""
     if statement.kind == "store":
-        yield statement.buffer, statement.indices, (statement, ()), True
+        yield (statement, ()), statement.access, True
     for part, place, _ in evaluations(statement):
         if part[0] == "load":
-            yield part[2], part[3], place, False
+            yield place, part[2:], False
 
 
 def prove_arithmetic(step: Step, statement: Statement) -> None:
     """Index arithmetic without data fits its types, that on the way to a statement, too."""
-    for part, place, is_index in evaluations(statement):
-        if is_index:
-            _prove_fits(step, part, place)
-
-
-def _prove_fits(step: Step, part: Expr, place: Place) -> None:
-    """No operation of a part wraps, and no conversion in it changes a value."""
-    if is_integer(part[1]) and part[0] in ("+", "-", "*", "//", "truncdiv", "<<", "cast") and not loads_of(part):
-        context, env = _at(step, place)
-        step.prove_fits(context, part, env)
-        if part[0] == "cast" and is_integer(part[2][1]):
-            value, (low, high) = context.number(part[2], env), integer_bounds(part[1])
-            step.refuse(context, (Case((Poly.const(low - 1) - value,)), Case((value - high - 1,))))
+    for part, place, inside in evaluations(statement):
+        operators = ("+", "-", "*", "//", "truncdiv", "<<", "cast")
+        if inside and is_index(part[1]) and part[0] in operators and not loads_of(part):
+            context, env = _at(step, place)
+            step.prove_fits(context, part, env)
+            if part[0] == "cast" and is_index(part[2][1]):
+                context.refuse(out_of_type(context.number(part[2], env), part[1]))
 
 
 def prove_results(step: Step, statement: Statement) -> None:
     """No operation without data lacks a result."""
     for part, place, _ in evaluations(statement):
-        _prove_result(step, part, place)
+        if is_index(part[1]) and not loads_of(part):
+            if part[0] == "cast" and core.is_float(part[2][1]):
+                raise Rejected("a conversion of a float to an integer may have no result")
+            if part[0] in (*_DIVISIONS, "<<", ">>"):
+                _prove_result(step, part, *_at(step, place))
 
 
-def _prove_result(step: Step, part: Expr, place: Place) -> None:
-    if not is_integer(part[1]) or loads_of(part):
-        return
-    if part[0] == "cast" and is_float(part[2][1]):
-        raise Rejected("a conversion of a float to an integer may have no result")
-    if part[0] not in (*_DIVISIONS, "<<", ">>"):
-        return
-    context, env = _at(step, place)
+def _prove_result(step: Step, part: Expr, context: Context, env: Env) -> None:
     for operand in part[2:]:
         step.prove_fits(context, operand, env)
     a, b = (context.number(operand, env) for operand in part[2:])
-    low, high = integer_bounds(part[1])
+    low, high = core.integer_bounds(part[1])
     if part[0] in _DIVISIONS:
-        step.refuse(context, (Case((), (b,)), *((Case((), (b + 1, a - low)),) if low else ())))
+        context.refuse((Case((), (b,)), *((Case((), (b + 1, a - low)),) if low else ())))
     else:
-        width = Poly.const((high - low + 1).bit_length() - 1)
-        step.refuse(context, (Case((-b - 1,)), Case((b - width,))))
+        context.refuse(outside(b, Poly(), Poly.const((high - low + 1).bit_length() - 1)))
 
 
-def prove_inside(step: Step, inside: Inside) -> None:
+def prove_inside(step: Step, inside: Statement) -> None:
     """A block variable stays in its domain, and its value is computed without a fault."""
-    around = _nothing(inside.loops, inside.guards)
-    _prove_computed(step, around, (inside.value, inside.start, inside.extent))
-    context, env = _at(step, (around, ()))
-    value, start = context.number(inside.value, env), context.number(inside.start, env)
-    step.refuse(context, (Case((start - value - 1,)), Case((value - start - context.number(inside.extent, env),))))
+    prove_arithmetic(step, inside)
+    prove_results(step, inside)
+    context, env = _at(step, (inside, ()))
+    context.refuse(outside(*(context.number(e, env) for e in inside.indices)))
 
 
 def prove_extents(step: Step, buffer: Buffer) -> None:
     """What says how large a buffer of the new program is, and where, is computed without a fault."""
     known = step.old.buffers.get(buffer.name)
     if not buffer.is_parameter or known is None or known.shape != buffer.shape:
-        _prove_computed(step, _nothing(buffer.loops, ()), (*buffer.shape, *buffer.strides, buffer.offset))
-
-
-def _nothing(loops: tuple[Loop, ...], guards: tuple[Expr, ...]) -> Statement:
-    """A statement there that does nothing."""
-    return Statement("assume", loops, guards, (), "", (), TRUE, TRUE, 0, -1)
-
-
-def _prove_computed(step: Step, around: Statement, texts: Sequence[Expr]) -> None:
-    for text in texts:
-        for part, place, _ in evaluated(text, (around, ()), True):
-            _prove_fits(step, part, place)
-            _prove_result(step, part, place)
+        there = core.evaluated_at(buffer.loops, (), (*buffer.shape, *buffer.strides, buffer.offset))
+        prove_arithmetic(step, there)
+        prove_results(step, there)
 
 
 def prove_no_race(step: Step, program: Program, a: Statement, b: Statement) -> None:
@@ -184,13 +143,10 @@ def prove_no_race(step: Step, program: Program, a: Statement, b: Statement) -> N
     for depth, (mine, theirs) in enumerate(zip(a.loops, b.loops, strict=False)):
         if a.time[: depth + 1] != b.time[: depth + 1]:
             return
-        if mine.kind not in ("parallel", "vectorized"):
-            continue
-        for access, other in conflicts(program, a, b):
+        for access, other in conflicts(program, a, b) if mine.kind in ("parallel", "vectorized") else ():
             context = step.context()
-            a_env, b_env = instance(context, a, "i"), instance(context, b, "j")
-            for outer in a.loops[:depth]:
-                context.zeros.append(a_env[outer.var] - b_env[outer.var])
-            context.zeros += step.apart(context, (access, a_env), (other, b_env), is_old=program is step.old)
-            first, second = a_env[mine.var], b_env[theirs.var]
-            step.refuse(context, (Case((second - first - 1,)), Case((first - second - 1,))))
+            first, second = context.instance(a, "i").env, context.instance(b, "j").env
+            context.zeros += (first[outer.var] - second[outer.var] for outer in a.loops[:depth])
+            context.zeros += step.apart(context, program, (access, first), (other, second))
+            x, y = first[mine.var], second[theirs.var]
+            context.refuse((Case((y - x - 1,)), Case((x - y - 1,))))

@@ -10,18 +10,10 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from layoutproof.verify.kernel import expressions as syntax
 from layoutproof.verify.kernel import programs as core
-from layoutproof.verify.kernel.expressions import (
-    Expressions,
-    bind,
-    dtype_of,
-    entries_of,
-    fail,
-    limited,
-    literal,
-    script_name,
-)
-from layoutproof.verify.kernel.programs import TRUE, Buffer, Expr, Loop
+from layoutproof.verify.kernel.expressions import Expressions, bind, entries_of, fail, limited, literal, script_name
+from layoutproof.verify.kernel.programs import TRUE, Buffer, Expr, Loop, variable
 from layoutproof.verify.kernel.rejected import Rejected
 
 _SUBSTITUTED = (256, 24)  # parts and levels of a value that a name stands for, as it may be written many times
@@ -32,7 +24,8 @@ _AXES = {"spatial": "S", "S": "S", "reduce": "R", "R": "R", "opaque": "O", "O": 
 _REMARKS = ("reads", "writes", "block_attr", "sblock_attr")
 _NOALIAS = ("tirx.noalias", "tir.noalias", "noalias", "layoutproof.apart")
 _LAYOUT = "layoutproof.layout"
-Axis = tuple[str, Expr, Expr, Expr]  # of a block: kind, start, extent, value
+Domain = tuple[Expr, Expr, Expr]  # start, extent, value
+Axis = tuple[str, Expr, Expr, Expr]  # of a block: its kind and domain
 
 
 def difference(a: Expr, b: Expr) -> Expr:
@@ -49,7 +42,7 @@ class Functions(Expressions):
 
     def __init__(self, node: ast.FunctionDef) -> None:
         super().__init__({})
-        self.node = node
+        self.node, self.attributes = node, self.function_attributes(node)
         self.loops: tuple[Loop, ...] = ()
         self.guards: tuple[Expr, ...] = ()
         self.times: list[int] = [0]  # the next position in the function, and in each loop around
@@ -57,43 +50,35 @@ class Functions(Expressions):
         self.symbols: dict[str, str] = {}
         self.written: dict[str, str] = {}  # of each loop, its name in the text
         self.statements: list[core.Statement] = []
-        self.insides: list[core.Inside] = []
-        self.stores: list[core.Statement] = []
-        self.attributes = self.function_attributes()
+        self.insides: list[core.Statement] = []
+        self.stores = 0
         self.noalias = any(self.attributes.get(key) in (True, 1) for key in _NOALIAS)
 
     def program(self, name: str) -> core.Program:
         """The function, called `name`."""
         body = [node for node in self.node.body if not self.declares(node)]
-        params = tuple(self.parameter(argument) for argument in self.parameters())
+        params = self.parameters()
         self.body([node for node in body if not is_call(node, "func_attr")])
         if not self.symbols.keys().isdisjoint(self.written):
             fail(self.node, "a loop has the name of a symbol")
         layouts = self.attributes.pop(_LAYOUT, {})
         always = [s.condition for s in self.statements if s.kind == "assume" and not s.loops and not s.guards]
         assumed = tuple(condition for condition in always if not core.has(condition, "load"))
-        symbols, found = tuple(self.symbols.items()), (tuple(self.statements), tuple(self.insides))
-        return core.Program(
-            name, params, symbols, self.buffers, *found, self.noalias, layouts, self.attributes, assumed
-        )
+        found = tuple(self.symbols.items()), self.buffers, tuple(self.statements), tuple(self.insides)
+        return core.Program(name, params, *found, self.noalias, layouts, self.attributes, assumed)
 
     # ---- the signature
 
-    def function_attributes(self) -> dict[str, Any]:
-        calls = [node.value for node in self.node.body if isinstance(node, ast.Expr) and is_call(node, "func_attr")]
+    @staticmethod
+    def function_attributes(node: ast.FunctionDef) -> dict[str, Any]:
+        calls = [each.value for each in node.body if isinstance(each, ast.Expr) and is_call(each, "func_attr")]
         given = bind(calls[0], ("attrs",), 1)["attrs"] if calls else ast.Dict([], [])
-        for node in ast.walk(given):
-            keys = (
-                [k.value if isinstance(k, ast.Constant) else None for k in node.keys]
-                if isinstance(node, ast.Dict)
-                else []
-            )
-            if (
-                len(calls) > 1
-                or not isinstance(given, ast.Dict)
-                or len({k for k in keys if type(k) is str}) != len(keys)
-            ):
-                fail(given, "a function has one T.func_attr, of a dictionary with different texts as keys")
+        for part in (part for part in ast.walk(given) if isinstance(part, ast.Dict)):
+            keys = {k.value for k in part.keys if isinstance(k, ast.Constant) and type(k.value) is str}
+            if len(keys) != len(part.keys):
+                fail(given, "attributes have different texts as keys")
+        if len(calls) > 1 or not isinstance(given, ast.Dict):
+            fail(given, "a function has one T.func_attr, of a dictionary")
         try:
             found: dict[str, Any] = ast.literal_eval(given)
         except (ValueError, TypeError) as problem:
@@ -120,8 +105,8 @@ class Functions(Expressions):
         self.symbols[name] = dtype
         return e
 
-    def parameters(self) -> list[ast.arg]:
-        """The parameters; scalars are brought into scope before any buffer is read."""
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters; scalars are brought into scope before any buffer is read."""
         given = self.node.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults or self.node.returns:
             fail(self.node, "only plain positional parameters are understood")
@@ -131,12 +116,10 @@ class Functions(Expressions):
                 self.symbol(argument, argument.arg, dtype)
             elif script_name(argument.annotation) != "Buffer":
                 fail(argument, f"the type of parameter `{argument.arg}` is not understood")
-        return given.args
-
-    def parameter(self, argument: ast.arg) -> str:
-        if argument.arg not in self.symbols:
-            self.buffer(argument, argument.arg, bind(argument.annotation, _BUFFER, 1), True)
-        return argument.arg
+        for argument in given.args:
+            if argument.arg not in self.symbols:
+                self.buffer(argument, argument.arg, bind(argument.annotation, _BUFFER, 1), True)
+        return tuple(argument.arg for argument in given.args)
 
     def buffer(self, node: ast.AST, name: str, bound: dict[str, ast.expr], is_parameter: bool) -> None:
         """A parameter, an allocation, or, with `data`, a view."""
@@ -144,12 +127,8 @@ class Functions(Expressions):
             fail(node, f"buffer `{name}` is declared twice, or has an argument that is not understood")
         data, loops, given = f"{name}_data", self.loops, bound.get("data")
         if given is not None:
-            of = (
-                self.scope.get(given.value.id)
-                if isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name)
-                else None
-            )
-            if not isinstance(of, Buffer) or ast.unparse(given) != f"{of.name}.data":
+            of = self.scope.get(getattr(getattr(given, "value", None), "id", ""))
+            if not isinstance(of, Buffer) or ast.unparse(given) != f"{of.name}.data" or is_parameter:
                 fail(node, "the data of a view is `A.data` of another buffer")
             data, loops = of.data, of.loops
         shape, strides, separators = (
@@ -158,10 +137,10 @@ class Functions(Expressions):
         if strides and len(strides) != len(shape):
             fail(node, f"`{name}` has not as many strides as axes")
         self.buffers[name] = self.scope[name] = Buffer(
-            name, data, dtype_of(bound["dtype"]) if "dtype" in bound else "float32",
+            name, data, syntax.dtype_of(bound["dtype"]) if "dtype" in bound else "float32",
             tuple(map(self.extent, shape)), tuple(map(self.extent, strides)),
             self.extent(bound["elem_offset"]) if "elem_offset" in bound else ("const", "int32", 0),
-            literal(bound["scope"], str) if "scope" in bound else "global", is_parameter, len(loops), loops,
+            literal(bound["scope"], str) if "scope" in bound else "global", is_parameter, loops,
             tuple(literal(e, int) - 1 for e in separators),
         )  # fmt: skip
 
@@ -183,11 +162,11 @@ class Functions(Expressions):
         self.scope = scope
 
     def add(self, node: ast.stmt, store: tuple[str, tuple[Expr, ...], Expr] | None, condition: Expr) -> None:
-        kind, number = ("store", len(self.stores)) if store is not None else ("assume", -1)
-        time, self.times[-1] = tuple(self.times), self.times[-1] + 1
-        around = (kind, self.loops, self.guards, time)
+        kind, number = ("store", self.stores) if store is not None else ("assume", -1)
+        self.stores += store is not None
+        around = (kind, self.loops, self.guards, tuple(self.times))
+        self.times[-1] += 1
         self.statements.append(core.Statement(*around, *(store or ("", (), TRUE)), condition, node.lineno, number))
-        self.stores += self.statements[-1:] if store is not None else []
 
     def assign(self, node: ast.Assign) -> None:
         target = node.targets[0] if len(node.targets) == 1 else None
@@ -211,7 +190,7 @@ class Functions(Expressions):
 
     def let(self, node: ast.stmt, target: ast.expr, value: Expr) -> None:
         """The name stands for the value, which is evaluated here."""
-        if core.has(value, "load") or core.has(value, "undef"):
+        if core.has(value, "load", "undef"):
             fail(node, "a let of a value that may change is not understood")
         self.stands_for(target, value)
         for part in core.walk(value):
@@ -225,12 +204,10 @@ class Functions(Expressions):
 
     def evaluated(self, node: ast.stmt, value: Expr, domain: tuple[Expr, Expr] | None = None) -> None:
         """Keep a value that the program evaluates here, where it must be in a domain or at least have no fault."""
-        if (value[0] == "const" and domain is None) or any(
-            value == ("var", x.dtype, x.var) and domain in (None, (x.start, x.extent)) for x in self.loops
-        ):
-            return  # nothing is asked
-        domain = domain if domain is not None else (value, ("const", value[1], 1))
-        self.insides.append(core.Inside(self.loops, self.guards, value, *domain, node.lineno))
+        is_loop = any(value == variable(x) and domain in (None, (x.start, x.extent)) for x in self.loops)
+        if not is_loop and (value[0] != "const" or domain is not None):  # else nothing is asked
+            domain = domain if domain is not None else (value, ("const", value[1], 1))
+            self.insides.append(core.evaluated_at(self.loops, self.guards, (value, *domain), node.lineno))
 
     def expression(self, node: ast.Expr) -> None:
         call: ast.expr = node.value
@@ -245,13 +222,10 @@ class Functions(Expressions):
 
     def loop(self, node: ast.For) -> None:
         targets, heads = entries_of(node.target), self.heads(node.iter)
-        if (
-            node.orelse
-            or len(targets) != len(heads)
-            or len(self.loops) + len(heads) > _NESTED
-            or len(self.written) > _LOOPS_IN_ALL
-        ):
+        if node.orelse or len(targets) != len(heads):
             fail(node, "this loop is not understood")
+        if len(self.loops) + len(heads) > _NESTED or len(self.written) > _LOOPS_IN_ALL:
+            fail(node, "there are too many loops")
         loops, times, scope, since = self.loops, self.times, dict(self.scope), len(self.statements)
         for target, (kind, start, extent) in zip(targets, heads, strict=True):
             name = target.id if isinstance(target, ast.Name) else ""
@@ -278,9 +252,7 @@ class Functions(Expressions):
         bound.pop("annotations", None)
         return [(_LOOPS[name], *self.domain(node, list(bound.values()))[:2])]
 
-    def domain(
-        self, node: ast.AST, limits: Sequence[ast.expr], binding: ast.expr | None = None
-    ) -> tuple[Expr, Expr, Expr]:
+    def domain(self, node: ast.AST, limits: Sequence[ast.expr], binding: ast.expr | None = None) -> Domain:
         """Start and extent of `(extent,)` or `(start, stop)`, and what a block binds to it, all of one type."""
         if len(limits) not in (1, 2):
             fail(node, "a domain is an extent, or a start and a stop")
@@ -303,7 +275,7 @@ class Functions(Expressions):
         """Reject a body without statements, at which its bounds and conditions would show; and one that changes what
         its conditions have read, as they are evaluated once but stand at each statement.
         """
-        read = {self.memory(part[2]) for e in conditions for part in core.walk(e) if part[0] == "load"}
+        read = {self.memory(load[2]) for load in core.loads_of(*conditions)}
         inside = self.statements[since:]
         alone = len(inside) == 1 and inside[0].loops == self.loops
         if not inside:
@@ -365,10 +337,10 @@ class Functions(Expressions):
             self.stands_for(target, value)
         return [(kind, *domain) for kind, domain in zip(kinds, found, strict=True)]
 
-    def domain_of(self, node: ast.expr) -> tuple[Expr, Expr, Expr]:
+    def domain_of(self, node: ast.expr) -> Domain:
         """The domain of a loop, for a variable of a block that is the loop's."""
         value = self.read(node)
-        found = [(loop.start, loop.extent, value) for loop in self.loops if value == ("var", loop.dtype, loop.var)]
+        found = [(loop.start, loop.extent, value) for loop in self.loops if value == variable(loop)]
         return found[0] if found else fail(node, "T.axis.remap takes loop variables")
 
 
@@ -378,11 +350,6 @@ def is_call(node: ast.stmt, name: str) -> bool:
 
 
 _STATEMENTS: Mapping[type[ast.stmt], Callable[[Functions, Any], None]] = {
-    ast.Assign: Functions.assign,
-    ast.AnnAssign: Functions.annotated,
-    ast.Expr: Functions.expression,
-    ast.For: Functions.loop,
-    ast.If: Functions.branch,
-    ast.With: Functions.block,
-    ast.Pass: lambda reader, node: None,
-}
+    ast.Assign: Functions.assign, ast.AnnAssign: Functions.annotated, ast.Expr: Functions.expression,
+    ast.For: Functions.loop, ast.If: Functions.branch, ast.With: Functions.block, ast.Pass: lambda reader, node: None,
+}  # fmt: skip

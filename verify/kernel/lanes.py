@@ -4,6 +4,7 @@ A vector statement loads everything for all lanes, then stores all of them. One 
 where no lane stores what another one loads or stores: which is asked of the loop like of every vectorized loop of the
 new program (`prove_no_race`), and of these loops in the old program too. The name of the loop's variable has a dot, as
 no name in a text has. A buffer of elements of several lanes has the lanes as its last axis: they lie one after another.
+Theta's last input and output speak of the lanes; where a line speaks of neither, lanes stay in their places.
 """
 
 from __future__ import annotations
@@ -11,18 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from layoutproof.verify.kernel.programs import (
-    Buffer,
-    Expr,
-    Instances,
-    Loop,
-    Program,
-    Rewrite,
-    Statement,
-    element_of,
-    lanes_of,
-    walk,
-)
+from layoutproof.verify.kernel import programs as core
+from layoutproof.verify.kernel.programs import Buffer, Expr, Loop, Program, Statement, element_of, lanes_of, variable
 
 _LANE = "lane."
 
@@ -32,27 +23,8 @@ def is_lane(loop: Loop) -> bool:
     return loop.var.startswith(_LANE)
 
 
-def without_vectors(rewrite: Rewrite) -> Rewrite:
-    """The rewrite with loops over lanes, of which theta's last input and output speak; where a line speaks of neither,
-    lanes stay in their places. What is not understood remains as it is.
-    """
-    old, new = _scalar(rewrite.old), _scalar(rewrite.new)
-    counts = [{s.number: len(s.loops) for s in p.stores} for p in (rewrite.old, rewrite.new)]
-    lanes = [{s.number: s for s in p.stores if s.loops and is_lane(s.loops[-1])} for p in (old, new)]
-    theta: dict[int, tuple[Instances, ...]] = {}
-    for number, alternatives in rewrite.theta.items():
-        found = []
-        for target, names, outputs, where in alternatives:
-            if number in lanes[1] and len(names) == counts[1][number]:
-                var = lanes[1][number].loops[-1].var
-                is_same = target in lanes[0] and len(outputs) == counts[0][target]
-                names, outputs = (*names, var), (*outputs, *([("var", "int32", var)] if is_same else []))
-            found.append((target, names, outputs, where))
-        theta[number] = tuple(found)
-    return replace(rewrite, old=old, new=new, theta=theta)
-
-
-def _scalar(program: Program) -> Program:
+def one_lane(program: Program) -> Program:
+    """The program with loops over lanes; what is not understood remains as it is."""
     statements = tuple(_one_lane(program.buffers, s) for s in program.statements)
     return replace(program, statements=statements, buffers={name: _axis(b) for name, b in program.buffers.items()})
 
@@ -66,15 +38,15 @@ def _axis(buffer: Buffer) -> Buffer:
 
 def _one_lane(buffers: Mapping[str, Buffer], s: Statement) -> Statement:
     count = lanes_of(s.value[1])
-    loads = [(e[2], e[3]) for text in (*s.indices, s.value) for e in walk(text) if e[0] == "load"]
-    wide = [index for name, index in ((s.buffer, s.indices), *loads) if s.buffer and lanes_of(buffers[name].dtype) > 1]
-    if s.kind != "store" or count == 1 or any(lanes_of(e[1]) > 1 for index in wide for e in index):
+    if s.kind != "store" or count == 1:
+        return s
+    accesses = [s.access, *(load[2:] for load in core.loads_of(*s.indices, s.value))]
+    wide = [index for name, index in accesses if lanes_of(buffers[name].dtype) > 1]
+    if any(lanes_of(e[1]) > 1 for index in wide for e in index):
         return s
     loop = Loop(f"{_LANE}{s.number}", "int32", ("const", "int32", 0), ("const", "int32", count), "vectorized")
-    lane = ("var", "int32", loop.var)
-    indices = _index(s.indices, lane)
-    around = (*s.loops, loop), (*s.time, 0)
-    return replace(s, loops=around[0], time=around[1], indices=indices, value=_of_lane(s.value, lane))
+    value, indices = _of_lane(s.value, variable(loop)), _index(s.indices, variable(loop))
+    return replace(s, loops=(*s.loops, loop), time=(*s.time, 0), indices=indices, value=value)
 
 
 def _index(indices: tuple[Expr, ...], lane: Expr) -> tuple[Expr, ...]:
@@ -90,8 +62,7 @@ def _of_lane(e: Expr, lane: Expr) -> Expr:
         return e
     dtype = element_of(e[1])
     if e[0] == "broadcast":
-        value: Expr = e[2]
-        return value
+        return _of_lane(e[2], lane)
     if e[0] == "ramp":
         number = lane if dtype == lane[1] else ("cast", dtype, lane)
         return ("+", dtype, e[2], ("*", dtype, e[3], number))

@@ -11,9 +11,7 @@ from layoutproof.verify.kernel.rejected import Rejected
 Monomial = tuple[str, ...]  # sorted names, repeated for powers; () is the constant
 
 # Evidence may have any size. These limits bound the time and memory that one polynomial of it can take.
-MAX_TERMS = 10_000
-MAX_DEGREE = 32
-MAX_BITS = 4096
+MAX_TERMS, MAX_DEGREE, MAX_BITS = 10_000, 32, 4096
 MAX_PRODUCT = 1_000_000  # pairs of terms multiplied by one product
 
 
@@ -45,31 +43,26 @@ class Poly:
         return Poly.of(total)
 
     def __mul__(self, other: Poly | int) -> Poly:
-        if isinstance(other, int):
-            return Poly.of({monomial: other * coefficient for monomial, coefficient in self.terms})
-        if len(self.terms) * len(other.terms) > MAX_PRODUCT:
+        factor = _poly(other)
+        if len(self.terms) * len(factor.terms) > MAX_PRODUCT:
             raise Rejected("a product of polynomials is too large")
         total: dict[Monomial, int] = {}
         for left, k in self.terms:
-            for right, n in other.terms:
+            for right, n in factor.terms:
                 monomial = tuple(sorted(left + right))
                 total[monomial] = total.get(monomial, 0) + k * n
         return Poly.of(total)
 
     def __neg__(self) -> Poly:
-        return self * -1
+        return Poly(tuple((monomial, -coefficient) for monomial, coefficient in self.terms))
 
     def __sub__(self, other: Poly | int) -> Poly:
         return self + -other
 
-    def __radd__(self, other: int) -> Poly:
-        return self + other
-
     def __rsub__(self, other: int) -> Poly:
         return -self + other
 
-    def __rmul__(self, other: int) -> Poly:
-        return self * other
+    __radd__, __rmul__ = __add__, __mul__
 
     @property
     def constant(self) -> int:
@@ -94,20 +87,17 @@ class Poly:
         """Reads what `to_json` writes, in any order. Raises Rejected for anything else."""
         total: dict[Monomial, int] = {}
         for term in list_of(data, MAX_TERMS, "a polynomial"):
-            coefficient, names = pair_of(term, "a term of a polynomial")
-            monomial = tuple(sorted(_name(name) for name in list_of(names, MAX_DEGREE, "a monomial")))
+            coefficient, monomial_json = pair_of(term, "a term of a polynomial")
+            names = list_of(monomial_json, MAX_DEGREE, "a monomial")
+            if not all(type(name) is str for name in names):
+                raise Rejected("a name in a monomial is not a string")
+            monomial = tuple(sorted(cast("list[str]", names)))
             total[monomial] = total.get(monomial, 0) + integer_of(coefficient, "a coefficient")
         return Poly.of(total)
 
 
 def _poly(value: Poly | int) -> Poly:
     return Poly.const(value) if isinstance(value, int) else value
-
-
-def _name(data: object) -> str:
-    if type(data) is not str:
-        raise Rejected("a name in a monomial is not a string")
-    return data
 
 
 def integer_of(data: object, what: str) -> int:

@@ -11,19 +11,20 @@ An expression is a nested tuple `(operator, dtype, *operands)`, equal to another
     ("call", dtype, function, *args)    a named function of numbers
     ("ramp", dtype, base, stride, lanes)  ("broadcast", dtype, value, lanes)
 
-`-x` is read as `x * -1` and `~x` as `x ^ -1` (of unsigned integers, all ones), as their meaning is defined.
+`-x` is read as `x * -1`, as its meaning is defined.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Expr = tuple[Any, ...]
+Access = tuple[str, tuple[Expr, ...]]  # a buffer and an index
 TRUE: Expr = ("const", "bool", True)
-
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _TYPE = re.compile(r"(bool|u?int(?:8|16|32|64)?|float(?:16|32|64)?|bfloat16)(?:x([1-9][0-9]{0,3}))?")
 
 
@@ -32,8 +33,7 @@ def parse_dtype(text: str) -> str | None:
     found = _TYPE.fullmatch(text)
     if found is None:
         return None
-    kind = found[1] + ("32" if found[1] in ("int", "uint", "float") else "")
-    return with_lanes(kind, int(found[2] or 1))
+    return with_lanes(found[1] + ("32" if found[1] in ("int", "uint", "float") else ""), int(found[2] or 1))
 
 
 def element_of(dtype: str) -> str:
@@ -56,6 +56,11 @@ def is_integer(dtype: str) -> bool:
     return dtype.startswith(("int", "uint"))
 
 
+def is_index(dtype: str) -> bool:
+    """A signed or unsigned integer of one lane."""
+    return is_integer(dtype) and "x" not in dtype
+
+
 def is_float(dtype: str) -> bool:
     """A float, bfloat16 too, of any number of lanes."""
     return dtype.startswith(("float", "bfloat"))
@@ -73,6 +78,13 @@ def fits(value: int, dtype: str) -> bool:
     return low <= value <= high
 
 
+def computed(operator: str, x: Any, y: Any) -> Any:
+    """An operation on numbers of Python."""
+    if operator in ("max", "min"):
+        return max(x, y) if operator == "max" else min(x, y)
+    return x + y if operator == "+" else x - y if operator == "-" else x * y
+
+
 def walk(e: Expr) -> Iterator[Expr]:
     """The expression and all that it is made of."""
     stack = [e]
@@ -84,19 +96,29 @@ def walk(e: Expr) -> Iterator[Expr]:
 
 def parts(e: Expr) -> list[Expr]:
     """The operands of an expression, the indices of a load among them."""
-    if e[0] == "load":
-        return list(e[3])
-    return [x for x in e[2:] if isinstance(x, tuple)]
+    return list(e[3]) if e[0] == "load" else [x for x in e[2:] if isinstance(x, tuple)]
 
 
-def disjuncts(e: Expr) -> list[Expr]:
-    """The conditions of which an `or` says that one holds."""
-    return [*disjuncts(e[2]), *disjuncts(e[3])] if e[0] == "or" else [e]
+def terms(e: Expr, operator: str) -> list[Expr]:
+    """What `and` or `or` joins."""
+    return [*terms(e[2], operator), *terms(e[3], operator)] if e[0] == operator else [e]
 
 
-def has(e: Expr, operator: str) -> bool:
-    """Whether some part of the expression has that operator."""
-    return any(part[0] == operator for part in walk(e))
+def has(e: Expr, *operators: str) -> bool:
+    """Whether some part of the expression has one of these operators."""
+    return any(part[0] in operators for part in walk(e))
+
+
+def loads_of(*texts: Expr) -> list[Expr]:
+    """The loads in expressions."""
+    return [part for e in texts for part in walk(e) if part[0] == "load"]
+
+
+def is_affine_condition(e: Expr) -> bool:
+    """Whether a condition speaks of integers alone, without data: its operations are index arithmetic, which does not
+    wrap. Beside data they wrap.
+    """
+    return all(part[0] not in ("load", "undef") and (is_index(part[1]) or part[1] == "bool") for part in walk(e))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +132,11 @@ class Loop:
     kind: str  # "serial", "parallel", "vectorized" or "unroll"
 
 
+def variable(loop: Loop) -> Expr:
+    """The variable of a loop."""
+    return ("var", loop.dtype, loop.var)
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One store (`buffer[indices] = value`) or assumption (`condition`), run where all guards hold.
@@ -120,7 +147,7 @@ class Statement:
     block before its body; it is -1 for an assumption. What is not of its kind is empty, or true.
     """
 
-    kind: str  # "store" or "assume"
+    kind: str  # "store", "assume" or "inside"
     loops: tuple[Loop, ...]
     guards: tuple[Expr, ...]
     time: tuple[int, ...]
@@ -131,31 +158,39 @@ class Statement:
     line: int
     number: int
 
+    @property
+    def access(self) -> Access:
+        """What a store writes."""
+        return self.buffer, self.indices
 
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """A value that the program evaluates there, and that must lie in `start .. start + extent - 1`.
+    @property
+    def texts(self) -> tuple[Expr, ...]:
+        """All that it evaluates but the bounds of loops."""
+        return (*self.guards, self.value, self.condition, *self.indices)
 
-    It is the value of a block's variable, with its domain. A value that is only evaluated (that of a let, and of a
-    block's variable before the guard of its block) has itself for `start` and the extent 1: nothing is asked of where
-    it lies, but its arithmetic must have no fault.
-    """
+    def way_to(self, number: int) -> Statement:
+        """The loops and guards that are known to be around a guard. Of a guard it is not stated which loops are around
+        it, but those are whose variables it or one before it has; inner ones may be empty, and it is evaluated.
+        """
+        named = {part[2] for guard in self.guards[: number + 1] for part in walk(guard) if part[0] == "var"}
+        depth = max((k + 1 for k, loop in enumerate(self.loops) if loop.var in named), default=0)
+        return replace(self, loops=self.loops[:depth], guards=self.guards[:number])
 
-    loops: tuple[Loop, ...]
-    guards: tuple[Expr, ...]
-    value: Expr
-    start: Expr
-    extent: Expr
-    line: int
+
+def evaluated_at(
+    loops: tuple[Loop, ...], guards: tuple[Expr, ...], texts: tuple[Expr, ...] = (), line: int = 0
+) -> Statement:
+    """A statement there that only evaluates index arithmetic."""
+    return Statement("inside", loops, guards, (1 << 62,), "", texts, TRUE, TRUE, line, -1)
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """Elements of `data`, which several buffers (views) may share; row-major where `strides` is empty.
 
-    `is_parameter` is true of buffers in the list of parameters, false of views of them. `depth` and `loops` are those
-    around the allocation of `data`: in each iteration of them its memory is new and undefined.
-    `separators` are the axes before the last, each the last one of its group of axes.
+    `is_parameter` is true of buffers in the list of parameters, false of views of them. `loops` are those around the
+    allocation of `data`: in each iteration of them its memory is new and undefined. `separators` are the axes before
+    the last, each the last one of its group of axes.
     """
 
     name: str
@@ -166,21 +201,25 @@ class Buffer:
     offset: Expr
     scope: str
     is_parameter: bool
-    depth: int
     loops: tuple[Loop, ...]
     separators: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One function. `assumed` repeats the assumptions that hold of its symbols whenever it is called."""
+    """One function. `assumed` repeats the assumptions that hold of its symbols whenever it is called.
+
+    Each of `insides` evaluates a value, a start and an extent, between which the value must lie: that of a block's
+    variable, with its domain. A value that is only evaluated (that of a let, and of a block's variable before the guard
+    of its block) has itself for start and the extent 1.
+    """
 
     name: str
     params: tuple[str, ...]
     symbols: tuple[tuple[str, str], ...]
     buffers: Mapping[str, Buffer]
     statements: tuple[Statement, ...]
-    insides: tuple[Inside, ...]
+    insides: tuple[Statement, ...]
     noalias: bool
     layouts: Mapping[str, Any]
     attributes: Mapping[str, Any]
@@ -191,33 +230,57 @@ class Program:
         """The stores, each at its number."""
         return tuple(s for s in self.statements if s.kind == "store")
 
+    def data(self, buffer: str) -> str:
+        """The memory of a buffer."""
+        return self.buffers[buffer].data
+
+    def owner(self, data: str) -> Buffer | None:
+        """The parameter or allocation that a memory belongs to."""
+        return self.buffers.get(data.removesuffix("_data"))
+
+    def is_temporary(self, buffer: str) -> bool:
+        """Whether the memory of a buffer is allocated in the function."""
+        owner = self.owner(self.data(buffer))
+        return owner is not None and not owner.is_parameter
+
+    def written(self) -> set[str]:
+        """The memories to which something is stored."""
+        return {self.data(s.buffer) for s in self.stores}
+
     def touched(self) -> set[str]:
         """The buffers by which anything is stored or loaded."""
         bounds = [e for s in self.statements for loop in s.loops for e in (loop.start, loop.extent)]
-        texts = [e for s in self.statements for e in (*s.guards, *s.indices, s.value, s.condition)]
-        loads = {e[2] for text in (*bounds, *texts) for e in walk(text) if e[0] == "load"}
-        return loads | {s.buffer for s in self.stores}
+        loads = loads_of(*bounds, *(e for s in self.statements for e in s.texts))
+        return {load[2] for load in loads} | {s.buffer for s in self.stores}
 
 
-Instances = tuple[int, tuple[str, ...], tuple[Expr, ...], Expr | None]
-Cells = tuple[str, tuple[str, ...], tuple[Expr, ...]]
+@dataclass(frozen=True, slots=True)
+class Map:
+    """`lambda names: outputs where condition`. The names hide symbols of the same name."""
+
+    names: tuple[str, ...]
+    outputs: tuple[Expr, ...]
+    where: Expr = TRUE
+
+
+Instances = tuple[int, Map]  # an old store, and at which of its instances
+Cells = tuple[str, Map]  # the data of an old buffer, and where its cells are
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """Two programs and what is claimed of them.
 
-    `theta` gives for each new store that a line names the alternatives `(old store, names, expressions, condition)`,
-    none for one that computes no old store: the instance at `names` (the loops around the new store, by position; of a
-    vector store its lane may follow) computes the old instance at `expressions`, where the condition holds. `cells`
-    gives for the data of a new buffer that of the old one, whose cell `names` became the cell `expressions`. The names
-    hide symbols of the same name.
+    `theta` gives for each new store that a line names the alternatives, none for one that computes no old store: the
+    instance at `names` (the loops around the new store, by position; of a vector store its lane may follow) computes
+    the old instance at `outputs`, where the condition holds. `cells` gives for the data of a new buffer that of the
+    old one, whose cell `names` became the cell `outputs`.
     """
 
     old: Program
     new: Program
     theta: Mapping[int, tuple[Instances, ...]]
     cells: Mapping[str, Cells]
-    where: Expr | None
+    where: Expr
     interface: tuple[str, ...]
     strictness: str

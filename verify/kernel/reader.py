@@ -9,17 +9,18 @@ from collections.abc import Mapping, Sequence
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.expressions import Expressions, entries_of, fail, parse, script_name
 from layoutproof.verify.kernel.functions import Functions
-from layoutproof.verify.kernel.lanes import without_vectors
-from layoutproof.verify.kernel.programs import Buffer, Expr
+from layoutproof.verify.kernel.lanes import is_lane, one_lane
+from layoutproof.verify.kernel.programs import TRUE, Buffer, Expr, Map, Statement, variable
 from layoutproof.verify.kernel.rejected import Rejected
 
 _IMPORTS = ("from tvm.script import tirx as T", "from tvm.script import tir as T", "from tvm.script import ir as I")
 _KEYS = ("about", "clause", "expect", "strictness", "where", "functions", "interface", "theta", "cells")
-_ENTRY = re.compile(r"#\s*([A-Za-z_]+)\s*:(.*)")
+_ENTRY = re.compile(r"# ([a-z]+):(.*)")
 _REMARK = re.compile(r"#\s*from \S+ import .*|#|\s*")
+_MISPLACED = re.compile(rf"#\s*({'|'.join(_KEYS)})\s*:.*")
 _ARROW = re.compile(r"(\w+)\s*->\s*(\w+)\s*(?::(.*))?")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
-Map = tuple[tuple[str, ...] | None, tuple[Expr, ...], Expr | None]  # names, expressions, condition
+Scope = Mapping[str, Expr | Buffer]
 
 
 def functions_of(text: str) -> dict[str, Functions]:
@@ -43,14 +44,6 @@ def lines_of(text: object) -> str:
     return plain
 
 
-def read_program(text: str) -> core.Program:
-    """The one function of a text. Raises Rejected."""
-    found = functions_of(lines_of(text))
-    if len(found) != 1:
-        raise Rejected(f"one function is expected, the text has {len(found)}")
-    return next(reader.program(name) for name, reader in found.items())
-
-
 def read_rewrite(text: str) -> core.Rewrite:
     """Two programs, `before` and `after`, with the header that states the witness, and loops over lanes for vector
     statements. Raises Rejected.
@@ -59,35 +52,34 @@ def read_rewrite(text: str) -> core.Rewrite:
     functions = functions_of(text)
     if set(functions) != {"before", "after"}:
         raise Rejected("a rewrite has the functions `before` and `after`")
-    return without_vectors(Header(text, functions["before"], functions["after"]).rewrite())
+    return Header(text, functions["before"], functions["after"]).rewrite()
 
 
 class Header:
     """The lines `# key: value` above the functions, which end with the first line that is no comment."""
 
-    def __init__(self, text: str, old: Functions, new: Functions) -> None:
-        lines = text.split("\n")
-        end = next((k for k, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+    def __init__(self, text: str, before: Functions, after: Functions) -> None:
         self.entries: dict[str, list[str]] = {key: [] for key in _KEYS}
-        for number, line in enumerate(lines):
-            found = _ENTRY.fullmatch(line)
-            key = found[1] if found is not None else ""
-            if found is not None and number < end and key in _KEYS:
-                self.entries[key].append(found[2].strip())
-            elif (number < end and _REMARK.fullmatch(line) is None) or key in _KEYS:
-                raise Rejected(f"line {number + 1}: this line of the header is not understood, or not in its place")
+        is_above = True
+        for number, line in enumerate(text.split("\n"), 1):
+            is_above = is_above and (not line.strip() or line.startswith("#"))
+            found = _ENTRY.fullmatch(line) if is_above else None
+            if found is not None and found[1] in _KEYS:
+                self.entries[found[1]].append(found[2].strip())
+            elif (_REMARK.fullmatch(line) is None) if is_above else _MISPLACED.fullmatch(line):
+                raise Rejected(f"line {number}: this line of the header is not understood, or not in its place")
         if any(len(self.entries[key]) > 1 for key in _KEYS if key not in ("theta", "cells")):
             raise Rejected("a key of the header is given twice")
         names = self.listed("functions") or ("before", "after")
         if len(names) != 2:
             raise Rejected("the names of two functions are expected")
-        self.before, self.after = old, new
-        self.old, self.new = old.program(names[0]), new.program(names[1])
+        self.old, self.new = one_lane(before.program(names[0])), one_lane(after.program(names[1]))
+        self.written = after.written
         self.symbols: dict[str, Expr | Buffer] = {}
         for name, dtype in (*self.old.symbols, *self.new.symbols):
             if self.symbols.setdefault(name, ("var", dtype, name)) != ("var", dtype, name):
                 raise Rejected(f"the symbol `{name}` has two types")
-        if any(name in written for name in self.symbols for written in (old.written, new.written)):
+        if any(name in written for name in self.symbols for written in (before.written, after.written)):
             raise Rejected("a loop has the name of a symbol of the other program")
 
     def listed(self, key: str) -> tuple[str, ...]:
@@ -97,12 +89,12 @@ class Header:
         interface = self.listed("interface")
         if not set(interface) <= set(self.old.params):
             raise Rejected("the interface names something that is no parameter")
-        where = next((_condition(value, self.symbols) for value in self.entries["where"]), None)
+        where = next((_condition(value, self.symbols) for value in self.entries["where"]), TRUE)
         strictness = "".join(self.entries["strictness"])
         return core.Rewrite(self.old, self.new, self.theta(), self.cells(), where, interface, strictness)
 
     def theta(self) -> dict[int, tuple[core.Instances, ...]]:
-        old, new, lines = self.before.stores, self.after.stores, self.entries["theta"]
+        old, new, lines = self.old.stores, self.new.stores, self.entries["theta"]
         if not lines:
             if len(old) != len(new):
                 raise Rejected("which store computes which is not stated")
@@ -118,18 +110,22 @@ class Header:
             found[number] = (*found.get(number, ()), *self.instances(new[number], computes, (match[3] or "").strip()))
         return found
 
-    def instances(self, new: core.Statement, old: core.Statement | None, text: str) -> tuple[core.Instances, ...]:
-        here = {self.after.written[loop.var]: ("var", loop.dtype, loop.var) for loop in new.loops}
+    def instances(self, new: Statement, old: Statement | None, text: str) -> tuple[core.Instances, ...]:
+        here = {self.written[loop.var]: variable(loop) for loop in new.loops if not is_lane(loop)}
         names, exprs, where = read_map(text, self.symbols, here)
-        if old is None and names is None:
+        if old is None:
+            if names is not None:
+                raise Rejected("a line of theta that names no old store has a map")
             return ()
         if names is None:
-            names, exprs = tuple(loop.var for loop in new.loops), tuple(here.values())
-        for count, store in ((len(names), new), (len(exprs), old)):
-            lanes = 1 if store is not None and core.lanes_of(store.value[1]) > 1 else 0
-            if store is None or not 0 <= count - len(store.loops) <= lanes:
-                raise Rejected("a map of theta has not as many entries as there are loops")
-        return ((old.number if old is not None else -1, names, exprs, where),)
+            names, exprs = tuple(e[2] for e in here.values()), tuple(here.values())
+        if len(names) == len(new.loops) - 1 and is_lane(new.loops[-1]):
+            names = (*names, new.loops[-1].var)
+            if len(exprs) == len(old.loops) - 1 and is_lane(old.loops[-1]):
+                exprs = (*exprs, variable(new.loops[-1]))
+        if (len(names), len(exprs)) != (len(new.loops), len(old.loops)):
+            raise Rejected("a map of theta has not as many entries as there are loops")
+        return ((old.number, Map(names, exprs, where)),)
 
     def cells(self) -> dict[str, core.Cells]:
         old, new = ({b.data for b in program.buffers.values()} for program in (self.old, self.new))
@@ -139,9 +135,9 @@ class Header:
             if match is None or match[1] not in old or match[2] not in new or match[2] in found:
                 raise Rejected("a line of cells is not understood, or two old buffers became one")
             names, exprs, where = read_map((match[3] or "").strip(), self.symbols, {})
-            if names is None or where is not None:
+            if names is None or where != TRUE:
                 raise Rejected("a line of cells states a map")
-            found[match[2]] = (match[1], names, exprs)
+            found[match[2]] = (match[1], Map(names, exprs))
         return found
 
 
@@ -150,7 +146,7 @@ def scope_of(symbols: Sequence[tuple[str, str]]) -> dict[str, Expr | Buffer]:
     return {name: ("var", dtype, name) for name, dtype in symbols}
 
 
-def read_extent(text: str, symbols: Mapping[str, Expr | Buffer]) -> Expr:
+def read_extent(text: str, symbols: Scope) -> Expr:
     """An integer expression over symbols."""
     return Expressions(symbols).integer(parse(text, "eval").body)
 
@@ -160,25 +156,22 @@ def read_value(text: str) -> Expr:
     return Expressions({}).value(parse(text, "eval").body)
 
 
-def _condition(text: str, scope: Mapping[str, Expr | Buffer]) -> Expr:
+def _condition(text: str, scope: Scope) -> Expr:
     return Expressions(scope).condition(parse(text, "eval").body)
 
 
-def read_map(text: str, symbols: Mapping[str, Expr | Buffer], here: Mapping[str, Expr]) -> Map:
+def read_map(
+    text: str, symbols: Scope, here: Mapping[str, Expr]
+) -> tuple[tuple[str, ...] | None, tuple[Expr, ...], Expr]:
     """Names, expressions and condition of `lambda i: [i // 4] of int32 where i < 14`, `here` being the loops."""
-    depth, end = 0, len(text) if text.startswith("lambda") else 0
-    for position, character in enumerate(text[:end]):
-        depth += (character in "([") - (character in ")]")
-        if character == "]" and depth == 0:
-            end = position + 1
-            break
+    end = (text.rfind("]") + 1 or len(text)) if text.startswith("lambda") else 0
     stated, where, condition = text[end:].partition("where")
     types = [core.parse_dtype(t.strip()) or "" for t in stated.strip().removeprefix("of ").split(",")]
     if stated.strip() and (not end or not stated.strip().startswith("of ") or any("x" in t for t in types)):
         raise Rejected("a map is followed by something that is not understood")
     names: tuple[str, ...] | None = None
     exprs: tuple[Expr, ...] = ()
-    scope: dict[str, Expr | Buffer] = {**symbols, **here}
+    scope: Scope = {**symbols, **here}
     if end:
         tree = parse(text[:end], "eval").body
         names = tuple(a.arg for a in tree.args.args) if isinstance(tree, ast.Lambda) else ()
@@ -191,4 +184,4 @@ def read_map(text: str, symbols: Mapping[str, Expr | Buffer], here: Mapping[str,
         scope = {**symbols, **{n: ("var", t, n) for n, t in zip(names, types, strict=True)}}
         entries = [e for e in entries_of(tree.body) if ast.unparse(e) != "AXIS_SEPARATOR"]
         exprs = tuple(map(Expressions(scope).integer, entries))
-    return names, exprs, _condition(condition.strip(), scope) if where else None
+    return names, exprs, _condition(condition.strip(), scope) if where else TRUE

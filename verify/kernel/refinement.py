@@ -19,28 +19,20 @@ between two such accesses the same terms are added to the same value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from layoutproof.verify.kernel.encoding import (
-    Cases,
-    Context,
-    Env,
-    differ,
-    is_affine_condition,
-    is_integer,
-    loads_of,
-)
+from layoutproof.verify.kernel import programs as core
+from layoutproof.verify.kernel.encoding import ALWAYS, Cases, Context, Env, Instance, both, differ, outside
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import TRUE, Buffer, Expr, Program, Statement, is_float, parts, walk
+from layoutproof.verify.kernel.programs import Access, Expr, Map, Program, Statement, is_affine_condition, loads_of
 from layoutproof.verify.kernel.rejected import Rejected
-from layoutproof.verify.kernel.step import Access, Inverse, Map, Step
+from layoutproof.verify.kernel.step import Inverse, Step
 
 _REDUCTIONS = ("+", "*", "min", "max", "&", "|", "^")
-
 Value = tuple[Expr, Env]
-Instance = tuple[Statement, Env]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,79 +44,57 @@ class Part:
     old: Statement
     theta: Map
 
-    @property
-    def condition(self) -> Expr | None:
-        """The condition of the line."""
-        return self.theta.where
-
 
 def parts_of(step: Step) -> tuple[Part, ...]:
     """All lines of theta."""
-    old = {s.number: s for s in step.old.statements if s.kind == "store"}
+    old = {s.number: s for s in step.old.stores}
     found: list[Part] = []
-    for new in step.new.statements:
-        if new.kind == "store" and step.copies.memories.get(step.new.buffers[new.buffer].data, ()) is not None:
-            for target, names, outputs, where in step.rewrite.theta.get(new.number, ()):
+    for new in step.new.stores:
+        if step.copies.memories.get(step.new.data(new.buffer), ()) is not None:
+            for target, theta in step.rewrite.theta.get(new.number, ()):
                 if target not in old:
                     raise Rejected(f"theta speaks of old store {target}, which does not exist")
-                found.append(Part(len(found), new, old[target], Map(names, outputs, where)))
+                found.append(Part(len(found), new, old[target], theta))
     return tuple(found)
 
 
-def instance(context: Context, statement: Statement, tag: str) -> Env:
-    """An executed instance: names of its loops with their ranges, and its guards."""
-    env = context.bind(statement.loops, tag)
-    for guard in statement.guards:
-        context.require(guard, env)
-    return env
+def first_of(attempts: Iterable[Callable[[], object]], otherwise: str = "") -> None:
+    """One of several proofs does. Raises Rejected with the reasons of all, or the one that is given."""
+    reasons = []
+    for attempt in attempts:
+        try:
+            attempt()
+            return
+        except Rejected as problem:
+            reasons.append(str(problem))
+    raise Rejected(otherwise or "; ".join(reasons))
 
 
-def of_part(context: Context, part: Part, tag: str) -> tuple[Env, Env]:
+def of_part(context: Context, part: Part, tag: str) -> tuple[Instance, Instance]:
     """An instance of a part, and the old instance that theta takes it to."""
-    env = instance(context, part.new, tag)
-    inputs = part.theta.inputs([env[loop.var] for loop in part.new.loops], context.symbols)
-    if part.condition is not None:
-        context.require(part.condition, inputs)
-    return env, image(context, part.theta, inputs, part.old)
+    new = context.instance(part.new, tag)
+    context.require(part.theta.where, context.inputs(part.theta, new.values))
+    return new, context.image(part.theta, new.values, part.old)
 
 
-def image(context: Context, index_map: Map, inputs: Env, target: Statement) -> Env:
-    """The values of the target's loops under a map of instances."""
-    if len(index_map.outputs) != len(target.loops):
-        raise Rejected(f"a map of instances has {len(index_map.outputs)} outputs for {len(target.loops)} loops")
-    env = dict(context.symbols)
-    for loop, output in zip(target.loops, index_map.outputs, strict=True):
-        env[loop.var] = context.number(output, inputs)
-    return env
-
-
-def prove_executed(step: Step, context: Context, there: Instance, here: Sequence[Value]) -> None:
+def prove_executed(step: Step, context: Context, there: Instance, here: Sequence[Value] = ()) -> None:
     """The instance `there` is executed wherever `context` holds: its loops' ranges and its guards; one that speaks of
     data is one of the conditions `here`, by the same loads.
     """
     statement, env = there
     for loop in statement.loops:
-        value, start = env[loop.var], context.number(loop.start, env)
-        past = value - start - context.number(loop.extent, env)
-        step.refuse(context, (Case((start - value - 1,)), Case((past,))))
-        context.facts += [value - start, -past - 1]
+        box = env[loop.var], context.number(loop.start, env), context.number(loop.extent, env)
+        context.refuse(outside(*box))
+        context.between(*box)
     for guard in statement.guards:
         if is_affine_condition(guard):
-            step.refuse(context, context.cases(guard, env, False))
+            context.prove(guard, env)
             context.require(guard, env)
         else:
-            _prove_among(step, context, (guard, env), here, statement in step.old.statements)
-
-
-def _prove_among(step: Step, context: Context, guard: Value, here: Sequence[Value], is_old: bool) -> None:
-    for other in here:
-        if not is_affine_condition(other[0]):
-            try:
-                prove_same(step, context, guard if is_old else other, other if is_old else guard)
-                return
-            except Rejected:
-                continue
-    raise Rejected("a condition on data has no counterpart")
+            pairs = [((guard, env), other) for other in here if not is_affine_condition(other[0])]
+            pairs = pairs if statement in step.old.statements else [(b, a) for a, b in pairs]
+            attempts = [partial(prove_same, step, context, *pair) for pair in pairs]
+            first_of(attempts, "a condition on data has no counterpart")
 
 
 def prove_same(step: Step, context: Context, old: Value, new: Value, *, is_index: bool = False) -> None:
@@ -137,95 +107,82 @@ def prove_same(step: Step, context: Context, old: Value, new: Value, *, is_index
     if a[0] == "undef" == b[0]:
         return
     if a[1] == "bool" and is_affine_condition(a) and is_affine_condition(b):
-        _prove_same_truth(step, context, old, new)
-    elif is_integer(a[1]) and not any(part[0] in ("load", "undef") for e in (a, b) for part in walk(e)):
+        for truth in (True, False):
+            for case in context.cases(*old, truth):
+                context.refuse(both((case,), context.cases(*new, not truth)))
+    elif core.is_index(a[1]) and not any(core.has(e, "load", "undef") for e in (a, b)):
         _prove_same_integer(step, context, old, new, is_index=is_index)
-    elif a[0] != b[0] or len(a) != len(b):
-        raise Rejected(f"{b[0]} stands for {a[0]}")
-    elif a[0] == "load":
-        prove_same_cell(step, context, (step.old.buffers[a[2]], a[3], old_env), (step.new.buffers[b[2]], b[3], new_env))
+    elif a[0] == "load" == b[0]:
+        prove_same_cell(step, context, (a[2:], old_env), (b[2:], new_env))
     else:
-        _prove_same_operands(step, context, old, new)
+        for x, y in operands(a, b):
+            prove_same(step, context, (x, old_env), (y, new_env))
 
 
-def _prove_same_integer(step: Step, context: Context, old: Value, new: Value, *, is_index: bool) -> None:
-    """Integers without data: as numbers if nothing wraps, which is proved of both, else operand by operand."""
-    (a, old_env), (b, new_env) = old, new
-    try:
-        if not is_index:
-            step.prove_fits(context, a, old_env)
-            step.prove_fits(context, b, new_env)
-    except Rejected:
-        if a[0] != b[0] or not parts(a):
-            raise
-        _prove_same_operands(step, context, old, new)
-        return
-    step.refuse(context, differ(context.number(a, old_env), context.number(b, new_env)))
-
-
-def _prove_same_operands(step: Step, context: Context, old: Value, new: Value) -> None:
-    for x, y in zip(old[0][2:], new[0][2:], strict=True):
+def operands(a: Expr, b: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """The operands of two expressions that have the same operator."""
+    if a[0] != b[0] or a[0] == "load" or len(a) != len(b):
+        raise Rejected(f"{b[0]} stands for {a[0]}")
+    for x, y in zip(a[2:], b[2:], strict=True):
         if isinstance(x, tuple) and isinstance(y, tuple):
-            prove_same(step, context, (x, old[1]), (y, new[1]))
+            yield x, y
         elif x != y or type(x) is not type(y):
             raise Rejected(f"{y} stands for {x}")
 
 
-def _prove_same_truth(step: Step, context: Context, old: Value, new: Value) -> None:
-    for truth in (True, False):
-        for x in context.cases(*old, truth):
-            for y in context.cases(*new, not truth):
-                step.refuse(context, (Case((*x.facts, *y.facts), (*x.zeros, *y.zeros)),))
-
-
-Cell = tuple[Buffer, Sequence[Expr], Env]
-
-
-def prove_same_cell(step: Step, context: Context, old: Cell, new: Cell) -> None:
-    """The new cell is f of the old one."""
-    (old_buffer, old_index, old_env), (new_buffer, new_index, new_env) = old, new
-    f = step.cell_map(old_buffer, new_buffer)
-    if step.is_fresh(new_buffer):
-        return  # see prove_paired
-    if new_buffer.data in step.viewed:
-        sides = (step.old, old_buffer, old_index, old_env), (step.new, new_buffer, new_index, new_env)
-        x, y = (step.cell(context, program, (b.name, index), env) for program, b, index, env in sides)
-        step.refuse(context, differ(x[-1], y[-1]))
+def _prove_same_integer(step: Step, context: Context, old: Value, new: Value, *, is_index: bool) -> None:
+    """Integers without data: as numbers if nothing wraps, which is proved of both, else operand by operand."""
+    try:
+        for value in (old, new) if not is_index else ():
+            step.prove_fits(context, *value)
+    except Rejected:
+        if old[0][0] != new[0][0] or not core.parts(old[0]):
+            raise
+        for x, y in operands(old[0], new[0]):
+            prove_same(step, context, (x, old[1]), (y, new[1]))
         return
-    if f is None and len(old_index) == len(new_index):
+    context.refuse(differ(context.number(*old), context.number(*new)))
+
+
+def prove_same_cell(step: Step, context: Context, old: tuple[Access, Env], new: tuple[Access, Env]) -> None:
+    """The new cell is f of the old one."""
+    ((old_name, old_index), old_env), ((new_name, new_index), new_env) = old, new
+    buffer = step.new.buffers[new_name]
+    f = step.cell_map(step.old.buffers[old_name], buffer)
+    if step.is_fresh(buffer):
+        return  # see prove_paired
+    if buffer.data in step.viewed:
+        x, y = step.cell(context, step.old, *old), step.cell(context, step.new, *new)
+        context.refuse(differ(x[-1], y[-1]))
+        return
+    if len(f.outputs if f is not None else old_index) != len(new_index):
+        raise Rejected(f"{new_name} has an index of {len(new_index)} axes, and f of another number")
+    if f is None:
         for mine, theirs in zip(old_index, new_index, strict=True):
             prove_same(step, context, (mine, old_env), (theirs, new_env), is_index=True)
         return
-    source = [context.number(index, old_env) for index in old_index]
-    target = source if f is None else [context.number(o, f.inputs(source, context.symbols)) for o in f.outputs]
-    if any(loads_of(index) for index in new_index):
-        raise Rejected(f"the index of {new_buffer.name} depends on data, and its layout changes")
-    if len(target) != len(new_index):
-        raise Rejected(f"{new_buffer.name} has an index of {len(new_index)} axes, f one of {len(target)}")
-    for expected, index in zip(target, new_index, strict=True):
-        step.refuse(context, differ(expected, context.number(index, new_env)))
+    target = list(context.outputs(f, [context.number(index, old_env) for index in old_index]))
+    if loads_of(*new_index):
+        raise Rejected(f"the index of {new_name} depends on data, and its layout changes")
+    context.prove_equal(target, (context.number(index, new_env) for index in new_index))
 
 
-def prove_place(step: Step, part: Part) -> tuple[Context, Env, Env]:
+def prove_place(step: Step, part: Part) -> tuple[Context, Instance, Instance]:
     """Each instance of a part computes an executed old instance, and stores to its cell."""
     context = step.context()
-    env, old_env = of_part(context, part, "i")
-    prove_executed(step, context, (part.old, old_env), [(guard, env) for guard in part.new.guards])
-    old, new = step.old.buffers[part.old.buffer], step.new.buffers[part.new.buffer]
-    prove_same_cell(step, context, (old, part.old.indices, old_env), (new, part.new.indices, env))
-    return context, env, old_env
+    new, old = of_part(context, part, "i")
+    prove_executed(step, context, old, [(guard, new.env) for guard in part.new.guards])
+    prove_same_cell(step, context, old.cell, new.cell)
+    return context, new, old
 
 
 def prove_apart(step: Step, all_parts: Sequence[Part]) -> None:
     """No instance belongs to two parts."""
     for a in all_parts:
-        for b in all_parts[a.number + 1 :]:
-            if a.new is b.new:
-                context = step.context()
-                env, _ = of_part(context, a, "i")
-                inputs = b.theta.inputs([env[loop.var] for loop in b.new.loops], context.symbols)
-                cases = (Case(),) if b.condition is None else context.cases(b.condition, inputs, True)
-                step.refuse(context, cases)
+        for b in (b for b in all_parts[a.number + 1 :] if a.new is b.new):
+            context = step.context()
+            new, _ = of_part(context, a, "i")
+            context.refuse(context.cases(b.theta.where, context.inputs(b.theta, new.values), True))
 
 
 def prove_onto(step: Step, all_parts: Sequence[Part], old: Statement) -> None:
@@ -233,130 +190,94 @@ def prove_onto(step: Step, all_parts: Sequence[Part], old: Statement) -> None:
 
     The inverse is a list of maps with conditions, of which the first whose condition holds speaks.
     """
-    inverse = step.inverse(old.number)
+    if old.number not in step.given.inverses:
+        raise Rejected(f"no inverse of theta is given for old store {old.number}")
+    inverse = step.given.inverses[old.number]
     by_number = {part.number: part for part in all_parts if part.old is old}
     for position, entry in enumerate(inverse):
         if entry.part not in by_number:
             raise Rejected(f"the inverse of old store {old.number} speaks of another part")
-        part = by_number[entry.part]
+        part, context = by_number[entry.part], step.context()
+        there = context.instance(old, "o")
+        _speaks(context, inverse, position, there)
+        new = context.image(entry.map, there.values, part.new)
+        prove_executed(step, context, new, [(guard, there.env) for guard in old.guards])
+        context.prove(part.theta.where, context.inputs(part.theta, new.values))
+        context.prove_equal(context.image(part.theta, new.values, old).values, there.values)
+    if not inverse or inverse[-1].map.where != core.TRUE:
         context = step.context()
-        env = instance(context, old, "o")
-        inputs = _speaks(context, inverse, position, [env[loop.var] for loop in old.loops])
-        new_env = image(context, entry.map, inputs, part.new)
-        prove_executed(step, context, (part.new, new_env), [(guard, env) for guard in old.guards])
-        values = [new_env[loop.var] for loop in part.new.loops]
-        theta_inputs = part.theta.inputs(values, context.symbols)
-        if part.condition is not None:
-            step.refuse(context, context.cases(part.condition, theta_inputs, False))
-        back = image(context, part.theta, theta_inputs, old)
-        for loop in old.loops:
-            step.refuse(context, differ(back[loop.var], env[loop.var]))
-    if not inverse or inverse[-1].map.where is not None:
-        context = step.context()
-        env = instance(context, old, "o")
-        _speaks(context, inverse, len(inverse), [env[loop.var] for loop in old.loops])
-        step.refuse(context, (Case(),))
+        _speaks(context, inverse, len(inverse), context.instance(old, "o"))
+        context.refuse(ALWAYS)
+    # The inverse takes the image of each instance of a part back to it: theta is one-to-one.
     for part in by_number.values():
-        _prove_back(step, part, inverse)
+        for position, entry in enumerate(inverse):
+            context = step.context()
+            new, there = of_part(context, part, "i")
+            _speaks(context, inverse, position, there)
+            if entry.part != part.number:
+                context.refuse(ALWAYS)
+            else:
+                context.prove_equal(context.image(entry.map, there.values, part.new).values, new.values)
 
 
-def _speaks(context: Context, inverse: Sequence[Inverse], position: int, values: Sequence[Poly]) -> Env:
-    """The inputs of the map at a position, where no earlier condition holds, and its own does."""
-    for earlier in inverse[:position]:
-        if earlier.map.where is None:
-            context.add(())
-        else:
-            context.require(earlier.map.where, earlier.map.inputs(values, context.symbols), truth=False)
-    if position == len(inverse):
-        return context.symbols
-    here = inverse[position].map
-    inputs = here.inputs(values, context.symbols)
-    if here.where is not None:
-        context.require(here.where, inputs)
-    return inputs
-
-
-def _prove_back(step: Step, part: Part, inverse: Sequence[Inverse]) -> None:
-    """The inverse takes the image of each instance of a part back to it: theta is one-to-one."""
-    for position in range(len(inverse)):
-        context = step.context()
-        env, old_env = of_part(context, part, "i")
-        inputs = _speaks(context, inverse, position, [old_env[loop.var] for loop in part.old.loops])
-        if inverse[position].part != part.number:
-            step.refuse(context, (Case(),))
-            continue
-        back = image(context, inverse[position].map, inputs, part.new)
-        for loop in part.new.loops:
-            step.refuse(context, differ(back[loop.var], env[loop.var]))
+def _speaks(context: Context, inverse: Sequence[Inverse], position: int, old: Instance) -> None:
+    """The fact that no earlier condition of an inverse holds, and that at a position does."""
+    for number, entry in enumerate(inverse[: position + 1]):
+        context.require(entry.map.where, context.inputs(entry.map, old.values), truth=number == position)
 
 
 # ---- order
 
 
-def before(a: Statement, a_env: Env, b: Statement, b_env: Env) -> Cases:
-    """The cases in which an instance of `a` comes before one of `b`."""
+def before(a: Instance, b: Instance) -> Cases:
+    """The cases in which one instance comes before another."""
     cases: list[Case] = []
     equal: list[Poly] = []
-    for depth in range(min(len(a.time), len(b.time))):
-        if a.time[depth] != b.time[depth]:
-            return (*cases, Case((), tuple(equal))) if a.time[depth] < b.time[depth] else tuple(cases)
-        if depth == len(a.loops) or depth == len(b.loops):
+    mine, theirs = a.statement.time, b.statement.time
+    for depth in range(min(len(mine), len(theirs))):
+        if mine[depth] != theirs[depth]:
+            return (*cases, Case((), tuple(equal))) if mine[depth] < theirs[depth] else tuple(cases)
+        if depth == len(a.statement.loops) or depth == len(b.statement.loops):
             break
-        first, second = a_env[a.loops[depth].var], b_env[b.loops[depth].var]
+        first, second = a.values[depth], b.values[depth]
         cases.append(Case((second - first - 1,), tuple(equal)))
         equal.append(first - second)
     return tuple(cases)
 
 
-def not_before(a: Statement, a_env: Env, b: Statement, b_env: Env) -> Cases:
-    """The cases in which an instance of `a` does not come before one of `b`: it comes after, or is the same one."""
-    after = before(b, b_env, a, a_env)
-    if a.time != b.time:
+def not_before(a: Instance, b: Instance) -> Cases:
+    """The cases in which an instance does not come before another one: it comes after, or is the same one."""
+    after = before(b, a)
+    if a.statement.time != b.statement.time:
         return after
-    return (*after, Case((), tuple(a_env[x.var] - b_env[y.var] for x, y in zip(a.loops, b.loops, strict=True))))
-
-
-def both(xs: Cases, ys: Cases) -> Cases:
-    """The cases in which one of each holds."""
-    return tuple(Case((*x.facts, *y.facts), (*x.zeros, *y.zeros)) for x in xs for y in ys)
-
-
-def touched(statement: Statement) -> Iterator[tuple[str, tuple[Expr, ...], bool]]:
-    """The accesses of a statement, each once: buffer, index, whether it writes."""
-    seen = set()
-    if statement.kind == "store":
-        seen.add((statement.buffer, statement.indices, True))
-    texts = (
-        (*statement.guards, statement.condition)
-        if statement.kind == "assume"
-        else (*statement.guards, statement.value, *statement.indices)
-    )
-    for text in texts:
-        seen |= {(load[2], load[3], False) for load in loads_of(text)}
-    # A load of the cell that the statement writes asks nothing that the write does not ask.
-    yield from sorted((x for x in seen if x[2] or (x[0], x[1], True) not in seen), key=repr)
+    return (*after, Case((), tuple(x - y for x, y in zip(a.values, b.values, strict=True))))
 
 
 def conflicts(program: Program, a: Statement, b: Statement) -> Iterator[tuple[Access, Access]]:
     """Pairs of accesses of one memory, one of them a write."""
-    for name, index, writes in touched(a):
-        for other, other_index, other_writes in touched(b):
-            if (writes or other_writes) and program.buffers[name].data == program.buffers[other].data:
-                yield (name, index), (other, other_index)
+    for mine, writes in _touched(a):
+        for theirs, other_writes in _touched(b):
+            if (writes or other_writes) and program.data(mine[0]) == program.data(theirs[0]):
+                yield mine, theirs
+
+
+def _touched(statement: Statement) -> Iterator[tuple[Access, bool]]:
+    """The accesses of a statement, each once, and whether it writes. A load of the cell that the statement writes asks
+    nothing that the write does not ask.
+    """
+    writes = {statement.access} if statement.kind == "store" else set()
+    loads = {(load[2], load[3]) for load in loads_of(*statement.texts)}
+    yield from sorted(((access, access in writes) for access in writes | loads), key=lambda x: repr((*x[0], x[1])))
 
 
 def _update(program: Program, statement: Statement) -> tuple[str, str] | None:
     """The operator and type of `X[c] = X[c] (+) e` or `X[c] = e (+) X[c]`, where nothing else in it loads X."""
     value = statement.value
-    if value[0] not in _REDUCTIONS:
+    own = ("load", value[1], *statement.access)
+    if value[0] not in _REDUCTIONS or (value[2] == own) == (value[3] == own):
         return None
-    data = program.buffers[statement.buffer].data
-    own = ("load", value[1], statement.buffer, statement.indices)
-    others = [*statement.guards, *statement.indices, *(x for x in value[2:] if x != own)]
-    loads = [load for e in others for load in loads_of(e)]
-    if len(others) != len(statement.guards) + len(statement.indices) + 1:
-        return None
-    return None if any(program.buffers[load[2]].data == data for load in loads) else (value[0], value[1])
+    loads = loads_of(*statement.guards, *statement.indices, *(x for x in value[2:] if x != own))
+    return None if any(program.data(x[2]) == program.data(statement.buffer) for x in loads) else (value[0], value[1])
 
 
 def may_change_places(step: Step, a: Statement, b: Statement) -> bool:
@@ -364,31 +285,25 @@ def may_change_places(step: Step, a: Statement, b: Statement) -> bool:
     integers, which wrap; on floats a sum or product where reassociation is allowed, a minimum or maximum where no value
     is NaN and the sign of zero does not matter.
     """
-    if step.new.buffers[a.buffer].data != step.new.buffers[b.buffer].data:
-        return False
     update = _update(step.new, a)
-    if update is None or update != _update(step.new, b):
+    if step.new.data(a.buffer) != step.new.data(b.buffer) or update is None or update != _update(step.new, b):
         return False
-    if is_integer(update[1]):
-        return True
     needed = {"nnan", "nsz"} if update[0] in ("min", "max") else {"reassoc"}
-    return is_float(update[1]) and needed <= step.allowed
+    return core.is_index(update[1]) or (core.is_float(update[1]) and needed <= step.allowed)
 
 
 def prove_order(step: Step, a: Part, b: Part) -> None:
     """Conflicting instances of two parts, the first before the second, are in the same order in the old program. The
     loads of a value that `copies` compares are not among them.
     """
-    free = (a.new.buffer, a.new.indices), (b.new.buffer, b.new.indices)
-    first, second = (replace(p.new, value=TRUE) if step.is_moved(p.new.number, p.old.number) else p.new for p in (a, b))
-    for access, other in conflicts(step.new, first, second):
-        if may_change_places(step, a.new, b.new) and (access, other) == free:
-            continue
-        context = step.context()
-        a_env, a_old = of_part(context, a, "i")
-        b_env, b_old = of_part(context, b, "j")
-        context.zeros += step.apart(context, (access, a_env), (other, b_env))
-        step.refuse(context, both(before(a.new, a_env, b.new, b_env), before(b.old, b_old, a.old, a_old)))
+    free = a.new.access, b.new.access
+    sides = (replace(p.new, value=core.TRUE) if step.is_moved(p.new.number, p.old.number) else p.new for p in (a, b))
+    for access, other in conflicts(step.new, *sides):
+        if not (may_change_places(step, a.new, b.new) and (access, other) == free):
+            context = step.context()
+            (first, first_old), (second, second_old) = of_part(context, a, "i"), of_part(context, b, "j")
+            context.zeros += step.apart(context, step.new, (access, first.env), (other, second.env))
+            context.refuse(both(before(first, second), before(second_old, first_old)))
 
 
 def prove_paired(step: Step, a: Part, b: Part) -> None:
@@ -399,44 +314,27 @@ def prove_paired(step: Step, a: Part, b: Part) -> None:
     is one: the old program does not read what was never written. No map of cells is needed, as such a cell has neither
     an entry value nor a reader at the end.
     """
-    for mine in _fresh_accesses(step, a):
-        for theirs in _fresh_accesses(step, b):
-            names = mine[1][0], theirs[1][0]
-            if (mine[2] or theirs[2]) and step.new.buffers[names[0]].data == step.new.buffers[names[1]].data:
-                context = step.context()
-                a_env, a_old = of_part(context, a, "i")
-                b_env, b_old = of_part(context, b, "j")
-                new = step.apart(context, (mine[1], a_env), (theirs[1], b_env))
-                old = step.apart(context, (mine[0], a_old), (theirs[0], b_old), is_old=True)
-                for same, others in ((new, old), (old, new)):
-                    for other in others:
-                        for case in differ(other, Poly()):
-                            step.refuse(context, (Case(case.facts, tuple(same)),))
+    pairs = [(mine, theirs) for mine in _fresh_accesses(step, a) for theirs in _fresh_accesses(step, b)]
+    for (old, new, writes), (old_other, new_other, other_writes) in pairs:
+        if (writes or other_writes) and step.new.data(new[0]) == step.new.data(new_other[0]):
+            context = step.context()
+            (first, first_old), (second, second_old) = of_part(context, a, "i"), of_part(context, b, "j")
+            same = step.apart(context, step.new, (new, first.env), (new_other, second.env))
+            was_same = step.apart(context, step.old, (old, first_old.env), (old_other, second_old.env))
+            for known, others in ((same, was_same), (was_same, same)):
+                for other in others:
+                    context.refuse(both(differ(other, Poly()), (Case((), tuple(known)),)))
 
 
 def _fresh_accesses(step: Step, part: Part) -> list[tuple[Access, Access, bool]]:
     """Old and new access of each pair, and whether they write. Loads are paired by their places in the value."""
-    old, new = (loads_of(statement.value) for statement in (part.old, part.new))
+    old, new = loads_of(part.old.value), loads_of(part.new.value)
     if len(old) != len(new):
         raise Rejected("values with different loads")
-    store = (part.old.buffer, part.old.indices), (part.new.buffer, part.new.indices), True
-    loads = (((x[2], x[3]), (y[2], y[3]), False) for x, y in zip(old, new, strict=True))
-    pairs = [pair for pair in (store, *loads) if step.is_fresh(step.new.buffers[pair[1][0]])]
-    elsewhere = [load for text in (*part.new.guards, *part.new.indices) for load in loads_of(text)]
-    nested = [x for a, b, _ in pairs for index in (*a[1], *b[1]) for x in loads_of(index)]
+    every = [(part.old.access, part.new.access, True), *((x[2:], y[2:], False) for x, y in zip(old, new, strict=True))]
+    pairs = [pair for pair in every if step.is_fresh(step.new.buffers[pair[1][0]])]
+    elsewhere = loads_of(*part.new.guards, *part.new.indices)
+    nested = [x for a, b, _ in pairs for x in loads_of(*a[1], *b[1])]
     if nested or any(step.is_fresh(step.new.buffers[load[2]]) for load in elsewhere):
         raise Rejected(f"line {part.new.line} reaches a temporary of a loop by data, or has a condition on it")
     return pairs
-
-
-def prove_steady_guards(program: Program) -> None:
-    """No statement writes what a condition on data around it reads: it may be evaluated again at each statement."""
-    for statement in program.statements:
-        if statement.kind == "store":
-            written = program.buffers[statement.buffer].data
-            for guard in statement.guards:
-                if any(program.buffers[load[2]].data == written for load in loads_of(guard)):
-                    raise Rejected(f"line {statement.line} writes what a condition around it reads")
-        for loop in statement.loops:
-            if loads_of(loop.start) or loads_of(loop.extent):
-                raise Rejected(f"a loop around line {statement.line} has a bound that depends on data")

@@ -26,8 +26,7 @@ from layoutproof.verify.maps.map_report import Answer, Collision
 from layoutproof.verify.maps.problem import Part, written_size
 from layoutproof.verify.maps.proposals import try_invert_through_carrier
 from layoutproof.verify.maps.symbolic_shapes import at_instance, instances, prove_injective_by_z3
-from layoutproof.verify.maps.table_values import values_of
-from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of
+from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
 from layoutproof.verify.verdict.verdict import Status
 
 RLIMIT = 4_000_000

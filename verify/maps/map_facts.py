@@ -28,8 +28,9 @@ from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.maps.box import Size, check_traps, physical_box, shown_sizes, size_exprs
 from layoutproof.verify.maps.component import analyse
 from layoutproof.verify.maps.component_by_isl import is_unreached_by_isl
-from layoutproof.verify.maps.map_report import Answer, Collision, MapReport, Padding, combine, find_hole, product
+from layoutproof.verify.maps.map_report import Answer, Collision, MapReport, Padding, combine, product
 from layoutproof.verify.maps.problem import Part, Problem, Shape, check_rank, coerce_shape, components, make_problem
+from layoutproof.verify.maps.proposals import find_hole
 from layoutproof.verify.maps.symbolic_shapes import (
     at_instance,
     concrete_map,

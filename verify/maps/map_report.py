@@ -6,20 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
-import numpy as np
-
-from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import FALSE, Expr, IntImm, Var, logical_or
+from layoutproof.ir.expr import FALSE, Expr, IntImm, logical_or
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import substitute
-from layoutproof.verify.algebra.enumeration import MAX_CELLS, Table, TooLarge, fits_arrays, over_box
 from layoutproof.verify.algebra.lift import Renderer
 from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply
-from layoutproof.verify.maps.problem import Part
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -122,9 +115,6 @@ def json_size(size: int | Expr | None) -> int | str | None:
     return expr_text(size, "plain") if isinstance(size, Expr) else size
 
 
-_WINDOW = 1 << 16
-
-
 def product(factors: Sequence[Poly]) -> Poly:
     """The product of forms."""
     result = constant(1)
@@ -161,73 +151,3 @@ def _joined(terms: Sequence[Expr]) -> Expr:
         if term != FALSE and term not in kept:
             kept.append(term)
     return logical_or(*kept)
-
-
-# Cells that are not reached
-
-
-def find_hole(parts: Sequence[Part], answers: Sequence[Answer]) -> list[int] | None:
-    """A concrete cell of the whole box for which some component's padding condition holds, if the search meets one."""
-    rank = len(parts[0].problem.index_map.outputs) if parts else 0
-    for part, answer in zip(parts, answers, strict=True):
-        found = dict(answer.hole) if answer.hole is not None else None
-        if found is None and answer.padding:
-            found = _search(part, answer.padding)
-        if found is not None:
-            return [found.get(axis, 0) for axis in range(rank)]
-    return None
-
-
-def _search(part: Part, padding: Sequence[Expr]) -> dict[int, int] | None:
-    condition = logical_or(*padding)
-    last = {f"p{axis}": size - 1 for axis, size in zip(part.axes, part.box, strict=True)}
-    for corner in (last, dict.fromkeys(last, 0)):
-        if evaluate(condition, corner):
-            return {axis: corner[f"p{axis}"] for axis in part.axes}
-    for backwards in (False, True):
-        found = _window(part, condition, backwards)
-        if found is not None:
-            return found
-    return _spread(part, condition)
-
-
-def _spread(part: Part, condition: Expr) -> dict[int, int] | None:
-    """A padding cell among many spread over a large box, always the same ones."""
-    steps = np.arange(_WINDOW, dtype=np.int64)
-    env: dict[str, Any] = {}
-    for position, (axis, size) in enumerate(zip(part.axes, part.box, strict=True)):
-        # Multiples of odd numbers near the golden section of 2**31 are spread evenly.
-        env[f"p{axis}"] = (steps * (1_327_217_885 + 2_654_435 * position) % (1 << 31)) * size >> 31
-    bounds = {f"p{axis}": size for axis, size in zip(part.axes, part.box, strict=True)}
-    if max(part.box) >= 1 << 31 or not fits_arrays(condition, bounds):
-        return None
-    hits = np.flatnonzero(np.broadcast_to(evaluate(condition, env), steps.shape))
-    return None if not len(hits) else {axis: int(env[f"p{axis}"][hits[0]]) for axis in part.axes}
-
-
-def _window(part: Part, condition: Expr, backwards: bool) -> dict[int, int] | None:
-    """The first padding cell of the box, or of a window at its start or end where the box is large."""
-    box = list(part.box)
-    limit = _WINDOW if prod(box) > MAX_CELLS else MAX_CELLS
-    while prod(box) > limit:
-        longest = box.index(max(box))
-        box[longest] = (box[longest] + 1) // 2
-    offsets = [whole - seen if backwards else 0 for whole, seen in zip(part.box, box, strict=True)]
-    if backwards and not any(offsets):
-        return None
-    names = [f"p{axis}" for axis in part.axes]
-    try:
-        if any(offsets):
-            condition = _shifted(part, condition, offsets)
-        hits = np.flatnonzero(over_box(condition, names, box))
-    except TooLarge:
-        return None
-    if not len(hits):
-        return None
-    point = Table(tuple(box), []).point(int(hits[0]))
-    return {axis: p + offset for axis, p, offset in zip(part.axes, point, offsets, strict=True)}
-
-
-def _shifted(part: Part, condition: Expr, offsets: Sequence[int]) -> Expr:
-    cells = [Var(f"p{axis}", part.cell_type) for axis in part.axes]
-    return substitute(condition, {cell: cell + offset for cell, offset in zip(cells, offsets, strict=True)})

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layoutproof.ir import codes
+from layoutproof.ir.codes import TOO_DEEP
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import INT32, INT64, DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import TRUE, Binary, Expr, IntImm, Var, const, logical_and
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.script.codes import TOO_DEEP
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, free_variables, fresh

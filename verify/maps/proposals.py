@@ -1,28 +1,33 @@
 """Proposals that are checked before use: an inverse through a fused index (`e // 7` and `e % 7` of `e = i*400 + j`),
-and a set of cells of two axes as a band between straight lines.
+a set of cells of two axes as a band between straight lines, and a cell that is not reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Binary, Expr, Var, compare, logical_and, logical_or
 from layoutproof.ir.operators import BinaryOp, CompareOp
-from layoutproof.ir.visit import free_variables, map_children, walk
+from layoutproof.ir.visit import free_variables, map_children, substitute, walk
+from layoutproof.verify.algebra.enumeration import MAX_CELLS, Table, TooLarge, fits_arrays, over_box
 from layoutproof.verify.algebra.lift import Lifter, join
 from layoutproof.verify.algebra.polynomials import GiveUp, Poly, add, plus
 from layoutproof.verify.maps.elimination import Equation, Solver
 from layoutproof.verify.maps.extents import corner_value, input_ends
 from layoutproof.verify.maps.inverse import Inversion, checked_inverse, try_invert
+from layoutproof.verify.maps.map_report import Answer
 from layoutproof.verify.maps.problem import Part
 
 _CUTS = {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.SHR, BinaryOp.BITAND, BinaryOp.BITXOR}
 _NAME = "e"
+_WINDOW = 1 << 16
 
 
 def try_invert_through_carrier(part: Part) -> Inversion | None:
@@ -192,3 +197,70 @@ def _filled(lower: Sequence[_Line], upper: Sequence[_Line], shape: tuple[int, ..
     for line in upper:
         result &= y < line.at(x)
     return result
+
+
+def find_hole(parts: Sequence[Part], answers: Sequence[Answer]) -> list[int] | None:
+    """A concrete cell of the whole box for which some component's padding condition holds, if the search meets one."""
+    rank = len(parts[0].problem.index_map.outputs) if parts else 0
+    for part, answer in zip(parts, answers, strict=True):
+        found = dict(answer.hole) if answer.hole is not None else None
+        if found is None and answer.padding:
+            found = _search(part, answer.padding)
+        if found is not None:
+            return [found.get(axis, 0) for axis in range(rank)]
+    return None
+
+
+def _search(part: Part, padding: Sequence[Expr]) -> dict[int, int] | None:
+    condition = logical_or(*padding)
+    last = {f"p{axis}": size - 1 for axis, size in zip(part.axes, part.box, strict=True)}
+    for corner in (last, dict.fromkeys(last, 0)):
+        if evaluate(condition, corner):
+            return {axis: corner[f"p{axis}"] for axis in part.axes}
+    for backwards in (False, True):
+        found = _window(part, condition, backwards)
+        if found is not None:
+            return found
+    return _spread(part, condition)
+
+
+def _spread(part: Part, condition: Expr) -> dict[int, int] | None:
+    """A padding cell among many spread over a large box, always the same ones."""
+    steps = np.arange(_WINDOW, dtype=np.int64)
+    env: dict[str, Any] = {}
+    for position, (axis, size) in enumerate(zip(part.axes, part.box, strict=True)):
+        # Multiples of odd numbers near the golden section of 2**31 are spread evenly.
+        env[f"p{axis}"] = (steps * (1_327_217_885 + 2_654_435 * position) % (1 << 31)) * size >> 31
+    bounds = {f"p{axis}": size for axis, size in zip(part.axes, part.box, strict=True)}
+    if max(part.box) >= 1 << 31 or not fits_arrays(condition, bounds):
+        return None
+    hits = np.flatnonzero(np.broadcast_to(evaluate(condition, env), steps.shape))
+    return None if not len(hits) else {axis: int(env[f"p{axis}"][hits[0]]) for axis in part.axes}
+
+
+def _window(part: Part, condition: Expr, backwards: bool) -> dict[int, int] | None:
+    """The first padding cell of the box, or of a window at its start or end where the box is large."""
+    box = list(part.box)
+    limit = _WINDOW if prod(box) > MAX_CELLS else MAX_CELLS
+    while prod(box) > limit:
+        longest = box.index(max(box))
+        box[longest] = (box[longest] + 1) // 2
+    offsets = [whole - seen if backwards else 0 for whole, seen in zip(part.box, box, strict=True)]
+    if backwards and not any(offsets):
+        return None
+    names = [f"p{axis}" for axis in part.axes]
+    try:
+        if any(offsets):
+            condition = _shifted(part, condition, offsets)
+        hits = np.flatnonzero(over_box(condition, names, box))
+    except TooLarge:
+        return None
+    if not len(hits):
+        return None
+    point = Table(tuple(box), []).point(int(hits[0]))
+    return {axis: p + offset for axis, p, offset in zip(part.axes, point, offsets, strict=True)}
+
+
+def _shifted(part: Part, condition: Expr, offsets: Sequence[int]) -> Expr:
+    cells = [Var(f"p{axis}", part.cell_type) for axis in part.axes]
+    return substitute(condition, {cell: cell + offset for cell, offset in zip(cells, offsets, strict=True)})

@@ -5,6 +5,7 @@ computing base.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -240,6 +241,7 @@ class Program:
     eager: tuple[Arithmetic, ...]
     _touching: Mapping[Var, Sequence[Access]] = field(init=False, compare=False, repr=False)
     _owners: Mapping[Var, Buffer] = field(init=False, compare=False, repr=False)
+    _owned: Mapping[Var, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         touching: dict[Var, list[Access]] = {}
@@ -247,6 +249,7 @@ class Program:
             touching.setdefault(access.data, []).append(access)
         object.__setattr__(self, "_touching", touching)
         object.__setattr__(self, "_owners", {buffer.data: buffer for buffer in reversed(self.buffers)})
+        object.__setattr__(self, "_owned", Counter(buffer.data for buffer in self.buffers))
 
     def touching(self, data: Var) -> Iterator[Access]:
         """The accesses of one memory, in the order of the text."""
@@ -255,6 +258,10 @@ class Program:
     def allocation(self, data: Var) -> Buffer | None:
         """The buffer of a parameter or an allocation to which the memory belongs, if there is one."""
         return self._owners.get(data)
+
+    def allocations(self, data: Var) -> int:
+        """How many buffers of parameters and allocations the memory belongs to."""
+        return self._owned.get(data, 0)
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> Iterator[Guard]:

@@ -9,7 +9,7 @@ writes every cell of its buffer so. Part of the trusted computing base.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from layoutproof.ir.dtype import DType
@@ -112,7 +112,14 @@ class Statements:
     cells: Mapping[Var, tuple[Expr, ...]]
     dtypes: Mapping[Var, DType]
     leading: Mapping[Var, tuple[Dim, ...]]
+    _writers: Mapping[Var, tuple[Statement, ...]] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        writers: dict[Var, list[Statement]] = {}
+        for statement in self.statements:
+            writers.setdefault(statement.data, []).append(statement)
+        object.__setattr__(self, "_writers", {data: tuple(found) for data, found in writers.items()})
 
     def writers(self, data: Var) -> tuple[Statement, ...]:
-        """The statements that write a memory."""
-        return tuple(s for s in self.statements if s.data == data)
+        """The statements that write a memory, in the order of the text."""
+        return self._writers.get(data, ())

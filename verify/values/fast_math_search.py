@@ -39,7 +39,7 @@ from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences, na
 from layoutproof.verify.values.formula import Claim, choices_are_complete
 from layoutproof.verify.values.knowledge import always_computed
 from layoutproof.verify.values.laws import TRANSPARENT, satisfies_by_laws, simplified
-from layoutproof.verify.values.numbers import Mask, NotEvaluated, Values
+from layoutproof.verify.values.numbers import Mask, NotEvaluated, Values, every_value
 from layoutproof.verify.values.question import (
     ENUMERATION,
     LAWS,
@@ -66,7 +66,7 @@ from layoutproof.verify.values.terms import (
     regrouped,
     regroups,
 )
-from layoutproof.verify.values.trials import every_value, points_of
+from layoutproof.verify.values.trials import points_of
 from layoutproof.verify.verdict.verdict import Status
 
 # What a value is made of. A load has the value of a moment, an opaque call any: neither is equal to its like.

@@ -18,7 +18,7 @@ from layoutproof.ir.visit import walk
 from layoutproof.verify.smt.encode_values import ComputedFloat, ValueEncoder, conjunction, disjunction, model_name, same
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.values.law_table import axioms_of
-from layoutproof.verify.values.numbers import Mask, Points, Values
+from layoutproof.verify.values.numbers import Mask, Points, Values, widened
 from layoutproof.verify.values.question import (
     AtLeast,
     AtMost,
@@ -32,7 +32,6 @@ from layoutproof.verify.values.question import (
     condition_on,
 )
 from layoutproof.verify.values.terms import Number, chooses_zero_sign, is_identical
-from layoutproof.verify.values.trials import widened
 
 # The signs of this many zeros are all tried, one for each operation below the root.
 MOST_CHOICES = 4

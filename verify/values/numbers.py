@@ -379,3 +379,15 @@ _EVALUATORS: Mapping[type[Expr], Callable[[Points, Any], Values]] = {
 def truth(value: bool, size: int) -> Mask:
     """One truth value at every point."""
     return np.full(size, value, dtype=numpy_dtype(BOOL))
+
+
+def every_value(var: Var) -> Values:
+    """Every value of a type of 16 bits at most, as an array."""
+    bits = np.arange(1 << var.dtype.bits, dtype=f"uint{var.dtype.bits}").view(numpy_dtype(var.dtype))
+    return widened(bits) if var.dtype.is_float else bits
+
+
+def widened(values: Values) -> Values:
+    """Floats of any type as float64; signalling NaNs become quiet without a warning."""
+    with np.errstate(invalid="ignore"):
+        return values.astype(np.float64)

@@ -1,8 +1,8 @@
 """Points at which a claim about values is tried: special values of every type first, then random ones from a fixed
 seed.
 
-A point where the hypotheses hold and the claim fails refutes it. Nothing here proves anything, except over all values
-of a type (`enumeration`).
+A point where the hypotheses hold and the claim fails refutes it. Nothing here proves anything: a wrong point refutes
+nothing either, since the claim is evaluated there.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from functools import lru_cache
 import numpy as np
 
 from layoutproof.ir.dtype import DType, numpy_dtype
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Expr
 from layoutproof.ir.semantics import float_format, max_finite, round_float
 from layoutproof.ir.visit import walk
-from layoutproof.verify.values.numbers import Values, array_of, round_array
+from layoutproof.verify.values.numbers import Values, array_of, round_array, widened
 from layoutproof.verify.values.question import Question, operand_of
 from layoutproof.verify.values.terms import Number, constant_value
 
@@ -149,15 +149,3 @@ def _any_values(dtype: DType, count: int, rng: np.random.Generator) -> Values:
         small = rng.integers(max(dtype.min_int, -20), 21, size=count).astype(numpy_dtype(dtype))
         return np.where(rng.random(count) < 0.5, small, anything)
     return np.where(rng.random(count) < 0.5, round_array(rng.uniform(-4.0, 4.0, count), dtype), widened(anything))
-
-
-def every_value(var: Var) -> Values:
-    """Every value of a type of 16 bits at most, as an array."""
-    bits = np.arange(1 << var.dtype.bits, dtype=f"uint{var.dtype.bits}").view(numpy_dtype(var.dtype))
-    return widened(bits) if var.dtype.is_float else bits
-
-
-def widened(values: Values) -> Values:
-    """Floats of any type as float64; signalling NaNs become quiet without a warning."""
-    with np.errstate(invalid="ignore"):
-        return values.astype(np.float64)

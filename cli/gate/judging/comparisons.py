@@ -15,7 +15,7 @@ from layoutproof.cli.gate.judging.cached_proofs import remembered, store_of
 from layoutproof.cli.gate.judging.compared import as_step, findings_of, kept_by, notes_of
 from layoutproof.cli.gate.judging.notes import details, remarks_of
 from layoutproof.cli.gate.judging.schedules import REPORT, difference
-from layoutproof.cli.gate.loading import function_of, text_of
+from layoutproof.cli.gate.loading import function_of, is_mlir, text_of
 from layoutproof.cli.gate.outcomes import Kind, Outcome, Place
 from layoutproof.ir.diagnostic import LayoutproofError, Source
 from layoutproof.lowering.gates import KERNEL
@@ -33,7 +33,8 @@ Pairs = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The options of a comparison as texts: names of the functions, layouts and pad values by parameters of the one
-    before, parameters after by those before, and a condition on symbols. What is missing is searched for.
+    before, parameters after by those before, and a condition on symbols. What is missing is searched for. `may_alias`:
+    arguments of MLIR may overlap.
     """
 
     functions: tuple[str, str]
@@ -41,6 +42,7 @@ class Asked:
     pads: Pairs = ()
     match: Pairs = ()
     where: str | None = None
+    may_alias: bool = False
 
     @property
     def text(self) -> str:
@@ -55,7 +57,7 @@ class Asked:
             tuple((name, value) for name, value in data[key]) for key in ("layouts", "pads", "match")
         )
         first, second = data["functions"]
-        return Asked((first, second), layouts, pads, match, data["where"])
+        return Asked((first, second), layouts, pads, match, data["where"], data.get("may_alias", False))
 
 
 def recall(item: Item, options: Options) -> Outcome | None:
@@ -118,16 +120,26 @@ def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
     from layoutproof.lowering.proof_cache.entries import Clock, is_storable
 
     asked, clock = Asked.read(item.text), Clock()
-    before, after = _functions(item, texts, asked)
+    before, after, asked = _functions(item, texts, asked)
     found = compare(
         before, after, layouts=dict(asked.layouts), pads=dict(asked.pads), match=dict(asked.match), where=asked.where
     )
     return found, is_storable([verdict.to_entry() for verdict in found.verdicts], clock)
 
 
-def _functions(item: Item, texts: tuple[str, str], asked: Asked) -> tuple[PrimFunc, PrimFunc]:
+def _functions(item: Item, texts: tuple[str, str], asked: Asked) -> tuple[PrimFunc, PrimFunc, Asked]:
+    """Both programs, and what is asked of them; of two functions of MLIR with what their types say of layouts."""
     first, second = asked.functions
-    return function_of(item.program, texts[0], first), function_of(item.path, texts[1], second)
+    if not (is_mlir(item.program) and is_mlir(item.path)):
+        before, after = function_of(item.program, texts[0], first), function_of(item.path, texts[1], second)
+        return before, after, asked
+    from layoutproof.importers.mlir.validation import pair_of_texts
+
+    pair = pair_of_texts(((item.program, texts[0]), (item.path, texts[1])), asked.functions, asked.may_alias)
+    layouts = {**pair.layouts, **dict(asked.layouts)}
+    terms = [f"({text})" for text in (asked.where, pair.where) if text is not None]
+    where = " and ".join(terms) if terms else None
+    return pair.before.program, pair.after.program, replace(asked, layouts=tuple(layouts.items()), where=where)
 
 
 def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], options: Options) -> Outcome:
@@ -177,7 +189,7 @@ def _write_witness(compared: Comparison, path: str | None) -> bool:
 
 def _report_key(item: Item, options: Options, texts: tuple[str, str]) -> str:
     # How an outcome is told belongs to it, so the sources of the command line do as well.
-    parts = [digest_of((*ROOMS, "cli")), item.name, item.program, item.path, item.line, item.text, *texts]
+    parts = [digest_of((*ROOMS, "importers", "cli")), item.name, item.program, item.path, item.line, item.text, *texts]
     return hashlib.sha256(
         json.dumps([*parts, options.licences, options.budget_scale, options.detail, options.trust]).encode()
     ).hexdigest()

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place, Summary
+from layoutproof.cli.output import readable
 from layoutproof.cli.render.gate.finding_texts import plural
-from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import counted
 
 STYLES = {

@@ -26,10 +26,19 @@ from layoutproof.lowering.codegen.c_stmt import describe, describe_extent
 from layoutproof.lowering.codegen.c_types import CType, loaded, storage_type
 from layoutproof.lowering.codegen.calling_convention import Bounds, MemoryMap, Parameter, parameters_of
 from layoutproof.lowering.codegen.opencl.cl_expr import OpenCLExpressions
-from layoutproof.lowering.codegen.opencl.cl_helpers import OpenCLNames, find_opencl_helper, kernel_name, spell
+from layoutproof.lowering.codegen.opencl.cl_helpers import (
+    READ_WRITE_IMAGES,
+    Image,
+    KernelArgument,
+    Launch,
+    OpenCLNames,
+    OpenCLSource,
+    find_opencl_helper,
+    kernel_name,
+    spell,
+)
 from layoutproof.lowering.codegen.opencl.cl_images import TEXTURE, find_images
 from layoutproof.lowering.codegen.opencl.cl_plan import Piece, Plan, WorkItems, make_plan, usage_of
-from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Image, KernelArgument, Launch, OpenCLSource
 from layoutproof.lowering.codegen.opencl.cl_stmt import OpenCLStatements
 from layoutproof.lowering.codegen.requirements import NOTHING_ASSUMED, Contract
 from layoutproof.lowering.codegen.writer import Writer, comment, inside_comment

@@ -19,9 +19,9 @@ from layoutproof.ir.stmt import BufferStore
 from layoutproof.lowering.codegen import c_expr
 from layoutproof.lowering.codegen.c_expr import Expressions, Mode
 from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, call, choice, convert, operation, value_type
+from layoutproof.lowering.codegen.opencl.cl_helpers import Image
 from layoutproof.lowering.codegen.opencl.cl_images import TEXEL, split_row
 from layoutproof.lowering.codegen.opencl.cl_lanes import CHANNELS
-from layoutproof.lowering.codegen.opencl.cl_source import Image
 
 VECTORS = {
     CType.F32: "float4",

@@ -22,7 +22,7 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_stmt import describe
 from layoutproof.lowering.codegen.calling_convention import MemoryMap
-from layoutproof.lowering.codegen.opencl.cl_source import Image
+from layoutproof.lowering.codegen.opencl.cl_helpers import Image
 
 TEXTURE = "global.texture"
 TEXEL = 4

@@ -29,8 +29,8 @@ from layoutproof.ir.visit import (
     walk,
 )
 from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.opencl.cl_helpers import Image
 from layoutproof.lowering.codegen.opencl.cl_images import TEXEL, joined_terms, split_row, terms_of, unwidened
-from layoutproof.lowering.codegen.opencl.cl_source import Image
 
 N = TypeVar("N", bound=Node)
 ImageOf = Callable[[BufferLoad | BufferStore], Image | None]

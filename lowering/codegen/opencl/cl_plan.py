@@ -33,7 +33,7 @@ from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_expr import Expressions
 from layoutproof.lowering.codegen.c_types import Binding, Fragment
 from layoutproof.lowering.codegen.calling_convention import MemoryMap
-from layoutproof.lowering.codegen.opencl.cl_source import Image
+from layoutproof.lowering.codegen.opencl.cl_helpers import Image
 
 _GRID = (ForKind.PARALLEL, ForKind.THREAD_BINDING)
 

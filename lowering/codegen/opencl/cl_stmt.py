@@ -28,6 +28,7 @@ from layoutproof.lowering.codegen.opencl.cl_expr import (
     constant_lane,
     image_function,
 )
+from layoutproof.lowering.codegen.opencl.cl_helpers import Image
 from layoutproof.lowering.codegen.opencl.cl_images import TEXEL, TEXTURE
 from layoutproof.lowering.codegen.opencl.cl_lanes import (
     Gathered,
@@ -45,7 +46,6 @@ from layoutproof.lowering.codegen.opencl.cl_lanes import (
     whole_texel,
 )
 from layoutproof.lowering.codegen.opencl.cl_plan import WorkItems
-from layoutproof.lowering.codegen.opencl.cl_source import Image
 from layoutproof.lowering.codegen.writer import comment
 
 PRIVATE_BYTES = 1024  # an allocation of constant size up to this is the work item's own

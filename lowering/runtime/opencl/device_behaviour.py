@@ -21,10 +21,9 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import walk
+from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.arrays import Array
-from layoutproof.lowering.runtime.opencl import codes
-from layoutproof.lowering.runtime.opencl.device_limits import Texture
-from layoutproof.lowering.runtime.opencl.devices import Device
+from layoutproof.lowering.runtime.opencl.devices import Device, Texture
 from layoutproof.lowering.runtime.opencl.launcher import (
     build_text,
     fill_buffer,

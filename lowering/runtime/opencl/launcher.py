@@ -22,15 +22,20 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.lowering.codegen import codes as codegen_codes
+from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.calling_convention import Parameter
-from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
 from layoutproof.lowering.runtime import call_arguments as call
 from layoutproof.lowering.runtime.arrays import Array
 from layoutproof.lowering.runtime.kernel import Scalars
-from layoutproof.lowering.runtime.opencl import codes
-from layoutproof.lowering.runtime.opencl.device_limits import Profile, bytes_of, check_image, check_memory, textures_of
-from layoutproof.lowering.runtime.opencl.devices import Device
+from layoutproof.lowering.runtime.opencl.devices import (
+    Device,
+    Profile,
+    bytes_of,
+    check_image,
+    check_memory,
+    textures_of,
+)
 
 Memory = cl.Buffer | cl.Image
 
@@ -208,7 +213,7 @@ class OpenCLLauncher:
                 self._launch(arrays, scalars)
             except cl.Error as problem:
                 raise error(
-                    codegen_codes.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}"
+                    codes.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}"
                 ) from problem
 
     def _launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:

@@ -17,6 +17,7 @@ from tests.cli.calling import OPERATORS, Caller, files_below, steady
 from tests.cli.commands.test_run import LOSSY, NOTHING, OUT_OF_BOUNDS, PADDED, built_line
 from tests.cli.schema import BUILD
 from tests.conftest import Golden
+from tests.shares import one_in
 
 from layoutproof.cli import codes
 
@@ -199,6 +200,7 @@ def test_without_a_compiler(call: Caller, folder: Path, monkeypatch: pytest.Monk
     assert found["build"] is None
 
 
+@one_in(5)
 def test_the_files_are_the_same_every_time(call: Caller, folder: Path, padded: str) -> None:
     """With the comparison or without, in this process or another, the text is one."""
     call("build", ROW_SUM, "--trace", padded, "-o", "k.c", "k.h")

@@ -12,6 +12,7 @@ from tests.cli.calling import OPERATORS, Caller, files_below, steady
 from tests.cli.commands.test_run import LOSSY, PADDED, UNPADDED
 from tests.cli.schema import CHECK
 from tests.conftest import Golden
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.verify.certificate.certificate import Certificate
@@ -76,6 +77,7 @@ def test_certificate(call: Caller, trace: Path) -> None:
 LINES: tuple[Any, ...] = (PADDED, LOSSY, "not json", WRONG_NAME, [], UNPADDED)
 
 
+@one_in(6)
 @pytest.mark.parametrize("jobs", ["1", "3"])
 def test_many_schedules(call: Caller, trace: Path, jobs: str) -> None:
     """One object a line, in the order of the lines, whatever the number of workers; what is no schedule says so, with
@@ -167,6 +169,7 @@ def test_a_rewrite_is_refuted(call: Caller, golden: Golden, tmp_path: Path) -> N
     golden("cli_check/rewrite_refuted.txt", steady(outcome.out, REFUTED.parent))
 
 
+@one_in(2)
 def test_a_rewrite_is_proved(call: Caller, tmp_path: Path) -> None:
     """A proved rewrite names the licences that it needs, and its certificate loads."""
     path = tmp_path / "rewrite.lpcert.json"

@@ -12,6 +12,7 @@ from tests.cli.calling import Caller, files_below, steady
 from tests.cli.compared_programs import AFTER, BEFORE, LAYOUT, ROW, SYMBOLIC, WRONG, folder, program
 from tests.cli.schema import COMPARISON
 from tests.conftest import Golden
+from tests.shares import one_in
 
 from layoutproof.cli.gate.outcomes import COMPARED, Outcome
 from layoutproof.verify.certificate.certificate import Certificate
@@ -39,6 +40,7 @@ def test_text(call: Caller, golden: Golden, folder: Path, name: str) -> None:
     golden(f"cli_compare/{name}.txt", steady(outcome.out, folder))
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", PAIRS)
 def test_json(call: Caller, folder: Path, name: str) -> None:
     """JSON has exactly the keys that are promised, and reads back as the outcome that it is."""
@@ -81,6 +83,7 @@ def test_what_keeps_its_cells(call: Caller, folder: Path) -> None:
     assert turned.code == 0 and "B keeps its cells" in turned.out
 
 
+@one_in(3)
 @pytest.mark.parametrize("form", ["junit", "sarif", "github", "html"])
 def test_other_forms(call: Caller, folder: Path, form: str) -> None:
     """Every form of a report shows what is refuted, with its code, and a file that is written is the one that would be
@@ -130,6 +133,7 @@ def test_codes(call: Caller, folder: Path, text: str, options: tuple[str, ...], 
     )
 
 
+@one_in(5)
 def test_certificate(call: Caller, folder: Path) -> None:
     """A proved comparison leaves a certificate that is confirmed; another one leaves none."""
     outcome = call("compare", "before.py", "after.py", "--certificate", "c.json")
@@ -226,6 +230,7 @@ def test_what_was_proved_is_known(call: Caller, folder: Path) -> None:
     )
 
 
+@one_in(5)
 def test_a_limit_of_time(call: Caller, folder: Path) -> None:
     """In a process of its own a comparison ends as it does here, and one that takes too long is unknown."""
     assert (

@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 
 from tests.cli.calling import Caller, files_below
+from tests.shares import one_in
 
 from layoutproof.ir.script.reader import load
 
 
+@one_in(6)
 def test_demo(call: Caller, tmp_path: Path) -> None:
     """The demo proves, refutes the map that must not pass, compares bit for bit, and saves programs that read back and
     pictures.

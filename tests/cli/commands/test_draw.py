@@ -10,7 +10,7 @@ from tests.cli.calling import Caller
 from tests.shares import one_in
 
 from layoutproof.cli.plot.layout_cells import lay_out
-from layoutproof.cli.plot.map_picture import picture_of
+from layoutproof.cli.plot.layout_figure import picture_of
 from layoutproof.verify.maps.check_map import check_map
 
 LAYOUTS: dict[str, tuple[tuple[str, ...], int]] = {
@@ -30,7 +30,7 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], int]] = {
 }
 
 
-@one_in(6)
+@one_in(12)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_svg(call: Caller, tmp_path: Path, name: str) -> None:
     """An SVG is well-formed, names the map, and is the same file when drawn again."""
@@ -45,6 +45,7 @@ def test_svg(call: Caller, tmp_path: Path, name: str) -> None:
     assert root.tag.endswith("svg")
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", ["padded", "texture_array"])
 def test_png(call: Caller, tmp_path: Path, name: str) -> None:
     """A PNG has the signature of one and is of a size that fits a slide."""
@@ -71,6 +72,7 @@ def test_padding_is_hatched() -> None:
     assert b"<pattern" not in exact
 
 
+@one_in(2)
 def test_fewer_cells_are_shown_when_asked(call: Caller, tmp_path: Path) -> None:
     """--cells bounds what is shown: fewer cells, a smaller file."""
     sizes = []

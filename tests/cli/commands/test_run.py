@@ -13,9 +13,10 @@ import pytest
 from tests.cli.calling import OPERATORS, Caller, files_below, steady
 from tests.cli.schema import RUN
 from tests.conftest import Golden
+from tests.shares import one_in
 
-from layoutproof.cli.trial import kernel_trial as padding_trial
-from layoutproof.cli.trial import kernel_trial as trial
+from layoutproof.cli import kernel_trial as padding_trial
+from layoutproof.cli import kernel_trial as trial
 from layoutproof.ir.script.reader import load
 from layoutproof.lowering.schedule.schedule import Schedule
 
@@ -60,6 +61,7 @@ def test_text(call: Caller, golden: Golden, trace: Path, name: str, steps: list[
     golden(f"cli_run/{name}.txt", built_line(steady(outcome.out, OPERATORS)))
 
 
+@one_in(3)
 @pytest.mark.parametrize(("steps", "code"), [([], 0), (PADDED, 0), (UNPADDED, 0)])
 def test_json(call: Caller, trace: Path, steps: list[object], code: int) -> None:
     """The JSON of a run follows the schema and tells every obligation."""

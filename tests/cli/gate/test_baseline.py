@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.cli.gate.strategies import RUNS
 from tests.cli.render.gate.made import HASH, finding, many, outcome
+from tests.shares import one_in
 
 from layoutproof.cli import codes
 from layoutproof.cli.gate.outcomes import Fate, Outcome
@@ -36,6 +37,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
+@one_in(5)
 @given(RUNS)
 @example([outcome(finding(code=codes.WORKER_DIED, obligation=HASH))])
 def test_a_run_passes_its_own_baseline(run: list[Outcome]) -> None:
@@ -74,6 +76,7 @@ def test_an_empty_baseline_is_a_file_too(tmp_path: Path) -> None:
     assert Baseline.load(path) == Baseline(())
 
 
+@one_in(3)
 @given(RUNS, st.randoms(use_true_random=False))
 def test_the_order_of_a_run_does_not_matter(run: list[Outcome], random: object) -> None:
     """The same findings make the same file, in whatever order they were found, and however often."""

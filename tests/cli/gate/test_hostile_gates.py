@@ -15,7 +15,7 @@ from tests.cli.calling import Caller, Outcome
 from tests.shares import chosen, one_in
 
 from layoutproof.cli import codes as cli
-from layoutproof.ir.script import codes as script
+from layoutproof.ir import codes as script
 from layoutproof.lowering import codes as lowering
 
 HEAD = "import os, sys\nimport layoutproof as lp\n\n\n"
@@ -100,6 +100,7 @@ WAYS = [(name, workers) for workers in (1, 2) for name in PASSING_FOR_NOTHING if
 TAKEN = [way for way in WAYS if way[1] == 1 or way[0] in {"leaves_when_loaded", "exits", "calls_itself"}]
 
 
+@one_in(8)
 @pytest.mark.parametrize("way", chosen(WAYS, lambda number: WAYS[number] in TAKEN, lambda way: f"{way[0]}-{way[1]}"))
 def test_nothing_passes_for_nothing(way: tuple[str, int], check: Check) -> None:
     """A file that seems to pass is wrong input, with its code; in a folder the file after it is judged all the same."""
@@ -140,7 +141,7 @@ def test_files_have_modules_of_their_own(workers: int, check: Check) -> None:
     ]
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_file_may_go_elsewhere(workers: int, check: Check) -> None:
     """A file that changes the working directory, when it is loaded or called, changes nothing for the run."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.graph.nets import NCHW4C, diamond, filled, running_example
 
-from layoutproof.cli.plot.graph_rows import Column, Edge, Kind, column_of, layouts_in
+from layoutproof.cli.plot.graph_figure import Column, Edge, Kind, column_of, layouts_in
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model.graph import Graph
 from layoutproof.graph.planning.planner import Frozen, Plan, plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.graph import codes
 from layoutproof.graph.builder import GraphBuilder
@@ -126,6 +127,7 @@ def started(
     return loads(STARTED.format(**given), "f.py")
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     "func",
     [

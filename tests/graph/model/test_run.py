@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.graph.nets import NCHW4C, arrays_for, filled, running_example, two_results
+from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model.graph_run import last_uses, run_graph, run_values
@@ -61,6 +62,7 @@ def test_a_graph_of_functions_computes() -> None:
     np.testing.assert_allclose(values[graph.outputs[0]], wanted, rtol=1e-4, atol=1e-5)
 
 
+@one_in(3)
 def test_kernels_agree_with_the_interpreter() -> None:
     """A graph run with generated C gives what the interpreter gives, the library's functions aside bit for bit."""
     graph = running_example()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.graph.nets import NCHW4C, filled
 from tests.graph.planning.small_graphs import small_graph
+from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model.graph import Graph
@@ -77,6 +78,7 @@ def test_it_may_cost_more_than_no_plan() -> None:
     assert cost_of(found.problem, found.greedy) > cost_of(found.problem, found.unplanned) == found.cost
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_it_never_costs_less(seed: int) -> None:
     """No walk is better than the cheapest choice."""

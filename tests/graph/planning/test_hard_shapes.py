@@ -142,7 +142,7 @@ PADDED: dict[str, Callable[[], Padded]] = {
 }
 
 
-@one_in(4)
+@one_in(16)
 @pytest.mark.parametrize("name", list(PADDED))
 def test_padding_that_holds_something(name: str) -> None:
     """Padding of planned values holds what the plan says, in runs of the interpreter and of kernels whose loops follow

@@ -53,6 +53,7 @@ def test_the_ends_of_the_running_example(call: str, arrays: Sequence[str] | None
     check(found, made)
 
 
+@one_in(2)
 def test_one_after_the_other() -> None:
     """What one call absorbed is there for the next one: no transform is left."""
     found = plan(running_example(), CONV)
@@ -61,6 +62,7 @@ def test_one_after_the_other() -> None:
     check(found, made)
 
 
+@one_in(2)
 @pytest.mark.parametrize("call", ["relu", "sigmoid"])
 def test_a_transform_that_others_need_stays(call: str) -> None:
     """A call that reads one of two copies of a value from before the transform leaves it to the other; proved all the

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from tests.graph.nets import NCHW4C, arrays_for
+from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model.graph import Graph, Value
@@ -135,6 +136,7 @@ CASES: dict[str, tuple[Make, tuple[int, ...], list[str], bool]] = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_rule(name: str) -> None:
     """What may be folded is, what may not is refuted by an input that shows it."""

@@ -9,6 +9,7 @@ import pytest
 from tests.graph.cells import difference
 from tests.graph.nets import filled
 from tests.graph.rewrite.test_random_folds import random_chains
+from tests.shares import one_in
 
 from layoutproof.graph import codes
 from layoutproof.graph.model.graph import Call, Crop, Graph, Value, shape_of, signature_of
@@ -157,6 +158,7 @@ def test_what_is_filled_otherwise_is_not_believed(func: PrimFunc) -> None:
         operators_of(func)
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", [5000, 5001, 5008, 5009, 5014, 5033])
 def test_functions_of_chains_are_recognised(seed: int) -> None:
     """The function of several operators, which copies through temporaries, is those operators again, or as many that

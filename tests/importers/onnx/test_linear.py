@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.graph.nets import filled
 from tests.importers.onnx.nodes import Array, Held, agree, calls, graph_from, one
+from tests.shares import one_in
 
 from layoutproof.graph.model.graph import Graph
 from layoutproof.graph.model.graph_run import run_graph
@@ -34,6 +35,7 @@ def test_gemm(seed: int) -> None:
     agree(proto, *operands)
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("first", "second"),
     [

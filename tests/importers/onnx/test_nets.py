@@ -97,6 +97,7 @@ def test_kernels_of_a_planned_network_make_the_same_bits(name: str, block: int) 
     np.testing.assert_allclose(plain, run(graph, data), rtol=1e-4, atol=1e-5)
 
 
+@one_in(6)
 def test_kernels_of_one_planned_network_make_the_same_bits() -> None:
     """So they do for the network that segments, with transposed convolutions: the bits that the interpreter makes of it
     as it was read.

@@ -11,6 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from tests.graph.nets import filled
 from tests.importers.onnx.nodes import calls
 from tests.importers.onnx.transformer import transformer_block
+from tests.shares import one_in
 
 from layoutproof.graph.model.graph import Array, Graph
 from layoutproof.graph.model.graph_run import run_graph
@@ -46,6 +47,7 @@ def made(graph: Graph, kernels: Kernels) -> Array:
     return run_graph(graph, {"x": X}, runner=kernels, mover=kernels.move)[0]
 
 
+@one_in(6)
 @pytest.mark.parametrize("opset", [13, 17])
 def test_a_transformer_block_is_planned(opset: int, tmp_path: Path) -> None:
     """Layouts go through heads both ways: of ten rewrites those at the input and the output are left, and all is

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tests.running import fault, result
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, UINT8, DType, numpy_dtype
@@ -179,6 +180,7 @@ def test_every_type_goes_in_and_out(name: str) -> None:
     assert result(function(loop(ROW, 5, copy(b, a, ROW)), a, b), [array, None])["B"].tobytes() == array.tobytes()
 
 
+@one_in(3)
 def test_halves_keep_every_value() -> None:
     """Every bit pattern of both 16-bit floats that is no NaN survives a load and a store."""
     for name, dtype in (("float16", np.dtype(np.float16)), ("bfloat16", np.dtype(ml_dtypes.bfloat16))):

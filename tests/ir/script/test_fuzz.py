@@ -89,6 +89,7 @@ def test_damaged_files_are_read_or_refused(path: Path) -> None:
     assert not all(outcomes)
 
 
+@one_in(5)
 def test_damaged_random_programs_are_read_or_refused() -> None:
     """The same for programs that use every node."""
     for seed in range(150):
@@ -127,6 +128,7 @@ def condition(text: str) -> object:
 PARSERS: tuple[Callable[[str], object], ...] = (parse_index_map, parse_shape, condition)
 
 
+@one_in(2)
 def test_damaged_maps_are_read_or_refused() -> None:
     """A map, a shape or a condition with random tokens damaged is read, or refused with a message."""
     rng = Random(7)
@@ -192,6 +194,7 @@ def test_deep_programs_are_read(name: str) -> None:
     assert survives(DEEP[name])
 
 
+@one_in(8)
 @pytest.mark.parametrize("name", KILLERS)
 def test_killers_are_refused(name: str) -> None:
     """Texts made to break parsers are refused with a short message."""

@@ -51,6 +51,12 @@ HEAD = (
         ("C[i] = i < 4 and A[0] > T.float32(0)", []),
         ("C[i] = i < 4 and i > 1", []),
         ("A[i] = T.if_then_else(i < 4, A[i + 4], T.float32(0))", []),
+        ("A[i] = A[(i + 1) % 2 * 4 + i % 2 * 2]", ["warning"]),
+        ("A[i % 2 * 4 + (i % 4 + 3) % 2] = T.float32(0)", ["warning"]),
+        ("N[i] = (i - 1) % 4 * 30 + N[0] - i % 4 * 6", ["warning"]),
+        ("N[i] = (i + 1) % 4 * 30 + i % 2 * 6", []),
+        ("N[i] = (i + 1) % 4 * 30 + (i + 1) % 4", []),
+        ("N[(i + 1) % 4] = N[i % 4]", []),
     ],
 )
 def test_what_tvm_computes_otherwise_is_told(line: str, severities: list[str]) -> None:

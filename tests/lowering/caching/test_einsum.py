@@ -98,6 +98,7 @@ def test_operators_compute_the_same(name: str, block: str, padding: tuple[int, .
     schedule.lower()
 
 
+@one_in(3)
 @pytest.mark.parametrize("size", [0, 1, 31, 32, 33])
 def test_symbolic_rows_are_padded_to_a_multiple(size: int) -> None:
     """A symbol is rounded up."""
@@ -207,6 +208,7 @@ def test_a_wrong_neutral_value_is_not_proved() -> None:
     assert not is_proved(ones)
 
 
+@one_in(5)
 def test_a_convolution_by_channels_in_fours_behind_its_signature() -> None:
     """Padded channels divide by 4: all copies are stored by fours, loops are split, no guard is left, and callers see
     nothing of it.

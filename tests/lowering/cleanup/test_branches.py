@@ -11,9 +11,8 @@ from tests.lowering.small_operators import assert_same_results
 from tests.shares import one_in
 
 from layoutproof.ir.rewrite import Rewrite, Witness
-from layoutproof.lowering.cleanup.merge_branches import Merging
 from layoutproof.lowering.cleanup.rebuild import Origins
-from layoutproof.lowering.lower.simplify import Simplify
+from layoutproof.lowering.lower.simplify import Merging, Simplify
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.witness_maps import count_stores
 from layoutproof.lowering.schedule.schedule import Schedule
@@ -192,6 +191,7 @@ MERGED = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", MERGED)
 def test_branches_merge(name: str) -> None:
     """Each merged program is proved, prints what is expected and computes what the old one did; a second time nothing

@@ -6,6 +6,7 @@ import pytest
 from tests.lowering.cleanup.programs import stated, text_of
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
+from tests.shares import one_in
 
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering.lower.simplify import Simplify, first_proved, simplified
@@ -209,6 +210,7 @@ USED = {
 }
 
 
+@one_in(8)
 @pytest.mark.parametrize("name", USED)
 def test_known_values_are_used(name: str) -> None:
     """Fact 90: each step is proved, prints what is expected and computes what the old program did."""

@@ -254,6 +254,7 @@ HOISTED: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", HOISTED)
 def test_conditions_move_to_where_they_are_decided(name: str) -> None:
     """Fact 91: the step is proved, prints what is expected, and stands in the trace with its flags."""
@@ -289,6 +290,23 @@ THREADS = """    for k in T.thread_binding(4, thread="threadIdx.x"):
             if k < 2:
                 C[i, k] = 0
 """
+
+
+def test_an_arm_that_is_written_twice_is_two_statements() -> None:
+    """The last loop stands in two arms after the hoisting: each can be unrolled on its own."""
+    schedule = Schedule(
+        program("""def main(B: T.Buffer((5, 2, 4), "float32")):
+    for i, j, k in T.grid(5, 2, 4):
+        with T.sblock("zero"):
+            u, v, w = T.axis.remap("SSS", [i, j, k])
+            T.where(j == 1 and i >= 1 or k != 3)
+            B[u, v, w] = T.float32(0)
+""")
+    )
+    schedule.hoist_expression("zero")
+    assert schedule.script().count("!= 3") == 2
+    schedule.unroll("zero_1", "k", expand=True)
+    assert schedule.script().count("!= 3") == 1 + 4
 
 
 def test_conditions_on_threads_move_by_flag() -> None:

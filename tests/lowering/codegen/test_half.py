@@ -100,6 +100,7 @@ def nearest(values: Array, dtype: DType) -> Array:
     return found
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.usefixtures("compiler")
 def test_arithmetic_on_random_pairs(dtype: DType) -> None:
@@ -127,6 +128,7 @@ def test_arithmetic_on_random_pairs(dtype: DType) -> None:
             assert_same(actual, expected, f"{dtype} arithmetic")
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.usefixtures("compiler")
 def test_fused_multiply_add_rounds_once(dtype: DType) -> None:

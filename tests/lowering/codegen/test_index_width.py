@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.lowering.codegen.plain_c import compile_c, write_source
 from tests.lowering.codegen.programs import function, loop
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32, INT64
@@ -83,6 +84,7 @@ def test_symbols_without_bounds_are_64_bits() -> None:
     assert emit_c(function("fill", [a], body)).index_bits == 64
 
 
+@one_in(3)
 @pytest.mark.parametrize("count", [31, 32, 33, 70])
 def test_past_the_border(count: int) -> None:
     """One kernel for all sizes reads the right cells of arrays of just under, exactly, and more than 2**31 elements."""

@@ -46,7 +46,7 @@ def call(name: str, *operands: Expr) -> Expr:
     return Call(name, operands)
 
 
-@one_in(2)
+@one_in(8)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_functions_of_floats(dtype: DType, names: Sequence[str] = tuple(MATH_FUNCTIONS)) -> None:
     """Every function gives the bits of the reference interpreter on edge values and random numbers."""

@@ -67,6 +67,7 @@ def test_many_random_expressions(seed: int) -> None:
     compare(seed, 250, 2 + seed % 4, 64 if seed % 3 == 0 else None)
 
 
+@one_in(6)
 def test_random_expressions_under_sanitizers(tmp_path: Path) -> None:
     """Called from C, random expressions raise no warning and no sanitizer report, and give the interpreter's values."""
     func, inputs = random_function(9, 60, 3, noalias=False), random_inputs(9)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.lowering.codegen.plain_c import run_sanitized
 from tests.lowering.codegen.programs import Array, assert_same, function, loop, numpy_type
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, UINT8, DType
@@ -91,6 +92,7 @@ def rows(body: Callable[[Var, Var], Stmt], kind: ForKind) -> Stmt:
     )
 
 
+@one_in(6)
 @pytest.mark.parametrize("kind", [ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED])
 def test_loops_of_every_kind(kind: ForKind, tmp_path: Path) -> None:
     """A nest of two loops gives the same whatever their kind."""
@@ -110,6 +112,7 @@ def rows_of_three(outer: ForKind, inner: ForKind, first: int) -> Stmt:
     )
 
 
+@one_in(3)
 def test_loop_kinds_in_every_order(tmp_path: Path) -> None:
     """Any kind of loop inside any other one compiles with OpenMP and gives the same."""
     kinds = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)
@@ -171,6 +174,7 @@ def test_integer_scalar_lets_wrap_where_they_are_values(tmp_path: Path) -> None:
     agree(function("wrapping", [C, D], loop("i", 24, lambda _: body)), tmp_path)
 
 
+@one_in(2)
 @pytest.mark.parametrize("extent", [4, 5000])
 def test_allocations_on_stack_and_heap(extent: int, tmp_path: Path) -> None:
     """A small and a large allocation, inside a parallel loop, hold what is stored to them."""
@@ -236,6 +240,7 @@ def test_ramps_and_broadcasts(tmp_path: Path) -> None:
     agree(function("lanes", [A, B], loop("i", 6, lambda _: store(B, index, chosen))), tmp_path)
 
 
+@one_in(2)
 @pytest.mark.parametrize("noalias", [True, False])
 def test_all_lanes_are_read_before_any_is_written(noalias: bool, tmp_path: Path) -> None:
     """A vector store that moves elements within one buffer, up and down."""
@@ -274,6 +279,7 @@ def test_vector_lets_casts_and_calls(tmp_path: Path) -> None:
     agree(function("named", [A, C], loop("i", 6, lambda _: body)), tmp_path)
 
 
+@one_in(2)
 def test_vectors_of_truth_values(tmp_path: Path) -> None:
     """Truth values in memory, four at a time."""
     flags = make_buffer("flags", (24,), "bool")
@@ -288,6 +294,7 @@ def test_vectors_of_truth_values(tmp_path: Path) -> None:
     )
 
 
+@one_in(2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_lanes_and_scratch(dtype: str, tmp_path: Path) -> None:
     """Half-precision elements are rounded at each step, in scratch memory and in vectors too."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.shares import some
+from tests.shares import one_in, some
 
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.runtime.kernel import Kernel
@@ -43,6 +43,7 @@ def main(A: T.Buffer(({m}, {n}), "{dtype}"), B: T.Buffer(({n}, {m}), "{dtype}"))
 """
 
 
+@one_in(3)
 @pytest.mark.parametrize(("dtype", "bits"), [("int8", 8), ("float16", 16), ("float32", 32), ("float64", 64)])
 def test_a_transpose_is_a_tile(dtype: str, bits: int) -> None:
     """A tile is turned in blocks, what comes next is brought near, runs leave past the cache, and each thread ends its
@@ -84,6 +85,7 @@ NO_TILES = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("case", NO_TILES)
 def test_nests_that_are_no_tiles(case: str) -> None:
     """A mark on another nest changes nothing in what is written."""
@@ -169,6 +171,7 @@ def main(A: T.Buffer(({BIG},), "float32"), I: T.Buffer((64,), "int32"), B: T.Buf
 """
 
 
+@one_in(2)
 def test_nothing_is_read_ahead_through_memory() -> None:
     """An index that is read from memory is not read for an iteration that may not be; nor is anything divided by what
     may be zero.

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.lowering.codegen.c_helpers import helper_text
 from layoutproof.lowering.runtime.compiler import find_compiler
@@ -39,6 +40,7 @@ int main(void) {
 USED = ["lp_stream", "lp_stream_end", "lp_prefetch", *(f"lp_transpose_{bits}" for bits in (8, 16, 32, 64))]
 
 
+@one_in(6)
 @pytest.mark.parametrize(
     "flags", [("-O3",), ("-O2", "-U__SSE2__"), ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")]
 )

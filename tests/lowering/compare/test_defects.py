@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from tests.lowering.compare.pairs import Pair, case_name, cases, check, named, pairs
+from tests.shares import one_in
 
 from layoutproof.verify.verdict.verdict import Status
 
 
+@one_in(3)
 @pytest.mark.parametrize(("pair", "given"), cases("defects"), ids=case_name)
 def test_defects(pair: Pair, given: bool) -> None:
     """A rotation lost, iterations out of bounds, maxima over zeros, padding filled now and then, transposes that cancel

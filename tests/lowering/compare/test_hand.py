@@ -36,6 +36,7 @@ SLOW = "swizzle_of_eight_columns"
 LIMITS = [pytest.param(*case, marks=pytest.mark.campaign) if case[0].name == SLOW else case for case in cases("limits")]
 
 
+@one_in(2)
 @pytest.mark.parametrize(("pair", "given"), LIMITS, ids=case_name)
 def test_limits(pair: Pair, given: bool) -> None:
     """What is right and not proved, or not where the layout is not given: `unknown`, with the reason."""
@@ -46,7 +47,7 @@ def test_limits(pair: Pair, given: bool) -> None:
 BACK = [pair for folder in ("hand", "kinds", "must") for pair in pairs(folder) if not pair.layouts and not pair.match]
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize("pair", BACK, ids=case_name)
 def test_the_other_way(pair: Pair) -> None:
     """Whatever keeps its layouts is proved in the other direction too: inlined where something was introduced, rolled

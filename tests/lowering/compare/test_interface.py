@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.lowering.programs import program
 from tests.records import read_record
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -361,6 +362,7 @@ def f(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
 """
 
 
+@one_in(2)
 def test_temporaries_of_two_types() -> None:
     """What `set_dtype` makes of a program is compared, and not proved: values of two types are no error of the one who
     asks.

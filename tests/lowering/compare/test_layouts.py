@@ -92,6 +92,7 @@ def test_there_are_accepted_rewrites() -> None:
     assert list(_with_a_layout())
 
 
+@one_in(6)
 def test_swizzle_stays_a_swizzle() -> None:
     """A layout by XOR is what the program says, not what its bits are; only their number is made plain."""
     question = asked(

@@ -20,8 +20,7 @@ from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.lowering.layout import textures
 from layoutproof.lowering.layout.textures import NHC4W4, RGBA, TEXTURE_LAYOUTS, TextureLayout
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.textures.texture_checks import PROFILES, check_texels
@@ -52,6 +51,7 @@ def test_proved_for_all_shapes(layout: TextureLayout) -> None:
     assert expr_text(layout.physical_shape(layout.sizes)[-1], Style.PLAIN) == str(RGBA)
 
 
+@one_in(2)
 @each_layout
 def test_places_as_counted(layout: TextureLayout) -> None:
     """At small shapes the map is injective and its box is the stated one, for numbers and for names."""
@@ -149,6 +149,7 @@ COPY = """
 """
 
 
+@one_in(3)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_a_schedule_takes_them(layout: TextureLayout) -> None:
     """A buffer is stored by a layout by handing it over; the program goes on to mean the same, and its texels are
@@ -180,7 +181,7 @@ def test_texels_of_any_shape(layout: TextureLayout) -> None:
     assert [v.claim.text for v in verdicts if v.claim.text.startswith("precondition: ")]
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_a_work_item_for_each_texel(layout: TextureLayout) -> None:
     """With each texel written by a work item of its own, channel after channel, no texel is clobbered, whatever the

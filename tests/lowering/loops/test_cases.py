@@ -46,6 +46,7 @@ SMALL: dict[str, Sizes] = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", CASES)
 def test_the_concrete_schedule_computes_the_same(name: str) -> None:
     """The same schedule for numbers that do not divide."""
@@ -59,7 +60,7 @@ PROVED = [(name, every) for name in CASES for every in (False, True)]
 NEEDS: dict[str, set[str]] = {"halo_conv2d": {"nnan", "ninf"}}
 
 
-@one_in(6)
+@one_in(12)
 @pytest.mark.parametrize(
     "case_of", chosen(PROVED, lambda number: number % 4 in (1, 2), lambda case_of: f"{case_of[0]}-{case_of[1]}")
 )
@@ -82,7 +83,7 @@ def test_each_step_is_proved(case_of: tuple[str, bool]) -> None:
         assert Schedule.replay(case.program(sizes), trace).func == schedule.func
 
 
-@one_in(2)
+@one_in(8)
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "N" in case.sizes])
 def test_what_is_proved_lowers_and_is_proved_there(name: str) -> None:
     """Every pass of lowering is proved for every size, the simplifier's among them, and what comes out computes the
@@ -109,6 +110,7 @@ def test_the_last_step_is_refused(name: str) -> None:
     assert schedule.trace == case.trace[:-1]
 
 
+@one_in(6)
 def test_weights_that_only_meet_the_halo_are_found() -> None:
     """Of all sizes, those of one row or column refute that branches go under licences on what is computed: the infinity
     in a row of weights that nobody read is no value of the old program's.

@@ -18,7 +18,7 @@ from layoutproof.ir.stmt import Block
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.lowering.loops.guards import guard_sites
+from layoutproof.lowering.loops.nest import guard_sites
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute, candidates
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status

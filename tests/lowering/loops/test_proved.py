@@ -14,6 +14,7 @@ from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(10))
 def test_loops_of_sums_may_be_changed_at_will(seed: int) -> None:
     """Two transforms of a random nest, of blocks or plain loops: each that applies is proved, whatever the order of the

@@ -19,7 +19,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.stmt import Block, Stmt
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import LowerBlocks
 
 
 def statement_types() -> set[type]:

@@ -16,8 +16,7 @@ from layoutproof.ir.stmt import Allocate
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.layout.separators import SetAxisSeparators, groups_of, stated_separators
 from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms, TransformLayout
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
 
 

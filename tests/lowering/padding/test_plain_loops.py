@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from tests.lowering.small_operators import assert_same_results
+from tests.shares import one_in
 
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule.schedule import Schedule
@@ -46,6 +47,7 @@ def double(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4, 4), "int32")):
 ROWS = "lambda i: [i//4, i%4]"
 
 
+@one_in(5)
 def test_the_row_summation() -> None:
     """Rows of 14 as 4 by 4, padded with zeros: the guard that follows the layout, then none; bit for bit."""
     func = loads(ROW_SUM)

@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 from tests.proof.litmus import ROWS, litmus
+from tests.shares import one_in
 
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.verify.replay.refute import check_rewrite
@@ -65,6 +66,7 @@ def test_negations_that_become_a_disjunction_change_six_points() -> None:
     assert added == [(0, 0, 2), (0, 1, 1), (0, 1, 2), (2, 2, 0), (2, 2, 1), (2, 3, 0)]
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     "contract, held, status", [("undef", 'T.undef(dtype="int32")', Status.REFUTED), ("0", "0", Status.PROVED)]
 )

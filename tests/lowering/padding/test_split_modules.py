@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
@@ -194,6 +195,7 @@ def verdicts_of(row: Row) -> tuple[Verdict, ...]:
     return check_rewrite(row.rewrite())
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", TABLE)
 def test_an_entry_of_the_table(name: str) -> None:
     """Valid rewrites are proved bit for bit; the others are refuted by an execution, for the reason that the roadmap
@@ -211,6 +213,7 @@ def test_an_entry_of_the_table(name: str) -> None:
     assert any(row.reason in v.claim.text for v in refuted), told
 
 
+@one_in(2)
 def test_the_witness_of_an_entry_may_not_be_left_out() -> None:
     """A valid rewrite with an incomplete witness is not proved: nothing in the table rests on names alone."""
     rewrite = TABLE["value, consumer unguarded"].rewrite()

@@ -133,7 +133,7 @@ def unreached(case: Worked) -> set[Index]:
     return left
 
 
-@one_in(2)
+@one_in(8)
 @pytest.mark.parametrize("name", CASES)
 def test_the_program_of_a_map(name: str, golden: Golden) -> None:
     """A copy before, and after its output was re-laid with a pad value and both were followed, as text in surface

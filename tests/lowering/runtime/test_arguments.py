@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.lowering.codegen.programs import Array, function, loop
 from tests.lowering.runtime.kernels import scaled_sum
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -246,6 +247,7 @@ def _anything(random: Random) -> Any:
     return random.choice(kinds)()
 
 
+@one_in(2)
 @pytest.mark.parametrize("raw", [False, True], ids=["logical", "physical"])
 def test_random_mistakes(raw: bool, kernel: Kernel) -> None:
     """Calls with wrong values, counts and names: each runs or is refused with a message that names the function or the

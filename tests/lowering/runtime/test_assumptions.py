@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from tests.lowering.programs import program
 from tests.lowering.runtime.kernels import blocked_copy
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.build_c import CKernel, build_c
-from layoutproof.lowering.runtime.call_assumptions import Duty
+from layoutproof.lowering.runtime.call_arguments import Duty
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.schedule.schedule import Schedule
 
@@ -156,6 +157,7 @@ def test_without_assumptions_nothing_is_refused() -> None:
     assert build_c(blocked_copy(14)).assumptions == ()
 
 
+@one_in(2)
 def test_the_self_check_looks_for_extents_that_are_allowed() -> None:
     """Small extents that meet the assumptions are found, and where there are none the report says so."""
     assert "n = 4" in re_laid(copy_of("n % 4 == 0 and m >= 1")).report.self_check

@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.lowering.runtime.test_native import copy, script
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.build_c import build_c
+from layoutproof.lowering.runtime.build_c import build_c, cache_folder
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.runtime.library_cache import cache_folder
 
 BUILD_AND_RUN = """
 import numpy as np
@@ -82,6 +81,7 @@ def test_other_text_flags_or_compiler_are_other_libraries(cache: Path, monkeypat
     assert len(libraries(cache)) == 4
 
 
+@one_in(3)
 @pytest.mark.parametrize("damage", [b"", b"garbage", None])
 def test_damaged_library_is_built_again(damage: bytes | None, cache: Path) -> None:
     """Empty, overwritten or with one bit changed: the library is not loaded but replaced."""
@@ -131,6 +131,7 @@ def test_a_library_that_does_not_load_is_not_kept(cache: Path, monkeypatch: pyte
     assert libraries(cache) == []
 
 
+@one_in(2)
 @pytest.mark.parametrize("count", some((4, 8), 1))
 def test_several_processes_at_once(count: int, cache: Path) -> None:
     """All of them build or find the same kernel and run it; nothing unfinished stays behind."""
@@ -141,6 +142,7 @@ def test_several_processes_at_once(count: int, cache: Path) -> None:
     assert len(libraries(cache)) == 1 and list(cache.rglob("*.part")) == []
 
 
+@one_in(3)
 def test_killed_while_compiling(cache: Path, tmp_path: Path) -> None:
     """A process killed in the middle leaves nothing that the next one takes for finished."""
     slow = script(
@@ -188,7 +190,7 @@ def test_nowhere_to_build(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(**_: object) -> str:
         raise FileNotFoundError(errno.ENOENT, "no usable temporary directory")
 
-    monkeypatch.setattr("layoutproof.lowering.runtime.library_cache.tempfile.mkdtemp", nowhere)
+    monkeypatch.setattr("layoutproof.lowering.runtime.build_c.tempfile.mkdtemp", nowhere)
     with pytest.raises(LayoutproofError, match="TMPDIR") as caught:
         build_c(copy(6), check=False)
     assert caught.value.diagnostics[0].code == codes.NOWHERE_TO_BUILD

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from tests.lowering.padding.test_implicit_default import convolution, licences, without_branches
+from tests.shares import one_in
 
 from layoutproof.lowering.runtime.compiler import find_compiler
 from layoutproof.lowering.runtime.kernel import Kernel
@@ -45,6 +46,7 @@ def flags_of(kernel: Kernel) -> list[str]:
     return [word for word in kernel.report.command.split()[1:] if word.startswith("-") and word != "-o"]
 
 
+@one_in(5)
 def test_licences_are_no_flags(licensed: Schedule, unlicensed: Schedule) -> None:
     """A kernel whose proofs took licences is compiled with the flags of one whose proofs took none."""
     kernel, plain = licensed.build(), unlicensed.build()

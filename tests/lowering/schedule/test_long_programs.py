@@ -63,7 +63,7 @@ def check_long(make: Callable[[int], str], count: int) -> None:
     assert compare(function, function).status is Status.PROVED
 
 
-@one_in(3)
+@one_in(12)
 @pytest.mark.parametrize("make", KINDS)
 def test_hundreds_of_statements_in_sequence(make: Callable[[int], str]) -> None:
     """300 statements that follow one another lower, build and compare, whatever kind they are of."""
@@ -77,6 +77,7 @@ def test_thousands_of_statements_in_sequence(make: Callable[[int], str]) -> None
     check_long(make, 2000)
 
 
+@one_in(5)
 def test_a_longer_sequence_is_refused_with_its_place() -> None:
     """Sequences that are too long for the stack are reported by line, not by a traceback."""
     with pytest.raises(LayoutproofError, match="more than 2500 lets and allocations follow one another") as caught:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.conftest import Golden
 from tests.lowering.small_operators import assert_same_results
+from tests.shares import one_in
 
 from layoutproof import te
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -286,6 +287,7 @@ def test_a_copy_of_a_reduction() -> None:
     checked(schedule)
 
 
+@one_in(3)
 def test_a_refused_order_takes_the_layout_back() -> None:
     """Where it is not known that the loops may follow the new layout, the schedule is as it was."""
     b = copy(4, 4)

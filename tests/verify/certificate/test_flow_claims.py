@@ -7,6 +7,7 @@ from functools import partial
 
 import islpy as isl
 import pytest
+from tests.shares import one_in
 from tests.verify.programs import facts
 
 from layoutproof.verify.flow.statement_reader import read_statements
@@ -86,6 +87,7 @@ def test_right_answers_are_confirmed(name: str) -> None:
     assert found and all(answers(search) == {Answer.UNSAT} for search in found)
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_source_that_is_lost_shows(name: str) -> None:
     """Whoever says that a value was there from the start, though something wrote it, is contradicted."""
@@ -97,6 +99,7 @@ def test_a_source_that_is_lost_shows(name: str) -> None:
             assert Answer.SAT in answers(hole)
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_another_source_shows(name: str) -> None:
     """Whoever names another instance as the source, one earlier or later in its innermost loop, is contradicted."""

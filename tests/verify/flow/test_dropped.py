@@ -5,6 +5,7 @@ something.
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
@@ -38,6 +39,7 @@ BOUNDED = """    for p, q in T.grid(4, 4):
 """
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     "pad, init, value, unmatched, allowed, needs",
     [

@@ -35,7 +35,7 @@ def rewrite(old: str, new: str, instances: str) -> Rewrite:
     )
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     "old, new, instances, status",
     [

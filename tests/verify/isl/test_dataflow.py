@@ -21,7 +21,7 @@ from tests.verify.programs import program
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
-from layoutproof.ir.interp.fault import Fault
+from layoutproof.ir.interp.memory import Fault
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Attributes
@@ -301,7 +301,7 @@ def found_wrong(kind: str, seed: int) -> list[str] | None:
 STARTS = [(FLOW, 0), (SYMBOLIC, 0), (TEXT, 0), (NODES, 872), (NODES, 3136), (FAULTY, 0)]
 
 
-@one_in(2)
+@one_in(8)
 @pytest.mark.parametrize(
     "start", some([(kind, first + skipped) for skipped in range(0, 32, 4) for kind, first in STARTS], len(STARTS))
 )
@@ -331,6 +331,7 @@ def run_wrong(kind: str, seed: int) -> list[str] | None:
         return None
 
 
+@one_in(6)
 @pytest.mark.parametrize("kind", [FLOW, SYMBOLIC, NODES])
 @pytest.mark.parametrize("first", some(range(0, 60, 12), 1))
 def test_models_run_as_the_reference_interpreter(first: int, kind: str) -> None:

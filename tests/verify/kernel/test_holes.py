@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.verify.certificate.finder.kernel_evidence import try_kernel
+from layoutproof.verify.certificate.finder.kernel_evidence import judge_text, try_kernel
+from layoutproof.verify.kernel.evidence import judge_certificate
+from layoutproof.verify.kernel.reader import read_rewrite
+from layoutproof.verify.kernel.rejected import Rejected
 
 AB = 'A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")'
 INTEGERS = 'A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")'
@@ -253,3 +256,112 @@ def test_padding_is_assumed_to_be_what_its_contract_says(contract: str, wrong: b
     new = "for k, l in T.grid(4, 4):\n    T.evaluate(T.assume(k < 3 or l < 2 or A[k, l] == T.float32(5)))\n"
     new += "for i in range(14):\n    B[i] = A[i // 4, i % 4]"
     assert bool(rejected(parameters, "for i in range(14):\n    B[i] = A[i]", new, head, after)) is wrong
+
+
+ROWS = (
+    'C = T.alloc_buffer((16,), "float32")\nfor i in range(8):\n    C[i] = A[i]\nfor i in range(8):\n    B[i] = A[i]\n'
+    "for i in range(16):\n    if {0}:\n        if {1}:\n            B[i] = T.float32(1)"
+)
+
+
+@pytest.mark.parametrize("data", ["C[i] > T.float32(0)", "i < 12 and C[i] > T.float32(0)", "not (C[i] > A[i % 8])"])
+def test_a_condition_reads_what_was_written(data: str) -> None:
+    """Where it is evaluated, which is before the condition that comes after it is asked."""
+    first, second = ROWS.format("i < 8", data), ROWS.format(data, "i < 8")
+    assert rejected(AB, first, first) == set()
+    assert rejected(AB, first, second) == {"same-value"}
+
+
+def test_conditions_of_data_keep_their_order() -> None:
+    """The second of two is evaluated only where the first holds."""
+    loop = "for i in range(8):\n    if {}:\n        if {}:\n            B[i] = 1"
+    one, other = "A[i] > 0", "7 // A[i] > 1"
+    assert rejected(INTEGERS, loop.format(one, other), loop.format(one, other)) == set()
+    assert rejected(INTEGERS, loop.format(one, other), loop.format(other, one)) == {"same-value"}
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "for i in range(8):\n    if 7 // A[i] > 1:\n        if i < 4:\n            B[i] = 1",
+        "for i in range(8):\n    if 7 // A[i] > 1:\n        for j in range(n):\n            if i < 4:\n"
+        "                B[i] = 1",
+    ],
+)
+def test_a_condition_does_not_trap_before_another_is_asked(extra: str) -> None:
+    """A division by an element that the old program does not divide by, or only in a loop that may be empty."""
+    old = "for i in range(8):\n    if i < 4:\n        if 7 // A[i] > 1:\n            B[i] = 1"
+    if "j" in extra:
+        old = old.replace("            B", "            for j in range(n):\n                B")
+    assert rejected('N: T.Buffer(("n",), "int32"), ' + INTEGERS, old, extra) == {"same-value"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("same-value", "if i > 9:\n            U[0] = 1"),
+        ("assumption", "T.evaluate(T.assume(n > 8))"),
+    ],
+)
+def test_conditions_trap_whatever_comes_under_them(kind: str, body: str) -> None:
+    """A statement that is never executed, or that assumes what is known, does not make them harmless."""
+    parameters = 'N: T.Buffer(("n",), "int32"), ' + INTEGERS
+    old = "T.evaluate(T.assume(n > 8))\nfor i in range(8):\n    B[i] = 1"
+    new = f'{old}\nU = T.alloc_buffer((8,), "int32")\nfor i in range(8):\n    if 1 // A[i] > 0:\n        {body}'
+    assert rejected(parameters, old, new, FIRST) == {kind}
+
+
+@pytest.mark.parametrize("value", ["B[i] - A[i]", "B[i] + A[i] * T.float32(-1)", "B[i] + A[i]"])
+def test_what_is_equal_to_zero_has_a_sign(value: str) -> None:
+    """An element that is assumed to be equal to 0.0 may be -0.0, which is nothing to add, but not to subtract."""
+    old = "for i in range(8):\n    T.evaluate(T.assume(A[i] == T.float32(0)))\nfor i in range(8):\n    B[i] = {}"
+    further = f"\nfor i in range(8):\n    B[i] = {value}"
+    minus, zero = old.format("B[i] * T.float32(3)"), old.format("T.float32(0)")
+    assert rejected(AB, minus, minus + further, FIRST) == {"same-value"}
+    assert rejected(AB, zero, zero + further, FIRST) == set()
+
+
+def test_a_step_states_no_precondition_of_its_own() -> None:
+    """Of a certificate the first step says for which sizes it holds, and its header has one spelling."""
+    text = "# functions: f, f\n" + function("before", SYMBOLS, ONES) + function("after", SYMBOLS, ONES)
+    found = try_kernel(text)[1]
+
+    def judged(*heads: str) -> list[bool]:
+        steps = [{"rewrite": (head + text).split("\n"), "licences": [], "kernel": found.evidence} for head in heads]
+        claims = judge_certificate({"steps": steps, "refutations": found.proofs})
+        return [all(c.is_accepted for c in step.claims if c.kind in ("begins", "understood")) for step in claims]
+
+    assert judged("", "") == judged("# where: n > 1\n", "") == judged("# where: n > 1\n", "# where: n > 1\n")
+    assert judged("", "") == [True, True]
+    assert judged("", "# where: n > 1\n", "") == [True, False, True]
+    assert judged("#where: n > 1\n") == judged("#  where : n > 1\n") == [False]
+
+
+def test_assumptions_of_a_text_are_told() -> None:
+    """A step that rests on what its own header allows says so."""
+    reduction = "for i in range(8):\n    B[0] = B[0] + A[{}]"
+    head = "# strictness: reassoc\n# theta: 0 -> 0: lambda i: [7 - i]\n"
+    text = f"# functions: f, f\n{head}" + function("before", AB, reduction.format("i"))
+    step = judge_text(text + function("after", AB, reduction.format("7 - i")))
+    assert all(claim.is_accepted for claim in step.claims)
+    assert step.assumptions == ("reassoc",)
+
+
+def test_parameters_have_their_own_memory_and_stay_arrays() -> None:
+    """A number does not become an array, and no parameter is a view of another one."""
+    assert rejected(f"X: T.int32, {AB}", COPY, COPY) == set()
+    other = f'X: T.Buffer((4,), "float32"), {AB}'
+    assert rejected(f"X: T.int32, {AB}", COPY, COPY, other=(other, "")) == {"interface"}
+    view = f"{AB[:-1]}, data=A.data)"
+    with pytest.raises(Rejected, match="data of a view"):
+        read_rewrite(function("before", view, COPY) + function("after", view, COPY))
+
+
+def test_a_store_that_is_never_executed_hides_no_other() -> None:
+    """A temporary is said to hold 0; of the stores of other constants only one is executed, or none."""
+    head = "# theta: 3 -> 0: lambda i: [i]\n" + "".join(f"# theta: {k} -> none\n" for k in (0, 1, 2, 4))
+    body = f"{CELL}C[0] = 0\nfor k in range(4):\n    if k > 5:\n        C[0] = 1\n{{}}\n{COPY}\n" + (
+        "for i in range(8):\n    B[i] = B[i] + C[0]"
+    )
+    assert rejected(INTEGERS, COPY, body.format("C[0] = 0"), head) == set()
+    assert rejected(INTEGERS, COPY, body.format("C[0] = 5"), head) == {"same-value"}

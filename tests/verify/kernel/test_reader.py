@@ -23,8 +23,7 @@ from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.memory import DEFINED
+from layoutproof.ir.interp.memory import DEFINED, Fault
 from layoutproof.ir.interp.run import run, same_values
 from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.primfunc import PrimFunc
@@ -34,8 +33,8 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.ir.visit import free_variables, loops_of_stores
 from layoutproof.lowering.schedule.schedule import LOWERING
 from layoutproof.verify.kernel.lanes import is_lane
-from layoutproof.verify.kernel.programs import Program
-from layoutproof.verify.kernel.reader import read_program, read_rewrite
+from layoutproof.verify.kernel.programs import TRUE, Map, Program
+from layoutproof.verify.kernel.reader import functions_of, lines_of, read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected
 
 ROOT = Path(__file__).parents[3]
@@ -74,6 +73,14 @@ def compare(func: PrimFunc, program: Program, rng: Random) -> bool | None:
         mine = found[name].reshape(array.shape)
         same.append(bool(np.all(same_values(array, mine).reshape(-1)[sure])))
     return all(same)
+
+
+def read_program(text: str) -> Program:
+    """The one function of a text."""
+    found = functions_of(lines_of(text))
+    if len(found) != 1:
+        raise Rejected("one function is expected")
+    return next(reader.program(name) for name, reader in found.items())
 
 
 @pytest.mark.parametrize("path", REWRITES, ids=lambda p: p.stem)
@@ -150,9 +157,9 @@ def test_a_block_is_written_out() -> None:
     assert init.value == ("const", "float32", "0x0.0p+0")
     assert update.indices == (("*", "int32", i, number(2)),)
     assert (init.time, update.time) == ((0, 0, 0), (0, 0, 1))
-    bound = [(x.value, x.start, x.extent) for x in program.insides if x.guards == (where,)]
+    bound = [x.indices for x in program.insides if x.guards == (where,)]
     assert bound == [(update.indices[0], number(0), number(8)), (reduced, number(1), number(2))]
-    assert [x.value for x in program.insides if not x.guards] == [update.indices[0], reduced]
+    assert [x.indices[0] for x in program.insides if not x.guards] == [update.indices[0], reduced]
 
 
 def test_times_order_the_statements() -> None:
@@ -257,7 +264,7 @@ def test_views_have_the_memory_of_what_they_view() -> None:
         "        E = T.decl_buffer((4,), data=D.data, elem_offset=4, strides=(1,))",
         "        E[k] = A[k]",
     )
-    found = {name: (b.data, b.depth, b.is_parameter) for name, b in program.buffers.items()}
+    found = {name: (b.data, len(b.loops), b.is_parameter) for name, b in program.buffers.items()}
     assert found["A"] == ("A_data", 0, True)
     assert found["C"] == found["D"] == found["E"] == ("C_data", 1, False)
     assert program.buffers["E"].strides == (("const", "int32", 1),)
@@ -266,7 +273,7 @@ def test_views_have_the_memory_of_what_they_view() -> None:
 def test_lets_are_replaced_and_their_arithmetic_is_kept() -> None:
     """What a name of a let stands for is substituted; that it is evaluated is kept, used or not."""
     program = one("for i in range(8):", "    x: T.let[T.int32] = 7 // i", "    B[i] = A[i]")
-    assert [x.value[0] for x in program.insides] == ["//"]
+    assert [x.indices[0][0] for x in program.insides] == ["//"]
     assert one("for i in range(8):", "    x: T.let[T.int32] = i + 1", "    B[x] = A[x]").stores[0].indices[0][0] == "+"
 
 
@@ -302,12 +309,12 @@ def test_a_header_is_read() -> None:
     """Theta by position of the loops, cells by data variable, conditions over symbols and inputs."""
     found = read_rewrite(REWRITE)
     assert (found.old.name, found.new.name, found.interface, found.strictness) == ("f", "g", ("A",), "nnan nsz")
-    (first, names, exprs, where), second = found.theta[0]
-    assert (first, names, exprs[0][0], where is not None and where[0]) == (1, ("a", "b"), "+", "<")
-    assert second == (0, ("a", "b"), (("var", "int32", "a"),), None)
+    (first, theta), second = found.theta[0]
+    assert (first, theta.names, theta.outputs[0][0], theta.where[0]) == (1, ("a", "b"), "+", "<")
+    assert second == (0, Map(("a", "b"), (("var", "int32", "a"),)))
     assert found.theta[1] == ()
-    old, names, exprs = found.cells["A_data"]
-    assert (old, names, [e[0] for e in exprs]) == ("A_data", ("n",), ["//", "%"])
+    old, cells = found.cells["A_data"]
+    assert (old, cells.names, [e[0] for e in cells.outputs]) == ("A_data", ("n",), ["//", "%"])
     assert found.where == (">=", "bool", ("var", "int32", "n"), ("const", "int32", 4))
 
 
@@ -404,15 +411,16 @@ def check_rewrite(rewrite: Rewrite, seed: int) -> None:
         assert (program.noalias, program.name) == (func.noalias, func.name)
     env = {name: 4 + len(name) for name, _ in (*found.old.symbols, *found.new.symbols)}
     stated = sorted((m for m in rewrite.witness.instances if m.instances is not None), key=lambda m: m.new_store)
-    for mine, theirs in zip((a for k in sorted(found.theta) for a in found.theta[k]), stated, strict=True):
-        assert mine[0] == theirs.old_store
-        assert (mine[3] is None) is (theirs.where is None)
+    lines = (a for k in sorted(found.theta) for a in found.theta[k])
+    for (old_store, mine), theirs in zip(lines, stated, strict=True):
+        assert old_store == theirs.old_store
+        assert (mine.where == TRUE) is (theirs.where is None)
         assert theirs.instances is not None
-        assert at_points(mine[2], env, mine[1], theirs.instances)
+        assert at_points(mine.outputs, env, mine.names, theirs.instances)
     for cells in rewrite.witness.cells:
-        old, names, exprs = found.cells[cells.new_data]
+        old, f = found.cells[cells.new_data]
         assert old == cells.old_data
-        assert at_points(exprs, env, names, cells.cells)
+        assert at_points(f.outputs, env, f.names, cells.cells)
 
 
 @one_in(8)

@@ -43,7 +43,7 @@ NEST = program("i, j in T.grid(n, m)", "i, j")
 FUSED = program("f in range(n * m)", "f // m, f % m")
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     "old, new, instances, status",
     [

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.ir.buffer import Buffer
@@ -261,6 +262,7 @@ def renamed_attribute(function: PrimFunc, name: str) -> PrimFunc:
     return replace(function, buffer_map=mapped, body=rewrite_bottom_up(function.body, visit), attrs=attrs)
 
 
+@one_in(3)
 @pytest.mark.parametrize("body", [OPAQUE, THREADS, MATCHED, FAULTY], ids=["opaque", "threads", "matched", "faulty"])
 def test_a_certificate_of_one_program_is_confirmed(body: str) -> None:
     """What is proved since both texts are one is derived again from the certificate's text."""

@@ -38,6 +38,7 @@ FUNCTIONS = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("text", "shape"),
     [

@@ -12,7 +12,7 @@ from tests.judging import judge
 from tests.oracle import maps as oracle
 from tests.random.index_maps import RandomMap, draw_map, index_maps
 from tests.random.map_campaign import DEFAULT_RUN, examine, examine_map
-from tests.shares import some
+from tests.shares import one_in, some
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.notations.map_text import parse_index_map
@@ -21,6 +21,7 @@ from layoutproof.verify.maps.check_map import check_map
 CHUNK = 100
 
 
+@one_in(6)
 @pytest.mark.parametrize("first", some(range(0, DEFAULT_RUN, CHUNK), 3))
 def test_reports_are_true(first: int) -> None:
     """Verdicts, shape, padding, inverse and counterexamples of a hundred random maps are what brute force finds."""
@@ -29,6 +30,7 @@ def test_reports_are_true(first: int) -> None:
     assert not wrong, f"{len(wrong)} of {CHUNK} maps:\n" + "\n".join(wrong)
 
 
+@one_in(2)
 @given(index_maps())
 @settings(max_examples=60)
 def test_smallest_map_with_a_wrong_report(drawn: RandomMap) -> None:
@@ -45,6 +47,7 @@ def test_more_maps_with_shrinking(drawn: RandomMap) -> None:
     assert not complaints, f"{drawn}: " + "; ".join(map(str, complaints))
 
 
+@one_in(6)
 @pytest.mark.parametrize("first", some(range(0, 400, CHUNK), 2))
 def test_other_boxes(first: int) -> None:
     """With the tight box, and with a box that was asked for, every claim is true of that box; a box that is too small

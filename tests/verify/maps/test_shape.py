@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.map_report import MapReport
@@ -18,6 +19,7 @@ def extents_at(report: MapReport, known: dict[str, int]) -> list[int]:
     return [int(eval(str(extent), {}, dict(known))) for extent in shape]
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("text", "where"),
     [

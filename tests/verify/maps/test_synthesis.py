@@ -14,8 +14,7 @@ from tests.shares import one_in
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.maps.table_values import values_of
-from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of
+from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
 
 
 def cells_of(box: tuple[int, ...]) -> list[Expr]:

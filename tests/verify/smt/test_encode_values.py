@@ -131,7 +131,7 @@ def check_random(expr: Expr, seed: object, rounds: int = ROUNDS) -> None:
         check(expr, {name: number(rng, dtype) for name, dtype in _types(expr).items()}, ctx)
 
 
-@one_in(8)
+@one_in(16)
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("op", INTEGER_OPS, ids=lambda o: o.name)
 def test_integer_operations(op: BinaryOp, dtype: DType) -> None:
@@ -147,7 +147,7 @@ def test_float_operations(op: BinaryOp, dtype: DType) -> None:
     check_random(Binary(op, Var("x", dtype), Var("y", dtype)), (op, dtype))
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS), ids=str)
 @pytest.mark.parametrize("op", CompareOp, ids=lambda o: o.name)
 def test_comparisons(op: CompareOp, dtype: DType) -> None:
@@ -155,7 +155,7 @@ def test_comparisons(op: CompareOp, dtype: DType) -> None:
     check_random(Compare(op, Var("x", dtype), Var("y", dtype)), (op, dtype))
 
 
-@one_in(6)
+@one_in(12)
 @pytest.mark.parametrize("target", (BOOL, *INTEGERS, *FLOATS), ids=str)
 @pytest.mark.parametrize("source", (BOOL, *INTEGERS, *FLOATS), ids=str)
 def test_casts(source: DType, target: DType) -> None:
@@ -163,7 +163,7 @@ def test_casts(source: DType, target: DType) -> None:
     check_random(Cast(target, Var("x", source)), (source, target), rounds=8)
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize(
     ("function", "arity"),
@@ -192,6 +192,7 @@ def test_magnitude_of_integers(dtype: DType) -> None:
     check_random(Call("abs", (Var("x", dtype),)), dtype)
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", (INT8, INT32, FLOAT32), ids=str)
 def test_choices_and_lazy_traps(dtype: DType) -> None:
     """Both sides of a select are evaluated, one of an if_then_else, and the right of `and` only when it matters."""

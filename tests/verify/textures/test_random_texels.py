@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.verify.programs import program, statuses
 from tests.verify.textures.texel_programs import Events, Place, TexelProgram, Touch, events, random_texel_program
 
@@ -123,6 +123,7 @@ def is_raced(made: TexelProgram, shown: Mapping[str, Any]) -> bool:
     return concurrent(made, first, second) and bool(writers) and bool(readers)
 
 
+@one_in(2)
 @pytest.mark.parametrize("batch", some(range(5), 2))
 def test_fixed_shapes(batch: int) -> None:
     """Programs of fixed shapes, enumerated: every verdict agrees."""
@@ -130,6 +131,7 @@ def test_fixed_shapes(batch: int) -> None:
         agree(random_texel_program(seed), ({},))
 
 
+@one_in(6)
 @pytest.mark.parametrize("batch", some(range(4), 2))
 def test_symbolic_shapes(batch: int) -> None:
     """Programs of any shape, enumerated at small sizes: what is proved of all sizes holds there."""
@@ -137,6 +139,7 @@ def test_symbolic_shapes(batch: int) -> None:
         agree(random_texel_program(seed, symbolic=True), SIZES)
 
 
+@one_in(2)
 def test_the_programs_are_of_all_kinds() -> None:
     """Among the programs every verdict occurs for each obligation, so that the comparison says something."""
     found: set[tuple[str, Status]] = set()

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 from tests.random.claims import F, claim
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.verify.values.oracle import random_points, violated
 from tests.verify.values.typed_claims import FLOATS, INTEGERS, Claims
 
@@ -75,6 +75,7 @@ def refuting(question: Question, answer: ValueAnswer) -> dict[str, Number]:
     return env
 
 
+@one_in(2)
 @pytest.mark.parametrize("block", some(range(8), 2))
 def test_random_claims(block: int) -> None:
     """Fifty claims of each block; both outcomes occur."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from tests.shares import one_in
 from tests.tree import ROOT
 from tests.verify.values.asking import make_question
 
@@ -38,6 +39,7 @@ x, y, z = (Var(name, F) for name in "xyz")
 ZERO_F, ONE_F, INF = FloatImm(0.0, F), FloatImm(1.0, F), FloatImm(math.inf, F)
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", FILES)
 def test_the_committed_proofs_are_of_these_laws(name: str) -> None:
     """Every lemma of the file has the claim, the verdict and the very questions that the code makes today."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.tree import ROOT
 
 from layoutproof.ir.notations.rewrite_text import parse_litmus
@@ -19,6 +19,7 @@ from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 REWRITES = sorted((ROOT / "proofs" / "refuted").glob("*.py")) + sorted((ROOT / "proofs" / "accepted").glob("*.py"))
 
 
+@one_in(2)
 @pytest.mark.parametrize("part", some(range(8), 1))
 def test_each_claim_has_a_kind(part: int) -> None:
     """No claim about the rewrites of the repository is without a kind of its own, and code tells apart what the words

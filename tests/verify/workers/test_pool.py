@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.verify.workers.pool import all_in_workers, run_in_workers
 from layoutproof.verify.workers.worker import Ending, Limits
@@ -38,6 +39,7 @@ def died(item: int, ending: Ending) -> int:
     return -item * (10 if ending.why == "time" else 1)
 
 
+@one_in(6)
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_a_process_that_dies_costs_its_own_item(jobs: int) -> None:
     """Work in processes keeps its order; an item whose process ends by itself gets its own result, and the others
@@ -48,11 +50,13 @@ def test_a_process_that_dies_costs_its_own_item(jobs: int) -> None:
     assert heard == [10, -2, 30]
 
 
+@one_in(2)
 def test_an_item_that_takes_long() -> None:
     """An item that takes more than its time is ended, and the next one is worked on."""
     assert all_in_workers([1, 4, 3], work, died, Limits(1, seconds=0.5)) == [10, -40, 30]
 
 
+@one_in(2)
 @pytest.mark.parametrize("limits", [Limits(), Limits(2)], ids=["here", "two"])
 def test_what_work_raises(limits: Limits) -> None:
     """What is raised in a process is raised where the results are waited for, and the results before it are there."""
@@ -70,6 +74,7 @@ def test_one_item_needs_no_process() -> None:
         assert all_in_workers([], process_of, died, limits) == []
 
 
+@one_in(2)
 def test_nothing_is_left_of_a_run_that_is_given_up() -> None:
     """When the results are waited for no more, the processes are gone."""
     with closing(run_in_workers(iter(range(100)), process_of, died, Limits(2))) as results:

@@ -20,10 +20,10 @@ from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import free_variables, loops_of_stores
 from layoutproof.verify.kernel.encoding import Context
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Expr, Loop, Program, Statement, walk
+from layoutproof.verify.kernel.programs import TRUE, Expr, Loop, Map, Program, Statement, walk
 from layoutproof.verify.kernel.reader import read_map, read_rewrite, scope_of
 from layoutproof.verify.kernel.rejected import Rejected
-from layoutproof.verify.kernel.step import Inverse, Map, Source
+from layoutproof.verify.kernel.step import Inverse, Source
 from layoutproof.verify.maps.map_facts import report_on
 
 _INFIX = ("+", "-", "*", "//", "%", "and", "or", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "<<", ">>")
@@ -40,9 +40,9 @@ def replaced(e: Expr, values: Mapping[str, Expr]) -> Expr:
     return (*e[:2], *(replaced(part, values) if isinstance(part, tuple) else part for part in e[2:]))
 
 
-def conjunction(conditions: Sequence[Expr]) -> Expr | None:
-    """All of the conditions; None if there is none."""
-    return reduce(lambda a, b: ("and", "bool", a, b), conditions) if conditions else None
+def conjunction(conditions: Sequence[Expr]) -> Expr:
+    """All of the conditions."""
+    return reduce(lambda a, b: ("and", "bool", a, b), conditions) if conditions else TRUE
 
 
 def within(loops: Sequence[Loop], at: Mapping[str, Expr]) -> list[Expr]:
@@ -103,7 +103,7 @@ def inverses_of(text: str, left_out: Container[int] = ()) -> dict[int, list[Inve
     for store in (s for s in plain.new.stores if s.number not in left_out):
         for line, each in zip(plain.theta.get(store.number, ()), given.get(store.number, ()), strict=False):
             part += 1
-            theta = Map(line[1], line[2], line[3])
+            theta = line[1]
             assert each.instances is not None
             inverse = _inverse_of(theta, each.instances, loops[store.number], store, plain.new)
             if inverse is not None:
@@ -183,7 +183,7 @@ def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
             if loop.start[0] == loop.extent[0] == "const":
                 conditions += [(">=", "bool", value, loop.start)]
                 conditions += [("<", "bool", value, ("const", loop.dtype, loop.start[2] + loop.extent[2]))]
-    if theta.where is not None:
+    if theta.where != TRUE:
         conditions.append(replaced(theta.where, there))
     return Inverse(inverse.part, Map(names, inverse.map.outputs, conjunction(conditions)))
 

@@ -13,10 +13,11 @@ from layoutproof.verify.certificate.finder.sources import copies_of, sources_of
 from layoutproof.verify.certificate.sealed_files import Document
 from layoutproof.verify.kernel.evidence import JudgedStep, digest_of, judge_step, not_understood, read_evidence
 from layoutproof.verify.kernel.integers import Question
-from layoutproof.verify.kernel.judge import Evidence, Judged
+from layoutproof.verify.kernel.judge import Judged
+from layoutproof.verify.kernel.programs import TRUE, Map
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.rejected import FAILURES, Rejected
-from layoutproof.verify.kernel.step import Copies, Map, Source
+from layoutproof.verify.kernel.step import Copies, Evidence, Source
 from layoutproof.verify.values.fast_math import Licences
 
 
@@ -112,7 +113,7 @@ def plain_evidence(evidence: Evidence) -> Document:
         "memories": [
             {"data": data, "of": "", "map": "lambda: []"}
             if cells is None
-            else {"data": data, "of": cells[0], **_map(Map(cells[1], cells[2]))}
+            else {"data": data, "of": cells[0], **_map(cells[1])}
             for data, cells in copies.memories.items()
         ],
         "followed": [{"program": side, "store": number} for side, number in copies.origins],
@@ -135,7 +136,7 @@ def _map(given: Map) -> Document:
     """A map as text, with names by position; empty where an expression has no text."""
     names = {name: f"x{number}" for number, name in enumerate(given.names)}
     texts = [text_of(output, names) for output in given.outputs]
-    where = "" if given.where is None else text_of(given.where, names)
+    where = "" if given.where == TRUE else text_of(given.where, names)
     if None in texts or where is None:
         return {"map": ""}
     inputs = f"lambda {', '.join(names.values())}" if names else "lambda"

@@ -7,10 +7,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from layoutproof.verify.certificate.finder.inverses import conjunction, names_of, replaced, solved, variables, within
-from layoutproof.verify.kernel.encoding import is_affine_condition, loads_of
-from layoutproof.verify.kernel.programs import Buffer, Cells, Expr, Instances, Loop, Program, Rewrite, Statement, walk
+from layoutproof.verify.kernel.programs import (
+    TRUE,
+    Buffer,
+    Cells,
+    Expr,
+    Instances,
+    Loop,
+    Map,
+    Program,
+    Rewrite,
+    Statement,
+    is_affine_condition,
+    loads_of,
+    walk,
+)
 from layoutproof.verify.kernel.reader import read_rewrite
-from layoutproof.verify.kernel.step import Copies, Map, Source
+from layoutproof.verify.kernel.step import Copies, Source
 
 
 def sources_of(text: str) -> dict[tuple[int, int], Source]:
@@ -56,8 +69,8 @@ def _writer(program: Program, store: Statement, load: Expr) -> Source | None:
 
 def located(
     writer: Statement, target: Sequence[Expr], loops: Sequence[Loop], *, is_last: bool
-) -> tuple[tuple[Expr, ...], Expr | None]:
-    """The instance of a store that writes a cell, and where there is one (None: everywhere), in the variables of other
+) -> tuple[tuple[Expr, ...], Expr]:
+    """The instance of a store that writes a cell, and where there is one, in the variables of other
     loops. Loops around both have one value. Of those that the cell does not depend on it is the last iteration or the
     first one, which shared loops have, too, of which the cell does not speak.
     """
@@ -88,8 +101,8 @@ def pieces_of(program: Program, reader: Statement, load: Expr) -> Iterator[Sourc
     writers = [s for s in program.stores[: reader.number] if program.buffers[s.buffer].data == data]
     for number, writer in enumerate(reversed(writers)):
         outputs, where = located(writer, load[3], reader.loops, is_last=True)
-        is_rest = number == len(writers) - 1 or where is None
-        yield Source("store", writer.number, Map(names_of(reader), outputs, None if is_rest else where))
+        is_rest = number == len(writers) - 1 or where == TRUE
+        yield Source("store", writer.number, Map(names_of(reader), outputs, TRUE if is_rest else where))
         if is_rest:
             return
 
@@ -125,7 +138,7 @@ class _Finder:
             self.find_origins("new", new, sourceless)
             self.find_origins("old", old, lost)
         for store in self.new.stores:
-            if store.number not in self.covers and not any(entry[3] is None for entry in self.lines(store)):
+            if store.number not in self.covers and not any(entry[1].where == TRUE for entry in self.lines(store)):
                 self.find_later(store, {new.number for new, _ in parts})
         return Copies(self.memories, self.origins, self.covers)
 
@@ -165,7 +178,7 @@ class _Finder:
         ]
         is_whole = len(targets) == 1 and not same and len(outputs) == len(store.indices)
         holds = self.old.buffers[old.buffer]
-        self.memories[new.data] = (holds.data, names, tuple(outputs)) if is_whole else None
+        self.memories[new.data] = (holds.data, Map(names, tuple(outputs))) if is_whole else None
         if (
             is_whole
             and not holds.is_parameter
@@ -216,5 +229,5 @@ def _choices(e: Expr) -> int:
 
 def _image(line: Instances, new: Statement, old: Statement) -> dict[str, Expr]:
     """The loops of an old store, in the variables of the new one."""
-    inner = dict(zip(line[1], variables(new.loops), strict=False))
-    return {loop.var: replaced(e, inner) for loop, e in zip(old.loops, line[2], strict=False)}
+    inner = dict(zip(line[1].names, variables(new.loops), strict=False))
+    return {loop.var: replaced(e, inner) for loop, e in zip(old.loops, line[1].outputs, strict=False)}

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.calling import Caller
 from tests.cli.compared_programs import AFTER, BEFORE, WRONG, write_programs
 from tests.cli.render.gate.test_html_page import entries, read
+from tests.shares import one_in
 
 from layoutproof.cli.gate.judging.compared import findings_of, layouts_of
 from layoutproof.cli.gate.judging.comparisons import Asked
@@ -122,6 +123,7 @@ def folder(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copy
 
 
+@one_in(5)
 def test_verdicts(gates: dict[str, Any]) -> None:
     """A comparison counts as all else that a gate returns, alone or in a list, under what the gate allows."""
     verdicts = {name: outcome["verdict"] for name, outcome in gates.items()}
@@ -156,6 +158,7 @@ def test_the_gate_and_both_programs_are_named(gates: dict[str, Any]) -> None:
     assert finding["counterexample"] is not None and finding["drawing"]
 
 
+@one_in(3)
 @pytest.mark.parametrize("form", ["junit", "sarif", "github", "text"])
 def test_reports(call: Caller, folder: Path, form: str) -> None:
     """Every form names the gate, the code and both programs' files."""
@@ -182,6 +185,7 @@ def test_html(call: Caller, folder: Path) -> None:
     assert part["layouts"][0]["picture"] is not None
 
 
+@one_in(2)
 def test_a_baseline_knows_it(call: Caller, folder: Path) -> None:
     """A finding is known by what was asked: lines may move, and a gate and the command ask the same; a change of a
     program is new.
@@ -195,6 +199,7 @@ def test_a_baseline_knows_it(call: Caller, folder: Path) -> None:
     assert call("compare", "before.py", "wrong.py", *layout, "--baseline", "base.json").code == 1
 
 
+@one_in(5)
 def test_pytest(folder: Path) -> None:
     """pytest's plugin passes, fails and skips comparisons as `check` does."""
     command = [sys.executable, "-m", "pytest", "--layoutproof", "gates.py", "-q", "-p", "no:cacheprovider", "-rA"]

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.gate.judges import OPTIONS, item, judge, telling
 from tests.cli.gate.workers.fleet import Cluster, cluster
 from tests.cli.render.gate.marked import marked, new_mark, wait_until
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.tree import ROOT
 
 from layoutproof.cli import codes
@@ -56,6 +56,7 @@ def run(address: str, texts: dict[int, str], count: int = 60) -> list[Outcome]:
     return list(run_items((item(n, texts.get(n, "")) for n in range(count)), judge, OPTIONS, limits))
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     "texts", some(({3: "hang_in_c", 5: "exit 7", 9: "raise boo"}, {20: "hang_deaf", 34: "crash", 59: "stop 3"}), 1)
 )
@@ -91,6 +92,7 @@ def test_items_are_taken_as_needed(fleet: Cluster) -> None:
     assert taken == 800 and furthest <= dask_fleet.CHUNK * dask_fleet.LEAST_WINDOW
 
 
+@one_in(6)
 def test_a_worker_that_is_killed_half_way(fleet: Cluster) -> None:
     """One of two workers is killed in the middle: the other judges everything, and all outcomes are there, in order."""
     limits = Limits(seconds=60.0, dask=fleet.address)
@@ -262,6 +264,7 @@ def test_another_protocol() -> None:
         run("ftp://127.0.0.1:1", {}, 1)
 
 
+@one_in(2)
 def test_nobody_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler that has no worker for a while is an error."""
     monkeypatch.setattr(dask_fleet, "NOBODY_SECONDS", 0.5)

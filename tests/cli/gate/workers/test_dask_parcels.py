@@ -14,6 +14,7 @@ from tests.cli.calling import OPERATORS
 from tests.cli.gate.judges import OPTIONS
 from tests.cli.gate.workers.fleet import Cluster, cluster
 from tests.cli.render.gate.marked import new_mark
+from tests.shares import one_in
 
 from layoutproof.cli.gate import loading as copies
 from layoutproof.cli.gate.check_items import Item, Options, find_items
@@ -156,6 +157,7 @@ def folded():
 """
 
 
+@one_in(6)
 def test_a_fleet_that_has_no_files(fleet: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Schedules and gates, right ones and wrong ones, get the same outcomes from a fleet whose machines have none of
     the files.

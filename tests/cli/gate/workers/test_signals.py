@@ -53,6 +53,7 @@ def running(folder: Path, workers: str = "2") -> Iterator[tuple[subprocess.Popen
         yield process, mark
 
 
+@one_in(6)
 @pytest.mark.parametrize("number, code, word", ENDS, ids=lambda value: str(value))
 def test_a_signal_ends_the_run(tmp_path: Path, number: signal.Signals, code: int, word: str) -> None:
     """The run says one word, exits with the signal's code, removes its temporary files, and no process of it is
@@ -66,6 +67,7 @@ def test_a_signal_ends_the_run(tmp_path: Path, number: signal.Signals, code: int
         assert list((tmp_path / "tmp").iterdir()) == []
 
 
+@one_in(2)
 def test_a_key_at_the_terminal_reaches_the_run_only(tmp_path: Path) -> None:
     """A signal to the whole process group, as a terminal sends it, is the same as one to the run."""
     with running(tmp_path) as (process, mark):
@@ -75,6 +77,7 @@ def test_a_key_at_the_terminal_reaches_the_run_only(tmp_path: Path) -> None:
         assert marked(mark) == set()
 
 
+@one_in(2)
 def test_an_impatient_user(tmp_path: Path) -> None:
     """Ten signals in a row are as good as one."""
     with running(tmp_path) as (process, mark):
@@ -96,6 +99,7 @@ def test_a_run_that_is_killed(tmp_path: Path) -> None:
         process.communicate()
 
 
+@one_in(2)
 def test_a_run_that_ignores_a_signal(tmp_path: Path) -> None:
     """A signal that was ignored when the run began (`nohup`) stays ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

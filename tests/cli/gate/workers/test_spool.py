@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from tests.cli.gate.strategies import RUNS, outcomes
 from tests.cli.render.gate.made import finding, many, outcome
+from tests.shares import one_in
 
 from layoutproof.cli.gate.outcomes import Outcome, Spool
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -23,6 +24,7 @@ def test_an_outcome_survives_being_written(one: Outcome) -> None:
     assert Outcome.from_dict(one.to_dict()) == one
 
 
+@one_in(3)
 @given(RUNS)
 def test_outcomes_come_back_in_order_and_again(run: list[Outcome]) -> None:
     """Whatever the texts, two readings give what was added, and the length counts it."""
@@ -61,6 +63,7 @@ def test_reading_while_reading_and_adding() -> None:
         assert list(spool) == run
 
 
+@one_in(5)
 def test_memory_stays_flat() -> None:
     """Six thousand outcomes, some three megabytes of JSON, are added and read in less than one."""
     with Spool() as spool:

@@ -15,6 +15,7 @@ from hypothesis import given
 from tests.cli.gate.strategies import RUNS
 from tests.cli.render.gate.made import EVERYTHING, finding, many, outcome, summary_of
 from tests.conftest import Golden
+from tests.shares import one_in
 
 from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Place
 from layoutproof.cli.render.gate.finding_texts import findings_of
@@ -82,6 +83,7 @@ def only(*findings: Finding) -> Annotation:
     return first
 
 
+@one_in(5)
 @given(RUNS)
 def test_any_run_can_be_read_by_the_runner(run: list[Outcome]) -> None:
     """Whatever texts outcomes hold: a command a line, at most ten of a kind, whose places the runner does not drop; one
@@ -150,6 +152,7 @@ def test_a_finding_without_a_place() -> None:
     assert set(one.properties) == {"title"}
 
 
+@one_in(2)
 def test_thirty_thousand_findings() -> None:
     """Ten errors are written, the worst; the notice tells how many were not."""
     outcomes = list(many(30_000))
@@ -182,6 +185,7 @@ def test_the_summary_of_everything(golden: Golden) -> None:
     golden("gate/everything.summary.md", "".join(job_summary(EVERYTHING, summary_of(EVERYTHING))))
 
 
+@one_in(3)
 @given(RUNS)
 def test_a_summary_is_a_table_whatever_it_holds(run: list[Outcome]) -> None:
     """Each row has five cells, whatever bars, line ends and marks stand in the texts, and is UTF-8."""

@@ -44,7 +44,7 @@ def shown_cells(data: Mapping[str, Any]) -> Iterator[tuple[tuple[int, ...], int 
     yield from zip(indices, data["cells"], strict=True)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", [ROW, CONV])
 def test_programs_of_every_step(name: str) -> None:
     """A part holds the program before and after each step, with one difference for each, and is plain data."""
@@ -59,6 +59,7 @@ def test_programs_of_every_step(name: str) -> None:
     assert detail_of(schedule) == part
 
 
+@one_in(5)
 def test_contracts_and_assumptions() -> None:
     """What padding holds is said by buffer and map; assumptions name who answers for them, and the step that brought
     them.

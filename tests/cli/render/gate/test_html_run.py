@@ -13,6 +13,7 @@ import pytest
 from tests.cli.calling import Caller
 from tests.cli.gate.scheduled import changed, trace
 from tests.cli.render.gate.test_html_page import entries, read
+from tests.shares import one_in
 from tests.tree import ROOT
 
 GATES = '''
@@ -58,6 +59,7 @@ def bodies(path: Path) -> dict[str, Any]:
     return found
 
 
+@one_in(2)
 def test_every_kind_of_item_has_its_parts(folder: Path, call: Caller, tmp_path: Path) -> None:
     """Gates, schedules and rewrites, kept and refused, show programs and pictures; a gate of several results has a part
     for each.
@@ -74,6 +76,7 @@ def test_every_kind_of_item_has_its_parts(folder: Path, call: Caller, tmp_path: 
         assert body["findings"] and any(isinstance(holds, list) for holds in cells)
 
 
+@one_in(5)
 def test_equal_runs_give_equal_files(folder: Path, call: Caller, tmp_path: Path) -> None:
     """With --stable, a first run, one that finds everything in the cache, and one of two workers write the same
     bytes.

@@ -8,9 +8,8 @@ from tests.lowering.runtime.opencl.sources import default_device
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
-from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, KernelArgument, Launch, OpenCLSource
-from layoutproof.lowering.lower.flatten import FlattenBuffer
-from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, KernelArgument, Launch, OpenCLSource
+from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 
 
 def texture(shape: str, dtype: str = "float32") -> str:

@@ -99,6 +99,7 @@ GOLDENS: Mapping[str, Callable[[], PrimFunc]] = {
 }
 
 
+@one_in(6)
 @pytest.mark.parametrize("name", GOLDENS)
 def test_golden_text(name: str, golden: Golden) -> None:
     """Kernels as they are written, each of them compiled."""

@@ -54,7 +54,7 @@ test_arithmetic_on_random_pairs_of_halves = test_half.test_arithmetic_on_random_
 test_fused_multiply_add_of_halves = test_half.test_fused_multiply_add_rounds_once
 
 
-@one_in(2)
+@one_in(8)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_functions_of_floats(dtype: DType) -> None:
     """Functions of the narrower types give the interpreter's bits; `pow`, large angles and float64 are the device's own

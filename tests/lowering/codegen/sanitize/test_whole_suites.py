@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.shares import one_in
 from tests.tree import ROOT
 
 # What starts OpenCL, or compares a build's command, is left out: its kernels are built by others too.
@@ -67,6 +68,7 @@ build_c.build_c(copy(), check=False).raw(np.zeros(4, np.float32), np.zeros(4, np
 """
 
 
+@one_in(5)
 def test_the_watched_process_sees_a_step_outside() -> None:
     """A kernel that writes one element too far into numpy's memory ends such a process with the sanitizer's report."""
     done = watched("-c", SPOILT)

@@ -11,7 +11,7 @@ from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.lowering.codegen.calling_convention import Parameter, find_memory, parameters_of
-from layoutproof.lowering.codegen.opencl.cl_source import Image, KernelArgument, Launch, OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import Image, KernelArgument, Launch, OpenCLSource
 from layoutproof.lowering.runtime.opencl.devices import Device, find_device
 
 CHANNEL_TYPES = {

@@ -7,8 +7,9 @@ import pytest
 from tests.lowering.programs import program
 from tests.lowering.runtime.opencl.sources import default_device
 from tests.lowering.small_operators import small
+from tests.shares import one_in
 
-from layoutproof.lowering.runtime.opencl import load_opencl as module
+from layoutproof.lowering.runtime.opencl import build_opencl as module
 from layoutproof.lowering.runtime.opencl.device_behaviour import Behaviour, observe
 from layoutproof.lowering.runtime.opencl.launcher import FAST, UNOPTIMISED
 from layoutproof.lowering.schedule.schedule import Schedule
@@ -29,6 +30,7 @@ class Observed:
         return self.careful if UNOPTIMISED in options else self.usual
 
 
+@one_in(5)
 def test_pocl_is_sound() -> None:
     """pocl keeps the order of sums, fuses nothing, keeps subnormals and divides correctly, with and without
     optimisation.
@@ -82,6 +84,7 @@ def test_what_is_seen_counts_whatever_a_device_says(monkeypatch: pytest.MonkeyPa
     assert kernel.report.licences == ("flush-subnormals", "approximate-division")
 
 
+@one_in(2)
 def test_nothing_is_asked_where_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Integers, copies and float64 are what OpenCL makes of them everywhere; fast arithmetic was asked for."""
     observed = Observed(REGROUPING, REGROUPING)

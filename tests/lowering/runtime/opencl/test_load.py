@@ -33,14 +33,12 @@ from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, seq
-from layoutproof.lowering.codegen import codes as codegen_codes
-from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Launch, OpenCLSource
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Launch, OpenCLSource
 from layoutproof.lowering.runtime.kernel import LoweredFunc
-from layoutproof.lowering.runtime.opencl import codes
 from layoutproof.lowering.runtime.opencl import device_behaviour as formats
-from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile
-from layoutproof.lowering.runtime.opencl.devices import Device, ImageLimits
-from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel, load_opencl
+from layoutproof.lowering.runtime.opencl.build_opencl import OpenCLKernel, load_opencl
+from layoutproof.lowering.runtime.opencl.devices import Device, ImageLimits, Profile, parse_profile
 
 N = Var("n")
 
@@ -182,30 +180,30 @@ def test_arrays_in_one_memory_are_refused() -> None:
     kernel = load(func, pointer_source(func, "a + a"))
     x = np.zeros(4, dtype=np.float32)
     code, message = refused(lambda: kernel.raw(x, x))
-    assert (code, message) == (codegen_codes.OVERLAP, "A and B overlap in memory, and B is written")
+    assert (code, message) == (codes.OVERLAP, "A and B overlap in memory, and B is written")
 
 
 ARGUMENTS: list[tuple[str, Callable[[], Any], str, str]] = [
     (
         "shape",
         lambda: np.zeros((3, 8), np.float32),
-        codegen_codes.ARGUMENT_SHAPE,
+        codes.ARGUMENT_SHAPE,
         "A has shape [3, 8]; its physical shape is [2, 8]",
     ),
     (
         "rank",
         lambda: np.zeros(16, np.float32),
-        codegen_codes.ARGUMENT_SHAPE,
+        codes.ARGUMENT_SHAPE,
         "A has 1 axes, [16]; its physical shape is [2, 8], 2 axes",
     ),
-    ("type", lambda: np.zeros((2, 8), np.float16), codegen_codes.ARGUMENT_TYPE, "A holds float16; float32 is expected"),
+    ("type", lambda: np.zeros((2, 8), np.float16), codes.ARGUMENT_TYPE, "A holds float16; float32 is expected"),
     (
         "gaps",
         lambda: np.zeros((2, 16), np.float32)[:, ::2],
-        codegen_codes.ARGUMENT_MEMORY,
+        codes.ARGUMENT_MEMORY,
         "A is not contiguous (strides [64, 8])",
     ),
-    ("list", lambda: [[0.0] * 8] * 2, codegen_codes.NOT_AN_ARRAY, "A is a list; an array is expected"),
+    ("list", lambda: [[0.0] * 8] * 2, codes.NOT_AN_ARRAY, "A is a list; an array is expected"),
 ]
 
 
@@ -227,7 +225,7 @@ def test_read_only_outputs() -> None:
     output = x.copy()
     output.flags.writeable = False
     assert refused(lambda: kernel.raw(x, output)) == (
-        codegen_codes.READ_ONLY,
+        codes.READ_ONLY,
         "B is written by the kernel and is read-only",
     )
 
@@ -361,7 +359,7 @@ def test_a_wrong_kernel_is_caught() -> None:
     with pytest.raises(LayoutproofError, match=r"disagree: B\[0\]") as caught:
         load(func, pointer_source(func, "a + a + 1.0f"))
     (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.code == codegen_codes.SELF_CHECK
+    assert diagnostic.code == codes.SELF_CHECK
     assert diagnostic.help is not None and f"the compiler of {default_device().title} or layoutproof" in diagnostic.help
 
 
@@ -377,7 +375,7 @@ def test_kernels_that_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pyopencl, "enqueue_nd_range_kernel", refuse)
     code, message = refused(lambda: kernel(np.zeros(6, dtype=np.float32)))
-    assert code == codegen_codes.DID_NOT_RUN
+    assert code == codes.DID_NOT_RUN
     assert message.startswith(
         f"pointwise did not run on {default_device().title}: clEnqueueNDRangeKernel failed: INVALID_WORK_GROUP_SIZE"
     )

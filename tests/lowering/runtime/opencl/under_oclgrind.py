@@ -24,11 +24,11 @@ from tests.lowering.small_operators import NAMES, inputs_of, small
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
+from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.kernel import LoweredFunc
-from layoutproof.lowering.runtime.opencl import codes
+from layoutproof.lowering.runtime.opencl.build_opencl import load_opencl
 from layoutproof.lowering.runtime.opencl.devices import find_device
-from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
 from layoutproof.lowering.schedule.schedule import Schedule
 
 PLACES = ("/usr/lib/oclgrind/liboclgrind-rt-icd.so", "/usr/local/lib/liboclgrind-rt-icd.so")

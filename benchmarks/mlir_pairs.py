@@ -1,0 +1,109 @@
+"""Judge the pairs of a folder, each in a process of its own, and count the verdicts against those that are wanted.
+
+    python -m benchmarks.mlir_pairs FOLDER [--only SUBSTRING] [--limit SECONDS] [--list]
+
+The folder has NAME.before.mlir, NAME.after.mlir and manifest.json: a list of objects with `id`, `wanted` ("proved",
+"refuted" or "any") and perhaps `wanted_reassoc`. Exit code 1 if a verdict is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.verify.values.fast_math import ALL
+
+
+def judge(folder: Path, licences: frozenset[str], questions: Connection) -> None:
+    """Answer names of pairs with the verdict and a reason, until there are no more."""
+    from layoutproof.importers.mlir.validation import compare_files
+    from layoutproof.verify.settings import Settings, within
+
+    while (name := questions.recv()) is not None:
+        try:
+            with within(Settings(allowed=licences)):
+                ((_, found),) = compare_files(folder / f"{name}.before.mlir", folder / f"{name}.after.mlir")
+            questions.send((found.status.value, " | ".join(str(found.verdicts[0].reason).splitlines()[:3])))
+        except LayoutproofError as problem:
+            questions.send(("error", problem.diagnostics[0].message))
+
+
+class Judge:
+    """A process that judges one pair after the other; a new one after one that took too long or died."""
+
+    def __init__(self, folder: Path, licences: frozenset[str], limit: float) -> None:
+        self._given = folder, licences
+        self._limit = limit
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("fork")
+        self._pipe, theirs = context.Pipe()
+        self._job = context.Process(target=judge, args=(*self._given, theirs))
+        self._job.start()
+        theirs.close()
+
+    def __call__(self, name: str) -> tuple[str, str]:
+        """The verdict on a pair."""
+        self._pipe.send(name)
+        try:
+            found: tuple[str, str] = self._pipe.recv() if self._pipe.poll(self._limit) else ("time", "")
+        except EOFError:
+            found = ("died", "")
+        if found[0] in ("time", "died"):
+            self.end()
+            self._start()
+        return found
+
+    def end(self) -> None:
+        """End the process."""
+        self._job.kill()
+        self._job.join()
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--limit", type=float, default=60)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--reals", action="store_true", help="allow all fast-math assumptions; wanted_reassoc counts")
+    given = parser.parse_args()
+    licences = frozenset(ALL) if given.reals else frozenset()
+    import layoutproof.importers.mlir.validation  # loaded once, for all forks
+    import layoutproof.importers.mlir.xdsl_reader  # noqa: F401  # loaded once, for all forks
+
+    count: Counter[tuple[str, str]] = Counter()
+    wrong = []
+    ask = Judge(given.folder, licences, given.limit)
+    for pair in json.loads((given.folder / "manifest.json").read_text(encoding="utf-8")):
+        name, wanted = pair["id"], pair["wanted"]
+        if given.reals:
+            wanted = pair.get("wanted_reassoc", wanted)
+        if given.only not in name:
+            continue
+        start = time.monotonic()
+        got, why = ask(name)
+        count[wanted, got] += 1
+        if (wanted, got) in (("proved", "refuted"), ("refuted", "proved")):
+            wrong.append(name)
+        if given.list:
+            print(f"{got:9} wanted {wanted:8} {time.monotonic() - start:6.2f} s  {name}  {why[:200]}", flush=True)
+    ask.end()
+    for (want, got), number in sorted(count.items()):
+        print(f"wanted {want}, got {got}: {number}")
+    for name in wrong:
+        print("WRONG:", name)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

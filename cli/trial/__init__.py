@@ -1,1 +1,0 @@
-"""Kernels of a program: its steps proved, the kernel built, run on random inputs, and compared."""

@@ -1,0 +1,114 @@
+"""Where a value that is read from memory may be written into the expressions that use it.
+
+An operation of MLIR reads memory where it stands. An expression of a program reads where it is evaluated. The two are
+the same if the value is used in its own block only, and nothing in between may write there. Else it is kept in a
+variable. So a read is neither dropped nor delayed past a branch: a fault of the one is a fault of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from layoutproof.importers.mlir.model import Op, Shaped, Value
+
+# The memory of the result is that of the first operand.
+VIEWS = frozenset((
+    "memref.subview", "memref.cast", "memref.memory_space_cast", "memref.reinterpret_cast", "memref.expand_shape",
+    "memref.collapse_shape", "memref.transpose", "memref.assume_alignment", "memref.extract_strided_metadata",
+    "tensor.cast", "tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape",
+    "bufferization.to_tensor", "bufferization.to_memref", "bufferization.to_buffer",
+))  # fmt: skip
+
+# Tensors without contents.
+EMPTY = ("tensor.empty", "bufferization.alloc_tensor")
+
+# The operands that an operation writes; all others of memref type are only read.
+WRITES = {
+    "affine.store": 1,
+    "memref.store": 1,
+    "affine.vector_store": 1,
+    "vector.store": 1,
+    "vector.transfer_write": 1,
+    "memref.copy": 1,
+    "memref.dealloc": 0,
+}
+
+
+def root(value: Value) -> Value:
+    """The value that a memref or tensor is a view of."""
+    while value.owner is not None and value.owner.name in VIEWS:
+        value = value.owner.operands[0]
+    return value
+
+
+def written(op: Op) -> Iterator[Value]:
+    """The roots of the memories that an operation writes, nested ones included."""
+    for each in (op, *op.nested()):
+        if each.name in WRITES:
+            yield root(each.operands[WRITES[each.name]])
+        elif each.name.startswith("linalg.") and each.operands and "operandSegmentSizes" in each.attributes:
+            for out in each.segments()[1]:
+                yield root(out)
+
+
+def last_use(value: Value, op: Op) -> bool:
+    """Whether a tensor is used by `op`, once, and before that only in its block."""
+    if op.operands.count(value) != 1 or op.parent is None:
+        return False
+    if value.owner.parent is not op.parent if value.owner is not None else value not in op.parent.arguments:
+        return False
+    return all(use is op or _used_before(use, op) for use in value.uses)
+
+
+def _used_before(use: Op, op: Op) -> bool:
+    if use.parent is not op.parent or use.position >= op.position:
+        return False
+    return use.name not in VIEWS or all(_used_before(u, op) for result in use.results for u in result.uses)
+
+
+def is_movable(op: Op, expressions: Collection[str], may_alias: bool) -> bool:
+    """Whether what a read gives may be read again where it is used. `expressions` are operations that are part of the
+    expressions that use them.
+    """
+    end = _end(op, op.results[0], expressions)
+    if end is None or op.parent is None:
+        return False
+    if not isinstance(op.operands[0].type, Shaped):
+        return True  # a division
+    memory = root(read_memory(op))
+    for between in op.parent.ops[op.position + 1 : end]:
+        if any(may_be_same(memory, other, may_alias) for other in written(between)):
+            return False
+    return True
+
+
+def read_memory(op: Op) -> Value:
+    """What a reading operation reads."""
+    return op.operands[0]
+
+
+def may_be_same(one: Value, other: Value, may_alias: bool) -> bool:
+    """Whether two roots may be of one memory: the same value, or two arguments that may overlap, or unknown ones."""
+    if one is other:
+        return True
+    return (may_alias or one.owner is not None or other.owner is not None) and not (_is_fresh(one) or _is_fresh(other))
+
+
+def _is_fresh(value: Value) -> bool:
+    return value.owner is not None and value.owner.name in ("memref.alloc", "memref.alloca")
+
+
+def _end(op: Op, value: Value, expressions: Collection[str]) -> int | None:
+    """The position of the last statement of the block that uses a value; None if it has none or is elsewhere."""
+    last: int | None = None
+    for use in value.uses:
+        if use.parent is not op.parent or use.regions:
+            return None
+        end: int | None = use.position
+        if use.name in expressions:
+            ends = [_end(op, result, expressions) for result in use.results]
+            end = None if None in ends else max((e for e in ends if e is not None), default=None)
+        if end is None:
+            return None
+        last = end if last is None else max(last, end)
+    return last

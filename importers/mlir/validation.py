@@ -1,0 +1,121 @@
+"""Whether one function of MLIR does what another does: the comparison of their programs, with what MLIR presupposes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from layoutproof.importers.mlir import codes
+from layoutproof.importers.mlir.model import Op, Shaped
+from layoutproof.importers.mlir.translate import Function, Options, find_functions, read_module, translate
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.script.reader import read_text
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import stores_in
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.faults.reads import prove_readable
+from layoutproof.verify.faults.valid_sizes import valid_sizes
+from layoutproof.verify.verdict.verdict import Status
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two functions ready to be compared: `layouts` says how arguments of the first are stored in the second, `where`
+    what holds of sizes in every run of the first without a fault.
+    """
+
+    before: Function
+    after: Function
+    layouts: Mapping[str, str]
+    where: str | None
+
+    def compared(self) -> Comparison:
+        """The comparison."""
+        return compare(self.before.program, self.after.program, layouts=self.layouts, where=self.where)
+
+
+def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
+    """Two functions of one name, translated.
+
+    Of a tensor that becomes a memref only what is read of it counts. Raises LayoutproofError where their types do not
+    correspond.
+    """
+    first, second = before.block().arguments, after.block().arguments
+    if len(first) != len(second):
+        message = f"{len(first)} arguments before, {len(second)} after"
+        raise error(codes.MLIR_OPERATION, f"{after.attribute('sym_name')}: {message}", after.span)
+    private = frozenset(
+        k
+        for k, (one, other) in enumerate(zip(first, second, strict=True))
+        if isinstance(one.type, Shaped) and isinstance(other.type, Shaped)
+        if (one.type.kind, other.type.kind) == ("tensor", "memref")
+    )
+    old = translate(before, Options(may_alias))
+    # Where nothing else is seen of a function, that it returns is.
+    options = Options(may_alias, observe_return=not _is_observed(old.program), fill=_reads_fresh_memory(old.program))
+    old, new = translate(before, options), translate(after, replace(options, private=private))
+    names = {one.name: other.name for one, other in zip(old.program.buffers, new.program.buffers, strict=False)}
+    layouts = {name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts}
+    condition = valid_sizes(old.program)
+    return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN))
+
+
+def _reads_fresh_memory(program: PrimFunc) -> bool:
+    """Whether a read may find memory that nothing has been stored to."""
+    return any(verdict.status is not Status.PROVED for verdict in prove_readable(Facts.of(program)))
+
+
+def _is_observed(program: PrimFunc) -> bool:
+    memories = {buffer.data for buffer in program.buffers}
+    return any(store.buffer.data in memories for store in stores_in(program.body))
+
+
+def pair_of_texts(
+    files: tuple[tuple[str, str], tuple[str, str]], names: tuple[str, str], may_alias: bool = False
+) -> Pair:
+    """The functions of these names in two files, each with its path and text. Raises LayoutproofError."""
+    found = []
+    for (path, text), name in zip(files, names, strict=True):
+        functions = functions_of_text(path, text)
+        if name not in functions:
+            raise error(codes.MLIR_OPERATION, f"{path} has no function @{name} with a body")
+        found.append(functions[name])
+    return paired(found[0], found[1], may_alias)
+
+
+def compare_files(before: Path, after: Path, *, may_alias: bool = False) -> list[tuple[str, Comparison]]:
+    """The comparison of each function that both files have, by name, in the order of the first.
+
+    Raises LayoutproofError for files that cannot be read, functions without a counterpart, and operations without a
+    translation.
+    """
+    found = []
+    for name, (old, new) in functions_in_both(before, after).items():
+        pair = paired(old, new, may_alias)
+        found.append((name, pair.compared()))
+    return found
+
+
+def functions_in_both(before: Path, after: Path) -> dict[str, tuple[Op, Op]]:
+    """The functions with a body of two files, by name. Raises LayoutproofError where one has no counterpart."""
+    first, second = (functions_of_text(str(path), read_text(path)) for path in (before, after))
+    for here, there, path in ((first, second, after), (second, first, before)):
+        for name, op in here.items():
+            if name not in there:
+                raise error(codes.MLIR_OPERATION, f"{path} has no function @{name} with a body", op.span)
+    return {name: (op, second[name]) for name, op in first.items()}
+
+
+def functions_of_text(path: str, text: str) -> dict[str, Op]:
+    """The functions with a body of a file, by name. Raises LayoutproofError where it has none, or two of one name."""
+    found: dict[str, Op] = {}
+    for op in find_functions(read_module(text, path), path):
+        name = str(op.attribute("sym_name"))
+        if name in found:
+            raise error(codes.MLIR_TEXT, f"{path} has two functions @{name}", op.span)
+        found[name] = op
+    return found

@@ -1,0 +1,114 @@
+"""What values of MLIR mean: an expression, a view of a buffer (memrefs and tensors), or a vector by its lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from layoutproof.importers.mlir.model import add, floordiv, floormod, mul, sub
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.diagnostic import Span
+from layoutproof.ir.dtype import INT64
+from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, const, logical_and
+
+Indices = Sequence[Expr]
+ZERO = const(0, INT64)
+ONE = const(1, INT64)
+
+
+def number(value: int) -> Expr:
+    """A constant of type index."""
+    return const(value, INT64)
+
+
+def is_whole(shape: Sequence[Expr], buffer: Buffer) -> bool:
+    """Whether a shape is that of the buffer."""
+    return tuple(shape) == buffer.shape
+
+
+@dataclass(frozen=True)
+class View:
+    """A memref or tensor: its shape, and the cell of `buffer` of each of its indices.
+
+    `whole` says that it has the buffer's own indices. An access outside the shape of another view is undefined, even if
+    the cell is inside the buffer: `cell` makes it one outside, unless `inside` knows better. `inner` is the shape of
+    elements that are vectors: the last axes of the buffer, which are no axes of the view. `linear`: it has strides,
+    which are `given` where they do not follow from `place`.
+    """
+
+    buffer: Buffer
+    shape: tuple[Expr, ...]
+    place: Callable[[Indices], tuple[Expr, ...]]
+    whole: bool = False
+    inner: int = 0
+    linear: bool = False
+    given: tuple[Expr, tuple[Expr, ...]] | None = None
+
+    @staticmethod
+    def of(buffer: Buffer, inner: int = 0) -> View:
+        """All of a buffer."""
+        return View(buffer, buffer.shape[: buffer.rank - inner], tuple, True, inner, True)
+
+    def cell(self, indices: Indices, inside: Callable[[Expr, Expr], bool], lanes: Indices = ()) -> tuple[Expr, ...]:
+        """The indices into the buffer of an element. `inside(index, extent)` decides `0 <= index < extent`, if it
+        can.
+        """
+        found = self.place(indices)
+        if not self.whole:
+            open_ones = [(i, n) for i, n in zip(indices, self.shape, strict=True) if not inside(i, n)]
+            conditions = [c for i, n in open_ones for c in (i >= 0, i < n)]
+            if conditions and found:
+                found = (IfThenElseExpr(logical_and(*conditions), found[0], number(-1)), *found[1:])
+        return (*found, *lanes)
+
+    def metadata(self) -> tuple[Expr, list[Expr]] | None:
+        """The offset and the strides, in elements of the buffer; None for a view that has none."""
+        if self.given is not None:
+            return self.given[0], list(self.given[1])
+        if not self.linear:
+            return None
+        zeros = [ZERO] * len(self.shape)
+        extents = self.buffer.shape[: self.buffer.rank - self.inner]
+        offset = linear(self.place(zeros), extents)
+        strides = []
+        for axis in range(len(self.shape)):
+            one = [*zeros[:axis], ONE, *zeros[axis + 1 :]]
+            strides.append(sub(linear(self.place(one), extents), offset))
+        return offset, strides
+
+    def load(self, indices: Indices, inside: Callable[[Expr, Expr], bool], span: Span, lanes: Indices = ()) -> Expr:
+        """An element."""
+        return BufferLoad(self.buffer, self.cell(indices, inside, lanes), span=span)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A vector of static shape: its lanes as expressions of their indices."""
+
+    shape: tuple[int, ...]
+    at: Callable[[Indices], Expr]
+
+
+Meaning = Expr | View | Vector
+
+
+def linear(indices: Indices, shape: Sequence[Expr]) -> Expr:
+    """The row-major number of an element."""
+    found: Expr = ZERO
+    for index, extent in zip(indices, shape, strict=True):
+        found = add(mul(found, extent), index)
+    return found
+
+
+def delinear(position: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The indices of the element with a row-major number."""
+    found: list[Expr] = []
+    for axis in range(len(shape) - 1, 0, -1):
+        found.append(floormod(position, shape[axis]))
+        position = floordiv(position, shape[axis])
+    return (*([position] if shape else []), *reversed(found))
+
+
+def value_of(expr: Expr) -> int | None:
+    """The number that a constant is; None for other expressions."""
+    return expr.value if isinstance(expr, IntImm) else None

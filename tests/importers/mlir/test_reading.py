@@ -1,0 +1,123 @@
+"""Reading MLIR: the forms that it has, and errors with their place for what has no translation."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.importers.mlir.programs import function
+
+from layoutproof.importers.mlir import read_functions
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.script.printer import print_func
+
+M = "%m: memref<8xf32>, %n: index"
+ERRORS = {
+    "unknown_operation": (
+        '"some.thing"(%m) : (memref<8xf32>) -> ()',
+        2,
+        "some.thing: this operation has no translation",
+    ),
+    "no_module": ("affine.load %m[", 3, ""),
+    "undefined_value": ("affine.store %x, %m[0] : memref<8xf32>", None, "%x"),
+    "flags": (
+        "%x = affine.load %m[0] : memref<8xf32>\n%y = arith.addf %x, %x fastmath<nnan> : f32",
+        3,
+        "arith.addf: the flags nnan are not translated",
+    ),
+    "free_twice": (
+        "%a = memref.alloc() : memref<4xf32>\nmemref.dealloc %a : memref<4xf32>\nmemref.dealloc %a : memref<4xf32>",
+        4,
+        "memref.dealloc: memory is used after it was freed",
+    ),
+    "freed_elsewhere": ("memref.dealloc %m : memref<8xf32>", 2, "freed elsewhere"),
+    "layout_of_two_in_one": (
+        "%a = memref.alloc() : memref<4xf32, affine_map<(d0) -> (d0 floordiv 2)>>",
+        2,
+        "may store two elements in one cell",
+    ),
+    "step": (
+        "%c = arith.constant 0 : index\nscf.for %i = %c to %n step %c {\n}",
+        3,
+        "a step of 0 is undefined",
+    ),
+    "element_type": ("%a = memref.alloc() : memref<4xi17>", 2, "the type i17 is not translated"),
+    "reduction": (
+        '%x = arith.constant 0.0 : f32\n%r = affine.parallel (%i) = (0) to (8) reduce ("addf") -> (f32) {\n'
+        "  affine.yield %x : f32\n}",
+        3,
+        "no order",
+    ),
+    "branches": ("cf.br ^next\n^next:", 2, "branches between blocks"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    """Every error has the line of what has no translation; nothing is left out."""
+    body, line, message = ERRORS[name]
+    with pytest.raises(LayoutproofError) as found:
+        read_functions(function(M, body), "file.mlir")
+    (diagnostic,) = found.value.diagnostics
+    assert diagnostic.code in ("LP651", "LP652")
+    assert message in diagnostic.message
+    assert diagnostic.span is not None and (line is None or diagnostic.span.line == line)
+
+
+PLAIN = function(
+    M,
+    """
+    affine.for %i = 0 to 8 step 2 {
+      %x = affine.load %m[%i + 1] : memref<8xf32>
+      affine.if affine_set<(d0)[s0] : (s0 - d0 >= 0)>(%i)[%n] {
+        affine.store %x, %m[%i] : memref<8xf32>
+      }
+    }
+    """,
+)
+GENERIC = """
+"builtin.module"() ({
+  "func.func"() <{function_type = (memref<8xf32>, index) -> (), sym_name = "f"}> ({
+  ^bb0(%m: memref<8xf32>, %n: index):
+    "affine.for"() <{
+      lowerBoundMap = affine_map<() -> (0)>, operandSegmentSizes = array<i32: 0, 0, 0>, step = 2 : index,
+      upperBoundMap = affine_map<() -> (8)>}> ({
+    ^bb0(%i: index):
+      %x = "affine.load"(%m, %i) <{map = affine_map<(d0) -> (d0 + 1)>}> : (memref<8xf32>, index) -> f32
+      "affine.if"(%i, %n) ({
+        "affine.store"(%x, %m, %i) <{map = affine_map<(d0) -> (d0)>}> : (f32, memref<8xf32>, index) -> ()
+        "affine.yield"() : () -> ()
+      }, {
+      }) {condition = affine_set<(d0)[s0] : (s0 - d0 >= 0)>} : (index, index) -> ()
+      "affine.yield"() : () -> ()
+    }) : () -> ()
+    "func.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+"""
+
+
+def test_generic_form() -> None:
+    """The generic form of a function is the same program as its custom form."""
+    texts = [print_func(read_functions(text, "file.mlir")["f"].program) for text in (PLAIN, GENERIC)]
+    assert texts[0] == texts[1]
+
+
+def test_bits_of_floats() -> None:
+    """A hexadecimal number gives the bits of a float, also in a dense constant."""
+    scalar = function(M, "%x = arith.constant 0xFF800000 : f32\naffine.store %x, %m[0] : memref<8xf32>")
+    dense = function(
+        M,
+        "%c = arith.constant 0 : index\n%x = arith.constant dense<0xFF800000> : vector<4xf32>\n"
+        "vector.transfer_write %x, %m[%c] : vector<4xf32>, memref<8xf32>",
+    )
+    for text in (scalar, dense):
+        assert re.search(r'"-inf"|-T.infinity|infinity', print_func(read_functions(text, "file.mlir")["f"].program))
+
+
+def test_maps_are_kept_as_written() -> None:
+    """Divisions of maps round down, also of negative numbers, and symbols may be divisors."""
+    text = function(
+        M, "%x = affine.load %m[((-%n + 3) floordiv 2) mod 8] : memref<8xf32>\naffine.store %x, %m[0] : memref<8xf32>"
+    )
+    assert "// T.int64(2) % T.int64(8)" in print_func(read_functions(text, "file.mlir")["f"].program)

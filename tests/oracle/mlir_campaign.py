@@ -1,0 +1,55 @@
+"""`python -m tests.oracle.mlir_campaign`: random functions of MLIR, run here and by LLVM."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from random import Random
+
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.interp import Fault
+from tests.oracle.mlir import arguments_for, differences, run_by_llvm, run_by_us
+from tests.random.mlir_programs import random_program
+
+BATCH = 20
+
+
+def compare_batch(seed: int, count: int = BATCH) -> list[str]:
+    """What differs in a batch of programs, a text each."""
+    random = Random(seed)
+    programs = [random_program(random, f"f{n}") for n in range(count)]
+    sizes = [random.randint(0, 6) for _ in programs]
+    calls = [
+        (size, random.randint(0, size), arguments_for(random, program, size))
+        for program, size in zip(programs, sizes, strict=True)
+    ]
+    theirs = run_by_llvm(programs, calls)
+    found = []
+    for program, call, result in zip(programs, calls, theirs, strict=True):
+        try:
+            different = differences(run_by_us(program, call), result)
+        except (Fault, LayoutproofError) as problem:
+            different = [str(problem)]
+        if different:
+            found.append(f"seed {seed}, size {call[0]}, index {call[1]}\n{program.text}\n" + "\n".join(different))
+    return found
+
+
+def main() -> int:
+    """Run from the command line; exit code 1 for a difference."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    wrong, done = 0, 0
+    for seed in range(given.seed, given.seed + -(-given.programs // BATCH)):
+        for text in compare_batch(seed):
+            wrong += 1
+            print(text, flush=True)
+        done += BATCH
+    print(f"{done} programs, {wrong} different")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
