@@ -28,7 +28,7 @@ from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.certificate.certificate import certify, query_dict, query_id, versions
-from layoutproof.verify.certificate.kernel_evidence import find_evidence
+from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 from layoutproof.verify.certificate.lemmas import Layout, layout_lemmas
 from layoutproof.verify.certificate.sealed_files import (
     Content,

@@ -257,7 +257,7 @@ def _shifted_remainders(nodes: Sequence[Node]) -> Diagnostic | None:
         else:
             continue
         seen: dict[tuple[Expr, Expr], Expr] = {}
-        for term in (_unscaled(term) for each in sums for term, _ in _terms(each, True)):
+        for term in (_as_remainder(_unscaled(term)) for each in sums for term, _ in _terms(each, True)):
             if isinstance(term, Binary) and term.op is BinaryOp.FLOORMOD and isinstance(term.rhs, IntImm):
                 other = seen.setdefault((_unshifted(term.lhs, term.rhs.value), term.rhs), term)
                 if other != term:
@@ -270,6 +270,17 @@ def _unscaled(e: Expr) -> Expr:
     """A term without its constant factors."""
     while isinstance(e, Binary) and e.op is BinaryOp.MUL and isinstance(e.rhs, IntImm):
         e = e.lhs
+    return e
+
+
+def _as_remainder(e: Expr) -> Expr:
+    """`(x % 2 + 1) // 2` is `x % 2`, and TVM finds that."""
+    two = const(2, e.dtype)
+    if isinstance(e, Binary) and e.op is BinaryOp.FLOORDIV and e.rhs == two and isinstance(e.lhs, Binary):
+        inner = e.lhs.lhs
+        shifted = e.lhs.op is BinaryOp.ADD and e.lhs.rhs == const(1, e.dtype)
+        if shifted and isinstance(inner, Binary) and inner.op is BinaryOp.FLOORMOD and inner.rhs == two:
+            return inner
     return e
 
 

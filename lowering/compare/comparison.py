@@ -182,7 +182,7 @@ class Comparison(Report):
     def certificate(self) -> Certificate:
         """What was proved, for others to check again. Raises ValueError if not all is proved."""
         from layoutproof.verify.certificate.certificate import certify
-        from layoutproof.verify.certificate.kernel_evidence import find_evidence
+        from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 
         if not self.records:
             raise ValueError(f"there is no certificate of a comparison that is {self.status.value}")

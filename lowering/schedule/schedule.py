@@ -301,7 +301,7 @@ class Schedule(Primitives, Shown):
         Each step is checked anew, on its text, and the queries to solvers are recorded.
         """
         from layoutproof.verify.certificate.certificate import certify
-        from layoutproof.verify.certificate.kernel_evidence import find_evidence
+        from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 
         later = self._lowered[1] if self._lowered is not None else ()
         return certify((*self.records, *(step.record for step in later)), self.original.name, find_evidence)

@@ -1,113 +1,36 @@
-"""The attack on the kernel: rewrites with something wrong in a program, in the witness or in the evidence. What it
-accepts is run and compared.
+"""The attack on the kernel: rewrites with something wrong in a program, in the witness or in the evidence, and real
+certificates damaged in one place. What it accepts is run and compared.
 
     python -m tests.attack.kernel_campaign --wrong 2000 --seed 1
+    python -m tests.attack.kernel_campaign --seconds 3600 --workers 4
+    python -m tests.attack.kernel_campaign --damaged 10000 --workers 4 --log damaged.jsonl
 
-Reports how many wrong rewrites there were, and every one that was accepted in full, which must be none.
+Reports how many attempts there were, and every one that was accepted in full although it states something false, which
+must be none.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections import Counter
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from random import Random
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
-from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.text import expr_text
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.verify.certificate.kernel_evidence import Found, evidence_for
+from layoutproof.verify.certificate.finder.kernel_evidence import Found, evidence_for
 from layoutproof.verify.kernel.judge import judged_in_turn
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected
-from tests.attack.campaign import assumed_of, nest_rewrite
+from tests.attack.campaign import assumed_of
 from tests.attack.judge import judge as told_apart
+from tests.attack.kernel_damage import Tally, damage_many
+from tests.attack.kernel_texts import damaged_text, right_rewrites, with_constant, with_extra
 from tests.attack.mutants import mutant
-from tests.attack.padded import padded_case
-from tests.attack.programs import Generator
-
-_TOKEN = re.compile(r"//|[<>=!]=|[-+*%<>]|\b\d+\b(?!\))|\b[a-zA-Z]\w*\b|-0\.0|\b\d+\.\d+\b")
-_SWAPS = {"+": "-", "-": "+", "*": "+", "//": "%", "%": "//", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!="}
-_WORDS = {"and": "or", "or": "and", "serial": "parallel", "grid": "grid", "min": "max", "max": "min", "Select": "max"}
-_EXTRAS = (
-    "{S} + {t}(0)", "{S} - {t}(0)", "{S} * {t}(1)", "{S} + {t}(-0.0)", "{S}", "T.max({S}, {t}(0))", "{t}(0)", "-{S}",
-    "T.if_then_else({z} < 2, {S}, {t}(3))", "T.Select({z} >= 0, {S}, {t}(3))", "{S} + {t}(0) * {S}",
-    "T.max({t}(0), {S})",
-)  # fmt: skip
-_NEUTRAL = (("+", "-0.0"), ("+", "0"), ("-", "0"), ("*", "1"))
-
-
-@dataclass
-class Tally:
-    """What came of some attempts."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    wrong: list[tuple[str, str]] = field(default_factory=list)
-
-
-def right_rewrites(rng: Random) -> Iterator[Rewrite]:
-    """Random rewrites, most of which are right, without end."""
-    generator = Generator(rng)
-    while True:
-        made = ("padded", padded_case(rng).rewrite) if rng.random() < 0.2 else nest_rewrite(generator, rng)
-        if made is not None and len(rewrite_text(made[1])) < 4000:
-            yield made[1]
-
-
-def damaged_text(text: str, rng: Random) -> str:
-    """One token of a rewrite's text is another one, or a line stands twice, elsewhere, or not at all."""
-    lines = text.split("\n")
-    where = rng.randrange(len(lines))
-    if rng.random() < 0.2:
-        line = lines.pop(where)
-        for _ in range(rng.choice([0, 1, 1, 2])):
-            lines.insert(rng.randrange(max(where - 3, 0), min(where + 4, len(lines)) + 1), line)
-        return "\n".join(lines)
-    found = [m for m in _TOKEN.finditer(text) if m[0] in _SWAPS or m[0] in _WORDS or m[0].isdigit() or len(m[0]) < 3]
-    chosen = rng.choice(found)
-    word = chosen[0]
-    if word.isdigit():
-        new = str(max(int(word) + rng.choice([-1, 1, 1, 2]), 0))
-    else:
-        new = _SWAPS.get(word) or _WORDS.get(word) or rng.choice(found)[0]
-    return text[: chosen.start()] + new + text[chosen.end() :]
-
-
-def with_extra(rewrite: Rewrite, text: str, rng: Random) -> str:
-    """The text with a loop after all else that stores something to a buffer."""
-    buffer = rng.choice(rewrite.new.buffers)
-    names = [f"z{axis}" for axis in range(len(buffer.shape))]
-    shape = ", ".join(expr_text(extent) for extent in buffer.shape)
-    cell = f"{buffer.name}[{', '.join(names)}]"
-    value = rng.choice(_EXTRAS).format(S=cell, t=f"T.{buffer.dtype}", z=rng.choice(names))
-    return f"{text.rstrip()}\n    for {', '.join(names)} in T.grid({shape}):\n        {cell} = {value}\n"
-
-
-def with_constant(rewrite: Rewrite, text: str, rng: Random) -> str:
-    """The text with a temporary after all else, stored to by several statements of which some are never executed, and a
-    loop that changes a buffer by what the temporary then has.
-    """
-    buffer = rng.choice(rewrite.new.buffers)
-    names = ", ".join(f"z{axis}" for axis in range(len(buffer.shape)))
-    operator, neutral = rng.choice(_NEUTRAL)
-    lines = [f'zc = T.alloc_buffer((2,), "{buffer.dtype}")', f"zc[0] = T.{buffer.dtype}({neutral})"]
-    for number in range(rng.randint(1, 3)):
-        value = rng.choice((neutral, "0", "1", "2", "-0.0"))
-        var, cell = f"zd{number}", rng.choice(("0", "0", "1"))
-        if rng.random() < 0.7:
-            lines.append(f"for {var} in range({rng.choice((0, 1, 3))}):")
-            lines.append(f"    if {var} {rng.choice(('<', '>', '=='))} {rng.choice((0, 1, 5))}:")
-            cell = f"        {rng.choice((cell, f'{var} % 2'))}"
-        indent = cell[: -len(cell.lstrip())]
-        lines.append(f"{indent}zc[{cell.lstrip()}] = T.{buffer.dtype}({value})")
-    lines.append(f"for {names} in T.grid({', '.join(expr_text(extent) for extent in buffer.shape)}):")
-    lines.append(f"    {buffer.name}[{names}] = {buffer.name}[{names}] {operator} zc[0]")
-    return "\n".join([text.rstrip(), *(f"    {line}" for line in lines), ""])
 
 
 def attempts(rng: Random) -> Iterator[tuple[str, str, str]]:
@@ -133,11 +56,11 @@ def is_accepted(text: str, evidence_of: str, with_copies: bool = False) -> bool 
         return None
 
 
-def attack(seed: int, wrong: int) -> Tally:
-    """Attempts until so many of them were wrong."""
-    rng, tally = Random(seed), Tally()
+def attack(seed: int, wrong: int, seconds: float = float("inf")) -> Tally:
+    """Attempts until so many of them were wrong, or so many seconds passed."""
+    rng, tally, end = Random(seed), Tally(), time.monotonic() + seconds
     for what, text, before in attempts(rng):
-        if tally.counts["wrong"] >= wrong:
+        if tally.counts["wrong"] >= wrong or time.monotonic() > end:
             break
         _try(what, text, before, rng, tally)
     return tally
@@ -165,13 +88,31 @@ def _try(what: str, text: str, before: str, rng: Random, tally: Tally) -> None:
             tally.wrong.append((f"{what}: {difference}", text))
 
 
+def _attack(arguments: tuple[int, int, float]) -> Tally:
+    return attack(*arguments)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--wrong", type=int, default=2000)
+    parser.add_argument("--wrong", type=int, help="wrong rewrites to try, 2000 where nothing else is asked for")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="try wrong rewrites for so long at most")
+    parser.add_argument("--damaged", type=int, metavar="N", help="damage real certificates in N places instead")
+    parser.add_argument("--log", type=Path, help="where finished damages are noted; those in it are not done again")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args(arguments)
-    tally = attack(given.seed, given.wrong)
+    if given.damaged is not None:
+        tally = damage_many(given.seed, given.damaged, given.workers, given.log)
+    else:
+        most = given.wrong if given.wrong is not None else 2000 if given.seconds == float("inf") else sys.maxsize
+        share = -(-most // given.workers)
+        seeds = [(given.seed + number, share, given.seconds) for number in range(given.workers)]
+        tally = Tally()
+        with ProcessPoolExecutor(given.workers) as pool:
+            for one in pool.map(_attack, seeds):
+                tally.counts += one.counts
+                tally.wrong += one.wrong
     print(dict(sorted(tally.counts.items())))
     for what, text in tally.wrong:
         print(f"==== accepted: {what}\n{text}")

@@ -26,7 +26,7 @@ from layoutproof.verify.certificate.certificate import (
     text_of_lines,
     versions,
 )
-from layoutproof.verify.certificate.kernel_evidence import judge_text
+from layoutproof.verify.certificate.finder.kernel_evidence import judge_text
 from layoutproof.verify.certificate.kernel_reading import judge_document
 from layoutproof.verify.certificate.lemmas import LemmaFile
 from layoutproof.verify.certificate.sealed_files import Document, from_bytes, read_whole

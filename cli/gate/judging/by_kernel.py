@@ -46,7 +46,7 @@ def _with(outcome: Outcome, found: Sequence[tuple[str, str]], allow_unknown: boo
 def _rejected(records: Sequence[StepRecord]) -> Iterator[tuple[str, str]]:
     """Why the kernel does not accept steps, and the hash of each."""
     from layoutproof.verify.certificate.certificate import text_of
-    from layoutproof.verify.certificate.kernel_evidence import judge_text
+    from layoutproof.verify.certificate.finder.kernel_evidence import judge_text
 
     for record in records:
         text = text_of(record.rewrite, record.where)

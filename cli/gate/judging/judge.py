@@ -112,7 +112,7 @@ def judged_rewrite(item: Item, allowed: Licences, options: Options) -> Outcome:
     from layoutproof.lowering.proof_cache.remembered import verdicts_of
     from layoutproof.verify.certificate.certificate import certify
     from layoutproof.verify.certificate.certificate import text_of as text_of_rewrite
-    from layoutproof.verify.certificate.kernel_evidence import find_evidence
+    from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
     from layoutproof.verify.certificate.reading import allowed_by
     from layoutproof.verify.checker import StepRecord
     from layoutproof.verify.lockstep.identity import prove_identity

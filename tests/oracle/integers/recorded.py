@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-from layoutproof.verify.certificate.integer_refutations import find_refutation
-from layoutproof.verify.certificate.kernel_evidence import judge_text
+from layoutproof.verify.certificate.finder.integer_refutations import find_refutation
+from layoutproof.verify.certificate.finder.kernel_evidence import judge_text
 from layoutproof.verify.kernel import step
 from layoutproof.verify.kernel.evidence import judge_certificate
 from layoutproof.verify.kernel.integers import Question, check_refutation

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from layoutproof.verify.certificate.integer_refutations import find_refutation
-from layoutproof.verify.certificate.kernel_evidence import judge_text
+from layoutproof.verify.certificate.finder.integer_refutations import find_refutation
+from layoutproof.verify.certificate.finder.kernel_evidence import judge_text
 from layoutproof.verify.kernel.integers import Case, Question
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.rejected import Rejected

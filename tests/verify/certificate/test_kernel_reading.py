@@ -20,7 +20,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.gates import gate
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.certificate.certificate import Certificate, certify
-from layoutproof.verify.certificate.kernel_evidence import find_evidence
+from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 from layoutproof.verify.certificate.kernel_reading import Trust, judge_document, judge_file
 from layoutproof.verify.certificate.sealed_files import REFUTATIONS, Document, sealed, to_bytes
 from layoutproof.verify.checker import StepRecord
@@ -197,6 +197,57 @@ def test_a_run_may_trust_the_kernel_alone(tmp_path: Path) -> None:
     assert _checked(path).verdict == "proved"
     outcome = _checked(path, "kernel")
     assert (outcome.verdict, [finding.code for finding in outcome.findings]) == ("unknown", ["LP232"])
+
+
+_GATES = """
+from pathlib import Path
+from layoutproof import Schedule, load
+from layoutproof.lowering.gates import gate
+
+def schedule():
+    return Schedule(load(Path(__file__).with_name("copy.py")))
+
+def in_tiles():
+    found = schedule()
+    found.split("B", "i", [None, 4])
+    found.reorder("B", ["i_1", "i_0"])
+    return found
+
+def simplified():
+    found = schedule()
+    found.simplify()
+    return found
+
+@gate(trust="kernel")
+def tiles():
+    return in_tiles()
+
+@gate(trust="kernel")
+def factor():
+    return simplified()
+
+@gate
+def factor_by_the_checker():
+    return simplified()
+"""
+
+
+def test_a_gate_of_a_schedule_may_trust_the_kernel_alone(tmp_path: Path) -> None:
+    """It passes where the kernel accepts each step; a step that only the checker proves is named in the finding."""
+    (tmp_path / "copy.py").write_text(COPY.replace("A[vi]", "A[vi] * T.float32(1.0)"))
+    path = tmp_path / "gates.py"
+    path.write_text(_GATES)
+
+    def checked(name: str, trust: str = "checker") -> Outcome:
+        item = Item(Kind.GATE, f"{path}::{name}", str(path), 1, name)
+        return judge(item, Options((), cache=None, trust=trust))
+
+    assert (checked("tiles").verdict, checked("tiles").findings) == ("proved", ())
+    assert (checked("factor_by_the_checker").verdict, checked("factor_by_the_checker").findings) == ("proved", ())
+    for outcome in (checked("factor"), checked("factor_by_the_checker", "kernel")):
+        assert (outcome.verdict, [finding.code for finding in outcome.findings]) == ("unknown", ["LP232"])
+        assert outcome.findings[0].message.startswith("simplify")
+        assert "the kernel rejects same-value" in outcome.findings[0].message
 
 
 def test_a_gate_trusts_one_of_two() -> None:

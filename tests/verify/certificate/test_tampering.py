@@ -24,6 +24,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.reader import load
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.certificate.certificate import Certificate, query_dict, query_id
+from layoutproof.verify.certificate.kernel_reading import Trust, judge_file
 from layoutproof.verify.certificate.reading import Kind, read_file
 from layoutproof.verify.certificate.sealed_files import Document, chained, sealed, to_bytes
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
@@ -262,6 +263,25 @@ def test_a_forgery_that_says_the_truth_passes(saved: Path) -> None:
         kind = Kind.BY_SENTENCES if change is _earlier_version else Kind.CERTIFICATE
         reading = read_file(saved)
         assert (reading.kind, reading.status) == (kind, Status.PROVED)
+
+
+def test_a_certificate_of_version_1_is_read(tmp_path: Path) -> None:
+    """One that was written by version 1: its steps are derived again and asked of solvers; it has nothing for the
+    kernel, which accepts none of them. Changed, it is refused as any other.
+    """
+    path = ROOT / "tests" / "data" / "certificates" / "of_version_1.lpcert.json"
+    reading = read_file(path)
+    assert (reading.kind, reading.status, reading.problems) == (Kind.BY_SENTENCES, Status.PROVED, [])
+    assert [step.name for step in reading.steps] == ["step 1, split", "step 2, parallel"]
+    assert reading.claims > 10 and reading.questions
+    assert [step.trust for step in judge_file(path).steps] == [Trust.NONE] * 2
+    other = tmp_path / "changed.lpcert.json"
+    other.write_bytes(path.read_bytes().replace(b"A[vi] * T.float32(2.0)", b"A[vi] * T.float32(3.0)", 1))
+    assert other.read_bytes() != path.read_bytes() and read_file(other).kind is Kind.BROKEN
+    forged = json.loads(other.read_bytes())
+    other.write_bytes(to_bytes(_rehashed(forged)))
+    reading = read_file(other)
+    assert reading.kind is Kind.BROKEN or reading.status is not Status.PROVED
 
 
 @one_in(2)

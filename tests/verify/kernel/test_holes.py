@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.verify.certificate.kernel_evidence import judge_text, try_kernel
+from layoutproof.verify.certificate.finder.kernel_evidence import judge_text, try_kernel
 from layoutproof.verify.kernel.evidence import judge_certificate
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected

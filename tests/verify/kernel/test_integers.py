@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from tests.verify.kernel.questions import damaged, has_point, random_question
 
-from layoutproof.verify.certificate.integer_refutations import find_refutation
+from layoutproof.verify.certificate.finder.integer_refutations import find_refutation
 from layoutproof.verify.kernel import integers
 from layoutproof.verify.kernel.integers import Case, Question, check_refutation
 from layoutproof.verify.kernel.polynomials import Poly

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.tree import ROOT
 
-from layoutproof.verify.certificate.kernel_evidence import try_kernel
+from layoutproof.verify.certificate.finder.kernel_evidence import try_kernel
 from layoutproof.verify.kernel.judge import Judged
 from layoutproof.verify.kernel.rejected import Rejected
 

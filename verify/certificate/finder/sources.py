@@ -1,15 +1,12 @@
-"""Where values come from that take another way through memory: what the kernel's `copies` is given. Nothing here is
-trusted.
+"""Where values come from: the stores and assumptions that a load finds, at which instance, and what the kernel's
+`copies` is given of values that take another way through memory. For the search only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterator, Sequence
 
-from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.index_map import index_map_text
-from layoutproof.ir.notations.map_text import parse_index_map, parse_shape
+from layoutproof.verify.certificate.finder.inverses import conjunction, names_of, replaced, solved, variables, within
 from layoutproof.verify.kernel.programs import (
     TRUE,
     Buffer,
@@ -25,12 +22,89 @@ from layoutproof.verify.kernel.programs import (
     loads_of,
     walk,
 )
-from layoutproof.verify.kernel.reader import read_map
-from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.step import Copies, Source
-from layoutproof.verify.maps.map_facts import report_on
 
-_OPERATORS = ("+", "-", "*", "//", "%")
+
+def sources_of(text: str) -> dict[tuple[int, int], Source]:
+    """What may be known of the loads of each new store: an assumption whose element it may be, or a store of a constant
+    (an init, say) to its memory in the same nest.
+    """
+    program = read_rewrite(text).new
+    found: dict[tuple[int, int], Source] = {}
+    for store in program.stores:
+        cell = ("load", store.value[1], store.buffer, store.indices)
+        loads = list(dict.fromkeys(loads_of(store.value)))
+        for k, load in [*enumerate(loads), *([] if cell in loads else [(-1, cell)])]:
+            source = _assumption(program, store, load) or _writer(program, store, load)
+            if source is not None:
+                found[store.number, k] = source
+    return found
+
+
+def _assumption(program: Program, store: Statement, load: Expr) -> Source | None:
+    """The assumption of whose element's index a load gives every loop."""
+    for index, statement in enumerate(program.statements):
+        if statement.kind == "assume":
+            for said in loads_of(statement.condition):
+                if said[2] == load[2]:
+                    given = dict(zip(said[3], load[3], strict=True))
+                    loops = variables(statement.loops)
+                    if all(loop in given for loop in loops):
+                        return Source("assume", index, Map(names_of(store), tuple(given[loop] for loop in loops)))
+    return None
+
+
+def _writer(program: Program, store: Statement, load: Expr) -> Source | None:
+    """A store to the memory, of a constant if there is one: its loops have the values of those around the load, or
+    start.
+    """
+    data = program.buffers[load[2]].data
+    writers = [s for s in program.stores if s is not store and program.buffers[s.buffer].data == data]
+    for writer in sorted(writers, key=lambda s: s.value[0] != "const"):
+        outputs, _ = located(writer, load[3], store.loops, is_last=False)
+        return Source("store", writer.number, Map(names_of(store), outputs))
+    return None
+
+
+def located(
+    writer: Statement, target: Sequence[Expr], loops: Sequence[Loop], *, is_last: bool
+) -> tuple[tuple[Expr, ...], Expr]:
+    """The instance of a store that writes a cell, and where there is one, in the variables of other
+    loops. Loops around both have one value. Of those that the cell does not depend on it is the last iteration or the
+    first one, which shared loops have, too, of which the cell does not speak.
+    """
+    read = {part[2] for index in target for part in walk(index) if part[0] == "var"}
+    around = {loop.var for loop in loops if is_last or loop.var in read}
+    known = {loop.var: v for loop, v in zip(writer.loops, variables(writer.loops), strict=True) if loop.var in around}
+    known |= {loop.var: loop.start for loop in writer.loops if loop.extent[0] == "const" and loop.extent[2] == 1}
+    for index, value in zip(writer.indices, target, strict=False):
+        if index[0] == "var" and index[2] in {loop.var for loop in writer.loops}:
+            known.setdefault(index[2], value)
+    rest = [loop for loop in writer.loops if loop.var not in known]
+    known |= solved(rest, [replaced(index, known) for index in writer.indices], target)
+    for loop in rest:
+        end = ("-", loop.dtype, ("+", loop.dtype, loop.start, loop.extent), ("const", loop.dtype, 1))
+        known.setdefault(loop.var, end if is_last else loop.start)
+    conditions = within([loop for loop in writer.loops if loop.var not in around], known)
+    conditions += [replaced(guard, known) for guard in writer.guards if is_affine_condition(guard)]
+    for index, value in zip(writer.indices, target, strict=False):
+        there = replaced(index, known)
+        if there != value:
+            conditions.append(("==", "bool", there, value))
+    return tuple(known[loop.var] for loop in writer.loops), conjunction(conditions)
+
+
+def pieces_of(program: Program, reader: Statement, load: Expr) -> Iterator[Source]:
+    """The stores before a load in the text that may have written its cell, the last one first."""
+    data = program.buffers[load[2]].data
+    writers = [s for s in program.stores[: reader.number] if program.buffers[s.buffer].data == data]
+    for number, writer in enumerate(reversed(writers)):
+        outputs, where = located(writer, load[3], reader.loops, is_last=True)
+        is_rest = number == len(writers) - 1 or where == TRUE
+        yield Source("store", writer.number, Map(names_of(reader), outputs, TRUE if is_rest else where))
+        if is_rest:
+            return
 
 
 def copies_of(rewrite: Rewrite) -> Copies:
@@ -133,7 +207,7 @@ class _Finder:
         for store in self.new.stores:
             if store.buffer == old.buffer and not self.lines(store) and store.value[0] == "load":
                 outputs, _ = located(store, target, new.loops, is_last=True)
-                self.covers[new.number] = Source("store", store.number, Map(_names(new), outputs))
+                self.covers[new.number] = Source("store", store.number, Map(names_of(new), outputs))
 
     def is_copied(self, number: int, load: Expr) -> bool:
         """Whether what a store stores is copied to the memory of a load."""
@@ -145,7 +219,7 @@ class _Finder:
         for store in self.new.stores[new.number + 1 :]:
             if store.buffer == new.buffer and store.number in computed:
                 outputs, _ = located(store, new.indices, new.loops, is_last=True)
-                self.covers[new.number] = Source("store", store.number, Map(_names(new), outputs))
+                self.covers[new.number] = Source("store", store.number, Map(names_of(new), outputs))
                 return
 
 
@@ -153,115 +227,7 @@ def _choices(e: Expr) -> int:
     return sum(part[0] == "if" for part in walk(e))
 
 
-def _variables(loops: Sequence[Loop]) -> list[Expr]:
-    return [("var", loop.dtype, loop.var) for loop in loops]
-
-
-def _names(statement: Statement) -> tuple[str, ...]:
-    return tuple(loop.var for loop in statement.loops)
-
-
 def _image(line: Instances, new: Statement, old: Statement) -> dict[str, Expr]:
     """The loops of an old store, in the variables of the new one."""
-    inner = dict(zip(line[1].names, _variables(new.loops), strict=False))
+    inner = dict(zip(line[1].names, variables(new.loops), strict=False))
     return {loop.var: replaced(e, inner) for loop, e in zip(old.loops, line[1].outputs, strict=False)}
-
-
-def pieces_of(program: Program, reader: Statement, load: Expr) -> Iterator[Source]:
-    """The stores before a load in the text that may have written its cell, the last one first."""
-    data = program.buffers[load[2]].data
-    writers = [s for s in program.stores[: reader.number] if program.buffers[s.buffer].data == data]
-    for number, writer in enumerate(reversed(writers)):
-        outputs, where = located(writer, load[3], reader.loops, is_last=True)
-        is_rest = number == len(writers) - 1 or where == TRUE
-        yield Source("store", writer.number, Map(_names(reader), outputs, TRUE if is_rest else where))
-        if is_rest:
-            return
-
-
-def located(
-    writer: Statement, target: Sequence[Expr], loops: Sequence[Loop], *, is_last: bool
-) -> tuple[tuple[Expr, ...], Expr]:
-    """The instance of a store that writes a cell, and where there is one, in the variables of other
-    loops. Loops around both have one value. Of those that the cell does not depend on it is the last iteration or the
-    first one, which shared loops have, too, of which the cell does not speak.
-    """
-    read = {part[2] for index in target for part in walk(index) if part[0] == "var"}
-    around = {loop.var for loop in loops if is_last or loop.var in read}
-    known = {loop.var: v for loop, v in zip(writer.loops, _variables(writer.loops), strict=True) if loop.var in around}
-    known |= {loop.var: loop.start for loop in writer.loops if loop.extent[0] == "const" and loop.extent[2] == 1}
-    for index, value in zip(writer.indices, target, strict=False):
-        if index[0] == "var" and index[2] in {loop.var for loop in writer.loops}:
-            known.setdefault(index[2], value)
-    rest = [loop for loop in writer.loops if loop.var not in known]
-    known |= _inverted(rest, [replaced(index, known) for index in writer.indices], target)
-    for loop in rest:
-        end = ("-", loop.dtype, ("+", loop.dtype, loop.start, loop.extent), ("const", loop.dtype, 1))
-        known.setdefault(loop.var, end if is_last else loop.start)
-    conditions = within([loop for loop in writer.loops if loop.var not in around], known)
-    conditions += [replaced(guard, known) for guard in writer.guards if is_affine_condition(guard)]
-    for index, value in zip(writer.indices, target, strict=False):
-        there = replaced(index, known)
-        if there != value:
-            conditions.append(("==", "bool", there, value))
-    return tuple(known[loop.var] for loop in writer.loops), conjunction(conditions)
-
-
-def within(loops: Sequence[Loop], at: Mapping[str, Expr]) -> list[Expr]:
-    """The conditions that loops have values within their ranges."""
-    found: list[Expr] = []
-    for loop in loops:
-        start, end = (replaced(e, at) for e in (loop.start, ("+", loop.dtype, loop.start, loop.extent)))
-        found += [("<=", "bool", start, at[loop.var]), ("<", "bool", at[loop.var], end)]
-    return found
-
-
-def conjunction(conditions: Sequence[Expr]) -> Expr:
-    """All of the conditions."""
-    return reduce(lambda a, b: ("and", "bool", a, b), conditions) if conditions else TRUE
-
-
-def _inverted(loops: Sequence[Loop], indices: Sequence[Expr], target: Sequence[Expr]) -> dict[str, Expr]:
-    """The values of loops of which indices are a one-to-one map, by the index map's inverse."""
-    names = {loop.var: f"v{number}" for number, loop in enumerate(loops)}
-    used = [
-        (index, value)
-        for index, value in zip(indices, target, strict=False)
-        if any(part[0] == "var" and part[2] in names for part in walk(index))
-    ]
-    mine = [loop for loop in loops if any(("var", loop.dtype, loop.var) in walk(index) for index, _ in used)]
-    try:
-        if not mine or any(part[0] == "load" for index, _ in used for part in walk(index)):
-            return {}
-        outputs = ", ".join(_text(index, names) for index, _ in used)
-        others = {part[2] for index, _ in used for part in walk(index) if part[0] == "var"} - set(names)
-        text = f"lambda {', '.join(names[loop.var] for loop in mine)}: [{outputs}]"
-        index_map = parse_index_map(text, symbols=sorted(others))
-        shape = parse_shape(",".join(_text(loop.extent, names) for loop in mine))
-        inverse = report_on(index_map, shape).inverse
-        if inverse is None:
-            return {}
-        inputs, values, _ = read_map(index_map_text(inverse), {}, {})
-        given = dict(zip(inputs or (), (value for _, value in used), strict=False))
-        return {loop.var: replaced(e, given) for loop, e in zip(mine, values, strict=False)}
-    except (LayoutproofError, Rejected, KeyError):
-        return {}
-
-
-def _text(e: Expr, names: Mapping[str, str]) -> str:
-    if e[0] == "const":
-        return str(e[2])
-    if e[0] == "var":
-        return names.get(e[2], e[2])
-    if e[0] in _OPERATORS:
-        return f"({_text(e[2], names)} {e[0]} {_text(e[3], names)})"
-    raise KeyError(e[0])
-
-
-def replaced(e: Expr, values: Mapping[str, Expr]) -> Expr:
-    """The expression with values for some variables."""
-    if e[0] == "var":
-        return values.get(e[2], e)
-    if e[0] == "load":
-        return (*e[:3], tuple(replaced(index, values) for index in e[3]))
-    return (*e[:2], *(replaced(part, values) if isinstance(part, tuple) else part for part in e[2:]))

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from tests.verify.kernel.questions import has_point, random_question
 
-from layoutproof.verify.certificate.integer_refutations import find_refutation
+from layoutproof.verify.certificate.finder.integer_refutations import find_refutation
 from layoutproof.verify.kernel.integers import Case, Question, check_refutation
 from layoutproof.verify.kernel.polynomials import Poly
 
@@ -58,6 +58,14 @@ REFUTED = {
         (*within(j, m), *within(b, m), *within(k, n), *within(c, n), *within(s, 16), *within(t, 16)),
         (((i * m + j) * n + k) * 16 + s - ((a * m + b) * n + c) * 16 - t,),
         (differ((i, a), (j, b), (k, c), (s, t)),),
+    ),
+    # An element of an array of any four sizes, beside bounds of machine types that have nothing to do with it.
+    "four sizes": Question(
+        (
+            *(f for v in (k, m, n, s, k * m, n * s, k * m * n * s) for f in (v + 2**63, 2**63 - 1 - v)),
+            *(*within(a, k), *within(b, m), *within(c, n), *within(i, s)),
+            *(k, m, n, s, ((a * m + b) * n + c) * s + i - k * m * n * s),
+        )
     ),
     "rotation": Question(
         (*within(i, n), *within(a, n), *within(i + s - q * n, n), *within(a + s - p * n, n)),

@@ -11,14 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import floor, prod
 
-from layoutproof.verify.certificate.linear_facts import LinearFacts
-from layoutproof.verify.certificate.products import Products, columns_of, is_far, monomials_of
-from layoutproof.verify.certificate.refutation_trees import Branch, Fact, Split, Sum, Tree, Zero, decision, proof_of
-from layoutproof.verify.certificate.simplex import Budget, OutOfBudget
+from layoutproof.verify.certificate.finder.linear_facts import LinearFacts, Products, columns_of, is_far, monomials_of
+from layoutproof.verify.certificate.finder.linear_solving import Budget, OutOfBudget
+from layoutproof.verify.certificate.finder.refutation_trees import (
+    Branch,
+    Fact,
+    Split,
+    Sum,
+    Tree,
+    Zero,
+    decision,
+    proof_of,
+)
 from layoutproof.verify.kernel.integers import Case, Question, check_refutation
 from layoutproof.verify.kernel.polynomials import Monomial, Poly
 
-_BUDGET = 50_000
+_BUDGET = 300_000
 _MAX_DEPTH = 60
 _ROUNDS = 12
 _PER_ROUND = 12
@@ -70,6 +78,8 @@ class _State:
         if refutation is not None or self.products.degree < 2:
             return refutation
         for fact in self.given_facts:
+            self.products.note_sign(fact)
+        for fact in self.given_facts:
             if not is_far(fact.poly):
                 self.products.add(fact)
         # Some names are known to be positive only by a product with another one.
@@ -82,7 +92,9 @@ class _State:
     def _bound(self, name: str) -> bool:
         """Lemmas that a name is positive, or at least not negative: factors of many products."""
         for least in (1, 0):
-            lemma = self.try_lemma(Poly.var(name) - least)
+            lemma = self.try_lemma(Poly.var(name) - least, with_products=False)
+            if lemma is None and (name.startswith("$") or (least == 0 and name not in self.positive)):
+                lemma = self.try_lemma(Poly.var(name) - least)
             if lemma is not None:
                 self.add(lemma)
                 self.positive.add(name)
@@ -93,13 +105,16 @@ class _State:
         self.linear.add(fact)
         self.products.add(fact)
 
-    def try_lemma(self, poly: Poly) -> Fact | None:
-        """`poly >= 0` as a lemma, if facts and their products say so over the rationals."""
+    def try_lemma(self, poly: Poly, *, with_products: bool = True) -> Fact | None:
+        """`poly >= 0` as a lemma, if facts, and their products if those are to be tried, say so over the rationals."""
         negation = Fact(-poly - 1, decision())
         sizes = self.products.sizes()
         self.linear.push()
-        self.add(negation)
-        closing = self.relaxed()
+        if with_products:
+            self.add(negation)
+        else:
+            self.linear.add(negation)
+        closing = self.relaxed() if with_products else self.linear.solve()
         self.linear.pop()
         self.products.shrink(sizes)
         if closing is None:
@@ -121,12 +136,15 @@ class _State:
 
     def _add_violated(self) -> bool:
         """Adds the products of facts that are negative at the point; whether there were some."""
-        self._budget.spend(len(self.products.found))
-        values = [(self.linear.value_of(product.poly), product) for product in self.products.found]
-        violated = sorted((value, product.order, product) for value, product in values if value < 0)
-        for _, _, product in violated[:_PER_ROUND]:
-            self.linear.add(product)
-        return bool(violated)
+        for products in (self.products.scaled, self.products.found):
+            self._budget.spend(len(products))
+            values = [(self.linear.value_of(product.poly), product) for product in products]
+            violated = sorted((value, product.order, product) for value, product in values if value < 0)
+            for _, _, product in violated[:_PER_ROUND]:
+                self.linear.add(product)
+            if violated:
+                return True
+        return False
 
     def _cut(self) -> bool:
         lemmas = [self.linear.cut(variable) for variable, _ in self.linear.fractional()[:3]]
@@ -140,6 +158,10 @@ class _State:
 
         A form that is -1 or less at some point that the facts allow is no lemma.
         """
+        for low, high in self.products.digit_pairs():
+            lemma = self.try_lemma(Poly.var(high) - Poly.var(low) - 1, with_products=False)
+            if lemma is not None:
+                self.add(lemma)
         rest = list(forms)
         while rest:
             added = False

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import count
 from math import lcm
 
-from layoutproof.verify.certificate.lattice import Lattice
+from layoutproof.verify.certificate.finder.linear_solving import Lattice
 from layoutproof.verify.kernel.polynomials import Monomial, Poly
 
 ONE = Poly.const(1)

@@ -1,0 +1,86 @@
+"""Texts of rewrites for the attack on the kernel: right ones, and what makes them wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from random import Random
+
+from layoutproof.ir.notations.rewrite_text import rewrite_text
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.text import expr_text
+from tests.attack.campaign import nest_rewrite
+from tests.attack.padded import padded_case
+from tests.attack.programs import Generator
+
+_TOKEN = re.compile(r"//|[<>=!]=|[-+*%<>]|\b\d+\b(?!\))|\b[a-zA-Z]\w*\b|-0\.0|\b\d+\.\d+\b")
+_SWAPS = {"+": "-", "-": "+", "*": "+", "//": "%", "%": "//", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!="}
+_WORDS = {"and": "or", "or": "and", "serial": "parallel", "grid": "grid", "min": "max", "max": "min", "Select": "max"}
+_EXTRAS = (
+    "{S} + {t}(0)", "{S} - {t}(0)", "{S} * {t}(1)", "{S} + {t}(-0.0)", "{S}", "T.max({S}, {t}(0))", "{t}(0)", "-{S}",
+    "T.if_then_else({z} < 2, {S}, {t}(3))", "T.Select({z} >= 0, {S}, {t}(3))", "{S} + {t}(0) * {S}",
+    "T.max({t}(0), {S})",
+)  # fmt: skip
+_NEUTRAL = (("+", "-0.0"), ("+", "0"), ("-", "0"), ("*", "1"))
+
+
+def right_rewrites(rng: Random) -> Iterator[Rewrite]:
+    """Random rewrites, most of which are right, without end."""
+    generator = Generator(rng)
+    while True:
+        made = ("padded", padded_case(rng).rewrite) if rng.random() < 0.2 else nest_rewrite(generator, rng)
+        if made is not None and len(rewrite_text(made[1])) < 4000:
+            yield made[1]
+
+
+def damaged_text(text: str, rng: Random) -> str:
+    """One token of a rewrite's text is another one, or a line stands twice, elsewhere, or not at all."""
+    lines = text.split("\n")
+    where = rng.randrange(len(lines))
+    if rng.random() < 0.2:
+        line = lines.pop(where)
+        for _ in range(rng.choice([0, 1, 1, 2])):
+            lines.insert(rng.randrange(max(where - 3, 0), min(where + 4, len(lines)) + 1), line)
+        return "\n".join(lines)
+    found = [m for m in _TOKEN.finditer(text) if m[0] in _SWAPS or m[0] in _WORDS or m[0].isdigit() or len(m[0]) < 3]
+    if not found:
+        return text[:-1]
+    chosen = rng.choice(found)
+    word = chosen[0]
+    if word.isdigit():
+        new = str(max(int(word) + rng.choice([-1, 1, 1, 2]), 0))
+    else:
+        new = _SWAPS.get(word) or _WORDS.get(word) or rng.choice(found)[0]
+    return text[: chosen.start()] + new + text[chosen.end() :]
+
+
+def with_extra(rewrite: Rewrite, text: str, rng: Random) -> str:
+    """The text with a loop after all else that stores something to a buffer."""
+    buffer = rng.choice(rewrite.new.buffers)
+    names = [f"z{axis}" for axis in range(len(buffer.shape))]
+    shape = ", ".join(expr_text(extent) for extent in buffer.shape)
+    cell = f"{buffer.name}[{', '.join(names)}]"
+    value = rng.choice(_EXTRAS).format(S=cell, t=f"T.{buffer.dtype}", z=rng.choice(names))
+    return f"{text.rstrip()}\n    for {', '.join(names)} in T.grid({shape}):\n        {cell} = {value}\n"
+
+
+def with_constant(rewrite: Rewrite, text: str, rng: Random) -> str:
+    """The text with a temporary after all else, stored to by several statements of which some are never executed, and a
+    loop that changes a buffer by what the temporary then has.
+    """
+    buffer = rng.choice(rewrite.new.buffers)
+    names = ", ".join(f"z{axis}" for axis in range(len(buffer.shape)))
+    operator, neutral = rng.choice(_NEUTRAL)
+    lines = [f'zc = T.alloc_buffer((2,), "{buffer.dtype}")', f"zc[0] = T.{buffer.dtype}({neutral})"]
+    for number in range(rng.randint(1, 3)):
+        value = rng.choice((neutral, "0", "1", "2", "-0.0"))
+        var, cell = f"zd{number}", rng.choice(("0", "0", "1"))
+        if rng.random() < 0.7:
+            lines.append(f"for {var} in range({rng.choice((0, 1, 3))}):")
+            lines.append(f"    if {var} {rng.choice(('<', '>', '=='))} {rng.choice((0, 1, 5))}:")
+            cell = f"        {rng.choice((cell, f'{var} % 2'))}"
+        indent = cell[: -len(cell.lstrip())]
+        lines.append(f"{indent}zc[{cell.lstrip()}] = T.{buffer.dtype}({value})")
+    lines.append(f"for {names} in T.grid({', '.join(expr_text(extent) for extent in buffer.shape)}):")
+    lines.append(f"    {buffer.name}[{names}] = {buffer.name}[{names}] {operator} zc[0]")
+    return "\n".join([text.rstrip(), *(f"    {line}" for line in lines), ""])
