@@ -20,9 +20,8 @@ from random import Random
 from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import Binary
+from layoutproof.ir.expr import logical_and
 from layoutproof.ir.notations.rewrite_text import parse_litmus, rewrite_text
-from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
@@ -135,6 +134,8 @@ def _places(document: Document, rng: Random) -> tuple[str, list[tuple[Any, ...]]
             names = list(document[REFUTATIONS])
             name = rng.choice(names) if names else None
             return kind, [(REFUTATIONS,)] if name is None else _below(document, (REFUTATIONS, name))
+        case _:
+            pass
     parts = [("steps", step, key) for key in document["steps"][step]]
     return kind, [("steps",), (REFUTATIONS,), ("steps", step), *parts, *_below(document, ("steps", step, "licences"))]
 
@@ -386,7 +387,7 @@ def _truth(document: Document, steps: Sequence[JudgedStep], original: Document, 
             return f"of a program that is not well-formed: {bad[0].message}", True
         told = "and no run differs"
         conditions = [c for c in (litmus.header.where, assumed_of(rewrite)) if c is not None]
-        where = Binary(BinaryOp.AND, *conditions) if len(conditions) > 1 else conditions[0] if conditions else None
+        where = logical_and(*conditions) if conditions else None
         found = told_apart(rewrite, rng, trials=40, where=where, licences=frozenset(judged.assumptions))
         if found.difference is not None:
             return f"a run differs: {found.difference}", True

@@ -10,7 +10,7 @@ from tests.cli.calling import Caller
 from tests.shares import one_in
 
 from layoutproof.cli.plot.layout_cells import lay_out
-from layoutproof.cli.plot.layout_figure import picture_of
+from layoutproof.cli.plot.map_picture import picture_of
 from layoutproof.verify.maps.check_map import check_map
 
 LAYOUTS: dict[str, tuple[tuple[str, ...], int]] = {

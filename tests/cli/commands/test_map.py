@@ -13,7 +13,7 @@ from tests.cli.calling import DATA, Caller, steady
 from tests.cli.schema import MAP
 from tests.conftest import Golden
 
-from layoutproof.cli.plot.layout_figure import picture_of
+from layoutproof.cli.plot.map_picture import picture_of
 from layoutproof.cli.render.map_report import render_map
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import const

@@ -18,10 +18,10 @@ from tests.oracle.integers.truth import solution
 from tests.verify.kernel.core_interpreter import COMPARED, CoreRun, Env
 
 from layoutproof.ir.semantics import Trap
-from layoutproof.verify.kernel.encoding import Context, is_affine_condition
+from layoutproof.verify.kernel.encoding import Context
 from layoutproof.verify.kernel.integers import Case, Question
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Expr, fits, integer_bounds
+from layoutproof.verify.kernel.programs import Expr, fits, integer_bounds, is_affine_condition
 
 TYPES = ("int8", "uint8", "int16", "int32", "int32", "int32", "uint32", "int64", "uint64")
 SYMBOLS = (("n", "int32"), ("m", "int64"), ("u", "uint32"))
@@ -140,7 +140,8 @@ def contradiction(drawn: Drawn) -> str | None:
             truth = bool(run.at(e, {**symbols, **loops})[0])
             context.require(e, env, truth)
             said.append(f"{truth} at {loops}: {e}")
-    question = at(context.question(Case((), tuple(fixed))), values)
+    asked = Question(tuple(context.facts), (*context.zeros, *fixed), tuple(context.choices))
+    question = at(asked, values)
     return "\n".join(said) if solution(item_of(question, None)) == "none" else None
 
 
