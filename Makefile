@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench kernel-share docs pages campaign browser oclgrind integers proofs recheck clean distclean
+.PHONY: help demo test lint format bench shares docs pages campaign browser oclgrind integers proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the tool in thirty lines: a layout, its proof, a refutation, two kernels'
@@ -21,7 +21,7 @@ help:
 	@echo 'make lint      style, types, import contracts'
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
-	@echo 'make kernel-share  which share of each kind of claim the kernel accepts, and what it does not (some minutes)'
+	@echo 'make shares        which share of each kind of claim the kernel accepts, and what it does not (some minutes)'
 	@echo 'make docs      the documentation as a site, in docs/_build/html'
 	@echo 'make pages     what documents, examples and the action say, done as their readers do'
 	@echo 'make campaign  the long random runs that make test leaves out'
@@ -87,7 +87,7 @@ recheck: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m benchmarks
 
-kernel-share: $(VENV)/.ready-dev
+shares: $(VENV)/.ready-dev
 	@$(BIN)/python -m benchmarks.kernel_share --workers 2
 
 docs: $(VENV)/.ready-docs

@@ -129,12 +129,12 @@ def make_folder(path: Path) -> None:
         raise error(codes.OUTPUT, f"cannot write {path}: {problem.strerror or problem}") from problem
 
 
-def emit(text: str, path: Path | None) -> None:
-    """Write `text` to a file, or to standard output if there is none."""
+def emit(text: str, path: Path | None, *, is_ours: bool = False) -> None:
+    """Write `text` to a file, or to standard output if there is none: made harmless there, unless all of it is ours."""
     if path is not None:
         write_file(path, text.encode(errors="backslashreplace"))
     else:
-        sys.stdout.write(readable(text))
+        sys.stdout.write(text if is_ours else readable(text))
 
 
 def json_text(data: object) -> str:
@@ -282,7 +282,7 @@ def stages(count: int) -> Iterator[Advance]:
         task = progress.add_task("", total=count, completed=-1)
 
         def advance(name: str) -> None:
-            progress.update(task, description=name, advance=1)
+            progress.update(task, description=name, advance=1, refresh=True)
 
         yield advance
 

@@ -167,8 +167,10 @@ def test_distributions_hold_all_code(tmp_path: Path) -> None:
     assert {path.relative_to(ROOT).as_posix() for path in code_files()} <= inside
     assert {"LICENSE", "README.md", "pyproject.toml"} <= inside
     with zipfile.ZipFile(wheel) as archive:
-        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        everything = {name for name in archive.namelist() if ".dist-info/" not in name}
+    names = {name for name in everything if ".data/" not in name}
     assert names == shipped_names()
+    assert {name.partition(".data/")[2] for name in everything - names} == {"data/share/man/man1/layoutproof.1"}
     tried = run_python(
         "-I", "-c", f"import sys; sys.path.insert(0, {str(wheel)!r}); import layoutproof.ir as ir; print(ir.__file__)"
     )

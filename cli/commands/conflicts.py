@@ -57,7 +57,7 @@ class ConflictsRequest:
 @result_options
 @takes(ConflictsRequest)
 def conflicts_command(request: ConflictsRequest) -> int:
-    """Count the bank conflicts of accesses to LAYOUT, exactly; with --conflict-free, find a layout that has none.
+    """Count the bank conflicts of accesses to LAYOUT, or find a layout without.
 
     LAYOUT and MAP may be in any notation that `map` reads; of a Triton layout the lanes access. Lanes are served in
     phases, whose vectors fill all banks once. The exit code is 0 without conflicts, 1 with some.

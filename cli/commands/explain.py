@@ -31,7 +31,7 @@ def explain_command(wanted: Sequence[str], output_format: str, output: Path | No
     elif listed:
         emit("\n".join(_list(chosen)) + "\n", output)
     else:
-        emit("\n".join(explanation(meaning_of(code)) for code in chosen), output)
+        emit("\n".join(explanation(meaning_of(code)) for code in chosen), output, is_ours=True)
     return 0
 
 

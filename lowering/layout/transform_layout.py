@@ -52,6 +52,7 @@ from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.verdict.verdict import Status, counterexample_text
 
 ROOT = "root"
+_MAP = "<index map>"
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,7 @@ class TransformLayout(Pass):
         buffer = arguments["buffer"]
         text = map_text(arguments["index_map"], lambda: find_buffer(func, buffer).rank)
         if notation_of(text) is not Notation.LAMBDA:
-            layout = read_layout(text, find_buffer(func, buffer).shape, name="<index map>")
-            text = index_map_text(total_map(layout, "<index map>"))
+            text = index_map_text(total_map(read_layout(text, find_buffer(func, buffer).shape, name=_MAP), _MAP))
         rank = parse_index_map(text, symbols=constants_of(func)).rank
         pad = pad_text(arguments["pad_value"], rank, find_buffer(func, buffer).dtype)
         return (cls(arguments["block"], buffer, text, pad),)
@@ -235,10 +235,8 @@ def padding_predicate(buffer: Buffer, report: MapReport) -> Expr:
     """The predicate of padding, over `p0, p1, ...`. Raises LayoutproofError if it is not known."""
     padding = report.padding
     if padding.predicate is None:
-        message = (
-            f"a pad value needs to know which cells of {buffer.name} are padding, and that is not known: "
-            f"{padding.reason}"
-        )
+        what = f"which cells of {buffer.name} are padding"
+        message = f"a pad value needs to know {what}, and that is not known: {padding.reason}"
         raise error(codes.PADDING_UNKNOWN, message, buffer.span)
     return padding.predicate
 
@@ -250,10 +248,8 @@ def check_injective(buffer: Buffer, index_map: IndexMap, report: MapReport) -> N
         return
     shape = ", ".join(expr_text(e, "plain") for e in buffer.shape)
     word = "is not" if verdict.status is Status.REFUTED else "is not known to be"
-    message = (
-        f"`{index_map_text(index_map)}` {word} injective on {buffer.name} of shape [{shape}]: "
-        f"{counterexample_text(verdict)}"
-    )
+    what = f"`{index_map_text(index_map)}` {word} injective on {buffer.name} of shape [{shape}]"
+    message = f"{what}: {counterexample_text(verdict)}"
     raise IllegalTransform(Diagnostic(codes.NOT_INJECTIVE, message, buffer.span), (verdict,))
 
 

@@ -79,7 +79,7 @@ def is_there(path: Path) -> bool:
 
 
 def _begin(backend: Backend) -> None:
-    """Start a place that nobody else may write to: who can, can make it say `proved`."""
+    """Start a place that only its owner may write to: a writer can make it say `proved`."""
     for path in backend.files():
         try:
             reason = others_may_write(path)

@@ -160,6 +160,7 @@ CHECK = closed(
     notes=listed(TEXT),
     seconds={"type": "number", "minimum": 0},
     cached={"type": "boolean"},
+    version={"const": 1},
 )
 COMPARISON = closed(
     **CHECK["properties"]
