@@ -140,6 +140,7 @@ def test_steps_and_obligations(report: Page) -> None:
     steps = report.all("details.step")
     assert len(steps) == 5 and "transform_layout" in steps[0].text
     steps[0].find_element(By.TAG_NAME, "summary").click()
+    report.wait("details.step th")  # they are made when the step opens
     heads = [cell.text for cell in steps[0].find_elements(By.CSS_SELECTOR, "th")]
     assert heads == ["verdict", "claim", "engine", "strictness", "reason"]
     assert "bit for bit" in steps[0].text
