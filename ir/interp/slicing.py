@@ -308,7 +308,7 @@ def _mark(prepared: Prepared, cells: Cells, name: str, chosen: Sequence[Sequence
     """Mark the chosen cells of a parameter; their element numbers."""
     buffer = _parameter(prepared, name)
     shape = cells.shape(buffer)
-    rows = np.asarray(chosen, dtype=np.int64).reshape(-1, buffer.rank)
+    rows = np.asarray(chosen, dtype=np.int64).reshape(len(chosen), buffer.rank)
     inside = (rows >= 0) & (rows < np.asarray(shape.extents, dtype=np.int64))
     if not bool(inside.all()):
         wrong = tuple(int(i) for i in rows[np.flatnonzero(~inside.all(axis=1))[0]])

@@ -282,3 +282,13 @@ def test_a_slice_of_a_large_program_needs_little_memory() -> None:
     tracemalloc.stop()
     assert found["B"].tolist() == [int(a[-1]), int(a[-6]), int(a[0])]
     assert most < 8 * size
+
+
+def test_the_only_cell_of_a_scalar_buffer() -> None:
+    """A buffer of no axes has one cell, which has no coordinates."""
+    func = program("""
+        def main(A: T.Buffer((4,), "float32"), B: T.Buffer((), "float32")):
+            for i in range(4):
+                B[()] = A[i]
+    """)
+    agree(func, [np.arange(4, dtype=np.float32), None], "B", [()])
