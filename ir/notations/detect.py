@@ -42,7 +42,9 @@ def notation_of(text: str) -> Notation:
             return notation
     words = _WORDS.fullmatch(text)
     if words is not None:
-        return Notation.ONEDNN if is_plain(words[1]) or is_plain(words[2]) else Notation.STRING
+        # No tag has capitals alone: a block of a dimension stands beside the dimension itself.
+        is_tag_pair = not words[1].isupper() and (is_plain(words[1]) or is_plain(words[2]))
+        return Notation.ONEDNN if is_tag_pair else Notation.STRING
     if "->" in text:
         return Notation.EINOPS
     return Notation.ONEDNN if is_tag(text.strip()) else Notation.LAMBDA

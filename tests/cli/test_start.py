@@ -92,7 +92,7 @@ def test_version(arguments: Sequence[str]) -> None:
         (("re-check", "proofs"), "No such command 're-check'. Did you mean 'recheck'?"),
         (("prove",), "Error: No such command 'prove'."),
         (("--colour",), "No such option"),
-        (("map", "lambda i: [i]"), "Missing option '--shape'"),
+        (("map", "lambda i: [i]"), "does not say its shape: give it with --shape"),
         (("run",), "Missing argument 'PROGRAM'"),
         (("recheck", "proofs", "--engine", "yices"), "'yices' is not one of"),
     ],
