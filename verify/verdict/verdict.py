@@ -4,6 +4,7 @@ the checker by name: each excludes a kind of wrong program, and has one in `proo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -293,15 +294,15 @@ class NotProved(LayoutproofError):
         )
 
 
-class Report(Shown):
+class Report(Shown, ABC):
     """An answer to what was asked. It has no truth value, since an object that is there would always be true."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def asked(self) -> tuple[Verdict, ...]:
         """The verdicts on what was asked."""
-        raise NotImplementedError
 
     @property
     def ok(self) -> bool:
