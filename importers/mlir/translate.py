@@ -18,7 +18,7 @@ from layoutproof.importers.mlir import (
 from layoutproof.importers.mlir.arith_ops import of_buffer
 from layoutproof.importers.mlir.builder import Builder, fold
 from layoutproof.importers.mlir.model import AffineMap, Op, Scalar, Shaped, Value
-from layoutproof.importers.mlir.placement import VIEWS, root
+from layoutproof.importers.mlir.placement import VIEWS, dead_operations, root
 from layoutproof.importers.mlir.values import Vector, View, number
 from layoutproof.ir.buffer import Buffer, make_buffer
 from layoutproof.ir.diagnostic import Span, error
@@ -97,6 +97,7 @@ class _Translation:
         self.op = op
         self.options = options
         self.builder = Builder(TABLE, EXPRESSIONS, options.may_alias, options.fill)
+        self.builder.dead = frozenset(each for each in dead_operations(op) if each.name in TABLE)
         self.params: list[Var] = []
         self.buffer_map: list[tuple[Var, Buffer]] = []
         self.layouts: dict[str, AffineMap] = {}
