@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -17,12 +19,14 @@ import numpy.typing as npt
 from layoutproof.importers.mlir import read_functions
 from layoutproof.importers.mlir.mlir_opt import find_mlir_opt
 from layoutproof.ir.interp.run import run, same_values
+from layoutproof.lowering.codegen.mlir import emit_mlir
+from layoutproof.lowering.lower.undef import RemoveAssume
 from tests.random.mlir_programs import Program
 
 Arrays = list[npt.NDArray[np.generic]]
 
-# What arith-expand makes of maximumf, minimumf and ceildivsi is wrong for some operands (docs/wild.md): it gets only what
-# has no other lowering.
+# What arith-expand makes of maximumf, minimumf and ceildivsi is wrong for some operands (docs/wild.md): it gets only
+# what has no other lowering.
 LOWERING = (
     "-one-shot-bufferize", "-convert-linalg-to-loops", "-convert-vector-to-scf", "-lower-affine",
     "-expand-strided-metadata", "-lower-affine", "-convert-scf-to-cf", "-convert-arith-to-llvm", "-arith-expand",
@@ -140,6 +144,31 @@ def run_by_us(program: Program, call: tuple[int, int, Arrays]) -> Arrays:
     _, index, arrays = call
     result = run(function, [*arrays, index])
     return [result[buffer.name] for buffer in function.buffers]
+
+
+def printed(program: Program) -> Program:
+    """The function as it is printed again by `build --target mlir`, under another name."""
+    found = RemoveAssume().propose(read_functions(program.text, f"{program.name}.mlir")[program.name].program).new
+    inner = re.sub(r"\Amodule \{\n|\}\s*\Z", "", emit_mlir(found)).replace(f"@{program.name}(", f"@{program.name}_p(")
+    names = ", ".join(f"%{argument.name}" for argument in program.arguments)
+    types = ", ".join([*(argument.type for argument in program.arguments), "i64"])
+    lines = [
+        "%k_p = arith.index_cast %k : index to i64",
+        f"func.call @{program.name}_p({names}, %k_p) : ({types}) -> ()",
+    ]
+    return Rewritten(f"{program.name}_again", program.arguments, lines, module=inner)
+
+
+@dataclass
+class Rewritten(Program):
+    """A function with others that it calls, or that stand in its place."""
+
+    module: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of them."""
+        return self.module + (super().text if self.lines else "")
 
 
 def differences(ours: Arrays, theirs: Arrays) -> list[str]:
