@@ -51,6 +51,7 @@ class Builder:
         self.symbols: set[Var] = set()
         self.dims: list[list[Expr]] = []
         self.dead: frozenset[Op] = frozenset()
+        self.no_overflow = False
 
     # ---- operations
 
