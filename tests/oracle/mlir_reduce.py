@@ -11,12 +11,11 @@ import sys
 from pathlib import Path
 from random import Random
 
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.interp import Fault
 from tests.oracle.mlir import Rewritten, arguments_for, differences, run_by_llvm, run_by_us
 from tests.oracle.mlir_hunt import OptFailed, run_opt
 from tests.random.mlir_programs import Argument, Program
-
-from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.interp import Fault
 
 _SIZES = (0, 1, 3, 8)
 
