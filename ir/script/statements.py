@@ -72,7 +72,7 @@ class StatementReader:
         handler = _STATEMENTS.get(type(node))
         if handler is None:
             help = "a program's results are the buffers that it writes" if isinstance(node, ast.Return) else None
-            message = f"{_STATEMENT_NAMES.get(type(node), syntax_name(node))} is not supported"
+            message = f"{syntax_name(node)} is not supported"
             raise self.text.fail(codes.UNSUPPORTED, message, node, help=help)
         return handler(self, node, following)
 
@@ -442,21 +442,4 @@ _STATEMENTS: Mapping[type[ast.stmt], Callable[[StatementReader, Any, ast.stmt | 
     ast.Expr: StatementReader.expression,
     ast.Pass: StatementReader.pass_,
     ast.Assert: StatementReader.assertion,
-}
-
-_STATEMENT_NAMES: Mapping[type[ast.stmt], str] = {
-    ast.While: "a `while` loop",
-    ast.Return: "`return`",
-    ast.Try: "`try`",
-    ast.FunctionDef: "a function inside a function",
-    ast.ClassDef: "a class inside a function",
-    ast.Import: "an import inside a function",
-    ast.ImportFrom: "an import inside a function",
-    ast.Break: "`break`",
-    ast.Continue: "`continue`",
-    ast.Raise: "`raise`",
-    ast.Delete: "`del`",
-    ast.Global: "`global`",
-    ast.Nonlocal: "`nonlocal`",
-    ast.Match: "`match`",
 }

@@ -39,9 +39,12 @@ NO_TAGS: Tags = frozenset()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nest(Stmt):
-    """What stands inside the loops over threads of one phase. `repeated`: the phase is in a loop."""
+    """What stands inside the loops over threads of one phase, which go along `axes` (tags). `repeated`: the phase is in
+    a loop.
+    """
 
     body: Stmt
+    axes: tuple[str, ...]
     repeated: bool
 
 
@@ -173,6 +176,27 @@ class Phases:
 
     # ---- phases
 
+    def all_phases(self) -> Stmt:
+        """The kernel in phases. A thread's own memory has a copy for each thread that stores to it."""
+        while True:
+            self.open, self.unordered = Touched(), set()
+            result = self.arrange(self.kernel.body)
+            if not self._spread_over(result):
+                return result
+
+    def _spread_over(self, arranged: Stmt) -> bool:
+        """Have memory differ along the loops in which it is stored to; whether that is new of any."""
+        wider = False
+        for nest in walk(arranged):
+            if not isinstance(nest, Nest):
+                continue
+            for data in {store.buffer.data for store in stores_in(nest.body)}:
+                known = self.spread.get(data, NO_TAGS)
+                if self.sharing.get(data) is Sharing.THREAD and not known.issuperset(nest.axes):
+                    self.spread[data] = known | frozenset(nest.axes)
+                    wider = True
+        return wider
+
     def arrange(self, stmt: Stmt, *, repeated: bool = False) -> Stmt:
         """The statement for all threads. `repeated`: a loop is around it that all threads go through together."""
         if not self.needs_barrier(stmt):
@@ -267,7 +291,7 @@ class Phases:
 
     def _nest(self, stmt: Stmt, along: list[Axis], repeated: bool) -> Stmt:
         self._follow_up(stmt)
-        result: Stmt = Nest(stmt, repeated)
+        result: Stmt = Nest(stmt, tuple(axis.tag for axis in along), repeated)
         for axis in reversed(along):
             result = loop_over(axis, ForKind.PARALLEL, result, stmt)
         return result

@@ -101,7 +101,7 @@ class _Writer:
         self.implied |= not kernel.syncs and Sharing.BLOCK in memories.values()
         self._note_crosswise(kernel)
         phases = Phases(kernel, {buffer.data: sharing for buffer, sharing in memories.items()})
-        result = _place(phases.arrange(kernel.body), memories, phases)
+        result = _place(phases.all_phases(), memories, phases)
         axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
         if phases.unordered:
             alone = _allocated(_alone(kernel, phases.unordered), list(memories))

@@ -48,6 +48,7 @@ ONE_INDEX = """A: T.Buffer((4, 4), "int32"), B: T.Buffer((4,), "int32")):
 
 
 def test_two_loops_of_one_axis_have_one_index() -> None:
+    """They are not a product: the diagonal is what is stored."""
     found = form(ONE_INDEX)
     assert loops(found) == [("threadIdx_x", "parallel")]
     a = np.arange(16, dtype=np.int32).reshape(4, 4)
@@ -55,6 +56,7 @@ def test_two_loops_of_one_axis_have_one_index() -> None:
 
 
 def test_an_axis_has_the_threads_of_its_longest_loop() -> None:
+    """In the shorter loop the other threads do nothing."""
     found = form("""A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
     for i in T.thread_binding(8, thread="threadIdx.x"):
         for j in T.thread_binding(3, thread="threadIdx.x"):
@@ -81,6 +83,7 @@ SHARED = """A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
 
 @pytest.mark.parametrize(("sync", "implied"), [("T.tvm_storage_sync('shared')", False), ("T.evaluate(0)", True)])
 def test_phases_end_at_barriers(sync: str, implied: bool) -> None:
+    """At those of the text, or, if it has none, where threads meet in shared memory."""
     text = SHARED.replace("{sync}", sync)
     found = form(text)
     assert found.implied is implied
@@ -90,12 +93,14 @@ def test_phases_end_at_barriers(sync: str, implied: bool) -> None:
 
 
 def test_a_thread_keeps_what_is_its_own_over_a_barrier() -> None:
+    """Memory of a thread has a copy for each, shared memory has one."""
     text = print_func(form(SHARED.replace("{sync}", "T.tvm_storage_sync('shared')")).func)
     assert "L[threadIdx_x, 0]" in text
     assert "S[threadIdx_x]" in text
 
 
 def test_loops_around_barriers_are_gone_through_together() -> None:
+    """The loop is outside, the phases inside it."""
     found = form("""A: T.Buffer((3, 4), "int32"), B: T.Buffer((3, 4), "int32")):
     t = T.launch_thread("threadIdx.x", 4)
     S = T.decl_buffer((4,), "int32", scope="shared")
@@ -109,6 +114,7 @@ def test_loops_around_barriers_are_gone_through_together() -> None:
 
 
 def test_what_all_threads_do_alike_is_done_once() -> None:
+    """They store the same values, and read none of them in the phase."""
     found = form("""A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
     S = T.decl_buffer((4,), "int32", scope="shared")
     t = T.launch_thread("threadIdx.x", 4)
@@ -120,6 +126,7 @@ def test_what_all_threads_do_alike_is_done_once() -> None:
 
 
 def test_a_reduction_over_threads_runs_along_its_axis() -> None:
+    """In some order, which is noted for floats."""
     text = """A: T.Buffer((2, 8), "float32"), B: T.Buffer((2,), "float32")):
     for i in T.thread_binding(2, thread="blockIdx.x"):
         for k in T.thread_binding(8, thread="threadIdx.x"):
@@ -135,6 +142,7 @@ def test_a_reduction_over_threads_runs_along_its_axis() -> None:
 
 
 def test_an_all_reduce_is_the_same_reduction() -> None:
+    """The lowered form, with a condition on threads."""
     text = """A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
     r = T.decl_buffer((1,), "float32", scope="local")
     t = T.launch_thread("threadIdx.x", 8)
@@ -150,6 +158,7 @@ def test_an_all_reduce_is_the_same_reduction() -> None:
 
 
 def test_reading_and_printing_of_axes_and_reducers() -> None:
+    """What is printed is read as the same text."""
     text = """A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
     t = T.env_thread("threadIdx.x")
     r = T.decl_buffer((1,), "float32", scope="local")
@@ -182,6 +191,7 @@ def test_reading_and_printing_of_axes_and_reducers() -> None:
     ],
 )
 def test_wrong_declarations_are_named(text: str, said: str) -> None:
+    """The error says what was expected."""
     with pytest.raises(LayoutproofError, match=said):
         lp.loads(HEAD + f'B: T.Buffer((4,), "int32")):\n    {text}\n')
 
@@ -246,15 +256,18 @@ REFUSED = {
 
 @pytest.mark.parametrize("said", REFUSED)
 def test_what_is_not_understood_is_refused(said: str) -> None:
+    """With the reason."""
     assert said in refusal(REFUSED[said])
 
 
 def test_a_run_of_what_is_not_understood_is_an_error() -> None:
+    """It is not run in some other way."""
     with pytest.raises(LayoutproofError, match="cannot be interpreted: not all threads"):
         run(lp.loads(HEAD + REFUSED["not all threads"]), {})
 
 
 def test_memory_of_the_grid_without_a_barrier_is_looked_at_apart() -> None:
+    """A barrier that shared memory needs is not there for other memory."""
     found = form("""A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
     S = T.decl_buffer((4,), "int32", scope="shared")
     t = T.launch_thread("threadIdx.x", 4)
@@ -269,4 +282,5 @@ def test_memory_of_the_grid_without_a_barrier_is_looked_at_apart() -> None:
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_random_kernels_thread_by_thread(seed: int) -> None:
+    """What is accepted gives one result in ten orders of threads, and ours."""
     assert judge(seed) != ""
