@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.ir.expr import Expr, IntImm, Var, negated
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import (
@@ -31,6 +31,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.threads.axes import Axis, Sharing
 from layoutproof.ir.threads.kernel_text import SYNC, Across, Kernel, NotSequential
+from layoutproof.ir.threads.open_phases import OpenPhases, Touched, in_branch, in_let
 from layoutproof.ir.visit import children, free_variables, loads_in, map_children, stores_in, walk
 
 Tags = frozenset[str]
@@ -48,21 +49,6 @@ class Nest(Stmt):
     repeated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """Memories, by data variable, that something reads and writes."""
-
-    reads: frozenset[Var] = frozenset()
-    writes: frozenset[Var] = frozenset()
-
-    def __or__(self, other: Touched) -> Touched:
-        return Touched(self.reads | other.reads, self.writes | other.writes)
-
-    def meets(self, other: Touched) -> frozenset[Var]:
-        """The memories that both touch, one of them writing."""
-        return (self.writes & (other.reads | other.writes)) | (other.writes & self.reads)
-
-
 class Phases:
     """Puts the loops over threads where the barriers are. `sharing` says who shares each memory, by data variable."""
 
@@ -75,8 +61,9 @@ class Phases:
         self.spread: dict[Var, Tags] = {}
         self.lets: dict[Var, Tags] = {}
         self._find_spread()
-        # What was touched since the last barrier, by phases that stand before the one at hand.
-        self.open = Touched()
+        self.open = OpenPhases(self.on_all_threads)
+        # Whether threads wait for one another at barriers that the text does not have.
+        self.implied = False
         # Memory of the whole grid that two phases touch without a barrier between them, one writing.
         self.unordered: set[Var] = set()
 
@@ -179,7 +166,7 @@ class Phases:
     def all_phases(self) -> Stmt:
         """The kernel in phases. A thread's own memory has a copy for each thread that stores to it."""
         while True:
-            self.open, self.unordered = Touched(), set()
+            self.open, self.unordered = OpenPhases(self.on_all_threads), set()
             result = self.arrange(self.kernel.body)
             if not self._spread_over(result):
                 return result
@@ -204,36 +191,38 @@ class Phases:
         match stmt:
             case Seq(body=body):
                 return self._sequence(body, repeated)
-            case For(start=start, extent=extent, body=body, kind=kind):
+            case For(start=start, extent=extent, body=inner, kind=kind):
                 self._require_uniform(stmt, start, extent)
                 plain = ForKind.SERIAL if kind in (ForKind.VECTORIZED, ForKind.PARALLEL) else kind
-                return replace(stmt, kind=plain, body=self._repeated(body))
+                return replace(stmt, kind=plain, body=self.open.loop(stmt, lambda: self.arrange(inner, repeated=True)))
             case IfThenElse(condition=condition, then=then, otherwise=otherwise):
                 self._require_uniform(stmt, condition)
-                before = self.open
-                chosen = self.arrange(then, repeated=repeated)
-                after, self.open = self.open, before
-                other = self.arrange(otherwise, repeated=repeated) if otherwise is not None else None
-                self.open |= after
-                return replace(stmt, then=chosen, otherwise=other)
+                return self._branch(stmt, condition, then, otherwise, repeated)
             case Let(value=value, body=body):
                 self._require_uniform(stmt, value)
-                return replace(stmt, body=self.arrange(body, repeated=repeated))
+                with self.open.inside(in_let(stmt)):
+                    return replace(stmt, body=self.arrange(body, repeated=repeated))
             case AttrStmt(body=body):
                 return self.arrange(body, repeated=repeated)
             case Across(body=body, axes=axes):
                 return self._across(stmt, body, axes, repeated)
             case _:
-                self.open = Touched()  # a barrier
+                self.open.close()  # a barrier
                 return NOTHING
 
-    def _repeated(self, body: Stmt) -> Stmt:
-        """The body of a loop: what its end leaves open meets its beginning, and it may not run at all."""
-        before = self.open
-        self.arrange(body, repeated=True)
-        result = self.arrange(body, repeated=True)
-        self.open |= before
-        return result
+    def _branch(
+        self, stmt: IfThenElse, condition: Expr, then: Stmt, otherwise: Stmt | None, repeated: bool
+    ) -> IfThenElse:
+        before = list(self.open.open)
+        with self.open.inside(in_branch(condition, stmt)):
+            chosen = self.arrange(then, repeated=repeated)
+        after, self.open.open = self.open.open, before
+        other = None
+        if otherwise is not None:
+            with self.open.inside(in_branch(negated(condition), stmt)):
+                other = self.arrange(otherwise, repeated=repeated)
+        self.open.open = [*before, *(p for p in (*after, *self.open.open) if p not in before)]
+        return replace(stmt, then=chosen, otherwise=other)
 
     def _require_uniform(self, stmt: Stmt, *expressions: Expr) -> None:
         if self.tags_of(*expressions):
@@ -279,6 +268,7 @@ class Phases:
         depends, inside = self.depends(stmt), self.touched(stmt)
         again = bool(inside.reads & inside.writes)  # then threads that do the same may disturb one another
         along = [axis for tag, axis in self.threads.items() if axis.index == axis.var and (tag in depends or again)]
+        self._follow_up(stmt)
         return self._nest(stmt, along, repeated)
 
     def _across(self, stmt: Stmt, body: Stmt, axes: tuple[str, ...], repeated: bool) -> Stmt:
@@ -287,10 +277,10 @@ class Phases:
         inner = body
         for tag in reversed(axes):
             inner = loop_over(self.threads[tag], ForKind.SERIAL, inner, stmt)
+        self._follow_up(stmt)
         return self._nest(inner, along, repeated)
 
     def _nest(self, stmt: Stmt, along: list[Axis], repeated: bool) -> Stmt:
-        self._follow_up(stmt)
         result: Stmt = Nest(stmt, tuple(axis.tag for axis in along), repeated)
         for axis in reversed(along):
             result = loop_over(axis, ForKind.PARALLEL, result, stmt)
@@ -299,15 +289,26 @@ class Phases:
     def _follow_up(self, stmt: Stmt) -> None:
         """A phase after those that are open: where it meets them, a barrier has to be between."""
         mine = self.touched(stmt)
-        common = self.open.meets(mine)
-        if self._shared(common):
-            if self.kernel.syncs:
-                raise NotSequential("phases meet in shared memory without a barrier between them", stmt)
+        meeting = self.open.meeting(mine)
+        if self.kernel.syncs and meeting:
+            if any(isinstance(node, Across) for each in (stmt, *(p.stmt for p in meeting)) for node in walk(each)):
+                raise NotSequential("a reduction over threads meets others without a barrier between them", stmt)
+            self.open.require_apart(meeting, stmt)
+        elif meeting:
+            common = {data for phase in meeting for data in phase.touched.meets(mine)}
+            shared = self._shared(common)
+            self.implied |= bool(shared)
             # The barrier is put in for shared memory. It need not be where other memory would want it.
-            shared = self._shared(self.open.reads | self.open.writes)
-            self.open = Touched(self.open.reads - shared, self.open.writes - shared)
-        self.unordered |= common - self._shared(common)
-        self.open |= mine
+            self.open.forget(data for data, sharing in self.sharing.items() if shared and sharing is Sharing.BLOCK)
+            self.unordered |= common - shared
+        self.open.add(stmt, mine)
+
+    def on_all_threads(self, stmt: Stmt) -> Stmt:
+        """A statement in loops over all threads."""
+        for axis in reversed(self.threads.values()):
+            if axis.index == axis.var:
+                stmt = loop_over(axis, ForKind.PARALLEL, stmt, stmt)
+        return stmt
 
 
 def loop_over(axis: Axis, kind: ForKind, body: Stmt, place: Stmt) -> Stmt:

@@ -44,11 +44,13 @@ class NoSequence:
     stmt: Stmt
 
 
-def sequential(func: PrimFunc) -> Sequential | NoSequence:
-    """`func` without thread axes; the function itself if it has none."""
+def sequential(func: PrimFunc, *, as_written: bool = False) -> Sequential | NoSequence:
+    """`func` without thread axes; the function itself if it has none. `as_written`: without barriers of its own, a
+    kernel has none.
+    """
     if not has_threads(func.body):
         return Sequential(func)
-    writer = _Writer(func)
+    writer = _Writer(func, as_written)
     try:
         body = writer.write(func.body)
     except NotSequential as problem:
@@ -58,7 +60,8 @@ def sequential(func: PrimFunc) -> Sequential | NoSequence:
 
 
 class _Writer:
-    def __init__(self, func: PrimFunc) -> None:
+    def __init__(self, func: PrimFunc, as_written: bool) -> None:
+        self.as_written = as_written
         self.names = names_in(func.body) | {p.name for p in func.params} | {b.name for b in func.buffers}
         self.names |= {b.data.name for b in (*func.buffers, *buffers_in(func.body))}
         # Memory of one kernel, which the text may allocate around it; not what is touched outside of kernels, too: such
@@ -92,31 +95,53 @@ class _Writer:
 
     def _kernel(self, root: Stmt) -> Stmt:
         kernel = read_kernel(root, self.names)
+        kernel.syncs |= self.as_written
         used = {buffer.data for buffer in buffers_in(kernel.body)}
         memories = {buffer: sharing_of(buffer.scope, in_kernel=True) for buffer in kernel.memories}
         memories |= {buffer: sharing for buffer, sharing in self.around.items() if buffer.data in used}
         for buffer, sharing in memories.items():
             if sharing in (Sharing.WARP, Sharing.ALL):
                 raise NotSequential(f"{buffer.name} is in memory of scope {buffer.scope} in a kernel", root)
-        self.implied |= not kernel.syncs and Sharing.BLOCK in memories.values()
         self._note_crosswise(kernel)
         phases = Phases(kernel, {buffer.data: sharing for buffer, sharing in memories.items()})
         result = _place(phases.all_phases(), memories, phases)
+        self.implied |= phases.implied
         axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
         if phases.unordered:
-            alone = _allocated(_alone(kernel, phases.unordered), list(memories))
-            for axis in sorted(axes, key=lambda axis: axis.is_block):
-                alone = loop_over(axis, ForKind.PARALLEL, alone, root)
-            self.apart.append(alone)
-        for axis in reversed([axis for axis in axes if axis.is_block]):
-            result = loop_over(axis, ForKind.PARALLEL, result, root)
-        return result
+            alone = phases.on_all_threads(_allocated(_alone(kernel, phases.unordered), list(memories)))
+            self.apart.append(_on_grid(alone, axes, root))
+        own = [buffer for buffer, sharing in memories.items() if sharing is Sharing.THREAD]
+        others = [buffer for buffer in memories if buffer not in own]
+        for part in phases.open.parts:
+            meeting = _allocated(_with_own(part, own), others)
+            self.apart.append(_on_grid(meeting, axes, root))
+        return _on_grid(result, axes, root)
 
     def _note_crosswise(self, kernel: Kernel) -> None:
         for node in walk(kernel.body):
             if isinstance(node, Across):
                 axes = {kernel.axes[tag].var for tag in node.axes}
                 self.crosswise |= joined_floats(node, axes)
+
+
+def _on_grid(stmt: Stmt, axes: Sequence[Axis], root: Stmt) -> Stmt:
+    for axis in reversed([axis for axis in axes if axis.is_block]):
+        stmt = loop_over(axis, ForKind.PARALLEL, stmt, root)
+    return stmt
+
+
+def _with_own(stmt: Stmt, buffers: Sequence[Buffer]) -> Stmt:
+    """A statement whose loops over threads have the memory of each thread inside the innermost of them."""
+    if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL:
+        inner = stmt.body
+        if isinstance(inner, For) and inner.kind is ForKind.PARALLEL:
+            return replace(stmt, body=_with_own(inner, buffers))
+        return replace(stmt, body=_allocated(inner, buffers))
+
+    def visit(node: Node) -> Node:
+        return _with_own(node, buffers) if isinstance(node, Stmt) else node
+
+    return map_children(stmt, visit)
 
 
 def _alone(kernel: Kernel, unordered: set[Var]) -> Stmt:

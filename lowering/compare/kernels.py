@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Block
 from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
+from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.answers import ENGINE
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.values.fast_math import Licence, Licences
@@ -42,6 +44,10 @@ class Question:
         if not all(isinstance(func, PrimFunc) for func in asked):
             return Question(before, after, asked, ())
         found = [sequential(func) for func in asked]
+        old, new = found
+        if isinstance(new, Sequential) and new.implied and not (_has_blocks(after) or _is_implied(old)):
+            # Barriers are put in when blocks are lowered: what came of plain loops, or has some, has to have all.
+            found[1] = sequential(after, as_written=True)
         forms = tuple(form for form in found if isinstance(form, Sequential))
         obstacle = next((form for form in found if isinstance(form, NoSequence)), None)
         if obstacle is not None:
@@ -83,6 +89,14 @@ class Question:
         notes += [_BARRIERS] if any(form.implied for form in self.forms) else []
         licences = tuple(sorted({*first.strictness, *needed}))
         return _with_first(answer, first.status, "; ".join(notes) if notes else None, licences)
+
+
+def _has_blocks(func: PrimFunc) -> bool:
+    return any(isinstance(node, Block) and not node.is_root for node in walk(func.body))
+
+
+def _is_implied(form: Sequential | NoSequence) -> bool:
+    return isinstance(form, Sequential) and form.implied
 
 
 def _needed(operators: Iterable[BinaryOp]) -> Licences:

@@ -10,19 +10,20 @@ import argparse
 import random
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 import layoutproof as lp
-from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Binary, Compare, Expr, IntImm, Var
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Seq, Stmt
 from layoutproof.ir.threads.sequential import NoSequence, sequential
+from layoutproof.ir.visit import walk
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.races import prove_race_free
 from layoutproof.verify.verdict.verdict import Status
@@ -43,6 +44,7 @@ class KernelMaker:
     def text(self) -> str:
         self._line(0, "@T.prim_func")
         self._line(0, f"def kernel(A: T.Buffer(({_CELLS},), 'int32'), B: T.Buffer((2, {_CELLS}), 'int32')):")
+        self._line(1, "T.func_attr({'tirx.noalias': True})")
         self._line(1, "bx = T.launch_thread('blockIdx.x', 2)")
         self._line(1, f"S = T.decl_buffer(({_CELLS},), 'int32', scope='shared')")
         if self.y > 1:
@@ -127,7 +129,7 @@ class Thread:
                     yield from self.run(each)
             case Allocate(buffer=buffer, body=body):
                 if buffer.scope == "local":
-                    self.own[buffer.name] = np.zeros([int(e.value) for e in buffer.shape if isinstance(e, IntImm)], int)
+                    self.own[buffer.name] = np.full(shape_of(buffer), -999)
                 yield from self.run(body)
             case For(kind=ForKind.THREAD_BINDING, body=body):
                 yield from self.run(body)
@@ -172,14 +174,17 @@ class Thread:
                 raise AssertionError(type(e))
 
 
-_BINARY = {
+_BINARY: Mapping[BinaryOp, Callable[[int, int], int]] = {
     BinaryOp.ADD: lambda a, b: a + b,
     BinaryOp.SUB: lambda a, b: a - b,
     BinaryOp.MUL: lambda a, b: a * b,
     BinaryOp.FLOORDIV: lambda a, b: a // b,
     BinaryOp.FLOORMOD: lambda a, b: a % b,
 }
-_COMPARE = {CompareOp.LT: lambda a, b: a < b, CompareOp.EQ: lambda a, b: a == b}
+_COMPARE: Mapping[CompareOp, Callable[[int, int], int]] = {
+    CompareOp.LT: lambda a, b: a < b,
+    CompareOp.EQ: lambda a, b: a == b,
+}
 
 
 def threads_of(stmt: Stmt) -> list[tuple[str, str, int]]:
@@ -193,19 +198,21 @@ def threads_of(stmt: Stmt) -> list[tuple[str, str, int]]:
     return found
 
 
-def run_in_some_order(func: PrimFunc, a: np.ndarray, rng: random.Random) -> tuple[np.ndarray, bool]:
-    """What `B` holds, and whether two threads disturbed one another: each step is made by a random thread."""
-    result = np.zeros((2, _CELLS), int)
+def run_in_some_order(
+    func: PrimFunc, a: np.ndarray, rng: random.Random, shape: Sequence[int] = (2, _CELLS)
+) -> tuple[np.ndarray, bool]:
+    """What `B`, of a shape, holds, and whether two threads disturbed one another: each step is a random thread's."""
+    result = np.zeros(shape, int)
     raced = False
     grid = [axis for axis in threads_of(func.body) if axis[1].startswith("threadIdx")]
-    for block in range(2):
-        walk = Walk({"A": a, "B": result, "S": np.zeros(_CELLS, int)})
+    for block in range(_blocks(func)):
+        block_walk = Walk({"A": a, "B": result, **_shared(func.body)})
         waiting: list[Generator[bool, None, None]] = []
-        going = [thread.run(func.body) for thread in _threads(grid, block, walk)]
+        going = [thread.run(func.body) for thread in _threads(grid, block, block_walk)]
         while going or waiting:
             if not going:
                 going, waiting = waiting, []
-                walk.touched.clear()
+                block_walk.touched.clear()
             thread = rng.choice(going)
             at_barrier = next(thread, None)
             if at_barrier is None:
@@ -213,8 +220,26 @@ def run_in_some_order(func: PrimFunc, a: np.ndarray, rng: random.Random) -> tupl
             elif at_barrier:
                 going.remove(thread)
                 waiting.append(thread)
-        raced |= walk.raced
+        raced |= block_walk.raced
     return result, raced
+
+
+def _blocks(func: PrimFunc) -> int:
+    return next((extent for _, tag, extent in threads_of(func.body) if tag == "blockIdx.x"), 1)
+
+
+def _shared(stmt: Stmt) -> dict[str, np.ndarray]:
+    """Shared memory, which holds what no right kernel computes."""
+    return {
+        node.buffer.name: np.full(shape_of(node.buffer), -999)
+        for node in walk(stmt)
+        if isinstance(node, Allocate) and node.buffer.scope == "shared"
+    }
+
+
+def shape_of(buffer: Buffer) -> list[int]:
+    """Its extents, which are constants."""
+    return [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
 
 
 def _threads(grid: list[tuple[str, str, int]], block: int, walk: Walk) -> Iterator[Thread]:
@@ -250,7 +275,7 @@ def judge(seed: int) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ is not None else None)
+    parser = argparse.ArgumentParser(description="Judge random kernels.")
     parser.add_argument("--kernels", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     options = parser.parse_args()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.oracle import kernel_mutants
+from tests.oracle.kernel_mutants import PAIRS
 from tests.oracle.kernels import judge
 
 import layoutproof as lp
@@ -15,6 +17,9 @@ from layoutproof.ir.threads.axes import has_threads
 from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
 from layoutproof.ir.visit import walk
 from layoutproof.ir.wellformed import require_wellformed
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.faults.races import prove_race_free
+from layoutproof.verify.verdict.verdict import Status
 
 HEAD = "from tvm.script import tir as T\n\n@T.prim_func\ndef f("
 
@@ -213,15 +218,6 @@ REFUSED = {
         T.tvm_storage_sync("shared")
     B[t] = 1
 """,
-    "without a barrier between": """A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
-    S = T.decl_buffer((4,), "int32", scope="shared")
-    t = T.launch_thread("threadIdx.x", 4)
-    S[t] = A[t]
-    for k in range(2):
-        T.tvm_storage_sync("shared")
-        S[3 - t] = A[t]
-    B[t] = S[t]
-""",
     "asynchronous": """A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
     t = T.launch_thread("threadIdx.x", 4)
     with T.attr(0, "async_scope", 1):
@@ -278,6 +274,35 @@ def test_memory_of_the_grid_without_a_barrier_is_looked_at_apart() -> None:
 """)
     assert found.apart is not None
     assert loops(Sequential(found.apart)) == [("threadIdx_x", "parallel"), ("k", "serial")]
+
+
+DOUBLE_BUFFER = """A: T.Buffer((3, 4), "int32"), B: T.Buffer((3, 4), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    S = T.decl_buffer((2, 4), "int32", scope="shared")
+    t = T.launch_thread("threadIdx.x", 4)
+    for k in range(3):
+        S[{slot}, t] = A[k, t]
+        T.tvm_storage_sync("shared")
+        B[k, t] = S[{slot}, 3 - t]
+"""
+
+
+@pytest.mark.parametrize(("slot", "free"), [("k % 2", True), ("0", False)])
+def test_the_end_of_an_iteration_meets_the_beginning_of_the_next(slot: str, free: bool) -> None:
+    """With two buffers one barrier in a loop is enough, with one it is not."""
+    found = form(DOUBLE_BUFFER.replace("{slot}", slot))
+    assert found.apart is not None
+    statuses = {verdict.status for verdict in prove_race_free(Facts.of(found.apart))}
+    assert statuses == {Status.PROVED if free else Status.REFUTED}
+
+
+@pytest.mark.parametrize(("name", "before", "after"), [(name, *pair) for name, pair in PAIRS.items()])
+def test_every_change_of_a_kernel(name: str, before: str, after: str) -> None:
+    """The kernel is proved; of its changes, none that threads find wrong."""
+    assert kernel_mutants.judge(before, after, 0) == "right, proved"
+    chosen = list(kernel_mutants.mutants(after))
+    for number in range(len(name), len(chosen), 11):
+        kernel_mutants.judge(before, chosen[number][1], number)
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))

@@ -128,11 +128,41 @@ def test_an_order_that_is_not_fixed_is_not_proved_bit_for_bit() -> None:
     assert "an order that is not fixed" in str(exact.verdicts[0].reason)
 
 
-def test_barriers_that_are_not_written_are_said() -> None:
-    """The answer says what it takes for granted."""
-    found = compare(MATMUL, TILED_MATMUL.replace('        T.tvm_storage_sync("shared")\n', ""))
+BLOCKS = """blocks(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    with T.block("root"):
+        S = T.alloc_buffer((4, 8), "float32", scope="shared")
+        for b in T.thread_binding(4, thread="blockIdx.x"):
+            for t in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("copy"):
+                    vb, vt = T.axis.remap("SS", [b, t])
+                    S[vb, vt] = A[vb, vt]
+            for t in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("turn"):
+                    vb, vt = T.axis.remap("SS", [b, t])
+                    B[vb, vt] = S[vb, 7 - vt]
+"""
+LOOPS = """loops(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(4, 8):
+        B[i, j] = A[i, 7 - j]
+"""
+
+
+def test_barriers_of_blocks_are_put_in_later_and_said() -> None:
+    """Blocks are lowered, and barriers come with that."""
+    found = compare(LOOPS, BLOCKS)
     assert found.status is Status.PROVED
     assert "barriers are taken to stand" in str(found.verdicts[0].reason)
+
+
+def test_a_lowered_kernel_has_to_have_its_barriers() -> None:
+    """Without any, its threads meet; unless the kernel before had none either, and they are still to come."""
+    bare = TILED_MATMUL.replace(SYNC, "")
+    assert compare(MATMUL, bare).status is not Status.PROVED
+    assert compare(TILED_MATMUL, bare).status is not Status.PROVED
+    assert compare(bare, TILED_MATMUL).status is Status.PROVED
+    assert compare(bare, bare.replace("by * 8 + ty", "ty + by * 8")).status is Status.PROVED
 
 
 SYNC = '        T.tvm_storage_sync("shared")\n'
@@ -140,6 +170,7 @@ LAST = "Q[ki, tx]\n"
 WRONG = {
     "the first barrier is missing": (MATMUL, TILED_MATMUL.replace(SYNC, "", 1)),
     "the last barrier is missing": (MATMUL, TILED_MATMUL.replace(LAST + SYNC, LAST)),
+    "no barrier at all": (MATMUL, TILED_MATMUL.replace(SYNC, "")),
     "a barrier in a branch": (MATMUL, TILED_MATMUL.replace(SYNC, f"        if ty < 4:\n    {SYNC}")),
     "a tile one too small": (MATMUL, TILED_MATMUL.replace("for ki in range(8)", "for ki in range(7)")),
     "an index off by a thread": (MATMUL, TILED_MATMUL.replace("A[by * 8 + ty,", "A[by * 8 + tx,")),
