@@ -2,7 +2,7 @@
 
 `python -m docs.playground_files FOLDER` writes them to a folder that any web server can offer. Pyodide comes from its
 own address; with `--pyodide DIR` it is copied from a folder (such as the npm package `pyodide`, unpacked), and the page
-asks nobody else for anything.
+needs no other server.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ def lsp_command(request: ServerRequest) -> int:
     Language Server Protocol on standard input and output, and needs the extra layoutproof[lsp].
     """
     from layoutproof.cli import codes
+    from layoutproof.cli.commands.check import check_command
     from layoutproof.ir.diagnostic import error
 
     try:
@@ -45,5 +46,5 @@ def lsp_command(request: ServerRequest) -> int:
         if problem.name is None or problem.name.partition(".")[0] not in ("lsprotocol", "pygls"):
             raise
         raise error(codes.NO_SERVER, "the language server needs pygls", help="pip install 'layoutproof[lsp]'") from None
-    serve(request.timeout or None)
+    serve(request.timeout or None, check_command)
     return 0

@@ -118,7 +118,7 @@ def _of_step(document: Document, before: Sequence[Part], arguments: dict[str, Pa
         return _of_report(range, check_map(written.value, _symbols(written.value)))
     func = read_program(str(program), None)
     for transform in passes_of([part.value for part in before]):
-        func = transform.propose(func).new  # only shapes are looked at; nothing is said of the program
+        func = transform.propose(func).new  # only shapes are looked at, no claim is made
     buffer = find_buffer(func, arguments["buffer"].value)
     return _of_report(range, check_map(written.value, buffer.shape, assumed_of_constants(func)))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from layoutproof.cli.commands.check import check_command
 from layoutproof.cli.configuration import read_configuration
 from layoutproof.cli.editor.work import Rules
 from layoutproof.cli.gate.check_items import Options
@@ -16,10 +15,11 @@ from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
 from layoutproof.verify.values.fast_math import parse_licences
 
 
-def rules_of(root: Path) -> Rules:
-    """The rules of a folder. Raises LayoutproofError or click.UsageError for a wrong configuration."""
-    context = click.Context(check_command, info_name="check")
-    values = read_configuration(root, check_command, context).values
+def rules_of(root: Path, check: click.Command) -> Rules:
+    """The rules of a folder; `check` is the command whose options a configuration has. Raises LayoutproofError or
+    click.UsageError for a wrong configuration.
+    """
+    values = read_configuration(root, check, click.Context(check, info_name="check")).values
     options = Options(
         licences=tuple(sorted(parse_licences(values.get("allowed", "reals")))),
         budget_scale=float(values.get("budget", 1.0)),

@@ -57,9 +57,9 @@ class _Open:
 class Server(LanguageServer):
     """The server with its open documents and its two workers: one checks, one answers hovers."""
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float | None, check: click.Command) -> None:
         super().__init__("layoutproof", __version__)
-        self.seconds = seconds
+        self.check = check
         self.open: dict[str, _Open] = {}
         self.running: tuple[str, Task] | None = None
         self.tasks: set[asyncio.Task[None]] = set()
@@ -79,7 +79,7 @@ class Server(LanguageServer):
         task.add_done_callback(self.tasks.discard)
 
     def closed(self, uri: str) -> None:
-        """Forget a document and what was said of it."""
+        """Forget a document and its diagnostics."""
         self.open.pop(uri, None)
         self._end(uri)
         self._publish(uri, (), [], None)
@@ -147,7 +147,7 @@ class Server(LanguageServer):
         folders = [Path(to_fs_path(folder.uri) or ".") for folder in self.workspace.folders.values()]
         root = next((folder for folder in folders if path.is_relative_to(folder)), path.parent)
         try:
-            return rules_of(root)
+            return rules_of(root, self.check)
         except (LayoutproofError, click.UsageError) as problem:
             said = problem.diagnostics[0].message if isinstance(problem, LayoutproofError) else problem.format_message()
             self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"layoutproof: {said}"))
@@ -243,9 +243,9 @@ def _lines_of(path: str) -> list[str]:
         return [""]
 
 
-def new_server(seconds: float | None) -> Server:
+def new_server(seconds: float | None, check: click.Command) -> Server:
     """A server with its features."""
-    server = Server(seconds)
+    server = Server(seconds, check)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     async def did_open(params: types.DidOpenTextDocumentParams) -> None:
@@ -281,14 +281,15 @@ def new_server(seconds: float | None) -> Server:
     return server
 
 
-def serve(seconds: float | None) -> None:
-    """Serve a client on standard input and output until it says goodbye.
+def serve(seconds: float | None, check: click.Command) -> None:
+    """Serve a client on standard input and output until it says goodbye. An item ends after so many seconds; `check` is
+    the command that a configuration is of.
 
     What code of gate files prints would be read as messages, so standard output is moved away for all but the server.
     """
     outgoing: BinaryIO = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    server = new_server(seconds)
+    server = new_server(seconds, check)
     try:
         server.start_io(sys.stdin.buffer, outgoing)
     finally:

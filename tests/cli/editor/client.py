@@ -21,9 +21,7 @@ Diagnostics = Sequence[types.Diagnostic]
 
 def uri_of(path: Path) -> str:
     """A file's address."""
-    uri = from_fs_path(str(path))
-    assert uri is not None
-    return uri
+    return str(from_fs_path(str(path)))
 
 
 @dataclass
@@ -102,7 +100,7 @@ async def editor(folder: Path, client: str = "visual_studio_code", *options: str
         yield Editor(made)
     finally:
         await made.shutdown_session()
-        await made.stop()
+        await LanguageClient.stop(made)  # type: ignore[no-untyped-call]  # the library's own, without types
 
 
 def driven(script: Coroutine[Any, Any, None]) -> None:

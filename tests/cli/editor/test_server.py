@@ -102,7 +102,7 @@ def test_remedies_of_traces(tmp_path: Path) -> None:
             ):
                 shown.change(path, text)
                 (found,) = await shown.codes(path, code)
-                actions = []
+                actions: list[types.CodeAction] = []
                 while not actions:  # offered as soon as the whole text is checked
                     actions = await shown.actions(path, found.range)
                 mended = applied(text, actions[0])
