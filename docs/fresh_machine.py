@@ -1,4 +1,4 @@
-"""From a fresh machine to a gate in CI that refuses a wrong change: each command, run in an empty environment and timed.
+"""From a fresh machine to a gate in CI that refuses a wrong change: each command, in an empty environment, timed.
 
 `python -m docs.fresh_machine` clones this repository into an empty folder, does everything there, and fails where a
 command does not end as it should; `--write` puts what was run, and how long it took, into `docs/fresh-machine.md`.
