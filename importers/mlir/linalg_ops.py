@@ -138,8 +138,7 @@ def _numbers(found: AffineMap) -> list[int]:
 
 def _map_elements(b: Builder, op: Op) -> None:
     """Each element of the output from those of the inputs at its indices."""
-    inputs, outputs = op.segments()
-    rank = shaped(op, outputs[0]).rank
+    rank = shaped(op, op.operands[-1]).rank
     body = _named_body(op)
     if body is None:
         region, count = _region(b, op), len(op.block().arguments)

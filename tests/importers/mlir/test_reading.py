@@ -148,7 +148,7 @@ def test_flags() -> None:
     assert _flags(nothing, no_flag) == "proved"
     assert _flags(nothing, ("arith.addf %x, %x fastmath<nnan>", "arith.mulf %x, %x")) == "unknown"
     assert _flags(no_flag, ("arith.addf %x, %x fastmath<nnan>", "arith.mulf %x, %x")) == "refuted"
-    with pytest.raises(LayoutproofError, match="the flag nnan is not on every arith.addf before"):
+    with pytest.raises(LayoutproofError, match="the flag nnan is not on every"):
         _flags(no_flag, nothing)
     assert _flags(nothing, ("VALUE", "%e overflow<nsw>")) == "proved"
     assert _flags(("VALUE", "%b"), ("VALUE", "%b overflow<nsw>")) == "unknown"
