@@ -29,6 +29,7 @@ class Notation(StrEnum):
     ISL = "isl"
     STRIDES = "strides"
     XLA = "xla"
+    MMA = "mma"
 
 
 @dataclass(frozen=True, slots=True)
