@@ -268,7 +268,9 @@ class _Maker:
             "thread": f"a colour for each thread ({self.thread_name()})",
         }[self.colour]
         sizes = {len(held) for held in self.held.values()}
-        found = [(sample(self.fill((0,) * len(self.shape), 0)), meaning)] if 1 in sizes or self.colour == "thread" else []
+        found = (
+            [(sample(self.fill((0,) * len(self.shape), 0)), meaning)] if 1 in sizes or self.colour == "thread" else []
+        )
         if 0 in sizes:
             found.append((sample(*of_padding(self.options.pad)), f"padding: {self.padding_words()}"))
         if max(sizes) > 1 and self.colour != "thread":

@@ -94,7 +94,9 @@ def atom_of(name: str) -> Atom:
 
 
 def _no_such(atom: Atom) -> ValueError:
-    return ValueError(f"no instruction of {atom.arch} multiplies {atom.m}x{atom.n}x{atom.k} of {atom.types} {atom.suffix}")
+    return ValueError(
+        f"no instruction of {atom.arch} multiplies {atom.m}x{atom.n}x{atom.k} of {atom.types} {atom.suffix}"
+    )
 
 
 def _whole(rows: int, columns: int, lanes: int = 1) -> Operand:
@@ -174,7 +176,11 @@ def _one_thread(atom: Atom, which: str) -> Operand:
 def _dot(atom: Atom, which: str) -> Operand:
     if (atom.m, atom.n) != (1, 1):
         raise _no_such(atom)
-    return Operand(1, 1, ((1, 0, 0),), ((1, 0, 0),)) if which == "C" else Operand(1, atom.k, ((1, 0, 0),), ((atom.k, 0, 1),))
+    return (
+        Operand(1, 1, ((1, 0, 0),), ((1, 0, 0),))
+        if which == "C"
+        else Operand(1, atom.k, ((1, 0, 0),), ((atom.k, 0, 1),))
+    )
 
 
 def _mfma(atom: Atom, which: str) -> Operand:

@@ -16,7 +16,7 @@ from layoutproof.ir.notations.mlir import read_mlir
 from layoutproof.ir.notations.notation import Context, Notation, WrittenLayout, whole
 from layoutproof.ir.notations.onednn import is_plain, is_tag, read_onednn
 from layoutproof.ir.notations.strides import read_strides
-from layoutproof.ir.notations.triton import read_triton
+from layoutproof.ir.notations.triton_encodings import read_triton
 from layoutproof.ir.notations.xla import read_xla
 from layoutproof.ir.visit import free_variables
 
@@ -27,7 +27,12 @@ _WORDS = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
 _FORMS: tuple[tuple[Notation, re.Pattern[str]], ...] = (
     (Notation.LAMBDA, re.compile(r"\s*\(*\s*lambda\b")),
     (Notation.MMA, re.compile(r"\s*[A-Z][A-Za-z]*[0-9]*P?_[0-9]+x[0-9]+x")),
-    (Notation.TRITON, re.compile(r"\s*#(?:(?:ttg|triton_gpu)\.)?(?:linear|blocked)\b")),
+    (
+        Notation.TRITON,
+        re.compile(
+            r"\s*#(?:(?:ttg|triton_gpu)\.)?(?:linear|blocked|mma|nvidia_mma|dot_op|slice|shared|swizzled_shared)\b"
+        ),
+    ),
     (Notation.MLIR, re.compile(r"\s*(?:affine_map|memref|strided)\s*<|.*\binner_tiles\s*=", re.DOTALL)),
     (Notation.XLA, re.compile(r"\s*(?:[a-z]+[0-9]*[a-z0-9]*\[[^\]]*\]\s*)?\{\s*(?:[0-9]|\}|:)")),
     (Notation.ISL, re.compile(r"\s*(?:\[[^\]]*\]\s*->\s*)?\{")),

@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -20,22 +19,17 @@ from time import perf_counter, time_ns
 from typing import Any
 
 import numpy as np
+from tests.oracle.triton import by_triton, by_triton_encodings, draw_points, shape_of
 from tests.random.layout_campaign import cells_of
 from tests.random.layouts import RandomLayout, cute, mlir
 
 from layoutproof.importers.mlir.mlir_opt import find_mlir_opt
-from layoutproof.ir.expr import Expr, const
 from layoutproof.ir.notations.cute import CuteLayout, parse_cute
-from layoutproof.ir.notations.triton import HARDWARE, LinearLayout
 from layoutproof.verify.layouts.cute_algebra import complement, cosize
 from layoutproof.verify.layouts.offsets import offset_map
 from layoutproof.verify.maps.layout_text import read_layout
 
-POINTS, BATCH = 6, 250
-
-
-def shape_of(extents: Sequence[int]) -> tuple[Expr, ...]:
-    return tuple(const(extent) for extent in extents)
+BATCH = 250
 
 
 def batches(count: int) -> Iterator[int]:
@@ -62,10 +56,6 @@ def by_mlir(draw: Random, count: int) -> int:
         for k, (written, point, _) in enumerate(strided):
             assert list(read_layout(written).index_map.evaluate(point)) == constants[f"g{k}"], written
     return count
-
-
-def draw_points(draw: Random, shape: Sequence[int]) -> list[tuple[int, ...]]:
-    return [tuple(draw.randrange(extent) for extent in shape) for _ in range(POINTS)]
 
 
 def strided_memref(draw: Random) -> tuple[str, tuple[int, ...], str]:
@@ -226,45 +216,6 @@ def _compare_memory(tag: str, box: tuple[int, ...], line: str) -> int:
     return 1
 
 
-# Triton
-
-
-def linear_layouts(draw: Random, count: int) -> Iterator[tuple[LinearLayout, list[list[list[int]]]]]:
-    """Random layouts with their bases, about half of them invertible."""
-    for _ in range(count):
-        extents = [1 << draw.randint(1, 3) for _ in range(draw.randint(1, 3))]
-        axes = range(len(extents))
-        vectors = [
-            [1 << bit if axis == other else 0 for other in axes]
-            for axis in axes
-            for bit in range(extents[axis].bit_length() - 1)
-        ]
-        draw.shuffle(vectors)
-        if draw.random() < 0.4:
-            vectors = [[draw.randrange(extent) for extent in extents] for _ in range(draw.randint(1, 8))]
-        for _ in range(4 if len(vectors) > 1 else 0):
-            a, b = draw.sample(range(len(vectors)), 2)
-            vectors[a] = [x ^ y for x, y in zip(vectors[a], vectors[b], strict=True)]
-        cuts = [0, *sorted(draw.randint(0, len(vectors)) for _ in range(3)), len(vectors)]
-        bases = [vectors[a:b] for a, b in pairwise(cuts)]
-        inputs = tuple((name, tuple(map(tuple, part))) for name, part in zip(HARDWARE, bases, strict=True))
-        yield LinearLayout(inputs, tuple(extents)), bases
-
-
-def by_triton(draw: Random, count: int) -> int:
-    """Linear layouts, read from the text that Triton's own layout prints to."""
-    from triton._C.libtriton.linear_layout import LinearLayout as Theirs
-
-    for layout, bases in linear_layouts(draw, count):
-        names = [f"dim{axis}" for axis in range(len(layout.extents))]
-        theirs = Theirs.from_bases(list(zip(HARDWARE, bases, strict=True)), names, list(layout.extents), False)
-        read = read_layout(str(layout)).index_map if any(bases) else layout.index_map()
-        for point in draw_points(draw, layout.shape):
-            found = theirs.apply(dict(zip(HARDWARE, point, strict=True)))
-            assert read.evaluate(point) == tuple(found[name] for name in names), layout
-    return count
-
-
 # CuTe
 
 
@@ -360,6 +311,7 @@ ORACLES: Mapping[str, Callable[[Random, int], int]] = {
     "mlir-opt": by_mlir,
     "oneDNN": by_onednn,
     "Triton": by_triton,
+    "Triton encodings": by_triton_encodings,
     "pycute": by_pycute,
     "pycute inverses": by_pycute_inverse,
     "TVM": by_tvm,
