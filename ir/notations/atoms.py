@@ -1,5 +1,5 @@
-"""Operands of matrix instructions by the name that CUTLASS and its relatives give them: `SM80_16x8x16_F32F16F16F32_TN.A`
-is the map from lane and value to the row and column of A. Operands are M x K, N x K and M x N.
+"""Operands of matrix instructions by the names that CUTLASS and others give them: `SM80_16x8x16_F32F16F16F32_TN.A` is
+the map from lane and value to the row and column of A. Operands are M x K, N x K and M x N.
 
 Source: the fragment layouts in NVIDIA's PTX manual, AMD's matrix instruction calculator, Intel's DPAS and AMX manuals.
 """
@@ -211,7 +211,7 @@ _WMMA_BITS = {"F16": 16, "I4": 4}  # those of BF16 contain F16, of F8, BF8 and I
 def _wmma(atom: Atom, which: str) -> Operand:
     """AMD's 32 lanes. RDNA3 has every factor in both halves of a wave; RDNA4 has 64 bits a row in each by turns."""
     bits = next((size for name, size in _WMMA_BITS.items() if name in atom.types[3:]), 8)
-    if (atom.m, atom.n) != (16, 16) or atom.k != 16 and (atom.arch, bits, atom.k) != ("RDNA4", 4, 32):
+    if (atom.m, atom.n) != (16, 16) or (atom.k != 16 and (atom.arch, bits, atom.k) != ("RDNA4", 4, 32)):
         raise _no_such(atom)
     if atom.arch == "RDNA3":
         if which == "C":

@@ -29,9 +29,7 @@ _FORMS: tuple[tuple[Notation, re.Pattern[str]], ...] = (
     (Notation.MMA, re.compile(r"\s*[A-Z][A-Za-z]*[0-9]*P?_[0-9]+x[0-9]+x")),
     (
         Notation.TRITON,
-        re.compile(
-            r"\s*#(?:(?:ttg|triton_gpu)\.)?(?:linear|blocked|mma|nvidia_mma|dot_op|slice|shared|swizzled_shared)\b"
-        ),
+        re.compile(r"\s*#(?:(?:ttg|triton_gpu)\.)?[a-z_]+\s*<"),
     ),
     (Notation.MLIR, re.compile(r"\s*(?:affine_map|memref|strided)\s*<|.*\binner_tiles\s*=", re.DOTALL)),
     (Notation.XLA, re.compile(r"\s*(?:[a-z]+[0-9]*[a-z0-9]*\[[^\]]*\]\s*)?\{\s*(?:[0-9]|\}|:)")),

@@ -24,7 +24,6 @@ from layoutproof.ir.notations.triton import (
     unit_basis,
 )
 
-
 _WHAT = "Triton layout"
 _PREFIX = re.compile(r"#(?:(?:ttg|triton_gpu)\.)?")
 _WORD = re.compile(r"true|false")

@@ -1,8 +1,8 @@
 """Layouts as other systems place them: `python -m tests.oracle.layouts --count 10000`, by MLIR's `mlir-opt`, oneDNN,
 Triton, CUTLASS's pycute and TVM.
 
-Each function draws a number of random layouts, asks its system where some indices go, and compares with the map that the
-tool reads from the same text. It returns how many were compared, and raises AssertionError at the first difference.
+Each function draws a number of random layouts, asks its system where some indices go, and compares with the map that is
+read from the same text. It returns how many were compared, and raises AssertionError at the first difference.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from time import perf_counter, time_ns
 from typing import Any
 
 import numpy as np
-from tests.oracle.triton import by_triton, by_triton_encodings, draw_points, shape_of
-from tests.random.layout_campaign import cells_of
-from tests.random.layouts import RandomLayout, cute, mlir
 
 from layoutproof.importers.mlir.mlir_opt import find_mlir_opt
 from layoutproof.ir.notations.cute import CuteLayout, parse_cute
 from layoutproof.verify.layouts.cute_algebra import complement, cosize
 from layoutproof.verify.layouts.offsets import offset_map
 from layoutproof.verify.maps.layout_text import read_layout
+from tests.oracle.triton import by_triton, by_triton_encodings, draw_points, shape_of
+from tests.random.layout_campaign import cells_of
+from tests.random.layouts import RandomLayout, cute, mlir
 
 BATCH = 250
 
@@ -42,7 +42,7 @@ def batches(count: int) -> Iterator[int]:
 
 
 def by_mlir(draw: Random, count: int) -> int:
-    """Affine maps at some indices, folded by `mlir-opt`; and strided memrefs, whose elements it finds the offsets of."""
+    """Affine maps at some indices, folded by `mlir-opt`; and strided memrefs, in which it finds elements."""
     for size in batches(count):
         maps = [(layout, draw_points(draw, layout.shape)) for layout in (mlir(draw) for _ in range(size))]
         strided = [strided_memref(draw) for _ in range(size)]

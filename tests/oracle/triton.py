@@ -63,7 +63,7 @@ def by_triton(draw: Random, count: int) -> int:
 
 
 def by_triton_encodings(draw: Random, count: int) -> int:
-    """Blocked, matrix, factor, slice and shared layouts on random tensors, by the conversion of Triton's own compiler."""
+    """Blocked, matrix, factor, slice and shared layouts on random tensors, as Triton converts them itself."""
     from triton._C.libtriton import gluon_ir, ir
 
     context = ir.context()
