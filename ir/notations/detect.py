@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import Source, error
+from layoutproof.ir.notations.atoms import read_atom
 from layoutproof.ir.notations.cute import read_cute
 from layoutproof.ir.notations.einops import read_einops
 from layoutproof.ir.notations.layout_strings import layout_map
@@ -15,7 +16,7 @@ from layoutproof.ir.notations.mlir import read_mlir
 from layoutproof.ir.notations.notation import Context, Notation, WrittenLayout, whole
 from layoutproof.ir.notations.onednn import is_plain, is_tag, read_onednn
 from layoutproof.ir.notations.strides import read_strides
-from layoutproof.ir.notations.triton import read_triton
+from layoutproof.ir.notations.triton_encodings import read_triton
 from layoutproof.ir.notations.xla import read_xla
 from layoutproof.ir.visit import free_variables
 
@@ -25,7 +26,11 @@ _WORDS = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
 # What a text begins with, or contains; the first that matches tells.
 _FORMS: tuple[tuple[Notation, re.Pattern[str]], ...] = (
     (Notation.LAMBDA, re.compile(r"\s*\(*\s*lambda\b")),
-    (Notation.TRITON, re.compile(r"\s*#(?:(?:ttg|triton_gpu)\.)?(?:linear|blocked)\b")),
+    (Notation.MMA, re.compile(r"\s*[A-Z][A-Za-z]*[0-9]*P?_[0-9]+x[0-9]+x")),
+    (
+        Notation.TRITON,
+        re.compile(r"\s*#(?:(?:ttg|triton_gpu)\.)?[a-z_]+\s*<"),
+    ),
     (Notation.MLIR, re.compile(r"\s*(?:affine_map|memref|strided)\s*<|.*\binner_tiles\s*=", re.DOTALL)),
     (Notation.XLA, re.compile(r"\s*(?:[a-z]+[0-9]*[a-z0-9]*\[[^\]]*\]\s*)?\{\s*(?:[0-9]|\}|:)")),
     (Notation.ISL, re.compile(r"\s*(?:\[[^\]]*\]\s*->\s*)?\{")),
@@ -74,5 +79,6 @@ READERS: Mapping[Notation, Reader] = {
     Notation.EINOPS: read_einops,
     Notation.STRIDES: read_strides,
     Notation.XLA: read_xla,
+    Notation.MMA: read_atom,
 }
 """The reader of each notation but isl's (`verify/isl/layout_relation.py`)."""
