@@ -22,6 +22,7 @@ from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Filling, St
 from layoutproof.ir.interp.walker import walk_program
 from layoutproof.ir.layout_record import padding_cells
 from layoutproof.ir.primfunc import Kept, PrimFunc
+from layoutproof.ir.views import without_views
 
 DEFAULT_LIMIT = 200_000_000
 """Iterations of loops, all together, after which a run is stopped."""
@@ -77,6 +78,7 @@ def prepare(
     readable: Mapping[str, npt.NDArray[np.bool_]] | None = None,
 ) -> Prepared:
     """Bind arguments, fill memory, mark padding. Raises LayoutproofError for arguments that do not fit."""
+    func = without_views(func)
     filling = filling if filling is not None else Filling()
     filling.restart()
     bound = bind(func, arguments)

@@ -14,13 +14,15 @@ from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.script.buffer_methods import METHODS, is_vector_store, read_constants, read_vector_store
 from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_allocation, read_decl
+from layoutproof.ir.script.early_exits import Exits, counted_loop, counting, exits_for, read_exit
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS, TYPES
 from layoutproof.ir.script.loops_and_blocks import HEADER_NAMES, LOOP_NAMES, BlockReader, LoopHead, read_grid, read_loop
 from layoutproof.ir.script.operands import Value
 from layoutproof.ir.script.parsing import Text, bind, did_you_mean, parse_dtype, read_dtype, read_string
-from layoutproof.ir.stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
 from layoutproof.ir.visit import fresh
 
 Hook = Callable[[ast.stmt, bool], bool]
@@ -34,7 +36,8 @@ class StatementReader:
         self.env = Environment(text)
         self.namespaces = namespaces
         self.block_allocations = block_allocations
-        self.exprs = ExpressionReader(text, self.env, FUNCTIONS, namespaces, SCRIPT_BUILTINS)
+        self.exprs = ExpressionReader(text, self.env, {**FUNCTIONS, **METHODS}, namespaces, SCRIPT_BUILTINS)
+        self.exits: list[Exits | None] = []
 
     # ---- bodies
 
@@ -52,6 +55,9 @@ class StatementReader:
                 position += 1
                 if self.declare(node) or (hook is not None and hook(node, bool(open_))):
                     continue
+                if isinstance(node, ast.While):
+                    done.append(self._while(node, done))
+                    continue
                 result = self._statement(node, nodes[position] if position < len(nodes) else None)
                 if isinstance(result, Scoped):
                     frames.enter_context(self.env.frame(node, 0))
@@ -61,6 +67,11 @@ class StatementReader:
                     position += result.consumed
                 else:
                     done.append(result)
+                    goes_on = self.exits[-1].go_on(node) if self.exits and self.exits[-1] is not None else None
+                    if goes_on is not None and position < len(nodes):
+                        rest = self.nested(nodes[position:], node)
+                        done.append(self.exprs.make(node, IfThenElse, goes_on, rest))
+                        break
         statement = seq(*done)
         for before, scoped in reversed(open_):
             statement = seq(*before, scoped.close(statement))
@@ -152,7 +163,7 @@ class StatementReader:
             if name in ("decl_buffer", "buffer_decl", "Buffer"):
                 return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
             if self._allocates(name):
-                return read_allocation(self, node, target, call, name, following)
+                return self._allocation(node, target, call, name, following)
             if name in self.block_allocations or name.startswith("axis.") or name == "match_buffer":
                 raise self.misplaced(call, name)
         if found is not None and found[0] == "bind":
@@ -161,6 +172,13 @@ class StatementReader:
             value = self.exprs.named(bind(self.text, found[1], "T.meta_var", ("value",), 1)["value"])
             return Scoped(lambda env: env.bind(target.id, value, target), lambda body: body)
         return self._let(node, target, self.exprs.expr(node.value))
+
+    def _allocation(
+        self, node: ast.stmt, target: ast.Name, call: ast.Call, name: str, following: ast.stmt | None
+    ) -> Scoped:
+        if name == "allocate_const":
+            return read_constants(self, node, target, call, following)
+        return read_allocation(self, node, target, call, name, following)
 
     def _allocates(self, name: str) -> bool:
         """Whether a call is a statement that allocates: `T.alloc_buffer` is one in the current dialect only."""
@@ -241,7 +259,9 @@ class StatementReader:
                     names.append(var)
                     continue
                 names.append(self._counted(target, var, head, steps))
-            result = self.body(node.body, node)
+            name = "_".join(var.name for var in names)
+            exits = exits_for(self.text, node, name, [head.kind for head in heads], {*self.env.names()})
+            result = exits.iteration(self._left_by(exits, node))
         for var, value in reversed(steps):
             result = self.exprs.make(node, Let, var, value, result)
         for var, head in reversed(list(zip(names, heads, strict=True))):
@@ -249,7 +269,28 @@ class StatementReader:
             result = self.exprs.make(
                 node, For, var, start, head.domain.extent, head.kind, result, head.thread, head.annotations
             )
-        return result
+        return exits.whole(result)
+
+    def _left_by(self, exits: Exits, node: ast.For | ast.While) -> Stmt:
+        """The body of a loop that these flags leave."""
+        self.exits.append(exits)
+        try:
+            return self.body(node.body, node)
+        finally:
+            self.exits.pop()
+
+    def _while(self, node: ast.While, done: Sequence[Stmt]) -> Stmt:
+        condition = self.exprs.condition(node.test)
+        found = counting(self, node, condition, done)
+        name = fresh("step", {*self.env.names(), *(n.id for n in ast.walk(node) if isinstance(n, ast.Name))})
+        exits = exits_for(self.text, node, name, [ForKind.SERIAL], {*self.env.names(), name})
+        with self.env.frame(node):
+            body = self._left_by(exits, node)
+        return exits.whole(counted_loop(self, found, condition, exits.iteration(body), name))
+
+    def exit(self, node: ast.Break | ast.Continue, following: ast.stmt | None) -> Stmt:
+        """`break` and `continue`."""
+        return read_exit(self, node)
 
     def _counted(self, target: ast.Name, var: Var, head: LoopHead, steps: list[tuple[Var, Expr]]) -> Var:
         """The loop variable of a range with a step: it counts, and a let gives the name its value."""
@@ -298,7 +339,11 @@ class StatementReader:
         if name in ("block", "sblock"):
             if item.optional_vars is not None:
                 raise self.text.fail(codes.UNSUPPORTED, "a block is not given a name by `as`", item.optional_vars)
-            return BlockReader(self, node, call, f"T.{name}").read()
+            self.exits.append(None)
+            try:
+                return BlockReader(self, node, call, f"T.{name}").read()
+            finally:
+                self.exits.pop()
         if name == "init":
             message = "T.init stands directly in its block, after its axes and before its body"
             raise self.text.fail(codes.MISPLACED, message, item.context_expr)
@@ -315,7 +360,7 @@ class StatementReader:
         target = item.optional_vars
         if isinstance(target, ast.Name) and (self._allocates(name) or name in ("decl_buffer", "buffer_decl")):
             if self._allocates(name):
-                return read_allocation(self, node, target, call, name, node.body[0])
+                return self._allocation(node, target, call, name, node.body[0])
             return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
         known = ("block", "sblock", "init", "attr", "let", "LetStmt", "allocate", "decl_buffer")
         help = did_you_mean(name, known, "T.")
@@ -363,6 +408,8 @@ class StatementReader:
             if name == "evaluate":
                 bound = bind(self.text, call, "T.evaluate", ("value",), 1)
                 return self.exprs.make(node, Evaluate, self.exprs.expr(bound["value"]))
+        if isinstance(node.value, ast.Call) and is_vector_store(node.value):
+            return read_vector_store(self, node, node.value)
         value = self.exprs.read(node.value)
         if isinstance(value, Assume | OpaqueCall):
             return self.exprs.make(node, Evaluate, value)
@@ -419,18 +466,17 @@ _STATEMENTS: Mapping[type[ast.stmt], Callable[[StatementReader, Any, ast.stmt | 
     ast.Expr: StatementReader.expression,
     ast.Pass: StatementReader.pass_,
     ast.Assert: StatementReader.assertion,
+    ast.Break: StatementReader.exit,
+    ast.Continue: StatementReader.exit,
 }
 
 _STATEMENT_NAMES: Mapping[type[ast.stmt], str] = {
-    ast.While: "a `while` loop",
     ast.Return: "`return`",
     ast.Try: "`try`",
     ast.FunctionDef: "a function inside a function",
     ast.ClassDef: "a class inside a function",
     ast.Import: "an import inside a function",
     ast.ImportFrom: "an import inside a function",
-    ast.Break: "`break`",
-    ast.Continue: "`continue`",
     ast.Raise: "`raise`",
     ast.Delete: "`del`",
     ast.Global: "`global`",

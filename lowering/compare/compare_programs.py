@@ -18,6 +18,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
+from layoutproof.ir.views import without_views
 from layoutproof.ir.visit import free_variables
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering import codes
@@ -114,6 +115,7 @@ class _Stated:
 def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Comparison:
     start = perf_counter()
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
+    before, after = (without_views(f) if isinstance(f, PrimFunc) else f for f in (before, after))
     if answer is None:
         answer = _answer(_asked(before, after, stated, allowed))
     return replace(answer, seconds=perf_counter() - start)

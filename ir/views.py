@@ -1,0 +1,142 @@
+"""Regions that blocks match as buffers of their own (`match_buffer`), written out.
+
+Such a buffer is sugar: an access of it is one of the buffer behind it, at the place where the region begins, and its
+pointer, offset and strides are those of that place. What cannot be written out is left as it is, and refused later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
+from layoutproof.ir.expr import Expr, IntImm, Var, widen
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Block, BufferStore, DeclBuffer, MatchBuffer, Stmt
+from layoutproof.ir.visit import bound_variables, free_variables, map_children, walk
+
+
+def without_views(func: PrimFunc) -> PrimFunc:
+    """The same program without matched regions, if all of them can be written out; else the function itself."""
+    if not any(isinstance(node, MatchBuffer) for node in walk(func.body)):
+        return func
+    sizes = (size for buffer in func.buffers for size in (*buffer.shape, *buffer.strides, buffer.elem_offset))
+    known = {*func.params, *bound_variables(func.body), *(v for size in sizes for v in free_variables(size))}
+    try:
+        body = _Writing({}, {}, frozenset(known)).visit(func.body)
+    except _NotWritten:
+        return func
+    assert isinstance(body, Stmt)
+    return replace(func, body=body)
+
+
+class _NotWritten(Exception):
+    """A region that an access of its buffer does not determine."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """`regions` are the boxes that buffers stand for; `values` what their pointers, offsets and strides are, `known` the
+    variables that have a meaning in the function.
+    """
+
+    regions: Mapping[Buffer, BufferRegion]
+    values: Mapping[Var, Expr]
+    known: frozenset[Var]
+
+    def visit(self, node: Node) -> Node:
+        if isinstance(node, Var):
+            value = self.values.get(node)
+            return node if value is None else widen(value, node.dtype)
+        if isinstance(node, Block):
+            return self._block(node)
+        if isinstance(node, BufferLoad | BufferStore | BufferRegion) and node.buffer in self.regions:
+            return self._access(node, self.regions[node.buffer])
+        if isinstance(node, DeclBuffer) and node.buffer.data in self.values:
+            raise _NotWritten
+        return map_children(node, self.visit)
+
+    def _access(self, node: BufferLoad | BufferStore | BufferRegion, region: BufferRegion) -> Node:
+        if isinstance(node, BufferRegion):
+            ranges = [self._range(each) for each in node.ranges]
+            first = len(region.ranges) - len(ranges)
+            inner = (Range(a.start + b.start, b.extent) for a, b in zip(region.ranges[first:], ranges, strict=True))
+            return BufferRegion(region.buffer, (*region.ranges[:first], *inner), span=node.span)
+        places = [index for index in map(self.visit, node.indices) if isinstance(index, Expr)]
+        indices = tuple(_at(region.ranges, places))
+        if isinstance(node, BufferLoad):
+            return BufferLoad(region.buffer, indices, span=node.span)
+        value = self.visit(node.value)
+        assert isinstance(value, Expr)
+        return BufferStore(region.buffer, indices, value, span=node.span)
+
+    def _range(self, node: Range) -> Range:
+        start, extent = self.visit(node.start), self.visit(node.extent)
+        assert isinstance(start, Expr) and isinstance(extent, Expr)
+        return Range(start, extent)
+
+    def _block(self, node: Block) -> Node:
+        regions, values = dict(self.regions), dict(self.values)
+        for match in node.match_buffers:
+            source = _Writing(regions, values, self.known).visit(match.source)
+            assert isinstance(source, BufferRegion)
+            if any(isinstance(part, BufferLoad) for part in walk(source)):
+                raise _NotWritten  # The region is one, whatever the block stores.
+            self._match(match.buffer, source, values)
+            regions[match.buffer] = source
+        return map_children(replace(node, match_buffers=()), _Writing(regions, values, self.known).visit)
+
+    def _match(self, buffer: Buffer, source: BufferRegion, values: dict[Var, Expr]) -> None:
+        """Give the pointer, the offset, the strides and the sizes of a matched buffer their values.
+
+        Raises _NotWritten where the shape is not the region's, or the buffer says something else of itself.
+        """
+        whole, extents = source.buffer, [each.extent for each in source.ranges]
+        first = len(extents) - buffer.rank
+        if first < 0 or buffer.dtype != whole.dtype or any(not _is(e, 1) for e in extents[:first]):
+            raise _NotWritten
+        strides, offset = _strides(whole), whole.elem_offset
+        for stride, each in zip(strides, source.ranges, strict=True):
+            offset = offset + (each.start if _is(stride, 1) else stride * each.start)
+        values[buffer.data] = whole.data
+        for mine, theirs in zip(buffer.shape, extents[first:], strict=True):
+            self._equal(mine, theirs, values)
+        for mine, theirs in zip(buffer.strides, strides[first:], strict=True) if buffer.strides else ():
+            self._equal(mine, theirs, values)
+        if isinstance(buffer.elem_offset, Var):
+            self._equal(buffer.elem_offset, offset, values)
+
+    def _equal(self, mine: Expr, theirs: Expr, values: dict[Var, Expr]) -> None:
+        """Bind a variable, or see that two sizes are one."""
+        if isinstance(mine, Var) and mine not in self.known:
+            mine = values.setdefault(mine, theirs)
+        if mine != theirs:
+            raise _NotWritten
+
+
+def _at(ranges: Sequence[Range], places: Sequence[Expr]) -> list[Expr]:
+    """The indices of an element in the buffer behind a region; the axes that the region leaves out come first."""
+    starts = [each.start for each in ranges]
+    first = len(starts) - len(places)
+    inner = [
+        place if start == IntImm(0, start.dtype) else start + place
+        for start, place in zip(starts[first:], places, strict=True)
+    ]
+    return [*starts[:first], *inner]
+
+
+def _strides(buffer: Buffer) -> list[Expr]:
+    """The strides of a buffer, row-major where it states none."""
+    if buffer.strides:
+        return list(buffer.strides)
+    found: list[Expr] = []
+    size: Expr = IntImm(1)
+    for extent in reversed(buffer.shape):
+        found.append(size)
+        size = extent if _is(size, 1) else size * extent
+    return found[::-1]
+
+
+def _is(size: Expr, value: int) -> bool:
+    return isinstance(size, IntImm) and size.value == value
