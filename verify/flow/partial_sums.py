@@ -178,7 +178,5 @@ def _is_one_to_one(agreement: Agreement, reordered: Sequence[Reordered]) -> bool
 def involved(flow: Dataflow, statements: Statements, matched: frozenset[int]) -> frozenset[Var]:
     """The memories of partial results, and those to which they are added."""
     return frozenset(
-        data
-        for each in carrying_updates(flow, statements, matched)
-        for data in (each.statement.data, each.read.data)
+        data for each in carrying_updates(flow, statements, matched) for data in (each.statement.data, each.read.data)
     )
