@@ -41,9 +41,8 @@ class Exits:
 
     def iteration(self, body: Stmt) -> Stmt:
         """One iteration: nothing once the loop was left."""
-        if self.skipped is not None:
-            body = Allocate(self.skipped, seq(_set(self.skipped, FALSE), body))
-        return body if self.left is None else IfThenElse(_unset(self.left), body)
+        body = body if self.left is None else IfThenElse(_unset(self.left), body)
+        return body if self.skipped is None else Allocate(self.skipped, seq(_set(self.skipped, FALSE), body))
 
     def whole(self, loop: Stmt) -> Stmt:
         """The loop, with its flag before it."""
@@ -76,9 +75,33 @@ def exits_of(nodes: Sequence[ast.stmt]) -> Iterator[ast.Break | ast.Continue]:
             yield from exits_of(node.body)
 
 
+def without_continue(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a loop's body without the `continue` that end a branch: what follows the branch stands in the
+    other one instead.
+    """
+    done: list[ast.stmt] = []
+    for position, node in enumerate(nodes):
+        rest = list(nodes[position + 1 :])
+        if isinstance(node, ast.Continue):
+            return done
+        if isinstance(node, ast.If):
+            for ending, other, is_then in ((node.body, node.orelse, True), (node.orelse, node.body, False)):
+                if ending and isinstance(ending[-1], ast.Continue):
+                    kept, more = without_continue(ending), without_continue([*other, *rest])
+                    branches = (kept, more) if is_then else (more, kept)
+                    return [*done, _branch(node, *branches)]
+        done.append(node)
+    return done
+
+
+def _branch(node: ast.If, then: list[ast.stmt], otherwise: list[ast.stmt]) -> ast.If:
+    nothing = ast.copy_location(ast.Pass(), node)
+    return ast.copy_location(ast.If(node.test, then or [nothing], otherwise), node)
+
+
 def exits_for(text: Text, node: ast.For | ast.While, name: str, kinds: Sequence[ForKind], taken: set[str]) -> Exits:
     """The flags that a loop needs. Raises LayoutproofError where a loop of its kind cannot be left."""
-    found = list(exits_of(node.body))
+    found = list(exits_of(without_continue(node.body)))
     if found and list(kinds) != [ForKind.SERIAL]:
         where = f"a {kinds[0].value} loop" if len(kinds) == 1 else "a loop over several extents"
         help = "write it as one serial loop, `for i in range(...)`"

@@ -16,7 +16,7 @@ from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.script.buffer_methods import METHODS, is_vector_store, read_constants, read_vector_store
 from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_allocation, read_decl
-from layoutproof.ir.script.early_exits import Exits, counted_loop, counting, exits_for, read_exit
+from layoutproof.ir.script.early_exits import Exits, counted_loop, counting, exits_for, read_exit, without_continue
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS, TYPES
 from layoutproof.ir.script.loops_and_blocks import HEADER_NAMES, LOOP_NAMES, BlockReader, LoopHead, read_grid, read_loop
@@ -275,7 +275,7 @@ class StatementReader:
         """The body of a loop that these flags leave."""
         self.exits.append(exits)
         try:
-            return self.body(node.body, node)
+            return self.body(without_continue(node.body), node)
         finally:
             self.exits.pop()
 

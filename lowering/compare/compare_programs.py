@@ -18,9 +18,10 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
-from layoutproof.ir.views import without_views
+from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.ir.wellformed import require_wellformed
+from layoutproof.ir.written_out import written_out
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
 from layoutproof.lowering.compare import answers
@@ -45,7 +46,9 @@ from layoutproof.lowering.compare.shared_interface import aligned, check_contrac
 from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
 from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.verify.faults.facts import STRUCTURE
+from layoutproof.verify.faults.valid_sizes import valid_sizes
 from layoutproof.verify.lockstep.identity import CLAIM, is_same_program
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.settings import scaled, settings
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict
@@ -115,9 +118,12 @@ class _Stated:
 def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Comparison:
     start = perf_counter()
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
-    before, after = (without_views(f) if isinstance(f, PrimFunc) else f for f in (before, after))
+    before, after = (written_out(f) if isinstance(f, PrimFunc) else f for f in (before, after))
     if answer is None:
-        answer = _answer(_asked(before, after, stated, allowed))
+        asked = _asked(before, after, stated, allowed)
+        answer = _answer(asked)
+        instead = _with_valid_sizes(asked, answer)
+        answer = answer if instead is None else instead
     return replace(answer, seconds=perf_counter() - start)
 
 
@@ -189,6 +195,24 @@ def _answer(asked: Asked) -> Comparison:
             return _comparison(asked, answers.proved(asked, trial), trial)
     asked = asked.apart() if asked.may_overlap and MAY_OVERLAP not in asked.old.attrs else asked
     return _with_layouts_found(asked) if asked.unknown else _with_known_layouts(asked)
+
+
+def _with_valid_sizes(asked: Asked, answer: Comparison) -> Comparison | None:
+    """What is proved of the sizes with which the program before has no access out of bounds, where it may have one;
+    None if nothing is, or if that was not the failure. Other runs are none that have to be preserved.
+    """
+    if not any(v.status is Status.UNKNOWN and Because.OLD_FAULT in v.because for v in answer.verdicts):
+        return None
+    condition = valid_sizes(asked.old)
+    if condition is None:
+        return None
+    found = _answer(replace(asked, where=joined(asked.where, condition)))
+    if found.status is not Status.PROVED:
+        return None
+    said = f"precondition: {expr_text(condition, Style.PLAIN)}; else the program before has an access out of bounds"
+    first = found.verdicts[0]
+    reason = said if first.reason is None else f"{first.reason}; {said}"
+    return replace(found, verdicts=(replace(first, reason=reason), *found.verdicts[1:]))
 
 
 def _with_known_layouts(asked: Asked) -> Comparison:

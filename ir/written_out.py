@@ -1,7 +1,9 @@
-"""Regions that blocks match as buffers of their own (`match_buffer`), written out.
+"""What is only another way to write a program, written out.
 
-Such a buffer is sugar: an access of it is one of the buffer behind it, at the place where the region begins, and its
-pointer, offset and strides are those of that place. What cannot be written out is left as it is, and refused later.
+A region that a block matches as a buffer of its own (`match_buffer`) is sugar: an access of it is one of the buffer
+behind it, at the place where the region begins, and its pointer, offset and strides are those of that place. A let of
+one store is its value, and an expression without an effect that is evaluated is nothing. What cannot be written out is
+left as it is, and refused later.
 """
 
 from __future__ import annotations
@@ -10,11 +12,67 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
-from layoutproof.ir.expr import Expr, IntImm, Var, widen
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, Logical, Var, widen
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block, BufferStore, DeclBuffer, MatchBuffer, Stmt
-from layoutproof.ir.visit import bound_variables, free_variables, map_children, walk
+from layoutproof.ir.stmt import NOTHING, Block, BufferStore, DeclBuffer, Evaluate, Let, MatchBuffer, Seq, Stmt, seq
+from layoutproof.ir.visit import bound_variables, children, free_variables, map_children, substitute, walk
+
+
+def written_out(func: PrimFunc) -> PrimFunc:
+    """The same program without what can be written out; the function itself where there is nothing."""
+    return _without_trifles(without_views(func))
+
+
+# Calls that compute an address or a type, and touch no memory.
+_ADDRESSES = frozenset(("type_annotation", "tvm_access_ptr", "address_of"))
+
+
+def _without_trifles(func: PrimFunc) -> PrimFunc:
+    def visit(node: Node) -> Node:
+        if isinstance(node, Expr):
+            return node
+        if isinstance(node, Let) and isinstance(node.body, BufferStore):
+            return _said_once(node, node.body)
+        if isinstance(node, Evaluate) and _has_no_effect(node.value):
+            return NOTHING
+        if isinstance(node, Seq):
+            parts = [part for part in map(visit, node.body) if isinstance(part, Stmt)]
+            return node if all(a is b for a, b in zip(parts, node.body, strict=True)) else seq(*parts)
+        return map_children(node, visit)
+
+    body = visit(func.body)
+    assert isinstance(body, Stmt)
+    return func if body is func.body else replace(func, body=body)
+
+
+def _said_once(let: Let, store: BufferStore) -> Stmt:
+    """A store with the value of a let around it in its place; the let where that may be another value each time."""
+    uses = sum(part == let.var for part in walk(store))
+    fresh = any(isinstance(part, Undef | OpaqueCall) for part in walk(let.value))
+    if uses == 0 or (fresh and uses > 1) or let.var.dtype == HANDLE:
+        return let
+    if not always_evaluates(store.value, let.var) and not any(
+        part == let.var for i in store.indices for part in walk(i)
+    ):
+        return let
+    return replace(substitute(store, {let.var: let.value}), span=store.span)
+
+
+def always_evaluates(expr: Expr, var: Var) -> bool:
+    """Whether the value of a variable is needed whatever an expression's conditions are."""
+    if isinstance(expr, IfThenElseExpr):
+        return always_evaluates(expr.condition, var)
+    if isinstance(expr, Logical):
+        return always_evaluates(expr.lhs, var)
+    return expr == var or any(isinstance(part, Expr) and always_evaluates(part, var) for part in children(expr))
+
+
+def _has_no_effect(expr: Expr) -> bool:
+    calls = [part for part in walk(expr) if isinstance(part, OpaqueCall | BufferLoad | Assume)]
+    return all(isinstance(call, OpaqueCall) and call.function in _ADDRESSES for call in calls)
 
 
 def without_views(func: PrimFunc) -> PrimFunc:
@@ -37,8 +95,8 @@ class _NotWritten(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """`regions` are the boxes that buffers stand for; `values` what their pointers, offsets and strides are, `known` the
-    variables that have a meaning in the function.
+    """`regions` are the boxes that buffers stand for; `values` what their pointers, offsets and strides are, `known`
+    the variables that have a meaning in the function.
     """
 
     regions: Mapping[Buffer, BufferRegion]
