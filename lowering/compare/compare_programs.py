@@ -37,6 +37,7 @@ from layoutproof.lowering.compare.check_witness import (
     layouts_of,
     of_nothing,
     refuted,
+    refuted_by_all,
     store_by_store,
     tried,
     with_other_contracts,
@@ -264,7 +265,7 @@ def _without_witness(asked: Asked, moved: Sequence[Moved], furthest: Furthest, s
 
 def _with_layouts_found(asked: Asked) -> Comparison:
     """The comparison if some layouts are searched: the one with which most is proved."""
-    from layoutproof.lowering.compare.layout_search import find_witnesses
+    from layoutproof.lowering.compare.layout_search import find_witnesses, possible_layouts
 
     given = asked.moved()
     watch = perf_counter()
@@ -284,10 +285,13 @@ def _with_layouts_found(asked: Asked) -> Comparison:
                 break
     except NoWitness as problem:
         furthest = problem.furthest
+    if best is not None and best.holds:
+        return _comparison(asked, answers.proved(asked, best), best)
+    refutation = refuted_by_all(asked, possible_layouts(_question(asked, given)))
+    if refutation is not None:
+        return replace(_comparison(asked, answers.refuted_by_all(asked, *refutation), refutation[0]), rewrite=None)
     if best is None:
         return _without_witness(asked, given, furthest, perf_counter() - watch)
-    if best.holds:
-        return _comparison(asked, answers.proved(asked, best), best)
     fault = fault_alone(asked, best)
     if fault is not None:
         return _comparison(asked, answers.faulty(asked, fault, given), Trial(best.rewrite, best.verdicts, given, {}))

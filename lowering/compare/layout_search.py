@@ -68,6 +68,13 @@ def find_witnesses(question: Question, operations: int = OPERATIONS) -> Iterator
     yield from _Hunt(question, operations).witnesses()
 
 
+def possible_layouts(question: Question, operations: int = OPERATIONS) -> dict[str, list[IndexMap]]:
+    """All layouts of `question.unknown` that come into question, by the data variable's name: those that accesses state
+    or nearly state, and those that the shapes allow, also with padding in front.
+    """
+    return _Hunt(question, operations).possible()
+
+
 @dataclass(frozen=True, slots=True)
 class _Parameter:
     """A parameter whose layout is searched; `names` are the indices of its cells in the program before."""
@@ -180,6 +187,20 @@ class _Hunt:
             self._go_on(cost, choice)
         if not found:
             raise NoWitness(self._furthest())
+
+    def possible(self) -> dict[str, list[IndexMap]]:
+        """What `possible_layouts` gives."""
+        found = {name: [each.index_map for each in p.proposed] for name, p in self._parameters.items()}
+        try:
+            solving = self._solved(_Choice())
+            for name, parameter in self._parameters.items():
+                found[name] += [each.index_map for each in self._written(solving, parameter, tuple(Guess))]
+                with solving.rewrite_model.workspace.limited():
+                    moved = (self._shifted(solving.rewrite_model, parameter, each) for each in parameter.proposed)
+                    found[name] += [each.index_map for each in moved if each is not None]
+        except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
+            self._note(Furthest(problem.reason if not isinstance(problem, BudgetExceeded) else str(problem)))
+        return {name: list({each.outputs: each for each in maps}.values()) for name, maps in found.items()}
 
     def _push(self, cost: int, choice: _Choice) -> None:
         heapq.heappush(self._heap, (cost, next(self._number), choice))

@@ -77,7 +77,7 @@ def sums_of(
         if parts is None:
             return Sums(direct, (), None)
         carried = parts if carried is None else carried.union(parts)
-    if carried is None or not carried.is_injective():
+    if carried is None or not carries_once(carried):
         return Sums(direct, (), None)
     return Sums(chains, tuple(carrying), carried)
 
@@ -95,6 +95,11 @@ def _parts(
         if start is None or not is_neutral(operator, start.value):
             return None
     return parts
+
+
+def carries_once(carried: Relation) -> bool:
+    """Whether no contribution is carried by two updates."""
+    return bool(carried.is_injective())
 
 
 def is_neutral(operator: BinaryOp, value: Expr) -> bool:
