@@ -129,6 +129,10 @@ class LoopReader(Protocol):
     env: Environment
     exits: list[Exits | None]
 
+    def left_by(self, exits: Exits, node: ast.For | ast.While) -> Stmt:
+        """The body of a loop that these flags leave."""
+        ...
+
 
 def read_exit(reader: LoopReader, node: ast.Break | ast.Continue) -> Stmt:
     """A `break` or `continue` as the store to its flag. Raises LayoutproofError outside of a loop."""
@@ -158,6 +162,18 @@ _HELP = (
     "body, of a buffer that the function allocates"
 )
 _MOST = 1 << 20
+
+
+def read_while(reader: LoopReader, node: ast.While, done: Sequence[Stmt]) -> Stmt:
+    """A `while` as a `for`; `done` are the statements before it. Raises LayoutproofError if it is not seen to count."""
+    condition = reader.exprs.condition(node.test)
+    found = counting(reader, node, condition, done)
+    names = {*reader.env.names(), *(n.id for n in ast.walk(node) if isinstance(n, ast.Name))}
+    name = fresh("step", names)
+    exits = exits_for(reader.text, node, name, [ForKind.SERIAL], {*names, name})
+    with reader.env.frame(node):
+        body = reader.left_by(exits, node)
+    return exits.whole(counted_loop(reader, found, condition, exits.iteration(body), name))
 
 
 def counting(reader: LoopReader, node: ast.While, condition: Expr, done: Sequence[Stmt]) -> Counting:

@@ -16,13 +16,14 @@ from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.script.buffer_methods import METHODS, is_vector_store, read_constants, read_vector_store
 from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_allocation, read_decl
-from layoutproof.ir.script.early_exits import Exits, counted_loop, counting, exits_for, read_exit, without_continue
+from layoutproof.ir.script.early_exits import Exits, exits_for, read_exit, read_while, without_continue
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS, TYPES
+from layoutproof.ir.script.lets_and_attributes import read_attr, read_let
 from layoutproof.ir.script.loops_and_blocks import HEADER_NAMES, LOOP_NAMES, BlockReader, LoopHead, read_grid, read_loop
 from layoutproof.ir.script.operands import Value
-from layoutproof.ir.script.parsing import Text, bind, did_you_mean, parse_dtype, read_dtype, read_string
-from layoutproof.ir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.script.parsing import Text, bind, did_you_mean, parse_dtype, read_dtype
+from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Stmt, seq
 from layoutproof.ir.visit import fresh
 
 Hook = Callable[[ast.stmt, bool], bool]
@@ -56,7 +57,7 @@ class StatementReader:
                 if self.declare(node) or (hook is not None and hook(node, bool(open_))):
                     continue
                 if isinstance(node, ast.While):
-                    done.append(self._while(node, done))
+                    done.append(read_while(self, node, done))
                     continue
                 result = self._statement(node, nodes[position] if position < len(nodes) else None)
                 if isinstance(result, Scoped):
@@ -167,11 +168,11 @@ class StatementReader:
             if name in self.block_allocations or name.startswith("axis.") or name == "match_buffer":
                 raise self.misplaced(call, name)
         if found is not None and found[0] == "bind":
-            return self._let(node, target, self.exprs.expr(bind(self.text, found[1], "T.bind", ("value",), 1)["value"]))
+            return self.let(node, target, self.exprs.expr(bind(self.text, found[1], "T.bind", ("value",), 1)["value"]))
         if found is not None and found[0] == "meta_var":
             value = self.exprs.named(bind(self.text, found[1], "T.meta_var", ("value",), 1)["value"])
             return Scoped(lambda env: env.bind(target.id, value, target), lambda body: body)
-        return self._let(node, target, self.exprs.expr(node.value))
+        return self.let(node, target, self.exprs.expr(node.value))
 
     def _allocation(
         self, node: ast.stmt, target: ast.Name, call: ast.Call, name: str, following: ast.stmt | None
@@ -184,7 +185,8 @@ class StatementReader:
         """Whether a call is a statement that allocates: `T.alloc_buffer` is one in the current dialect only."""
         return name in ALLOCATIONS and name not in self.block_allocations
 
-    def _let(self, node: ast.AST, target: ast.Name, value: Expr) -> Scoped:
+    def let(self, node: ast.AST, target: ast.Name, value: Expr) -> Scoped:
+        """A let of a value, for what follows."""
         var = Var(target.id, value.dtype, span=self.text.span(target))
         return Scoped(
             lambda env: env.bind(target.id, var, target), lambda body: self.exprs.make(node, Let, var, value, body)
@@ -208,7 +210,7 @@ class StatementReader:
         if dtype is not None and value.dtype != dtype:
             message = f"`{node.target.id}` is declared {dtype}, its value has type {value.dtype}"
             raise self.text.fail(codes.WRONG_TYPE, message, node.value)
-        return self._let(node, node.target, value)
+        return self.let(node, node.target, value)
 
     def _let_type(self, node: ast.expr) -> DType | None:
         if isinstance(node, ast.Subscript) and self.script_name(node.value) == "let":
@@ -261,7 +263,7 @@ class StatementReader:
                 names.append(self._counted(target, var, head, steps))
             name = "_".join(var.name for var in names)
             exits = exits_for(self.text, node, name, [head.kind for head in heads], {*self.env.names()})
-            result = exits.iteration(self._left_by(exits, node))
+            result = exits.iteration(self.left_by(exits, node))
         for var, value in reversed(steps):
             result = self.exprs.make(node, Let, var, value, result)
         for var, head in reversed(list(zip(names, heads, strict=True))):
@@ -271,22 +273,13 @@ class StatementReader:
             )
         return exits.whole(result)
 
-    def _left_by(self, exits: Exits, node: ast.For | ast.While) -> Stmt:
+    def left_by(self, exits: Exits, node: ast.For | ast.While) -> Stmt:
         """The body of a loop that these flags leave."""
         self.exits.append(exits)
         try:
             return self.body(without_continue(node.body), node)
         finally:
             self.exits.pop()
-
-    def _while(self, node: ast.While, done: Sequence[Stmt]) -> Stmt:
-        condition = self.exprs.condition(node.test)
-        found = counting(self, node, condition, done)
-        name = fresh("step", {*self.env.names(), *(n.id for n in ast.walk(node) if isinstance(n, ast.Name))})
-        exits = exits_for(self.text, node, name, [ForKind.SERIAL], {*self.env.names(), name})
-        with self.env.frame(node):
-            body = self._left_by(exits, node)
-        return exits.whole(counted_loop(self, found, condition, exits.iteration(body), name))
 
     def exit(self, node: ast.Break | ast.Continue, following: ast.stmt | None) -> Stmt:
         """`break` and `continue`."""
@@ -354,9 +347,9 @@ class StatementReader:
 
     def _with_scoped(self, node: ast.With, item: ast.withitem, name: str, call: ast.Call) -> Scoped:
         if name == "attr":
-            return self._attr(node, call)
+            return read_attr(self, node, call)
         if name in ("let", "LetStmt"):
-            return self._with_let(node, item, name, call)
+            return read_let(self, node, item, name, call)
         target = item.optional_vars
         if isinstance(target, ast.Name) and (self._allocates(name) or name in ("decl_buffer", "buffer_decl")):
             if self._allocates(name):
@@ -366,41 +359,13 @@ class StatementReader:
         help = did_you_mean(name, known, "T.")
         raise self.text.fail(codes.UNKNOWN_FUNCTION, f"`with T.{name}` is not known", call.func, help=help)
 
-    def _with_let(self, node: ast.With, item: ast.withitem, name: str, call: ast.Call) -> Scoped:
-        if name == "LetStmt":
-            bound = bind(self.text, call, "T.LetStmt", ("value", "type_annotation", "var"), 1)
-            target = item.optional_vars if item.optional_vars is not None else bound.get("var")
-        else:
-            bound = bind(self.text, call, "T.let", ("var", "value"), 2)
-            target = bound["var"]
-        if not isinstance(target, ast.Name):
-            place = target if target is not None else call
-            raise self.text.fail(codes.WRONG_ARGUMENTS, f"T.{name} binds a name", place)
-        declared = self.env.lookup(target.id) if item.optional_vars is None else None
-        if declared is not None:
-            self.env.forget(target.id)  # `x = T.int32()` before it gives the type; the let binds the name
-        value = self.exprs.expr(bound["value"], declared.dtype if isinstance(declared, Var) else None)
-        return self._let(node, target, value)
-
-    def _attr(self, node: ast.stmt, call: ast.Call) -> Scoped:
-        bound = bind(self.text, call, "T.attr", ("node", "attr_key", "value"), 3)
-        target, value = (self._attr_part(bound[key]) for key in ("node", "value"))
-        key = read_string(self.text, bound["attr_key"], "the key of an attribute")
-        return Scoped(lambda env: None, lambda body: self.exprs.make(node, AttrStmt, target, key, value, body))
-
-    def _attr_part(self, node: ast.expr) -> Expr:
-        probe = ast.copy_location(ast.Call(ast.Name("call_packed"), [node], []), node)
-        packed = FUNCTIONS["call_packed"](self.exprs, probe, "T.attr")  # reads texts as well as values
-        assert isinstance(packed, OpaqueCall)
-        return packed.arguments[0]
-
     def expression(self, node: ast.Expr, following: ast.stmt | None) -> Stmt | Scoped:
         """`T.evaluate(...)`, `T.assume(...)`, an opaque call, `T.attr(...)` for the rest of the body."""
         found = self.script_call(node.value)
         if found is not None:
             name, call = found
             if name == "attr":
-                return self._attr(node, call)
+                return read_attr(self, node, call)
             if name in HEADER_NAMES or name in ("func_attr", "init"):
                 raise self.misplaced(call, name)
             if name == "buffer_store":

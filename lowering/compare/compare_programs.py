@@ -119,7 +119,6 @@ class _Stated:
 def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Comparison:
     start = perf_counter()
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
-    before, after = (written_out(f) if isinstance(f, PrimFunc) else f for f in (before, after))
     if answer is None:
         asked = _asked(before, after, stated, allowed)
         answer = _answer(asked)
@@ -157,6 +156,7 @@ def _asked(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences
                 codes.ARGUMENT_TYPE,
                 f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected",
             )
+    before, after = written_out(before), written_out(after)
     # The old program's assumptions about sizes hold of every call, also if the new one does not have them.
     assumed = joined(_condition(before, stated.where), assumed_of_constants(before))
     maps = read_layouts(before, stated.layouts)
@@ -287,15 +287,24 @@ def _with_layouts_found(asked: Asked) -> Comparison:
         furthest = problem.furthest
     if best is not None and best.holds:
         return _comparison(asked, answers.proved(asked, best), best)
+    if best is not None:
+        answer = _undecided(asked, best, number, given, exhausted=number < last)
+    else:
+        answer = _without_witness(asked, given, furthest, perf_counter() - watch)
+    if answer.status is Status.REFUTED:
+        return answer
     refutation = refuted_by_all(asked, possible_layouts(_question(asked, given)))
     if refutation is not None:
         return replace(_comparison(asked, answers.refuted_by_all(asked, *refutation), refutation[0]), rewrite=None)
-    if best is None:
-        return _without_witness(asked, given, furthest, perf_counter() - watch)
+    return answer
+
+
+def _undecided(asked: Asked, best: Trial, number: int, given: tuple[Moved, ...], *, exhausted: bool) -> Comparison:
+    """The answer if nothing was proved with the layouts that were found."""
     fault = fault_alone(asked, best)
     if fault is not None:
         return _comparison(asked, answers.faulty(asked, fault, given), Trial(best.rewrite, best.verdicts, given, {}))
-    return _comparison(asked, answers.undecided(asked, best, number, exhausted=number < last), best)
+    return _comparison(asked, answers.undecided(asked, best, number, exhausted=exhausted), best)
 
 
 def _with_layouts(asked: Asked, found: Found) -> Trial | None:

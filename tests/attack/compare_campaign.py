@@ -168,8 +168,9 @@ def report(tally: Tally) -> str:
     counts = tally.counts()
     seconds = sorted(o.seconds for o in tally.outcomes) or [0.0]
     changed = sum(number for verdict, number in counts.items() if verdict.startswith("changed"))
+    share = 100 * counts["changed and refuted"] / max(changed, 1)
     lines = [
-        f"of {changed} mutants that change a result, {100 * counts['changed and refuted'] / max(changed, 1):.1f} % refuted",
+        f"of {changed} mutants that change a result, {share:.1f} % refuted",
         (
             f"{len(tally.outcomes)} mutants; a comparison takes {seconds[len(seconds) // 2]:.2f} s (median), "
             f"{seconds[-1]:.1f} s at most"
