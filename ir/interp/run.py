@@ -20,9 +20,9 @@ from layoutproof.ir.interp.compiled import Compiled, compile_program
 from layoutproof.ir.interp.generator import Facts, TooDeep
 from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Filling, Storage, all_fillings, bad_argument
 from layoutproof.ir.interp.walker import walk_program
+from layoutproof.ir.interp.written_out import without_views
 from layoutproof.ir.layout_record import padding_cells
 from layoutproof.ir.primfunc import Kept, PrimFunc
-from layoutproof.ir.written_out import without_views
 
 DEFAULT_LIMIT = 200_000_000
 """Iterations of loops, all together, after which a run is stopped."""

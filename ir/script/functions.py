@@ -45,8 +45,7 @@ from layoutproof.ir.script.parsing import (
     read_integer,
     read_string,
 )
-from layoutproof.ir.visit import substitute
-from layoutproof.ir.written_out import always_evaluates
+from layoutproof.ir.visit import always_evaluates, substitute
 
 
 def _binary(op: BinaryOp) -> Handler:

@@ -15,13 +15,13 @@ from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.expr import Expr
+from layoutproof.ir.interp.written_out import written_out
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.ir.written_out import written_out
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
 from layoutproof.lowering.compare import answers

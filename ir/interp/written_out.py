@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, Logical, Var, widen
+from layoutproof.ir.expr import Expr, IntImm, Var, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, DeclBuffer, Evaluate, Let, MatchBuffer, Seq, Stmt, seq
-from layoutproof.ir.visit import bound_variables, children, free_variables, map_children, substitute, walk
+from layoutproof.ir.visit import always_evaluates, bound_variables, free_variables, map_children, substitute, walk
 
 
 def written_out(func: PrimFunc) -> PrimFunc:
@@ -59,15 +59,6 @@ def _said_once(let: Let, store: BufferStore) -> Stmt:
     ):
         return let
     return replace(substitute(store, {let.var: let.value}), span=store.span)
-
-
-def always_evaluates(expr: Expr, var: Var) -> bool:
-    """Whether the value of a variable is needed whatever an expression's conditions are."""
-    if isinstance(expr, IfThenElseExpr):
-        return always_evaluates(expr.condition, var)
-    if isinstance(expr, Logical):
-        return always_evaluates(expr.lhs, var)
-    return expr == var or any(isinstance(part, Expr) and always_evaluates(part, var) for part in children(expr))
 
 
 def _has_no_effect(expr: Expr) -> bool:
