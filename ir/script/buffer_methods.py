@@ -199,6 +199,15 @@ class _Lane:
                 raise self.reader.text.fail(codes.UNSUPPORTED, message, self.place)
 
 
+def read_allocating(
+    statements: CallReader, node: ast.stmt, target: ast.Name, call: ast.Call, name: str, following: ast.stmt | None
+) -> Scoped:
+    """A call that allocates, with contents or without."""
+    if name == "allocate_const":
+        return read_constants(statements, node, target, call, following)
+    return read_allocation(statements, node, target, call, name, following)
+
+
 def read_constants(
     statements: CallReader, node: ast.stmt, target: ast.Name, call: ast.Call, following: ast.stmt | None
 ) -> Scoped:

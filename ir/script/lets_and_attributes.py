@@ -12,6 +12,7 @@ from layoutproof.ir.script.declarations import Environment, Scoped
 from layoutproof.ir.script.expressions import ExpressionReader
 from layoutproof.ir.script.functions import FUNCTIONS
 from layoutproof.ir.script.parsing import Text, bind, read_string
+from layoutproof.ir.script.threads import REDUCER, ThreadReader
 from layoutproof.ir.stmt import AttrStmt
 
 
@@ -21,6 +22,10 @@ class LetReader(Protocol):
     text: Text
     env: Environment
     exprs: ExpressionReader
+    threads: ThreadReader
+
+    def script_call(self, node: ast.expr) -> tuple[str, ast.Call] | None:
+        """The name behind `T.` and the call."""
 
     def let(self, node: ast.AST, target: ast.Name, value: Expr) -> Scoped:
         """A let of a value, for what follows."""
@@ -54,6 +59,9 @@ def read_attr(reader: LetReader, node: ast.stmt, call: ast.Call) -> Scoped:
 
 
 def _attr_part(reader: LetReader, node: ast.expr) -> Expr:
+    found = reader.script_call(node)
+    if found is not None and found[0] == REDUCER:
+        return reader.threads.reducer(found[1], reader.env.frame)
     probe = ast.copy_location(ast.Call(ast.Name("call_packed"), [node], []), node)
     packed = FUNCTIONS["call_packed"](reader.exprs, probe, "T.attr")  # reads texts as well as values
     assert isinstance(packed, OpaqueCall)

@@ -14,8 +14,8 @@ from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.script.buffer_methods import METHODS, is_vector_store, read_constants, read_vector_store
-from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_allocation, read_decl
+from layoutproof.ir.script.buffer_methods import METHODS, is_vector_store, read_allocating, read_vector_store
+from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_decl
 from layoutproof.ir.script.early_exits import Exits, exits_for, read_exit, read_while, without_continue
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS, TYPES
@@ -23,6 +23,7 @@ from layoutproof.ir.script.lets_and_attributes import read_attr, read_let
 from layoutproof.ir.script.loops_and_blocks import HEADER_NAMES, LOOP_NAMES, BlockReader, LoopHead, read_grid, read_loop
 from layoutproof.ir.script.operands import Value
 from layoutproof.ir.script.parsing import Text, bind, did_you_mean, parse_dtype, read_dtype
+from layoutproof.ir.script.threads import ENV_THREAD, LAUNCH, ThreadReader
 from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Stmt, seq
 from layoutproof.ir.visit import fresh
 
@@ -39,6 +40,7 @@ class StatementReader:
         self.block_allocations = block_allocations
         self.exprs = ExpressionReader(text, self.env, {**FUNCTIONS, **METHODS}, namespaces, SCRIPT_BUILTINS)
         self.exits: list[Exits | None] = []
+        self.threads = ThreadReader(self.exprs, self.env)
 
     # ---- bodies
 
@@ -82,7 +84,7 @@ class StatementReader:
         handler = _STATEMENTS.get(type(node))
         if handler is None:
             help = "a program's results are the buffers that it writes" if isinstance(node, ast.Return) else None
-            message = f"{_STATEMENT_NAMES.get(type(node), syntax_name(node))} is not supported"
+            message = f"{syntax_name(node)} is not supported"
             raise self.text.fail(codes.UNSUPPORTED, message, node, help=help)
         return handler(self, node, following)
 
@@ -161,25 +163,32 @@ class StatementReader:
         found = self.script_call(node.value)
         if found is not None:
             name, call = found
-            if name in ("decl_buffer", "buffer_decl", "Buffer"):
-                return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
-            if self._allocates(name):
-                return self._allocation(node, target, call, name, following)
-            if name in self.block_allocations or name.startswith("axis.") or name == "match_buffer":
-                raise self.misplaced(call, name)
-        if found is not None and found[0] == "bind":
-            return self.let(node, target, self.exprs.expr(bind(self.text, found[1], "T.bind", ("value",), 1)["value"]))
-        if found is not None and found[0] == "meta_var":
-            value = self.exprs.named(bind(self.text, found[1], "T.meta_var", ("value",), 1)["value"])
-            return Scoped(lambda env: env.bind(target.id, value, target), lambda body: body)
+            named = self._named(node, target, name, call, following)
+            if named is not None:
+                return named
         return self.let(node, target, self.exprs.expr(node.value))
 
-    def _allocation(
-        self, node: ast.stmt, target: ast.Name, call: ast.Call, name: str, following: ast.stmt | None
-    ) -> Scoped:
-        if name == "allocate_const":
-            return read_constants(self, node, target, call, following)
-        return read_allocation(self, node, target, call, name, following)
+    def _named(
+        self, node: ast.Assign, target: ast.Name, name: str, call: ast.Call, following: ast.stmt | None
+    ) -> Stmt | Scoped | None:
+        """What a call of the script gives a name to, apart from values."""
+        if name == ENV_THREAD:
+            self.threads.declare(target, call)
+            return seq()
+        if name == LAUNCH:
+            return self.threads.launch(node, call, target)
+        if name in ("decl_buffer", "buffer_decl", "Buffer"):
+            return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
+        if self._allocates(name):
+            return read_allocating(self, node, target, call, name, following)
+        if name in self.block_allocations or name.startswith("axis.") or name == "match_buffer":
+            raise self.misplaced(call, name)
+        if name == "bind":
+            return self.let(node, target, self.exprs.expr(bind(self.text, call, "T.bind", ("value",), 1)["value"]))
+        if name == "meta_var":
+            value = self.exprs.named(bind(self.text, call, "T.meta_var", ("value",), 1)["value"])
+            return Scoped(lambda env: env.bind(target.id, value, target), lambda body: body)
+        return None
 
     def _allocates(self, name: str) -> bool:
         """Whether a call is a statement that allocates: `T.alloc_buffer` is one in the current dialect only."""
@@ -351,9 +360,11 @@ class StatementReader:
         if name in ("let", "LetStmt"):
             return read_let(self, node, item, name, call)
         target = item.optional_vars
+        if name == LAUNCH:
+            return self.threads.launch(node, call, target if isinstance(target, ast.Name) else None)
         if isinstance(target, ast.Name) and (self._allocates(name) or name in ("decl_buffer", "buffer_decl")):
             if self._allocates(name):
-                return self._allocation(node, target, call, name, node.body[0])
+                return read_allocating(self, node, target, call, name, node.body[0])
             return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
         known = ("block", "sblock", "init", "attr", "let", "LetStmt", "allocate", "decl_buffer")
         help = did_you_mean(name, known, "T.")
@@ -370,6 +381,8 @@ class StatementReader:
                 raise self.misplaced(call, name)
             if name == "buffer_store":
                 return self._buffer_store(node, call)
+            if name == LAUNCH:
+                return self.threads.launch(node, call, None)
             if name == "evaluate":
                 bound = bind(self.text, call, "T.evaluate", ("value",), 1)
                 return self.exprs.make(node, Evaluate, self.exprs.expr(bound["value"]))
@@ -433,18 +446,4 @@ _STATEMENTS: Mapping[type[ast.stmt], Callable[[StatementReader, Any, ast.stmt | 
     ast.Assert: StatementReader.assertion,
     ast.Break: StatementReader.exit,
     ast.Continue: StatementReader.exit,
-}
-
-_STATEMENT_NAMES: Mapping[type[ast.stmt], str] = {
-    ast.Return: "`return`",
-    ast.Try: "`try`",
-    ast.FunctionDef: "a function inside a function",
-    ast.ClassDef: "a class inside a function",
-    ast.Import: "an import inside a function",
-    ast.ImportFrom: "an import inside a function",
-    ast.Raise: "`raise`",
-    ast.Delete: "`del`",
-    ast.Global: "`global`",
-    ast.Nonlocal: "`nonlocal`",
-    ast.Match: "`match`",
 }

@@ -24,7 +24,7 @@ from layoutproof.ir.visit import free_variables
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
-from layoutproof.lowering.compare import answers
+from layoutproof.lowering.compare import answers, kernels
 from layoutproof.lowering.compare.check_witness import (
     MORE_FOR_FEWER_LICENCES,
     Asked,
@@ -120,10 +120,11 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licen
     start = perf_counter()
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
     if answer is None:
-        asked = _asked(before, after, stated, allowed)
+        question = kernels.Question.of(before, after)
+        asked = _asked(question.before, question.after, stated, allowed)
         answer = _answer(asked)
         instead = _with_valid_sizes(asked, answer)
-        answer = answer if instead is None else instead
+        answer = question.answered(answer if instead is None else instead)
     return replace(answer, seconds=perf_counter() - start)
 
 
