@@ -1,0 +1,29 @@
+"""The results of a study: its records, the tables made of them, and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from layoutproof.studies.figures import ladder_figure
+from layoutproof.studies.study_file import Study
+from layoutproof.studies.tables import Table, tables_of
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A finished study. `figures` are SVG by name."""
+
+    study: Study
+    records: Sequence[Mapping[str, Any]]
+    tables: Sequence[Table]
+    figures: Mapping[str, str] = field(default_factory=dict)
+
+
+def results_of(study: Study, records: Sequence[Mapping[str, Any]], folder: Path) -> Results:
+    """The results of a finished run; what was measured beside the cells is read from the folder."""
+    tables = tables_of(study.tables, records)
+    figures = {table.name: ladder_figure(table) for table in tables if table.name == "F4"}
+    return Results(study, records, tables, figures)
