@@ -36,10 +36,13 @@ ROWS_LAYOUT = Layout("rows", "blocks of 4 along rows", {"r": ("x//4", "x%4")})
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One step of a cell: its name in texts, and the rewrite of a program, to be proposed when it is asked."""
+    """One step of a cell: its name in texts, and the rewrite of a program, to be proposed when it is asked. `block` is
+    that whose guards go, None for a stage that fills padding.
+    """
 
     name: str
     propose: Callable[[PrimFunc], Rewrite]
+    block: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,7 @@ class _Maker:
     def claims(self, func: PrimFunc) -> Iterator[Claim]:
         for block in self.guarded_blocks(func):
             drop = RemoveBranchingThroughOvercompute(block, _guards(func, block))
-            yield Claim(f"guard of {block}", drop.propose)
+            yield Claim(f"guard of {block}", drop.propose, block)
         if not self.policy.filled:
             for name in self.operator.padded_outputs:
                 block = FILL.format(name)

@@ -17,10 +17,11 @@ from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.studies.cells import Cell, is_applicable
 from layoutproof.studies.claims import Claim, Question, question_of
 from layoutproof.studies.operators import Operator
+from layoutproof.studies.repeated import ENGINE, prove_repeated
 from layoutproof.studies.special_rows import find_special
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.replay.refute import find_counterexample
-from layoutproof.verify.values.fast_math import Licences, in_order, names_of, parse_licences
+from layoutproof.verify.values.fast_math import IEEE, Licences, in_order, names_of, parse_licences
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 NOT_APPLICABLE = "not applicable"
@@ -43,7 +44,7 @@ class Decision:
     def first(self) -> Verdict:
         """The verdict that tells most: the first that is not proved, else the first that takes assumptions."""
         open_ones = [v for v in self.verdicts if v.status is self.status]
-        taking = [v for v in open_ones if v.strictness]
+        taking = [v for v in open_ones if v.strictness or v.engine == ENGINE]
         return (taking or open_ones)[0]
 
     @property
@@ -106,9 +107,11 @@ def decide(question: Question, allowed: Licences) -> tuple[Decision, ...]:
     func, found = question.guarded, list[Decision]()
     where = assumed_of_constants(question.logical)
     for claim in question.claims:
-        decision = _decide(func, claim, where, allowed)
+        # What padding holds is a matter of bits, so no assumption helps to fill it.
+        usable = allowed if claim.block is not None else IEEE
+        decision = _decide(func, claim, where, usable)
         if decision.status is Status.UNKNOWN:
-            decision = _searched(decision, question.guarded, where, allowed)
+            decision = _searched(decision, question.guarded, where, usable)
         found.append(decision)
         if decision.status is Status.PROVED:
             func = decision.rewrite.new
@@ -134,7 +137,7 @@ def _searched(decision: Decision, guarded: PrimFunc, where: Expr | None, allowed
         whole = replace(rewrite, old=guarded)
         found = find_counterexample(whole, where=where, licences=allowed) or find_special(whole, where, allowed)
     if found is None:
-        return decision
+        return _repeated(decision, allowed)
     first = decision.first
     refuted = replace(
         first,
@@ -145,6 +148,22 @@ def _searched(decision: Decision, guarded: PrimFunc, where: Expr | None, allowed
         because=frozenset(),
     )
     return replace(decision, verdicts=tuple(refuted if v is first else v for v in decision.verdicts))
+
+
+def _repeated(decision: Decision, allowed: Licences) -> Decision:
+    """The decision, proved where extra updates cancel by their number."""
+    block = decision.claim.block
+    found = prove_repeated(decision.rewrite, block, decision.verdicts, allowed) if block is not None else None
+    if found is None:
+        return decision
+    lemma, sentence = found
+    proved = [
+        v
+        if v.status is Status.PROVED
+        else Verdict(Status.PROVED, v.claim, ENGINE, lemma.strictness, sentence, rests_on=lemma.rests_on)
+        for v in decision.verdicts
+    ]
+    return replace(decision, verdicts=tuple(proved))
 
 
 def _about_the_program(verdict: Verdict) -> Verdict:
@@ -184,10 +203,8 @@ def record_of(judged: Judged) -> dict[str, Any]:
         "breaks": {word: verdict.reason for word, verdict in judged.breaks.items()},
         "reason": judged.reason,
         "claims": [_claim_record(d) for d in judged.decisions],
-        "guards": sum(d.claim.name.startswith("guard") for d in judged.decisions),
-        "guards_left": sum(
-            d.claim.name.startswith("guard") and d.status is not Status.PROVED for d in judged.decisions
-        ),
+        "guards": sum(d.claim.block is not None for d in judged.decisions),
+        "guards_left": sum(d.claim.block is not None and d.status is not Status.PROVED for d in judged.decisions),
         "counterexample": dict(example) if example is not None else None,
     }
 

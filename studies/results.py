@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from layoutproof.studies.figures import ladder_figure
+from layoutproof.studies.kernel_times import FILE, Timing, timings_of
+from layoutproof.studies.speed_figure import speed_figure, speed_table
 from layoutproof.studies.study_file import Study
 from layoutproof.studies.tables import Table, tables_of
 
@@ -26,4 +28,8 @@ def results_of(study: Study, records: Sequence[Mapping[str, Any]], folder: Path)
     """The results of a finished run; what was measured beside the cells is read from the folder."""
     tables = tables_of(study.tables, records)
     figures = {table.name: ladder_figure(table) for table in tables if table.name == "F4"}
+    if "kernels" in study.tables:
+        timings: list[Timing] = timings_of(study.extra["kernels"], folder / FILE)
+        tables = [*tables, speed_table(timings)]
+        figures["F1"] = speed_figure(timings)
     return Results(study, records, tables, figures)
