@@ -8,9 +8,9 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from layoutproof.studies.facts import facts_of
-from layoutproof.studies.results import Results
-from layoutproof.studies.tables import Entry, Table, key_of
+from layoutproof.studies.report.facts import facts_of
+from layoutproof.studies.report.results import Results
+from layoutproof.studies.report.tables import Entry, Table, key_of
 
 
 def study_page(results: Results) -> str:

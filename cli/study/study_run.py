@@ -17,9 +17,9 @@ from layoutproof.cli.options import number_of_jobs
 from layoutproof.cli.study.page import study_page
 from layoutproof.cli.study.study_request import StudyRequest
 from layoutproof.ir.diagnostic import counted
-from layoutproof.studies.data_files import csv_text, json_lines, machine, read_records
-from layoutproof.studies.facts import text_of
-from layoutproof.studies.results import Results, results_of
+from layoutproof.studies.report.data_files import csv_text, json_lines, machine, read_records
+from layoutproof.studies.report.facts import text_of
+from layoutproof.studies.report.results import Results, results_of
 from layoutproof.studies.runner import Progress, RunOptions, Shard, run_study
 from layoutproof.studies.study_file import Study, load_study
 from layoutproof.verify.certificate.sealed_files import write_whole_files

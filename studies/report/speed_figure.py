@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log2
 
-from layoutproof.studies.figures import COLOURS, WIDTH, Drawing
 from layoutproof.studies.kernel_times import VARIANTS, Timing
-from layoutproof.studies.tables import Entry, Table
+from layoutproof.studies.report.figures import COLOURS, WIDTH, Drawing
+from layoutproof.studies.report.tables import Entry, Table
 
 TITLE = "F1. Time over that of the branch-free kernel, by share of padding"
 PANEL_WIDTH, PANEL_HEIGHT = 232, 190

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from layoutproof.studies.figures import ladder_figure
 from layoutproof.studies.kernel_times import FILE, Timing, timings_of
-from layoutproof.studies.speed_figure import speed_figure, speed_table
+from layoutproof.studies.report.figures import ladder_figure
+from layoutproof.studies.report.speed_figure import speed_figure, speed_table
+from layoutproof.studies.report.tables import Table, tables_of
 from layoutproof.studies.study_file import Study
-from layoutproof.studies.tables import Table, tables_of
 
 
 @dataclass(frozen=True, slots=True)

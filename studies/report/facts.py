@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from layoutproof.studies.results import Results
-from layoutproof.studies.tables import Record, key_of
+from layoutproof.studies.report.results import Results
+from layoutproof.studies.report.tables import Record, key_of
 
 
 @dataclass(frozen=True, slots=True)
