@@ -67,6 +67,7 @@ _COMMANDS = {
     "plan": "Lay a graph's operators out with the fewest layout rewrites.",
     "recheck": "Check certificates again, with other solvers.",
     "run": "Prove, lower, compile and run a program, and compare.",
+    "study": "Tables of padding policies: each cell proved or refuted.",
     "tv": "Prove what mlir-opt did to a function, pass by pass.",
 }
 
