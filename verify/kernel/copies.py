@@ -30,10 +30,9 @@ from dataclasses import dataclass, replace
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel import refinement
 from layoutproof.verify.kernel.encoding import ALWAYS, Context, Instance, both
-from layoutproof.verify.kernel.extras import NoOp, extras, located, prove_meets, prove_outside, prove_written, record
+from layoutproof.verify.kernel.extras import NoOp, extras, located, prove_meets, prove_outside, prove_written
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Expr, Map, Program, Statement, is_affine_condition, loads_of
-from layoutproof.verify.kernel.reader import read_extent, read_map, scope_of
+from layoutproof.verify.kernel.programs import Expr, Program, Statement, is_affine_condition, loads_of
 from layoutproof.verify.kernel.refinement import Part, before, not_before, of_part, operands
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Source, Step
@@ -183,17 +182,12 @@ def prove_not_observable(step: Step, context: Context, index: Sequence[Poly], na
     """A cell is padding that a layout leaves undefined, or one of a temporary."""
     if step.new.is_temporary(name):
         return
-    entries = record(step, name)
-    if len(entries) != 1 or entries[0].get("contract") != "undef":
+    record = step.new.record(step.new.data(name))
+    if len(record.steps) != 1 or record.steps[0].contract != ("undef", step.new.buffers[name].dtype):
         raise Rejected(f"{name} is observable")
     if step.new.data(name) in step.viewed:
         raise Rejected(f"the record of {name} does not say which elements of a view are padding")
-    symbols = scope_of(step.new.symbols)
-    names, outputs, where = read_map(str(entries[0].get("index_map")), symbols, {})
-    if names is None or where != core.TRUE or len(outputs) != len(index):
-        raise Rejected(f"the record of {name} has no such map")
-    logical = step.new.layouts[step.new.data(name)].get("logical_shape", ())
-    prove_outside(context, index, [read_extent(str(extent), symbols) for extent in logical], Map(names, outputs))
+    prove_outside(context, index, record.logical, record.steps[0].map)
 
 
 def prove_unread(extra: NoOp, until: Source | None = None) -> None:

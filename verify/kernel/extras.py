@@ -11,10 +11,9 @@ difference only where its first term is, in rounding to nearest (IEEE 754, 6.3).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel import refinement
@@ -122,14 +121,8 @@ def _prove_evaluated_before(step: Step, all_parts: Sequence[Part], new: Statemen
 def forbid_open_padding(step: Step, statement: Statement) -> None:
     """Nothing that a statement touches has padding without a contract, which may not be touched."""
     for name in {statement.buffer, *(load[2] for load in loads_of(*statement.texts))}:
-        if any(entry.get("contract") is None for entry in record(step, name)):
+        if any(layout.contract is None for layout in step.new.record(step.new.data(name)).steps):
             raise Rejected(f"{name} has padding without a contract")
-
-
-def record(step: Step, name: str) -> Sequence[Mapping[str, Any]]:
-    """The layouts of a memory, one after another."""
-    entries: Sequence[Mapping[str, Any]] = step.new.layouts.get(step.new.data(name), {"steps": []})["steps"]
-    return entries
 
 
 def prove_new_cell(extra: NoOp) -> None:

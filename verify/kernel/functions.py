@@ -43,6 +43,7 @@ class Functions(Expressions):
     def __init__(self, node: ast.FunctionDef) -> None:
         super().__init__({})
         self.node, self.attributes = node, self.function_attributes(node)
+        self.layouts: dict[str, Any] = self.attributes.pop(_LAYOUT, {})
         self.loops: tuple[Loop, ...] = ()
         self.guards: tuple[Expr, ...] = ()
         self.times: list[int] = [0]  # the next position in the function, and in each loop around
@@ -55,17 +56,16 @@ class Functions(Expressions):
         self.noalias = any(self.attributes.get(key) in (True, 1) for key in _NOALIAS)
 
     def program(self, name: str) -> core.Program:
-        """The function, called `name`."""
+        """The function, called `name`, but for the records of its layouts."""
         body = [node for node in self.node.body if not self.declares(node)]
         params = self.parameters()
-        self.body([node for node in body if not is_call(node, "func_attr")])
+        self.body(body[1:] if is_call(body[0], "func_attr") else body)
         if not self.symbols.keys().isdisjoint(self.written):
             fail(self.node, "a loop has the name of a symbol")
-        layouts = self.attributes.pop(_LAYOUT, {})
         always = [s.condition for s in self.statements if s.kind == "assume" and not s.loops and not s.guards]
         assumed = tuple(condition for condition in always if not core.has(condition, "load"))
         found = tuple(self.symbols.items()), self.buffers, tuple(self.statements), tuple(self.insides)
-        return core.Program(name, params, *found, self.noalias, layouts, self.attributes, assumed)
+        return core.Program(name, params, *found, self.noalias, {}, self.attributes, assumed)
 
     # ---- the signature
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain, islice, product
-from typing import Any
 
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.encoding import Context, Instance, out_of_type
 from layoutproof.verify.kernel.extras import prove_conditions, prove_filled
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Buffer, Expr, Map, Program, Statement, is_index, loads_of
-from layoutproof.verify.kernel.reader import read_extent, read_map, read_value, scope_of
 from layoutproof.verify.kernel.refinement import first_of, prove_executed, prove_same
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Step
@@ -89,9 +87,9 @@ def _prove_kept(step: Step, before: Buffer) -> None:
         if before.name not in step.rewrite.interface:
             raise Rejected(f"the layout of {before.name} changes, and no change is declared")
         _prove_recorded(step, before, after, source[1])
-        contract = step.new.layouts[after.data]["steps"][-1].get("contract")
-        if before.data in step.old.written() and contract not in (None, "undef"):
-            prove_filled(step, before, after, source[1], read_value(str(contract)))
+        contract = step.new.record(after.data).steps[-1].contract
+        if before.data in step.old.written() and contract is not None and contract[0] != "undef":
+            prove_filled(step, before, after, source[1], contract)
     elif before.shape != after.shape or step.old.layouts.get(before.data) != step.new.layouts.get(before.data):
         raise Rejected(f"{before.name} has another shape or record")
 
@@ -109,25 +107,14 @@ def _prove_temporary_recorded(step: Step, after: Buffer) -> None:
 
 def _prove_recorded(step: Step, before: Buffer, after: Buffer, f: Map) -> None:
     """The record of a memory continues the old one by one step, which says what f says."""
-    old, new = step.old.layouts.get(before.data, {"steps": []}), step.new.layouts.get(after.data, {"steps": []})
-    symbols, context = scope_of(step.new.symbols), step.context()
-    logical = [read_extent(str(extent), symbols) for extent in new.get("logical_shape", ())]
-    if old["steps"] and new.get("logical_shape") != old.get("logical_shape"):
-        raise Rejected(f"the record of {before.name} has another logical shape")
-    if not old["steps"]:
-        if len(logical) != len(before.shape):
-            raise Rejected(f"the record of {before.name} has another number of axes")
-        _prove_same_extents(step, logical, before.shape)
-    if new["steps"][:-1] != old["steps"] or not new["steps"]:
+    old, new, context = step.old.record(before.data), step.new.record(after.data), step.context()
+    if not old.steps:
+        _prove_same_extents(step, new.logical, before.shape)
+    if (old.steps and new.logical != old.logical) or new.steps[:-1] != old.steps or not new.steps:
         raise Rejected(f"the record of {before.name} does not continue the old one")
-    last: dict[str, Any] = new["steps"][-1]
-    names, outputs, where = read_map(str(last.get("index_map")), symbols, {})
-    shape = [read_extent(str(extent), symbols) for extent in last.get("shape", ())]
-    if names is None or where != core.TRUE or (len(outputs), len(shape)) != (len(f.outputs), len(after.shape)):
-        raise Rejected(f"the record of {before.name} has no such map")
     cell = context.some_cell(before, "c")
-    context.prove_equal(context.outputs(Map(names, outputs), cell), context.outputs(f, cell))
-    _prove_same_extents(step, shape, after.shape)
+    context.prove_equal(context.outputs(new.steps[-1].map, cell), context.outputs(f, cell))
+    _prove_same_extents(step, new.steps[-1].shape, after.shape)
 
 
 def _prove_same_extents(step: Step, shape: Sequence[Expr], other: Sequence[Expr]) -> None:
@@ -176,8 +163,7 @@ def _prove_about_padding(step: Step, new: Statement) -> None:
     old, f = step.source_of(buffer) or (buffer, None)
     if f is None or buffer.name not in step.rewrite.interface:
         raise Rejected("an assumption is new, and not about padding of this step")
-    contract = step.new.layouts[buffer.data]["steps"][-1].get("contract")
-    if said[0][3] != (("undef", buffer.dtype) if contract == "undef" else read_value(str(contract))):
+    if said[0][3] != step.new.record(buffer.data).steps[-1].contract:
         raise Rejected(f"what is assumed of the padding of {buffer.name} is not its contract")
     context = step.context()
     env = context.instance(new, "i").env

@@ -221,7 +221,7 @@ class Program:
     statements: tuple[Statement, ...]
     insides: tuple[Statement, ...]
     noalias: bool
-    layouts: Mapping[str, Any]
+    layouts: Mapping[str, Record]
     attributes: Mapping[str, Any]
     assumed: tuple[Expr, ...]
 
@@ -233,6 +233,10 @@ class Program:
     def data(self, buffer: str) -> str:
         """The memory of a buffer."""
         return self.buffers[buffer].data
+
+    def record(self, data: str) -> Record:
+        """What is stated of a memory."""
+        return self.layouts.get(data, Record())
 
     def owner(self, data: str) -> Buffer | None:
         """The parameter or allocation that a memory belongs to."""
@@ -261,6 +265,25 @@ class Map:
     names: tuple[str, ...]
     outputs: tuple[Expr, ...]
     where: Expr = TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A layout transform of a record: the map, the box after it, and what the padding that it makes holds: a value, or
+    anything (`undef`); None without a contract.
+    """
+
+    map: Map
+    shape: tuple[Expr, ...]
+    contract: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a program states of how the cells of a memory came to their places."""
+
+    logical: tuple[Expr, ...] = ()
+    steps: tuple[Layout, ...] = ()
 
 
 Instances = tuple[int, Map]  # an old store, and at which of its instances
