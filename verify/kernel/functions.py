@@ -47,6 +47,7 @@ class Functions(Expressions):
         self.loops: tuple[Loop, ...] = ()
         self.guards: tuple[Expr, ...] = ()
         self.times: list[int] = [0]  # the next position in the function, and in each loop around
+        self.params: dict[str, str | None] = {}  # the names of the parameters, those of handles by what they match
         self.buffers: dict[str, Buffer] = {}
         self.symbols: dict[str, str] = {}
         self.written: dict[str, str] = {}  # of each loop, its name in the text
@@ -58,14 +59,21 @@ class Functions(Expressions):
     def program(self, name: str) -> core.Program:
         """The function, called `name`, but for the records of its layouts."""
         body = [node for node in self.node.body if not self.declares(node)]
-        params = self.parameters()
-        self.body(body[1:] if is_call(body[0], "func_attr") else body)
+        self.parameters()
+        body = body[1:] if is_call(body[0], "func_attr") else body
+        while body and isinstance(body[0], ast.Assign) and script_name(body[0].value) == "match_buffer":
+            self.match(body.pop(0))
+        if None in self.params.values():
+            fail(self.node, "a handle has no buffer")
+        self.body(body)
         if not self.symbols.keys().isdisjoint(self.written):
             fail(self.node, "a loop has the name of a symbol")
         always = [s.condition for s in self.statements if s.kind == "assume" and not s.loops and not s.guards]
         assumed = tuple(condition for condition in always if not core.has(condition, "load"))
         found = tuple(self.symbols.items()), self.buffers, tuple(self.statements), tuple(self.insides)
-        return core.Program(name, params, *found, self.noalias, {}, self.attributes, assumed)
+        return core.Program(
+            name, tuple(map(str, self.params.values())), *found, self.noalias, {}, self.attributes, assumed
+        )
 
     # ---- the signature
 
@@ -105,8 +113,8 @@ class Functions(Expressions):
         self.symbols[name] = dtype
         return e
 
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters; scalars are brought into scope before any buffer is read."""
+    def parameters(self) -> None:
+        """The parameters; scalars are brought into scope before any buffer is read."""
         given = self.node.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults or self.node.returns:
             fail(self.node, "only plain positional parameters are understood")
@@ -114,12 +122,22 @@ class Functions(Expressions):
             dtype = core.parse_dtype(script_name(argument.annotation))
             if dtype is not None:
                 self.symbol(argument, argument.arg, dtype)
-            elif script_name(argument.annotation) != "Buffer":
+            elif script_name(argument.annotation) not in ("Buffer", "handle"):
                 fail(argument, f"the type of parameter `{argument.arg}` is not understood")
+            is_handle = script_name(argument.annotation) == "handle"
+            self.params[argument.arg] = None if is_handle else argument.arg
         for argument in given.args:
-            if argument.arg not in self.symbols:
+            if argument.arg not in self.symbols and self.params[argument.arg] is not None:
                 self.buffer(argument, argument.arg, bind(argument.annotation, _BUFFER, 1), True)
-        return tuple(argument.arg for argument in given.args)
+
+    def match(self, node: ast.Assign) -> None:
+        """`A = T.match_buffer(a, ...)` names the array that a handle is of: a parameter like others."""
+        bound = bind(node.value, ("param", *_BUFFER), 2)
+        handle, (target, *others) = ast.unparse(bound.pop("param")), node.targets
+        if self.params.get(handle, "") is not None or not isinstance(target, ast.Name) or others:
+            fail(node, "a handle, which has no buffer yet, is expected")
+        self.params[handle] = target.id
+        self.buffer(node, target.id, bound, True)
 
     def buffer(self, node: ast.AST, name: str, bound: dict[str, ast.expr], is_parameter: bool) -> None:
         """A parameter, an allocation, or, with `data`, a view."""

@@ -15,6 +15,7 @@ from layoutproof.verify.kernel.refinement import first_of, prove_executed, prove
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Step
 
+_APART = "layoutproof.apart"
 _MOST_NUMBERS, _MOST_TRIES = 24, 5_000
 
 
@@ -45,15 +46,13 @@ def prove_cells(step: Step, new_data: str) -> None:
 def prove_interface(step: Step) -> None:
     """Parameters keep their order, types and cells, but for layouts that the step declares to change and records."""
     old, new = step.old, step.new
-    if old.params != new.params or _may_overlap(old) or _may_overlap(new) or (new.noalias and not old.noalias):
-        raise Rejected("the parameters differ, or may overlap")
+    if old.params != new.params:
+        raise Rejected("the parameters differ")
     if not set(new.symbols) <= set(old.symbols):
         raise Rejected("the new program has symbols of its own")
     if any(condition not in step.assumed for condition in new.assumed):
         raise Rejected("the new program assumes more of its symbols")
-    rest = [{k: v for k, v in p.attributes.items() if k != "layoutproof.layout"} for p in (old, new)]
-    if rest[0] != rest[1]:
-        raise Rejected("attributes of the function differ")
+    _prove_attributes(old, new)
     for before in (b for b in old.buffers.values() if b.is_parameter):
         _prove_kept(step, before)
     for after in (b for b in new.buffers.values() if b.is_parameter):
@@ -63,6 +62,15 @@ def prove_interface(step: Step) -> None:
         owner = new.owner(name)
         if owner is not None and not owner.is_parameter:
             _prove_temporary_recorded(step, owner)
+
+
+def _prove_attributes(old: Program, new: Program) -> None:
+    """Attributes stay; a step may add as a condition on calls that no parameters overlap."""
+    is_stated = not old.noalias and new.attributes.get(_APART) in (True, 1)
+    if not is_stated and (_may_overlap(old) or _may_overlap(new) or (new.noalias and not old.noalias)):
+        raise Rejected("the parameters may overlap")
+    if {**old.attributes, **({_APART: new.attributes[_APART]} if is_stated else {})} != new.attributes:
+        raise Rejected("attributes of the function differ")
 
 
 def _may_overlap(program: Program) -> bool:

@@ -52,6 +52,41 @@ def test_the_plain_rewrites_are_accepted() -> None:
     )
 
 
+HANDLES = 'A = T.match_buffer(a, (8,), "float32")\nB = T.match_buffer(b, (8,), "float32")\n'
+
+
+def test_handles_are_of_the_arrays_that_they_match() -> None:
+    """In the order of the parameters, each of one array, and of no other."""
+    plain, other = "a: T.handle, b: T.handle", "b: T.handle, a: T.handle"
+    assert rejected(plain, HANDLES + COPY, HANDLES + COPY) == set()
+    assert rejected(AB, COPY, HANDLES + COPY, other=(plain, "")) == set()
+    assert rejected(plain, HANDLES + COPY, HANDLES + COPY, other=(other, "")) == {"interface"}
+    for wrong in (HANDLES.replace("(b", "(a"), HANDLES.replace("(b", "(c"), HANDLES.split("\n")[0] + "\n"):
+        with pytest.raises(Rejected):
+            rejected(plain, HANDLES + COPY, wrong + COPY.replace("B[", "A["))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ("", '"layoutproof.apart": True', set()),
+        ("", "", {"interface"}),
+        ("", '"tirx.noalias": True', {"interface"}),
+        ("", '"layoutproof.apart": False', {"interface"}),
+        ("", '"layoutproof.apart": True, "noalias": True', {"interface"}),
+        ('"layoutproof.apart": True', "", {"interface"}),
+    ],
+)
+def test_that_parameters_do_not_overlap_is_stated(before: str, after: str, kinds: set[str]) -> None:
+    """By a step, as its own condition on calls; nothing else may come in with it."""
+    programs = (
+        function(name, AB, COPY).replace('"tirx.noalias": True, ', given)
+        for name, given in (("before", before), ("after", after))
+    )
+    text = "# functions: f, f\n" + "".join(programs)
+    assert {claim.kind for claim in try_kernel(text)[0] if not claim.is_accepted} == kinds
+
+
 @pytest.mark.parametrize(
     ("name", "body", "kind"),
     [
