@@ -7,7 +7,7 @@ holds, the init runs if every reduce variable is at the start of its domain, the
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from layoutproof.verify.kernel import expressions as syntax
@@ -46,6 +46,7 @@ class Functions(Expressions):
         self.layouts: dict[str, Any] = self.attributes.pop(_LAYOUT, {})
         self.loops: tuple[Loop, ...] = ()
         self.guards: tuple[Expr, ...] = ()
+        self.lets: list[tuple[ast.stmt, Expr, int]] = []  # those that load, of the body that is read
         self.times: list[int] = [0]  # the next position in the function, and in each loop around
         self.params: dict[str, str | None] = {}  # the names of the parameters, those of handles by what they match
         self.buffers: dict[str, Buffer] = {}
@@ -173,11 +174,13 @@ class Functions(Expressions):
 
     def body(self, nodes: Sequence[ast.stmt]) -> None:
         """The statements of a loop, a branch, a block or the function; names that they bind end with it."""
-        scope = dict(self.scope)
+        scope, lets, self.lets = dict(self.scope), self.lets, []
         for node in nodes:
             handler = _STATEMENTS.get(type(node)) or fail(node, f"a {type(node).__name__} is not understood")
             handler(self, node)
-        self.scope = scope
+        for node, value, since in self.lets:
+            self.check_let(node, value, self.statements[since:])
+        self.scope, self.lets = scope, lets
 
     def add(self, node: ast.stmt, store: tuple[str, tuple[Expr, ...], Expr] | None, condition: Expr) -> None:
         kind, number = ("store", self.stores) if store is not None else ("assume", -1)
@@ -208,12 +211,33 @@ class Functions(Expressions):
 
     def let(self, node: ast.stmt, target: ast.expr, value: Expr) -> None:
         """The name stands for the value, which is evaluated here."""
-        if core.has(value, "load", "undef"):
-            fail(node, "a let of a value that may change is not understood")
+        if core.has(value, "undef"):
+            fail(node, "a let of an undefined value is not understood")
         self.stands_for(target, value)
-        for part in core.walk(value):
+        if core.has(value, "load"):
+            self.lets.append((node, value, len(self.statements)))
+        for part in core.walk(value) if not core.has(value, "load") else ():
             if core.is_integer(part[1]):
                 self.evaluated(node, part)
+
+    def check_let(self, node: ast.stmt, value: Expr, inside: Sequence[core.Statement]) -> None:
+        """A value that was loaded stands at each use instead of its name. That is the same where nothing that it loads
+        is written before a use; and, so that it has the faults that it has here, a store that is executed whenever it
+        is evaluated here evaluates it.
+        """
+        read = {self.memory(load[2]) for load in core.loads_of(value)}
+        for k, s in enumerate(inside):
+            later = inside[k + 1 :] if s.loops == self.loops else inside
+            is_changed = s.kind == "store" and self.memory(s.buffer) in read
+            if is_changed and any(value in core.walk(text) for other in later for text in other.texts):
+                fail(node, "a let loads what is changed before it is used")
+        depth, count = len(self.loops), len(self.guards)
+        for s in (s for s in inside if s.kind == "store"):
+            texts = s.guards[count : count + 1] or s.texts
+            is_run = all(loop.extent[0] == "const" and loop.extent[2] > 0 for loop in s.loops[depth:])
+            if is_run and value in always_evaluated(texts):
+                return
+        fail(node, "a let loads what is not always used")
 
     def stands_for(self, target: ast.expr, value: Expr) -> None:
         if not isinstance(target, ast.Name) or target.id in self.scope:
@@ -360,6 +384,14 @@ class Functions(Expressions):
         value = self.read(node)
         found = [(loop.start, loop.extent, value) for loop in self.loops if value == variable(loop)]
         return found[0] if found else fail(node, "T.axis.remap takes loop variables")
+
+
+def always_evaluated(texts: Sequence[Expr]) -> Iterator[Expr]:
+    """What is evaluated whenever these expressions are."""
+    stack = list(texts)
+    while stack:
+        yield (e := stack.pop())
+        stack += [e[2]] if e[0] == "if" else core.parts(e)
 
 
 def is_call(node: ast.stmt, name: str) -> bool:

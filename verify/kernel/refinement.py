@@ -97,10 +97,8 @@ def prove_executed(step: Step, context: Context, there: Instance, here: Sequence
             first_of(attempts, "a condition on data has no counterpart")
 
 
-def prove_same(step: Step, context: Context, old: Value, new: Value, *, is_index: bool = False) -> None:
-    """Two expressions have one value where paired loads have one; loads are paired by their places in the text. That an
-    index does not wrap is proved elsewhere.
-    """
+def prove_same(step: Step, context: Context, old: Value, new: Value) -> None:
+    """Two expressions have one value where paired loads have one; loads are paired by their places in the text."""
     (a, old_env), (b, new_env) = old, new
     if a[1] != b[1]:
         raise Rejected(f"a value of type {b[1]} stands for one of type {a[1]}")
@@ -111,7 +109,7 @@ def prove_same(step: Step, context: Context, old: Value, new: Value, *, is_index
             for case in context.cases(*old, truth):
                 context.refuse(both((case,), context.cases(*new, not truth)))
     elif core.is_index(a[1]) and not any(core.has(e, "load", "undef") for e in (a, b)):
-        _prove_same_integer(step, context, old, new, is_index=is_index)
+        _prove_same_integer(step, context, old, new)
     elif a[0] == "load" == b[0]:
         prove_same_cell(step, context, (a[2:], old_env), (b[2:], new_env))
     else:
@@ -130,10 +128,10 @@ def operands(a: Expr, b: Expr) -> Iterator[tuple[Expr, Expr]]:
             raise Rejected(f"{y} stands for {x}")
 
 
-def _prove_same_integer(step: Step, context: Context, old: Value, new: Value, *, is_index: bool) -> None:
+def _prove_same_integer(step: Step, context: Context, old: Value, new: Value) -> None:
     """Integers without data: as numbers if nothing wraps, which is proved of both, else operand by operand."""
     try:
-        for value in (old, new) if not is_index else ():
+        for value in (old, new):
             step.prove_fits(context, *value)
     except Rejected:
         if old[0][0] != new[0][0] or not core.parts(old[0]):
@@ -145,7 +143,7 @@ def _prove_same_integer(step: Step, context: Context, old: Value, new: Value, *,
 
 
 def prove_same_cell(step: Step, context: Context, old: tuple[Access, Env], new: tuple[Access, Env]) -> None:
-    """The new cell is f of the old one."""
+    """The new cell is f of the old one. Indices are numbers, of any type: that they do not wrap is proved elsewhere."""
     ((old_name, old_index), old_env), ((new_name, new_index), new_env) = old, new
     buffer = step.new.buffers[new_name]
     f = step.cell_map(step.old.buffers[old_name], buffer)
@@ -159,7 +157,10 @@ def prove_same_cell(step: Step, context: Context, old: tuple[Access, Env], new: 
         raise Rejected(f"{new_name} has an index of {len(new_index)} axes, and f of another number")
     if f is None:
         for mine, theirs in zip(old_index, new_index, strict=True):
-            prove_same(step, context, (mine, old_env), (theirs, new_env), is_index=True)
+            if loads_of(mine, theirs):
+                prove_same(step, context, (mine, old_env), (theirs, new_env))
+            else:
+                context.prove_equal([context.number(mine, old_env)], [context.number(theirs, new_env)])
         return
     target = list(context.outputs(f, [context.number(index, old_env) for index in old_index]))
     if loads_of(*new_index):

@@ -163,6 +163,45 @@ def test_index_arithmetic_has_a_result_that_fits(none: str) -> None:
     assert {"has-result", "fits"} & rejected(AB, COPY, f"for i in range(8):\n    B[i + {none} * 0] = A[i]")
 
 
+LET = "for i in range(8):\n    x = A[i]\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        LET + "    B[i] = x",
+        LET + "    if x == x:\n        B[i] = A[i]\n    if x != x:\n        B[i] = A[i]",
+        LET + "    for j in range(2):\n        B[i] = x",
+        "for i in range(8):\n    x = B[i]\n    B[i] = x + x",
+    ],
+)
+def test_what_was_loaded_stands_for_its_name(body: str) -> None:
+    """A let that loads is read where its value is that of the load at each use."""
+    text = function("before", AB, body) + function("after", AB, body)
+    assert len(read_rewrite(text).new.stores) == read_rewrite(text).new.stores[-1].number + 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for i in range(7):\n    x = B[i]\n    B[i] = A[i]\n    B[i + 1] = x",
+        "for i in range(8):\n    x = B[i]\n    for j in range(2):\n        B[i] = x + A[i]",
+        "for i in range(8):\n    x = B[i]\n    for j in range(2):\n        A[i] = x\n        B[i] = A[i]",
+        "for i in range(8):\n    x = B[i]\n    if x < A[i]:\n        B[i] = A[i]\n        A[i] = T.float32(1)",
+        LET + "    if i < 7:\n        B[i] = x",
+        LET + "    B[i] = T.if_then_else(i < 7, x, T.float32(1))",
+        LET + "    for j in range(i):\n        B[i] = x",
+        LET + "    B[i] = T.float32(1)",
+        LET + "    for j in range(0):\n        B[i] = x",
+        "for i in range(8):\n    x = A[i + 1]\n    if i < 7:\n        B[i] = x",
+    ],
+)
+def test_what_was_loaded_is_not_loaded_later(body: str) -> None:
+    """A let loads once, before what is stored after it, and also where its name is not used."""
+    with pytest.raises(Rejected):
+        read_rewrite(function("before", AB, body) + function("after", AB, body))
+
+
 @pytest.mark.parametrize("value", ["5 // i", "(i + 2147483647) * 2", "n // m"])
 def test_names_of_values_are_computed(value: str) -> None:
     """The value of a name that is not used is computed, too."""
