@@ -58,6 +58,8 @@ def prove_extras(step: Step, all_parts: Sequence[Part], new: Statement, rules: S
     for asked in extras(step, all_parts, new):
         if not asked()[0].is_impossible():
             forbid_open_padding(step, new)
+            if step.overlaps:
+                raise Rejected("parameters may overlap, and instances compute no old one")
             if loads_of(*new.indices):
                 raise Rejected(f"where line {new.line} stores depends on data")
             extra = NoOp(step, new, asked, all_parts)
@@ -171,10 +173,7 @@ class NoOp:
                     step.prove_fits(context, index, at.env)
                 if not step.new.buffers[part[2]].is_parameter:
                     self.prove_written(part)
-            elif loads_of(part) and (
-                part[0] in ("//", "%", "truncdiv", "truncmod", "<<", ">>", "cast")
-                or (part[0] == "call" and not all(core.is_float(x[1]) for x in (part, *core.parts(part))))
-            ):
+            elif core.may_trap(part):
                 raise Rejected(f"what line {line} computes beyond the old program may trap")
 
     def prove_written(self, load: Expr) -> tuple[Context, Instance, Statement]:

@@ -9,13 +9,13 @@ from itertools import chain, islice, product
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.encoding import Context, Instance, out_of_type
 from layoutproof.verify.kernel.extras import prove_conditions, prove_filled
+from layoutproof.verify.kernel.lanes import is_lane
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Buffer, Expr, Map, Program, Statement, is_index, loads_of
 from layoutproof.verify.kernel.refinement import first_of, prove_executed, prove_same
 from layoutproof.verify.kernel.rejected import Rejected
-from layoutproof.verify.kernel.step import Step
+from layoutproof.verify.kernel.step import APART, Copies, Step
 
-_APART = "layoutproof.apart"
 _MOST_NUMBERS, _MOST_TRIES = 24, 5_000
 
 
@@ -52,7 +52,7 @@ def prove_interface(step: Step) -> None:
         raise Rejected("the new program has symbols of its own")
     if any(condition not in step.assumed for condition in new.assumed):
         raise Rejected("the new program assumes more of its symbols")
-    _prove_attributes(old, new)
+    _prove_attributes(step, old, new)
     for before in (b for b in old.buffers.values() if b.is_parameter):
         _prove_kept(step, before)
     for after in (b for b in new.buffers.values() if b.is_parameter):
@@ -64,21 +64,15 @@ def prove_interface(step: Step) -> None:
             _prove_temporary_recorded(step, owner)
 
 
-def _prove_attributes(old: Program, new: Program) -> None:
+def _prove_attributes(step: Step, old: Program, new: Program) -> None:
     """Attributes stay; a step may add as a condition on calls that no parameters overlap."""
-    is_stated = not old.noalias and new.attributes.get(_APART) in (True, 1)
-    if not is_stated and (_may_overlap(old) or _may_overlap(new) or (new.noalias and not old.noalias)):
-        raise Rejected("the parameters may overlap")
-    if {**old.attributes, **({_APART: new.attributes[_APART]} if is_stated else {})} != new.attributes:
+    is_stated = not old.noalias and new.attributes.get(APART) in (True, 1)
+    if new.noalias and not old.noalias and not is_stated:
+        raise Rejected("the new program assumes that no parameters overlap")
+    if step.overlaps and (step.rewrite.cells or step.copies != Copies()):
+        raise Rejected("parameters may overlap, and cells or values take another way")
+    if {**old.attributes, **({APART: new.attributes[APART]} if is_stated else {})} != new.attributes:
         raise Rejected("attributes of the function differ")
-
-
-def _may_overlap(program: Program) -> bool:
-    """Whether a write to a parameter may change another one. A single one shares its memory with its views alone; and
-    of what is only read it does not matter whether it overlaps.
-    """
-    owned = [b.data for b in program.buffers.values() if b.is_parameter]
-    return not program.noalias and len(owned) > 1 and bool(program.written() & set(owned))
 
 
 def _prove_kept(step: Step, before: Buffer) -> None:
@@ -149,20 +143,19 @@ def _prove_same_assumption(step: Step, old: Statement, new: Statement) -> None:
     prove_executed(step, context, Instance(old, at), [(guard, env) for guard in new.guards])
     prove_same(step, context, (old.condition, at), (new.condition, env))
     for program, statement in ((step.old, old), (step.new, new)):
-        _prove_only_read(program, *statement.guards, statement.condition)
+        _prove_only_read(step, program, *statement.guards, statement.condition)
 
 
-def _prove_only_read(program: Program, *conditions: Expr) -> None:
+def _prove_only_read(step: Step, program: Program, *conditions: Expr) -> None:
     for load in loads_of(*conditions):
-        data = program.data(load[2])
-        if data in program.written() or program.is_temporary(load[2]):
+        if step.may_change(program, load[2]) or program.is_temporary(load[2]):
             raise Rejected(f"what is assumed of {load[2]} depends on when")
 
 
 def _prove_about_padding(step: Step, new: Statement) -> None:
     """Wherever the condition can be false, it loads one cell, and that is padding of a parameter's new layout."""
     loads = loads_of(new.condition)
-    _prove_only_read(step.new, new.condition)
+    _prove_only_read(step, step.new, new.condition)
     every = core.terms(new.condition, "or")
     said = [d for d in every if d[0] == "==" and d[2][0] == "load" and not loads_of(d[3])]
     if len(loads) != 1 or len(said) != 1 or said[0][2] is not loads[0] or loads_of(*new.guards):
@@ -182,7 +175,8 @@ def _prove_about_padding(step: Step, new: Statement) -> None:
 
 def prove_plain(program: Program) -> None:
     """Only forms that the rules here cover: elements in row-major order, each of one lane; bounds of loops without
-    data; conditions that read nothing that is written under them, as they may be evaluated again at each statement.
+    data; conditions that are evaluated once, though they stand at each lane. (At several statements they stand only if
+    those write nothing that they read; the reader says so.)
     """
     memories = {program.data(name) for name in program.touched()}
     for buffer in program.buffers.values():
@@ -195,7 +189,7 @@ def prove_plain(program: Program) -> None:
         if loads_of(*(e for loop in statement.loops for e in (loop.start, loop.extent))):
             raise Rejected(f"a loop around line {statement.line} has a bound that depends on data")
         read = {program.data(load[2]) for load in loads_of(*statement.guards)}
-        if statement.kind == "store" and program.data(statement.buffer) in read:
+        if any(map(is_lane, statement.loops)) and program.data(statement.buffer) in read:
             raise Rejected(f"line {statement.line} writes what a condition around it reads")
 
 

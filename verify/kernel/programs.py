@@ -114,6 +114,14 @@ def loads_of(*texts: Expr) -> list[Expr]:
     return [part for e in texts for part in walk(e) if part[0] == "load"]
 
 
+def may_trap(e: Expr) -> bool:
+    """Whether the operation at the top of an expression may have no result because of data. Floats always have one."""
+    if not loads_of(e):
+        return False
+    is_of_floats = all(is_float(x[1]) for x in (e, *parts(e)))
+    return e[0] in ("//", "%", "truncdiv", "truncmod", "<<", ">>", "cast") or (e[0] == "call" and not is_of_floats)
+
+
 def is_affine_condition(e: Expr) -> bool:
     """Whether a condition speaks of integers alone, without data: its operations are index arithmetic, which does not
     wrap. Beside data they wrap.
@@ -250,6 +258,13 @@ class Program:
     def written(self) -> set[str]:
         """The memories to which something is stored."""
         return {self.data(s.buffer) for s in self.stores}
+
+    def may_overlap(self) -> bool:
+        """Whether a write to a parameter may change another one. A single one shares its memory with its views alone;
+        and of what is only read it does not matter whether it overlaps.
+        """
+        owned = {b.data for b in self.buffers.values() if b.is_parameter}
+        return not self.noalias and len(owned) > 1 and bool(self.written() & owned)
 
     def touched(self) -> set[str]:
         """The buffers by which anything is stored or loaded."""
