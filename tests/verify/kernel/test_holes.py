@@ -52,38 +52,6 @@ def test_the_plain_rewrites_are_accepted() -> None:
     )
 
 
-PARALLEL = COPY.replace("range", "T.parallel")
-AND = "for i in range(8):\n    A[i] = T.float32(1)"
-SWAPPED = "# theta: 0 -> 1: lambda i: [i]\n# theta: 1 -> 0: lambda i: [i]\n"
-ONE, TWO = AND.replace("A[", "B["), AND
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "head", "kinds"),
-    [
-        (COPY, COPY, "", set()),
-        (
-            COPY,
-            COPY.replace("i in range(8)", "i, j in T.grid(2, 4)").replace("[i]", "[4 * i + j]"),
-            "split",
-            set(),
-        ),
-        (COPY, COPY.replace("[i]", "[7 - i]"), "# theta: 0 -> 0: lambda i: [7 - i]\n", {"same-end"}),
-        (COPY, PARALLEL, "", {"no-race"}),
-        (f"{ONE}\n{TWO}", f"{TWO}\n{ONE}", SWAPPED, {"same-end"}),
-        (COPY, f"{COPY}\nfor i in range(8):\n    B[i] = B[i]", FIRST, {"same-value"}),
-        (COPY, f"{OWN}{COPY}\nfor i in range(8):\n    U[i] = A[i]", FIRST, {"same-value"}),
-    ],
-)
-def test_parameters_that_may_overlap_keep_their_order(old: str, new: str, head: str, kinds: set[str]) -> None:
-    """All accesses of them do, whatever their indices."""
-    head = "# theta: 0 -> 0: lambda i, j: [4 * i + j]\n" if head == "split" else head
-    text = f"# functions: f, f\n{head}" + function("before", AB, old) + function("after", AB, new)
-    claims = try_kernel(text.replace('"tirx.noalias": True, ', ""))[0]
-    assert {claim.kind for claim in claims if not claim.is_accepted} == kinds
-    assert not {claim.kind for claim in try_kernel(text)[0] if not claim.is_accepted}
-
-
 def test_a_condition_is_asked_once() -> None:
     """Before its store changes what it reads: of several lanes or iterations too."""
     cell = "if B[{0}] > T.float32(0):\n    {1}B[{2}] = {3}"
@@ -101,41 +69,6 @@ def test_what_is_never_executed_need_not_be_computed(condition: str, kinds: set[
     """A store under conditions that contradict each other; not one of which one instance is executed."""
     old = f"{COPY}\nfor i in range(8):\n    if i == 5:\n        if {condition}:\n            B[i] = T.float32(1)"
     assert rejected(AB, old, COPY, FIRST) == kinds
-
-
-HANDLES = 'A = T.match_buffer(a, (8,), "float32")\nB = T.match_buffer(b, (8,), "float32")\n'
-
-
-def test_handles_are_of_the_arrays_that_they_match() -> None:
-    """In the order of the parameters, each of one array, and of no other."""
-    plain, other = "a: T.handle, b: T.handle", "b: T.handle, a: T.handle"
-    assert rejected(plain, HANDLES + COPY, HANDLES + COPY) == set()
-    assert rejected(AB, COPY, HANDLES + COPY, other=(plain, "")) == set()
-    assert rejected(plain, HANDLES + COPY, HANDLES + COPY, other=(other, "")) == {"interface"}
-    for wrong in (HANDLES.replace("(b", "(a"), HANDLES.replace("(b", "(c"), HANDLES.split("\n")[0] + "\n"):
-        with pytest.raises(Rejected):
-            rejected(plain, HANDLES + COPY, wrong + COPY.replace("B[", "A["))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "kinds"),
-    [
-        ("", '"layoutproof.apart": True', set()),
-        ("", "", set()),
-        ("", '"tirx.noalias": True', {"interface"}),
-        ("", '"layoutproof.apart": False', {"interface"}),
-        ("", '"layoutproof.apart": True, "noalias": True', {"interface"}),
-        ('"layoutproof.apart": True', "", {"interface"}),
-    ],
-)
-def test_that_parameters_do_not_overlap_is_stated(before: str, after: str, kinds: set[str]) -> None:
-    """By a step, as its own condition on calls; nothing else may come in with it."""
-    programs = (
-        function(name, AB, COPY).replace('"tirx.noalias": True, ', given)
-        for name, given in (("before", before), ("after", after))
-    )
-    text = "# functions: f, f\n" + "".join(programs)
-    assert {claim.kind for claim in try_kernel(text)[0] if not claim.is_accepted} == kinds
 
 
 @pytest.mark.parametrize(
@@ -354,33 +287,6 @@ def test_sizes_that_the_old_program_does_not_compute_are_no_facts() -> None:
     old = "for i in range(8):\n    if n < 10:\n        B[i + (n * 100000000) * 0] = A[0, 0]"
     new = f"{old}\nfor i in range(8):\n    if n > 22:\n        B[i] = T.float32(7)"
     assert "same-value" in rejected(SYMBOLS, old, new, FIRST)
-
-
-@pytest.mark.parametrize(
-    ("logical", "cell", "wrong"), [("14", "3, 3", False), ("14", "1, 3", True), ("4", "1, 3", True)]
-)
-def test_a_record_does_not_make_padding(logical: str, cell: str, wrong: bool) -> None:
-    """Padding is what lies outside the old buffer, whatever extents the record names."""
-    layout = '"layoutproof.layout": {"B_data": {"logical_shape": [%s], "steps": [%s]}}'
-    step = '{"index_map": "lambda i: [i // 4, i % 4]", "shape": [4, 4], "contract": "undef"}'
-    parameters = 'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")'
-    after = 'A: T.Buffer((14,), "float32"), B: T.Buffer((4, 4), "float32")', layout % (logical, step)
-    head = f"{FIRST}# cells: B_data -> B_data: lambda i: [i // 4, i % 4]\n# interface: B\n"
-    new = f"for i in range(14):\n    B[i // 4, i % 4] = A[i]\nB[{cell}] = T.float32(7)"
-    assert bool(rejected(parameters, "for i in range(14):\n    B[i] = A[i]", new, head, after)) is wrong
-
-
-@pytest.mark.parametrize(("contract", "wrong"), [("None", True), ('"T.float32(0)"', True), ('"T.float32(5)"', False)])
-def test_padding_is_assumed_to_be_what_its_contract_says(contract: str, wrong: bool) -> None:
-    """A caller keeps the contract, not the assumption."""
-    layout = '"layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [%s]}}'
-    step = f'{{"index_map": "lambda i: [i // 4, i % 4]", "shape": [4, 4], "contract": {contract}}}'
-    parameters = 'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")'
-    after = 'A: T.Buffer((4, 4), "float32"), B: T.Buffer((14,), "float32")', layout % step
-    head = f"{FIRST}# cells: A_data -> A_data: lambda i: [i // 4, i % 4]\n# interface: A\n"
-    new = "for k, l in T.grid(4, 4):\n    T.evaluate(T.assume(k < 3 or l < 2 or A[k, l] == T.float32(5)))\n"
-    new += "for i in range(14):\n    B[i] = A[i // 4, i % 4]"
-    assert bool(rejected(parameters, "for i in range(14):\n    B[i] = A[i]", new, head, after)) is wrong
 
 
 ROWS = (
