@@ -57,7 +57,9 @@ def prove_extras(step: Step, all_parts: Sequence[Part], new: Statement, rules: S
     prove_conditions(step, all_parts, new)
     for asked in extras(step, all_parts, new):
         if not asked()[0].is_impossible():
-            forbid_open_padding(step, new)
+            for name in {new.buffer, *(load[2] for load in loads_of(*new.texts))}:
+                if step.is_open(name):
+                    raise Rejected(f"{name} has padding without a contract")
             if step.overlaps:
                 raise Rejected("parameters may overlap, and instances compute no old one")
             if loads_of(*new.indices):
@@ -118,13 +120,6 @@ def _prove_evaluated_before(step: Step, all_parts: Sequence[Part], new: Statemen
             raise Rejected(f"a condition around line {new.line} is new")
         for a, b in zip(theirs, mine, strict=False):
             refinement.prove_same(step, context, (a, old.env), (b, at.env))
-
-
-def forbid_open_padding(step: Step, statement: Statement) -> None:
-    """Nothing that a statement touches has padding without a contract, which may not be touched."""
-    for name in {statement.buffer, *(load[2] for load in loads_of(*statement.texts))}:
-        if any(layout.contract is None for layout in step.new.record(step.new.data(name)).steps):
-            raise Rejected(f"{name} has padding without a contract")
 
 
 def prove_new_cell(extra: NoOp) -> None:

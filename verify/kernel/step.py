@@ -165,6 +165,10 @@ class Step:
         """Whether something is stored to the memory of a buffer."""
         return any(self.meets(program, store.buffer, name) for store in program.stores)
 
+    def is_open(self, name: str) -> bool:
+        """Whether a new memory has padding without a contract, which may not be touched."""
+        return any(layout.contract is None for layout in self.new.record(self.new.data(name)).steps)
+
     def apart(self, context: Context, program: Program, *accesses: tuple[Access, Env]) -> list[Poly]:
         """Numbers that are all 0 where two accesses of one memory of a program are of one cell."""
         names = [access[0] for access, _ in accesses]

@@ -105,6 +105,20 @@ def test_padding_is_assumed_to_be_what_its_contract_says(contract: str, wrong: b
 FILLED = "for k, l in T.grid(4, 4):\n    B[k, l] = T.if_then_else(k == 3 and 2 <= l, T.float32(0), A[k * 4 + l])"
 
 
+@pytest.mark.parametrize(("contract", "kinds"), [("None", {"same-value"}), ('"undef"', set())])
+def test_padding_without_a_contract_is_not_loaded(contract: str, kinds: set[str]) -> None:
+    """Not by a choice that evaluates both of its sides either."""
+    layout = '"layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [%s]}}'
+    step = f'{{"index_map": "lambda i: [i // 4, i % 4]", "shape": [4, 4], "contract": {contract}}}'
+    parameters = 'A: T.Buffer((14,), "float32"), B: T.Buffer((16,), "float32")'
+    after = 'A: T.Buffer((4, 4), "float32"), B: T.Buffer((16,), "float32")', layout % step
+    old = "for i in range(16):\n    B[i] = T.if_then_else(i < 14, A[i], T.float32(0))"
+    new = old.replace("A[i]", "A[i // 4, i % 4]").replace("if_then_else", "Select")
+    head = "# theta: 0 -> 0: lambda i: [i]\n# interface: A\n# cells: A_data -> A_data: lambda i: [i // 4, i % 4]\n"
+    assert rejected(parameters, old, new.replace("Select", "if_then_else"), head, after) == set()
+    assert rejected(parameters, old, new, head, after) == kinds
+
+
 @pytest.mark.parametrize(
     ("old", "new", "kinds"),
     [
