@@ -131,7 +131,7 @@ class Functions(Expressions):
             if argument.arg not in self.symbols and self.params[argument.arg] is not None:
                 self.buffer(argument, argument.arg, bind(argument.annotation, _BUFFER, 1), True)
 
-    def match(self, node: ast.Assign) -> None:
+    def match(self, node: Any) -> None:
         """`A = T.match_buffer(a, ...)` names the array that a handle is of: a parameter like others."""
         bound = bind(node.value, ("param", *_BUFFER), 2)
         handle, (target, *others) = ast.unparse(bound.pop("param")), node.targets

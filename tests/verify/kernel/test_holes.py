@@ -52,6 +52,30 @@ def test_the_plain_rewrites_are_accepted() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("shape", "index", "kinds"),
+    [
+        ("8, 8", "i, j ^ (i % 8)", set()),
+        ("8, 8", "i, (i & 7) ^ j", set()),
+        ("8, 16", "i, j ^ 9", set()),
+        ("8, 9", "i, j ^ 9", {"cells", "within-buffer"}),
+        ("8, 8", "i, j ^ (i * 2)", {"cells", "within-buffer"}),
+        ("8, 8", "j ^ (j % 4), j", {"cells"}),
+        ("8, 8", "i ^ (i % 8), j", {"cells"}),
+        ("8, 8", "i ^ (j - 1), j", {"cells", "within-buffer"}),
+    ],
+)
+def test_xor_moves_cells(shape: str, index: str, kinds: set[str]) -> None:
+    """Within a power of two, and one-to-one in each operand."""
+    parameters = 'A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")'
+    wide = parameters.replace("B: T.Buffer((8, 8)", f"B: T.Buffer(({shape})")
+    step = f'{{"index_map": "lambda i, j: [{index}]", "shape": [{shape}], "contract": "undef"}}'
+    layout = f'"layoutproof.layout": {{"B_data": {{"logical_shape": [8, 8], "steps": [{step}]}}}}'
+    old = "for i, j in T.grid(8, 8):\n    B[i, j] = A[i, j]"
+    head = f"# theta: 0 -> 0: lambda i, j: [i, j]\n# interface: B\n# cells: B_data -> B_data: lambda i, j: [{index}]\n"
+    assert rejected(parameters, old, old.replace("B[i, j]", f"B[{index}]"), head, (wide, layout)) == kinds
+
+
 def test_a_condition_is_asked_once() -> None:
     """Before its store changes what it reads: of several lanes or iterations too."""
     cell = "if B[{0}] > T.float32(0):\n    {1}B[{2}] = {3}"

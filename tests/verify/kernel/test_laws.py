@@ -26,7 +26,8 @@ def every(dtype: str) -> np.ndarray[Any, Any]:
     tops = np.arange(1 << bits, dtype=np.uint64) << np.uint64(low)
     lows = np.random.default_rng(1).integers(0, 1 << low, 64, dtype=np.uint64)
     ends = np.array([0, 1, (1 << low) - 1, 1 << low - 1], dtype=np.uint64)
-    return (tops[:, None] | np.concatenate([lows, ends])).astype(whole).ravel().view(dtype)
+    found: np.ndarray[Any, Any] = (tops[:, None] | np.concatenate([lows, ends])).astype(whole).ravel().view(dtype)
+    return found
 
 
 def value(e: Expr, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
