@@ -119,7 +119,7 @@ def judged(corpus: str, name: str, records: Sequence[StepRecord], quick: bool = 
     texts = [text_of(record.rewrite, record.where) for record in records]
     pairs = list(zip(texts, records, strict=True))
     derived = [None if quick else derive(text, name, record.allowed) for text, record in pairs]
-    checking, start = time.process_time() - start, time.process_time()
+    checking, start = 0.0 if quick else time.process_time() - start, time.process_time()
     steps, refutations = list[Document](), dict[str, object]()
     for text, record in pairs:
         evidence, proofs = find_evidence(text, record.allowed)
@@ -264,14 +264,14 @@ def _costs(names: Sequence[str], corpora: Mapping[str, Sequence[Measured]]) -> I
             slowest = max(of, key=_ratio)
             largest = max(of, key=lambda o: o.bytes)
             yield (
-                f"| {name} | {checking:.1f} | {judging:.1f} | {judging / max(checking, 1e-9):.2f} "
+                f"| {name} | {checking:.1f} | {judging:.1f} | {judging / checking if checking else 0:.2f} "
                 f"| {_ratio(slowest):.2f} ({slowest.name}) | {sum(o.finding for o in of):.1f} "
                 f"| {largest.bytes / 1e3:.0f} ({largest.name}) | {largest.kernel_bytes / 1e3:.0f} |"
             )
 
 
 def _ratio(one: Measured) -> float:
-    return one.judging / max(one.checking, 1e-9)
+    return one.judging / one.checking if one.checking else 0.0
 
 
 def _unusual(found: Sequence[Measured]) -> Iterable[str]:
