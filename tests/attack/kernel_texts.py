@@ -26,7 +26,8 @@ _STORE = re.compile(r"\s+[A-Za-z_]\w*\[[^\[\]]*\] = ")
 _VALUES = (
     "{v} * 1", "1 * {v}", "{v} - 0", "{v} + 0", "0 - {v}", "{v} / 2 * 2", "{v} * 2 / 2", "{v} + {v} - {v}",
     "{x} - {x} + {v}", "{v} / 1", "T.max({v}, {v})", "T.max({x}, {v})", "{v} * 2 - {v}",
-    "T.if_then_else({x} == {x}, {v}, {v})", "T.if_then_else(not {x} < 0, {v}, {x})", "T.Select({x} > {v}, {v}, {x})", "{v} - -0.0", "{v} * -1 * -1",
+    "T.if_then_else({x} == {x}, {v}, {v})", "T.if_then_else(not {x} < 0, {v}, {x})", "T.Select({x} > {v}, {v}, {x})",
+    "{v} - -0.0", "{v} * -1 * -1",
 )  # fmt: skip
 _NEUTRAL = (("+", "-0.0"), ("+", "0"), ("-", "0"), ("*", "1"))
 

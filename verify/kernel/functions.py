@@ -19,7 +19,8 @@ from layoutproof.verify.kernel.rejected import Rejected
 _SUBSTITUTED = (256, 24)  # parts and levels of a value that a name stands for, as it may be written many times
 _NESTED, _LOOPS_IN_ALL = 64, 5_000  # loops around a statement, and in a function
 _LOOPS = {"range": "serial", "serial": "serial", "parallel": "parallel", "vectorized": "vectorized", "unroll": "unroll"}
-_BUFFER = ("shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "", "axis_separators")
+_BUFFER = ("shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "", "axis_separators",
+           "annotations")  # fmt: skip
 _AXES = {"spatial": "S", "S": "S", "reduce": "R", "R": "R", "opaque": "O", "O": "O"}
 _REMARKS = ("reads", "writes", "block_attr", "sblock_attr")
 _NOALIAS = ("tirx.noalias", "tir.noalias", "noalias", "layoutproof.apart")
@@ -83,6 +84,9 @@ class Functions(Expressions):
         calls = [each.value for each in node.body if isinstance(each, ast.Expr) and is_call(each, "func_attr")]
         given = bind(calls[0], ("attrs",), 1)["attrs"] if calls else ast.Dict([], [])
         for part in (part for part in ast.walk(given) if isinstance(part, ast.Dict)):
+            part.values = [
+                ast.List([ast.Constant(ast.unparse(v))]) if script_name(v) == "target" else v for v in part.values
+            ]
             keys = {k.value for k in part.keys if isinstance(k, ast.Constant) and type(k.value) is str}
             if len(keys) != len(part.keys):
                 fail(given, "attributes have different texts as keys")
@@ -142,7 +146,7 @@ class Functions(Expressions):
 
     def buffer(self, node: ast.AST, name: str, bound: dict[str, ast.expr], is_parameter: bool) -> None:
         """A parameter, an allocation, or, with `data`, a view."""
-        if name in self.buffers or name in self.scope or {"align", "offset_factor", ""} & set(bound):
+        if name in self.buffers or name in self.scope or {"", *(["annotations"] if is_parameter else [])} & set(bound):
             fail(node, f"buffer `{name}` is declared twice, or has an argument that is not understood")
         data, loops, given = f"{name}_data", self.loops, bound.get("data")
         if given is not None:
@@ -155,12 +159,13 @@ class Functions(Expressions):
         )
         if strides and len(strides) != len(shape):
             fail(node, f"`{name}` has not as many strides as axes")
+        align, factor = (max(0, literal(bound[key], int)) if key in bound else 0 for key in ("align", "offset_factor"))
         self.buffers[name] = self.scope[name] = Buffer(
             name, data, syntax.dtype_of(bound["dtype"]) if "dtype" in bound else "float32",
             tuple(map(self.extent, shape)), tuple(map(self.extent, strides)),
             self.extent(bound["elem_offset"]) if "elem_offset" in bound else ("const", "int32", 0),
             literal(bound["scope"], str) if "scope" in bound else "global", is_parameter, loops,
-            tuple(literal(e, int) - 1 for e in separators),
+            tuple(literal(e, int) - 1 for e in separators), (align, factor),
         )  # fmt: skip
 
     def extent(self, node: ast.expr) -> Expr:
@@ -216,7 +221,12 @@ class Functions(Expressions):
         self.stands_for(target, value)
         if core.has(value, "load"):
             self.lets.append((node, value, len(self.statements)))
-        for part in core.walk(value) if not core.has(value, "load") else ():
+        else:
+            self.arithmetic(node, value)
+
+    def arithmetic(self, node: ast.stmt, value: Expr) -> None:
+        """Keep the arithmetic of a value, which the program evaluates here whether or not it uses it."""
+        for part in core.walk(value):
             if core.is_integer(part[1]):
                 self.evaluated(node, part)
 
@@ -255,6 +265,12 @@ class Functions(Expressions):
         call: ast.expr = node.value
         if script_name(call) == "evaluate":
             call = bind(call, ("value",), 1)["value"]
+            if script_name(call) != "assume":
+                value = self.value(call)
+                if core.has(value, "load", "undef"):
+                    fail(node, "a value that may change is evaluated")
+                self.arithmetic(node, value)
+                return
         if script_name(call) != "assume":
             fail(node, f"`T.{script_name(call)[:40]}` is not understood as a statement")
         condition = self.value(bind(call, ("condition",), 1)["condition"])

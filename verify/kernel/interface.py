@@ -81,8 +81,8 @@ def _prove_kept(step: Step, before: Buffer) -> None:
     if after is None or not after.is_parameter or (before.data, before.dtype) != (after.data, after.dtype):
         raise Rejected(f"the parameter {before.name} is another one")
     source = step.source_of(after)
-    if source is None or source[0].data != after.data:
-        raise Rejected(f"the cells of {before.name} are elsewhere")
+    if source is None or source[0].data != after.data or before.promises != after.promises:
+        raise Rejected(f"the cells of {before.name} are elsewhere, or callers promise something else of them")
     if (before.strides, before.offset, before.scope) != (after.strides, after.offset, after.scope) or before.strides:
         raise Rejected(f"the parameter {before.name} has strides")
     if source[1] is not None:

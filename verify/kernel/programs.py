@@ -211,6 +211,10 @@ class Buffer:
     is_parameter: bool
     loops: tuple[Loop, ...]
     separators: tuple[int, ...] = ()
+    promises: tuple[int, int] = (
+        0,
+        0,
+    )  # what callers keep: the alignment in bytes, and of what the offset is a multiple
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,23 @@ def test_what_was_loaded_is_not_loaded_later(body: str) -> None:
         read_rewrite(function("before", AB, body) + function("after", AB, body))
 
 
+def test_bits_of_floats_are_not_read() -> None:
+    """A NaN is as good as another one, but its bits are not; those of an integer are."""
+    old, new = (ONES.replace("T.float32(1)", f'T.reinterpret("float32", {e})') for e in ("i + 1", "1 + i"))
+    assert rejected(AB, old, new) == set()
+    for wrong in ('T.reinterpret("int32", T.float32(1))', 'T.reinterpret("float32", T.int64(1))'):
+        with pytest.raises(Rejected):
+            rejected(INTEGERS, ONES, ONES.replace("T.float32(1)", wrong))
+
+
+@pytest.mark.parametrize("line", ["T.evaluate(5 // i)", "T.evaluate(T.if_then_else(i < 8, 0, n // m))"])
+def test_what_is_evaluated_has_a_result(line: str) -> None:
+    """Though nothing comes of it."""
+    new = ONES.replace("    B", f"    {line}\n    B")
+    assert "within-domain" in rejected(SYMBOLS, ONES, new)
+    assert rejected(SYMBOLS, ONES, new.replace(line, "T.evaluate(i + 1)")) == set()
+
+
 @pytest.mark.parametrize("value", ["5 // i", "(i + 2147483647) * 2", "n // m"])
 def test_names_of_values_are_computed(value: str) -> None:
     """The value of a name that is not used is computed, too."""

@@ -105,6 +105,21 @@ def test_padding_is_assumed_to_be_what_its_contract_says(contract: str, wrong: b
 FILLED = "for k, l in T.grid(4, 4):\n    B[k, l] = T.if_then_else(k == 3 and 2 <= l, T.float32(0), A[k * 4 + l])"
 
 
+def test_callers_promise_nothing_more() -> None:
+    """Of the alignment of an array; a temporary may have any. Targets are attributes like others."""
+    assert rejected(AB, COPY, COPY, other=(AB.replace('"float32")', '"float32", align=64)', 1), "")) == {"interface"}
+    assert rejected(AB, OWN + COPY, OWN.replace('"float32")', '"float32", align=64)') + COPY) == set()
+    for target, kinds in (
+        ("T.target('llvm')", set()),
+        ("[\"T.target('c')\"]", {"interface"}),
+        ("T.target('c')", {"interface"}),
+    ):
+        text = function("before", AB, COPY, '"target": T.target("llvm")') + function(
+            "after", AB, COPY, f'"target": {target}'
+        )
+        assert {claim.kind for claim in try_kernel(text)[0] if not claim.is_accepted} == kinds
+
+
 @pytest.mark.parametrize(("contract", "kinds"), [("None", {"same-value"}), ('"undef"', set())])
 def test_padding_without_a_contract_is_not_loaded(contract: str, kinds: set[str]) -> None:
     """Not by a choice that evaluates both of its sides either."""
