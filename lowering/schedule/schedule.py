@@ -320,6 +320,15 @@ class Schedule(Primitives, Shown):
         later = [step.rewrite.new for step in (*self._steps, *self.lowering_steps)]
         return assumptions_of(self.original, later, lowered, self._assumed())
 
+    @property
+    def preconditions(self) -> tuple[str, ...]:
+        """What callers have to see to, beside sizes: what the padding of inputs holds, and what the program assumes of
+        their contents.
+        """
+        from layoutproof.lowering.runtime.call_arguments import preconditions_of
+
+        return preconditions_of(self.original, self.func)
+
     @overload
     def build(self, target: Literal["c"] = "c", *, check: bool = True, fast: bool = False) -> CKernel: ...
     @overload
