@@ -66,6 +66,7 @@ _COMMANDS = {
     "plan": "Lay a graph's operators out with the fewest layout rewrites.",
     "recheck": "Check certificates again, with other solvers.",
     "run": "Prove, lower, compile and run a program, and compare.",
+    "suggest": "A schedule that stores all that a block touches in one layout.",
     "tv": "Prove what mlir-opt did to a function, pass by pass.",
 }
 

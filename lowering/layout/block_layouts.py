@@ -88,7 +88,9 @@ def layouts_of_block(func: PrimFunc, block: str, layout: str, given: Mapping[str
     for access in touched.all:
         if access.buffer.name in found:
             continue
-        same = next((known for known in touched.all if known.buffer.name in found and known.index == access.index), None)
+        same = next(
+            (known for known in touched.all if known.buffer.name in found and known.index == access.index), None
+        )
         index_map = found[same.buffer.name] if same is not None else _carried(access, parts, _names(touched, access))
         if index_map is not None:
             found[access.buffer.name] = index_map
@@ -121,7 +123,9 @@ def _meant(touched: Touched, layout: str, symbols: Sequence[Var]) -> list[Access
     if not fitting:
         has = ", ".join(f"{a.buffer.name} with {counted(a.buffer.rank, 'axis', 'axes')}" for a in touched.all)
         message = f"the layout `{layout}` fits no buffer of block {touched.block.name}, which touches {has}"
-        raise error(codes.MAP_ARITY, message, touched.block.span, help="a layout has a letter, or an index, for each axis")
+        raise error(
+            codes.MAP_ARITY, message, touched.block.span, help="a layout has a letter, or an index, for each axis"
+        )
     results = [access for access in fitting if access in touched.written]
     operands = [access for access in fitting if access in touched.read]
     like = results[0].index if results else touched.all[0].index

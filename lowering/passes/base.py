@@ -125,8 +125,10 @@ _ACCEPTS: Mapping[ArgumentKind, Callable[[Any], bool]] = {
     ),
     ArgumentKind.PAD_VALUES: lambda value: (
         value is None
-        or isinstance(value, Mapping)
-        and all(isinstance(name, str) and _ACCEPTS[ArgumentKind.PAD_VALUE](pad) for name, pad in value.items())
+        or (
+            isinstance(value, Mapping)
+            and all(isinstance(name, str) and _ACCEPTS[ArgumentKind.PAD_VALUE](pad) for name, pad in value.items())
+        )
     ),
     ArgumentKind.LAYOUT: lambda value: isinstance(value, str) and value.strip() != "",
     ArgumentKind.INTEGER: lambda value: isinstance(value, int) and not isinstance(value, bool),

@@ -55,7 +55,9 @@ def loop_plan(func: PrimFunc, touched: Touched, layouts: Layouts) -> LoopPlan:
         else:
             splits[loops[variable]] = digits
     names = {loop: _names(loop, splits.get(loop)) for loop in around}
-    inside = [name for loop, digit in _in_memory_order(touched, layouts, loops) for name in names[loop][digit : digit + 1]]
+    inside = [
+        name for loop, digit in _in_memory_order(touched, layouts, loops) for name in names[loop][digit : digit + 1]
+    ]
     coarse = [name for name in inside if any(names[loop][0] == name for loop in around)]
     fine = [name for name in inside if name not in coarse]
     spatial = [name for loop in around if loop not in reduced for name in names[loop]]

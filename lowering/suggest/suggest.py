@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import islice
 
-from layoutproof.ir.expr import FALSE, Var
+from layoutproof.ir.expr import FALSE
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import IterKind
@@ -21,7 +22,7 @@ from layoutproof.lowering.loops.nest import GuardKind, guard_sites
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.loops.tiling import Reorder, Split
 from layoutproof.lowering.padding.value_search import candidate_values
-from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.base import MapLike, Pass, map_text
 from layoutproof.lowering.passes.find import find_buffer
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.schedule.schedule import Schedule
@@ -40,26 +41,35 @@ Pads = Mapping[str, PadText]
 def suggest(
     program: PrimFunc | Schedule,
     block: str,
-    layout: str,
+    layout: MapLike,
     *,
-    layouts: Mapping[str, str] | None = None,
+    layouts: Mapping[str, MapLike] | None = None,
     allowed: Licences = ALL,
+    tell: Callable[[str], None] | None = None,
 ) -> Suggestion:
     """A schedule that stores everything that a block touches in one layout, each step proved.
 
-    `layout` is `NHWC8c`, `NHWC->NCHW8c`, or a map in any notation; `layouts` has those of single buffers by name. After
+    `layout` is `NHWC8c`, `NHWC->NCHW8c`, or a map in any notation, as an `IndexMap`, a function or text; `layouts` has
+    those of single buffers by name. After
     the steps of a schedule that is given, buffers are stored so, the loops of the block are split and ordered to match,
     and its branches against padding are removed, with the pad values that this needs: the first found, bit for bit
-    before under fast-math assumptions (`allowed`). What could not be proved is left out and is among the obstacles.
+    before under fast-math assumptions (`allowed`; a schedule has its own). What could not be proved is left out and is
+    among the obstacles. `tell` is called with what is tried next.
 
     Raises LayoutproofError for an unknown block, and for a layout that is for no buffer of it; IllegalTransform where a
     buffer cannot be stored so.
     """
     start = program.fork() if isinstance(program, Schedule) else Schedule(program, allowed=allowed)
     touched = touched_by(start.func, block)
-    maps = layouts_of_block(start.func, block, layout, layouts)
-    search = _Search(start, touched, maps, loop_plan(start.func, touched, maps))
-    return search.suggestion(layout)
+    given = {name: _text(each) for name, each in (layouts or {}).items()}
+    maps = layouts_of_block(start.func, block, _text(layout), given)
+    search = _Search(start, touched, maps, loop_plan(start.func, touched, maps), tell if tell is not None else _silent)
+    return search.suggestion(_text(layout))
+
+
+def _text(layout: MapLike) -> str:
+    """A layout as text."""
+    return map_text(layout, lambda: len(signature(layout).parameters) if callable(layout) else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +89,12 @@ class _Search:
     touched: Touched
     layouts: Layouts
     plan: LoopPlan
+    tell: Callable[[str], None]
 
     def suggestion(self, layout: str) -> Suggestion:
         """The best schedule that was found."""
         padded = self.padded()
+        self.tell("layouts and loops")
         plain = self.with_loops({})
         obstacles = list(plain.obstacles)
         if not _guards(plain.schedule.func, self.touched.block.name, self.before()):
@@ -90,13 +102,13 @@ class _Search:
         best: tuple[Schedule, Pads] | None = None
         for pads in islice(self.pads(padded), MOST_TRIES):
             found = self.without_branches(pads)
-            if found is not None and (best is None or _licences(found) < _licences(best[0])):
+            if found is not None and (best is None or len(_words(found)) < len(_words(best[0]))):
                 best = found, pads
-            if best is not None and _licences(best[0]) == 0:
+            if best is not None and not _words(best[0]):
                 break
         if best is not None:
             return self.told(layout, *best, obstacles)
-        obstacles.append(self.stopped(next(self.pads(padded))))
+        obstacles.append(self.stopped(list(islice(self.pads(padded), MOST_TRIES))))
         return self.told(layout, plain.schedule, {}, obstacles)
 
     def told(self, layout: str, schedule: Schedule, pads: Pads, obstacles: Sequence[Obstacle]) -> Suggestion:
@@ -112,7 +124,7 @@ class _Search:
     def whole_loops(self) -> Iterator[Obstacle]:
         """The loops that could not be split."""
         for name, why in self.plan.kept.items():
-            yield Obstacle(f"the loop of {name} is not split: {why}", None, None)
+            yield Obstacle(f"the loop of {name} is not split: {why}")
 
     def padded(self) -> _Padded:
         """Which buffers get padding."""
@@ -141,12 +153,12 @@ class _Search:
         The padding of results may hold anything. So may that of operands which no sum reads; the others hold one value
         all together: the identity of a reduction first.
         """
-        anything: dict[str, PadText] = {name: UNDEF for name in padded.written}
+        anything: dict[str, PadText] = dict.fromkeys(padded.written, UNDEF)
         if not padded.operands:
             yield anything
             return
         if not padded.summed:
-            yield anything | {name: UNDEF for name in padded.operands}
+            yield anything | dict.fromkeys(padded.operands, UNDEF)
         values = self.values(padded.summed or padded.operands)
         free = [name for name in padded.operands if name not in padded.summed]
         if padded.summed and free:
@@ -168,6 +180,8 @@ class _Search:
 
     def without_branches(self, pads: Pads) -> Schedule | None:
         """The whole schedule with these pad values, where its branches go; else None."""
+        operands = [(name, pad) for name, pad in pads.items() if pad != UNDEF]
+        self.tell(", ".join(f"{name} padded with {pad}" for name, pad in operands) or "padding may hold anything")
         try:
             schedule = self.with_loops(pads).schedule
             self.remove_branches(schedule.attempt, schedule.func)
@@ -175,15 +189,33 @@ class _Search:
             return None
         return schedule
 
-    def stopped(self, pads: Pads) -> Obstacle:
-        """Why the branches stay: what is not proved with these pad values."""
-        what = f"the branches of block {self.touched.block.name} stay"
+    def stopped(self, tried: Sequence[Pads]) -> Obstacle:
+        """Why the branches stay: what is not proved with the first pad values, and what would lift it."""
+        what, pads = f"the branches of block {self.touched.block.name} stay", tried[0]
         try:
             schedule = self.with_loops(pads).schedule
             self.remove_branches(schedule.apply, schedule.func)
         except IllegalTransform as problem:
-            return Obstacle(what, problem, dict(pads))
-        return Obstacle(what, None, dict(pads))
+            return Obstacle(what, problem, dict(pads), self.lift(tried))
+        return Obstacle(what, None, dict(pads), self.lift(tried))
+
+    def lift(self, tried: Sequence[Pads]) -> str:
+        """What would let the branches go: fast-math assumptions that were not allowed, else another computation."""
+        free = self.start.fork()
+        free.allowed = ALL
+        if self.start.allowed != ALL:
+            search = replace(self, start=free)
+            for found in filter(None, map(search.without_branches, tried)):
+                words = " ".join(sorted(_words(found)))
+                return f"the branches go under the fast-math assumptions {words}: --strictness '{words}' allows them"
+        operands = [name for name in tried[0] if name not in {a.buffer.name for a in self.touched.written}]
+        if not operands:
+            return "the branches can go where additional iterations leave what callers see as it is"
+        values = ", ".join(dict.fromkeys(_shown(pads[name]) for pads in tried for name in operands))
+        return (
+            f"tried as padding of {', '.join(operands)}: {values}. With none of them does what block "
+            f"{self.touched.block.name} computes of padding leave its result as it is; transform_layout takes others"
+        )
 
     def remove_branches(self, take: Callable[[Pass], object], func: PrimFunc) -> None:
         """Remove the guards that are new, in one step."""
@@ -214,6 +246,10 @@ class _Attempt:
     obstacles: tuple[Obstacle, ...]
 
 
+def _silent(what: str) -> None:
+    """Nobody asks."""
+
+
 def _try(schedule: Schedule, transform: Pass, otherwise: str, obstacles: list[Obstacle]) -> None:
     """Apply a step that may be left out."""
     try:
@@ -222,7 +258,7 @@ def _try(schedule: Schedule, transform: Pass, otherwise: str, obstacles: list[Ob
         try:
             schedule.apply(transform)
         except IllegalTransform as problem:
-            obstacles.append(Obstacle(otherwise, problem, None))
+            obstacles.append(Obstacle(otherwise, problem))
 
 
 def _guards(func: PrimFunc, block: str, before: frozenset[str]) -> tuple[int, ...]:
@@ -234,6 +270,11 @@ def _guards(func: PrimFunc, block: str, before: frozenset[str]) -> tuple[int, ..
     )
 
 
-def _licences(schedule: Schedule) -> int:
-    """How many fast-math assumptions the proofs of a schedule need."""
-    return len({word for step in schedule.steps for verdict in step.verdicts for word in verdict.strictness})
+def _words(schedule: Schedule) -> frozenset[str]:
+    """The fast-math assumptions that the proofs of a schedule need."""
+    return frozenset(word for step in schedule.steps for verdict in step.verdicts for word in verdict.strictness)
+
+
+def _shown(pad: PadText) -> str:
+    """A pad value in a sentence."""
+    return "anything" if pad == UNDEF else str(pad)

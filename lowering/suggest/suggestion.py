@@ -19,11 +19,14 @@ from layoutproof.verify.verdict.verdict import Status, worst
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Something that is not in the schedule, `what`; the refusal of the step, and the pad values that it had."""
+    """Something that is not in the schedule, `what`; the refusal of the step, the pad values that it had, and what
+    would make it possible, `lift`.
+    """
 
     what: str
-    problem: IllegalTransform | None
-    pads: Mapping[str, PadText] | None
+    problem: IllegalTransform | None = None
+    pads: Mapping[str, PadText] | None = None
+    lift: str | None = None
 
     @property
     def status(self) -> Status:
@@ -37,18 +40,22 @@ class Obstacle:
         return None if self.problem is None else self.problem.diagnostics[0].message
 
     @property
+    def code(self) -> str | None:
+        """The code of what is not proved."""
+        return None if self.problem is None else self.problem.diagnostics[0].code
+
+    @property
     def remedy(self) -> str | None:
         """What would make it possible, where that is known."""
-        return None if self.problem is None else self.problem.diagnostics[0].help
+        return self.lift if self.lift is not None or self.problem is None else self.problem.diagnostics[0].help
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        code = None if self.problem is None else self.problem.diagnostics[0].code
         pads = None if self.pads is None else dict(self.pads)
         return {
             "what": self.what,
             "status": self.status.value,
-            "code": code,
+            "code": self.code,
             "reason": self.reason,
             "help": self.remedy,
             "pad_values": pads,
