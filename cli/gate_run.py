@@ -104,6 +104,16 @@ def request_of(asked: GateOptions, work: Work) -> Request:
     return Request(asked, work, options, limits, policy, parse_shard(work.shard) if work.shard is not None else None)
 
 
+def mend(asked: GateOptions, work: Work) -> None:
+    """Apply hints to the schedules of a run, and print what was done. Raises LayoutproofError as `run_gate` does."""
+    from layoutproof.cli.gate.mended_traces import mend_files
+
+    options = request_of(asked, work).options
+    data = asked.output_format != "text" or asked.output is not None
+    for line in mend_files(find_items(work.paths, work.traces, work.function), options):
+        click.echo(line, err=data)
+
+
 def run_gate(asked: GateOptions, work: Work) -> int:
     """Run the request and return the exit code. Raises LayoutproofError or click.UsageError if that is impossible."""
     request = request_of(asked, work)

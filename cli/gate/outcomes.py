@@ -165,7 +165,8 @@ class Outcome:
 
     `name` is unique in a run: `gates.py::blocked_input[8]`, `conv2d.py:conv2d`, followed by `tuned.jsonl:17` for a line
     of a trace file. `place`: the item's. `verdict`: the worst verdict's word; None for wrong input. `steps`: as
-    `step_of` makes them, a refused one last. `notes`: lines on fast-math assumptions, preconditions and the like.
+    `step_of` makes them, a refused one last. `notes`: lines on fast-math assumptions, sizes and the like;
+    `preconditions`: what callers have to see to, since no call checks it, such as the padding of inputs.
     `seconds`: how long proving took, in an earlier run if `cached`. `certificate`: the written file. `detail`: for the
     HTML report only, see `gate.judging.detail`. `compared`: of comparisons only, by the keys of COMPARED.
     """
@@ -183,11 +184,18 @@ class Outcome:
     certificate: str | None = None
     detail: Mapping[str, Any] | None = field(default=None, repr=False)
     compared: Mapping[str, Any] | None = None
+    preconditions: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:
         """The verdict's word; `error` for wrong input."""
         return "error" if self.verdict is None else self.verdict
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes and the preconditions, a line each."""
+        first, rest = self.notes[:1], self.notes[1:]
+        return (*first, *(f"precondition: {text}" for text in self.preconditions), *rest)
 
     @property
     def passes(self) -> bool:
@@ -222,6 +230,7 @@ class Outcome:
             "place": self.place.to_dict() if self.place is not None else None,
             "findings": [finding.to_dict() for finding in self.findings],
             "notes": list(self.notes),
+            "preconditions": list(self.preconditions),
             "seconds": self.seconds,
             "cached": self.cached,
             **(self.compared if self.compared is not None else {}),
@@ -245,6 +254,7 @@ class Outcome:
             data["certificate"],
             data.get("detail"),
             {key: data[key] for key in COMPARED} if COMPARED[0] in data else None,
+            tuple(data["preconditions"]),
         )
 
 
