@@ -30,7 +30,7 @@ from layoutproof.cli.options import GateOptions, number_of_jobs
 from layoutproof.cli.output import check_targets, on_one_line, writing
 from layoutproof.cli.render.gate.text_json import STYLES, render_json, render_outcome, render_summary, render_text
 from layoutproof.ir.diagnostic import counted, error
-from layoutproof.verify.workers.worker import Ending
+from layoutproof.verify.workers.endings import Ending
 
 Renderer = Callable[[Iterable[Outcome], Summary, TextIO], None]
 

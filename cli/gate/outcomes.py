@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -305,18 +304,14 @@ _CHUNK = 1 << 16
 
 
 class Spool:
-    """Outcomes in the order of their addition, a line of JSON each.
+    """Outcomes in the order of their addition, a line of JSON each, in a temporary file that the first one opens.
 
-    The file has no name, so it never stays behind. An iteration sees what was added before it began; several may run at
+    It has no name, so it never stays behind. An iteration sees what was added before it began; several may run at
     the same time.
     """
 
     def __init__(self) -> None:
-        """Open the file. Raises LayoutproofError if no temporary file can be written."""
-        try:
-            self._file: IO[bytes] = tempfile.TemporaryFile(prefix="layoutproof-")
-        except OSError as problem:
-            raise _cannot_keep(problem) from problem
+        self._file: IO[bytes] | None = None
         self._count = 0
 
     def __enter__(self) -> Spool:
@@ -329,6 +324,8 @@ class Spool:
 
     def close(self) -> None:
         """Close the file; twice is fine."""
+        if self._file is None:
+            return
         try:
             self._file.close()
         except OSError as problem:
@@ -341,9 +338,13 @@ class Spool:
         return self._count
 
     def add(self, outcome: Outcome) -> None:
-        """Keep one more. Raises LayoutproofError where the disk has no place for it."""
+        """Keep one more. Raises LayoutproofError if no temporary file can be written, or the disk has no place."""
         line = json.dumps(outcome.to_dict(), separators=(",", ":")).encode("ascii") + b"\n"
         try:
+            if self._file is None:
+                import tempfile  # one item is printed, and needs no file
+
+                self._file = tempfile.TemporaryFile(prefix="layoutproof-")
             self._file.write(line)
         except OSError as problem:
             raise _cannot_keep(problem) from problem
@@ -351,17 +352,19 @@ class Spool:
 
     def __iter__(self) -> Iterator[Outcome]:
         """The outcomes from the first on. Raises LayoutproofError if the last ones could not be written."""
+        if self._file is None:
+            return iter(())
         try:
             self._file.flush()
         except OSError as problem:
             raise _cannot_keep(problem) from problem
-        return self._from(self._file.tell())
+        return self._from(self._file, self._file.tell())
 
-    def _from(self, end: int) -> Iterator[Outcome]:
+    def _from(self, file: IO[bytes], end: int) -> Iterator[Outcome]:
         # Read by position: the file's own position belongs to `add`, and another iteration may be half way.
         position, rest = 0, b""
         while position < end:
-            data = os.pread(self._file.fileno(), min(_CHUNK, end - position), position)
+            data = os.pread(file.fileno(), min(_CHUNK, end - position), position)
             position += len(data)
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:

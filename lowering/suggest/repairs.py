@@ -22,7 +22,7 @@ from layoutproof.lowering.layout.transform_layout import ROOT, TransformLayout
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.padding.value_search import candidate_values, search_pad_values
-from layoutproof.lowering.passes.find import all_buffers, find_block
+from layoutproof.lowering.passes.find import all_buffers, find_block, find_buffer
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.schedule.primitives import PASSES
 from layoutproof.lowering.schedule.schedule import Schedule
@@ -66,14 +66,17 @@ class Refused:
         given: Mapping[str, Any] = self.trace[self.number][1]
         return given
 
-    def with_arguments(self, name: str | None = None, **changed: Any) -> Trace:
-        """The trace with another primitive, or other arguments."""
-        step = [name if name is not None else self.name, {**self.arguments, **changed}]
-        return [*self.trace[: self.number], step, *self.trace[self.number + 1 :]]
+    def instead(self, *steps: list[Any]) -> Trace:
+        """The trace with other steps in the place of this one."""
+        return [*self.trace[: self.number], *steps, *self.trace[self.number + 1 :]]
+
+    def changed(self, option: str, value: Any) -> Trace:
+        """The trace with another value of one argument."""
+        return self.instead([self.name, {**self.arguments, option: value}])
 
     def after(self, name: str, **arguments: Any) -> Trace:
         """The trace with one more step before this one."""
-        return [*self.trace[: self.number], [name, arguments], *self.trace[self.number :]]
+        return self.instead([name, arguments], self.trace[self.number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ def first_refused(func: PrimFunc, trace: Trace, allowed: Licences = ALL) -> Refu
 
 def repairs_of(refused: Refused) -> Iterator[Repair]:
     """What the refusal suggests, the likeliest first. A step that is no name with arguments has no repairs."""
-    step = refused.trace[refused.number]
+    step: Any = refused.trace[refused.number]
     if not isinstance(step, list | tuple) or len(step) != 2 or not isinstance(step[1], dict):
         return
     suggested = _BY_CODE.get(refused.problem.diagnostics[0].code)
@@ -148,13 +151,13 @@ def repairs_of(refused: Refused) -> Iterator[Repair]:
     kinds = {v.claim.kind for v in refused.problem.verdicts} if isinstance(refused.problem, IllegalTransform) else set()
     if ClaimKind.WITHIN_BUFFER in kinds and refused.name == RemoveBranchingThroughOvercompute.primitive:
         yield Repair(
-            "accesses that leave their buffer take their index modulo its extent", refused.with_arguments(wrap=True)
+            "accesses that leave their buffer take their index modulo its extent", refused.changed("wrap", True)
         )
 
 
 def _primitive(refused: Refused) -> Iterator[Repair]:
     for name in get_close_matches(refused.name, PASSES, n=1):
-        yield Repair(f"{refused.name} is called {name}", refused.with_arguments(name))
+        yield Repair(f"{refused.name} is called {name}", refused.instead([name, dict(refused.arguments)]))
 
 
 def _argument(refused: Refused) -> Iterator[Repair]:
@@ -163,9 +166,7 @@ def _argument(refused: Refused) -> Iterator[Repair]:
     for wrong in (name for name in given if name not in known):
         for name in get_close_matches(wrong, [each for each in known if each not in given], n=1):
             renamed = {name if each == wrong else each: value for each, value in given.items()}
-            step = [refused.name, renamed]
-            trace = [*refused.trace[: refused.number], step, *refused.trace[refused.number + 1 :]]
-            yield Repair(f"the argument {wrong} is called {name}", trace)
+            yield Repair(f"the argument {wrong} is called {name}", refused.instead([refused.name, renamed]))
 
 
 def _block(refused: Refused) -> Iterator[Repair]:
@@ -181,7 +182,7 @@ def _named(refused: Refused, option: str, known: Sequence[str]) -> Iterator[Repa
     wrong = refused.arguments.get(option)
     if isinstance(wrong, str) and wrong not in known:
         for name in get_close_matches(wrong, known, n=1):
-            yield Repair(f"the {option} {wrong} is called {name}", refused.with_arguments(**{option: name}))
+            yield Repair(f"the {option} {wrong} is called {name}", refused.changed(option, name))
 
 
 def _loop(refused: Refused) -> Iterator[Repair]:
@@ -196,7 +197,7 @@ def _loop(refused: Refused) -> Iterator[Repair]:
     for each in wrong:
         for name in get_close_matches(each, [other for other in known if other not in (loops or ())], n=1):
             renamed = [name if other == each else other for other in loops or ()]
-            yield Repair(f"the loop {each} is called {name}", refused.with_arguments(loops=renamed))
+            yield Repair(f"the loop {each} is called {name}", refused.changed("loops", renamed))
 
 
 def _fused_in_order(refused: Refused) -> Iterator[Repair]:
@@ -208,13 +209,13 @@ def _fused_in_order(refused: Refused) -> Iterator[Repair]:
     named = [around[each] if isinstance(each, int) and each < len(around) else each for each in loops]
     ordered = [name for name in around if name in named]
     if len(ordered) == len(loops) and ordered != named:
-        yield Repair(f"the loops stand as {', '.join(ordered)}", refused.with_arguments(loops=ordered))
+        yield Repair(f"the loops stand as {', '.join(ordered)}", refused.changed("loops", ordered))
 
 
 def _factors(refused: Refused) -> Iterator[Repair]:
     factors = refused.arguments.get("factors")
     if isinstance(factors, list | tuple) and factors and None not in factors:
-        yield Repair("the first factor is computed", refused.with_arguments(factors=[None, *factors[1:]]))
+        yield Repair("the first factor is computed", refused.changed("factors", [None, *factors[1:]]))
 
 
 def _init_first(refused: Refused) -> Iterator[Repair]:
@@ -249,16 +250,15 @@ def _lanes(refused: Refused) -> Iterator[Repair]:
     loop = next((each for each in loops if each.var.name == name), None)
     if loop is None:
         return
-    head, rest = refused.trace[: refused.number], refused.trace[refused.number + 1 :]
     if not isinstance(loop.extent, IntImm):
-        steps = [["split", {"block": block, "loop": name, "factors": [None, _LANES]}]]
-        steps += [[refused.name, {**refused.arguments, "loop": f"{name}_1"}]]
-        yield Repair(f"the loop {name} is split by {_LANES} lanes", [*head, *steps, *rest])
+        split = ["split", {"block": block, "loop": name, "factors": [None, _LANES]}]
+        inner = [refused.name, {**refused.arguments, "loop": f"{name}_1"}]
+        yield Repair(f"the loop {name} is split by {_LANES} lanes", refused.instead(split, inner))
         return
     pair = [each.var.name for each in loops if each is loop or each.kind is ForKind.VECTORIZED]
     if len(pair) == 2:
-        steps = [["fuse", {"block": block, "loops": pair}]]
-        yield Repair(f"the loops {' and '.join(pair)} are fused", [*head, *steps, *rest])
+        fused = ["fuse", {"block": block, "loops": pair}]
+        yield Repair(f"the loops {' and '.join(pair)} are fused", refused.instead(fused))
 
 
 def _flags(refused: Refused) -> Iterator[Repair]:
@@ -267,14 +267,14 @@ def _flags(refused: Refused) -> Iterator[Repair]:
     for wrong in [each for each in given if each not in list(Flag)] if isinstance(given, list | tuple) else []:
         for name in get_close_matches(str(wrong), [flag.value for flag in Flag if flag not in (given or ())], n=1):
             renamed = [name if each == wrong else each for each in given or ()]
-            yield Repair(f"the flag {wrong} is called {name}", refused.with_arguments(flags=renamed))
+            yield Repair(f"the flag {wrong} is called {name}", refused.changed("flags", renamed))
 
 
 def _let_comes_along(refused: Refused) -> Iterator[Repair]:
     given = list(refused.arguments.get("flags", HoistExpression().flags))
     flag = Flag.REQUIRED_BY_CONDITIONAL.value
     if flag not in given:
-        yield Repair(f"with the flag {flag}", refused.with_arguments(flags=[*given, flag]))
+        yield Repair(f"with the flag {flag}", refused.changed("flags", [*given, flag]))
 
 
 def _switched(option: str, value: bool) -> Callable[[Refused], Iterator[Repair]]:
@@ -282,15 +282,13 @@ def _switched(option: str, value: bool) -> Callable[[Refused], Iterator[Repair]]
 
     def suggested(refused: Refused) -> Iterator[Repair]:
         if refused.arguments.get(option) != value and option in {each.name for each in PASSES[refused.name].options()}:
-            yield Repair(f"{option} is {str(value).lower()}", refused.with_arguments(**{option: value}))
+            yield Repair(f"{option} is {str(value).lower()}", refused.changed(option, value))
 
     return suggested
 
 
 def _vectors_as_elements(refused: Refused) -> Iterator[Repair]:
-    step = ["vector_type_rewrite", {}]
-    trace = [*refused.trace[: refused.number], step, *refused.trace[refused.number + 1 :]]
-    yield Repair("buffers have vectors as elements", trace)
+    yield Repair("buffers have vectors as elements", refused.instead(["vector_type_rewrite", {}]))
 
 
 def _pad_values(refused: Refused) -> Iterator[Repair]:
@@ -299,18 +297,18 @@ def _pad_values(refused: Refused) -> Iterator[Repair]:
     relaid = list(_relaid(refused))
     if not isinstance(block, str) or not relaid:
         return
-    for number, buffer in relaid:
-        best = search_pad_values(refused.schedule.steps, block, buffer).best
+    for number, name in relaid:
+        best = search_pad_values(refused.schedule.steps, block, name).best
         if best is not None:
-            yield Repair(
-                f"the padding of {buffer} holds {best.candidate}", _padded(refused.trace, {number: best.candidate.pad})
-            )
+            trace = _padded(refused.trace, {number: best.candidate.pad})
+            yield Repair(f"the padding of {name} holds {best.candidate}", trace)
     if block == ROOT:
         return
     written = {access.buffer.name for access in touched_by(refused.schedule.func, block).written}
-    operands = [(number, buffer) for number, buffer in relaid if buffer not in written]
-    results = {number: "T.undef()" for number, buffer in relaid if buffer in written}
-    for buffer in [b for b in all_buffers(refused.schedule.func) if b.name in {name for _, name in operands}][:1]:
+    operands = [(number, name) for number, name in relaid if name not in written]
+    results: dict[int, Any] = {number: "T.undef()" for number, name in relaid if name in written}
+    for _, first in operands[:1]:
+        buffer = find_buffer(refused.schedule.func, first)
         for candidate in candidate_values(find_block(refused.schedule.func, block), buffer)[:_MOST_PADS]:
             values = results | {number: candidate.pad for number, _ in operands}
             names = ", ".join(name for _, name in operands)
