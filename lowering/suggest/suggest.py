@@ -247,7 +247,7 @@ class _Attempt:
 
 
 def _silent(what: str) -> None:
-    """Nobody asks."""
+    """Nothing is told."""
 
 
 def _try(schedule: Schedule, transform: Pass, otherwise: str, obstacles: list[Obstacle]) -> None:
