@@ -192,7 +192,7 @@ class _Reader:
 
     def _owned(self, buffer: Buffer, body: Stmt, values: Mapping[Var, Expr]) -> Stmt:
         """`body`, in which the kernel owns a buffer that is allocated around it."""
-        mine = replace(buffer, shape=tuple(substitute(extent, values) for extent in buffer.shape))
+        mine = without_gaps(replace(buffer, shape=tuple(substitute(extent, values) for extent in buffer.shape)))
         if any(known.name == mine.name or known.data == mine.data for known in self.kernel.memories):
             data = Var(take_fresh(buffer.data.name, self.names), buffer.data.dtype)
             mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
@@ -242,6 +242,15 @@ class _Reader:
             start = IfThenElse(condition_, start, span=stmt.span)
         guarded = update if condition == TRUE else IfThenElse(condition, update, span=stmt.span)
         return Across(seq(start, guarded), tuple(tags), span=stmt.span)
+
+
+def without_gaps(buffer: Buffer) -> Buffer:
+    """Memory of a kernel whose elements do not overlap, without the gaps that its strides leave."""
+    strides, shape = ([e.value if isinstance(e, IntImm) else 0 for e in part] for part in (buffer.strides, buffer.shape))
+    apart = all(
+        outer >= inner * extent > 0 for outer, inner, extent in zip(strides, strides[1:], shape[1:], strict=False)
+    )
+    return replace(buffer, strides=()) if strides and apart and strides[-1] > 0 else buffer
 
 
 def _is_index(axis: Axis, index: Expr) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.expr import Expr, IntImm, Var, equal
 from layoutproof.ir.stmt import For, ForKind, IfThenElse, Let, Stmt, seq
-from layoutproof.ir.visit import substitute
+from layoutproof.ir.visit import bound_variables, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class OpenPhases:
         body()
         self._around.pop()
         later = [phase for phase in self.open if phase not in before]
-        self.open = [replace(phase, stmt=substitute(phase.stmt, {index: index - one})) for phase in later]
+        self.open = [replace(phase, stmt=_at(phase.stmt, index, index - one)) for phase in later]
         self._around.append(lambda stmt: IfThenElse(start < index, stmt, span=loop.span))
         result = body()
         del self._around[-2:]
@@ -116,7 +116,7 @@ class OpenPhases:
         ended = [
             replace(
                 phase,
-                stmt=IfThenElse(IntImm(0, index.dtype) < loop.extent, substitute(phase.stmt, {index: last})),
+                stmt=IfThenElse(IntImm(0, index.dtype) < loop.extent, _at(phase.stmt, index, last)),
             )
             for phase in self.open
         ]
@@ -132,3 +132,8 @@ def in_branch(condition: Expr, place: Stmt) -> Callable[[Stmt], Stmt]:
 def in_let(let: Let) -> Callable[[Stmt], Stmt]:
     """What puts a statement into a let."""
     return lambda stmt: replace(let, body=stmt)
+
+
+def _at(stmt: Stmt, index: Var, value: Expr) -> Stmt:
+    """A statement of an iteration; one that binds the name itself is of another loop."""
+    return stmt if index in bound_variables(stmt) else substitute(stmt, {index: value})

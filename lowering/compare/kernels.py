@@ -12,6 +12,7 @@ from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.answers import ENGINE
 from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.verify.lockstep.memories import ASKED
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
 
@@ -58,11 +59,12 @@ class Question:
         """Why threads of the function after may disturb one another in memory of the grid; None if they do not."""
         from layoutproof.verify.faults.facts import Facts
         from layoutproof.verify.faults.races import prove_race_free
+        from layoutproof.verify.faults.vacuity import with_parameters_apart
 
         apart = self.forms[1].apart
         if apart is None:
             return None
-        for verdict in prove_race_free(Facts.of(apart)):
+        for verdict in prove_race_free(Facts.of(with_parameters_apart(apart))):
             if verdict.status is not Status.PROVED:
                 return f"without a barrier between, {verdict.claim}: {counterexample_text(verdict)}"
         return None
@@ -86,6 +88,8 @@ class Question:
             return _with_first(answer, Status.UNKNOWN, why, ())
         first = answer.verdicts[0]
         notes = [first.reason] if first.reason is not None else []
+        if self.forms[1].apart is not None and not self.after.noalias and ASKED.text not in notes:
+            notes.append(ASKED.text)
         notes += [_BARRIERS] if any(form.implied for form in self.forms) else []
         licences = tuple(sorted({*first.strictness, *needed}))
         return _with_first(answer, first.status, "; ".join(notes) if notes else None, licences)
