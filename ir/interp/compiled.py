@@ -42,6 +42,7 @@ from layoutproof.ir.intrinsics import (
     Limit,
     OpaqueCall,
     PointerCast,
+    Reducer,
     StringImm,
     Undef,
     assumed_undef,
@@ -302,7 +303,7 @@ def _refuse_assume(g: Generator, e: Assume, index: bool) -> list[Operand]:
     raise cannot_interpret("an assumption inside an expression", e.span)
 
 
-def _refuse_pointer(g: Generator, e: PointerCast | StringImm, index: bool) -> list[Operand]:
+def _refuse_pointer(g: Generator, e: PointerCast | StringImm | Reducer, index: bool) -> list[Operand]:
     raise cannot_interpret("a pointer or text as a value", e.span)
 
 
@@ -327,6 +328,7 @@ EXPRESSIONS: Mapping[type, Callable[..., list[Operand]]] = {
     Assume: _refuse_assume,
     PointerCast: _refuse_pointer,
     StringImm: _refuse_pointer,
+    Reducer: _refuse_pointer,
 }
 
 STATEMENTS: Mapping[type, Callable[..., None]] = {

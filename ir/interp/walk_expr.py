@@ -40,7 +40,7 @@ from layoutproof.ir.interp.memory import (
     worst_state,
 )
 from layoutproof.ir.interp.runtime import RaceTable
-from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, StringImm, Undef
+from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, Reducer, StringImm, Undef
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 
 Lane = tuple[int | float, bool]
@@ -333,6 +333,7 @@ _EVALUATORS: Mapping[type, Callable[..., list[Lane]]] = {
     Assume: _refuse,
     PointerCast: _refuse,
     StringImm: _refuse,
+    Reducer: _refuse,
 }
 
 EVALUATED = frozenset(_EVALUATORS)

@@ -246,7 +246,9 @@ class _Reader:
 
 def without_gaps(buffer: Buffer) -> Buffer:
     """Memory of a kernel whose elements do not overlap, without the gaps that its strides leave."""
-    strides, shape = ([e.value if isinstance(e, IntImm) else 0 for e in part] for part in (buffer.strides, buffer.shape))
+    strides, shape = (
+        [e.value if isinstance(e, IntImm) else 0 for e in part] for part in (buffer.strides, buffer.shape)
+    )
     apart = all(
         outer >= inner * extent > 0 for outer, inner, extent in zip(strides, strides[1:], shape[1:], strict=False)
     )

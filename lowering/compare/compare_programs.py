@@ -234,15 +234,25 @@ def _with_known_layouts(asked: Asked) -> Comparison:
 
 def _with_a_witness(asked: Asked, moved: Sequence[Moved]) -> Trial | Furthest:
     """The answer with the witness that is found, layouts being known; how far the search came if there is none."""
-    from layoutproof.lowering.compare.witness_search import find_witness
+    from layoutproof.lowering.compare.witness_search import find_witness, is_better_side_by_side
 
+    early = not moved and is_better_side_by_side(asked.new, asked.old)
+    trial = _side_by_side(asked) if early else None
+    if trial is not None:
+        return trial
     try:
         return tried(asked, moved, find_witness(_question(asked, moved)).instances)
     except NoWitness as problem:
         # Programs of one form may be proved side by side, also without a relation.
-        side_by_side = None if moved else in_order(asked)
-        trial = None if side_by_side is None else tried(asked, moved, side_by_side)
-        return trial if trial is not None and trial.holds else problem.furthest
+        trial = None if moved or early else _side_by_side(asked)
+        return problem.furthest if trial is None else trial
+
+
+def _side_by_side(asked: Asked) -> Trial | None:
+    """What is proved of stores paired by number; None if the programs do not have that form, or nothing is."""
+    pairs = in_order(asked)
+    trial = None if pairs is None else tried(asked, (), pairs)
+    return trial if trial is not None and trial.holds else None
 
 
 def _question(asked: Asked, moved: Sequence[Moved]) -> Question:

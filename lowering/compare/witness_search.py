@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from layoutproof.ir.expr import Binary, Expr, Var, const
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -72,7 +72,8 @@ def find_witness(question: Question, operations: int = OPERATIONS) -> Found:
     `operations` bounds the cost of integer sets. Raises NoWitness, which says how far the search came.
     """
     try:
-        search = search_of(question, operations // _LESS if _is_better_side_by_side(question) else operations)
+        slow = is_better_side_by_side(question.new, question.old)
+        search = search_of(question, operations // _LESS if slow else operations)
         try:
             search.run()
         except NoWitness as problem:
@@ -129,15 +130,27 @@ def _stand_ins(question: Question) -> list[CellMap]:
 # Programs that integer sets cannot say, or not within the budget
 
 
-def _is_better_side_by_side(question: Question) -> bool:
-    """Whether indices have an exclusive or, which is slow in integer sets, and the programs have the same loops."""
-    if not any(isinstance(node, Binary) and node.op is BinaryOp.BITXOR for node in walk(question.new.body)):
+_QUOTIENTS = 4
+
+
+def is_better_side_by_side(new: PrimFunc, old: PrimFunc) -> bool:
+    """Whether indices are slow in integer sets, by an exclusive or or many quotients, and the programs have the same
+    loops.
+    """
+    operators = [node.op for node in walk(new.body) if isinstance(node, Binary) and node.dtype.is_integer]
+    quotients = sum(op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD) for op in operators)
+    if BinaryOp.BITXOR not in operators and quotients < _QUOTIENTS:
         return False
     sizes = [
-        [[(loop.start, loop.extent) for loop in loops] for loops in loops_of_stores(func.body)]
-        for func in (question.new, question.old)
+        [[(_number(loop.start), _number(loop.extent)) for loop in loops] for loops in loops_of_stores(func.body)]
+        for func in (new, old)
     ]
     return sizes[0] == sizes[1]
+
+
+def _number(bound: Expr) -> Expr | int:
+    """A bound, the type of a constant left aside."""
+    return bound.value if isinstance(bound, IntImm) else bound
 
 
 def _in_order(question: Question, why: str, *, out_of_budget: bool = False) -> Found:
