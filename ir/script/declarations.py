@@ -218,7 +218,8 @@ class BufferArguments:
 
     def data(self, node: ast.expr) -> Var:
         """A data variable: `A.data`, or the name of a handle."""
-        value = self.reader.expr(node)
+        named = self.env.lookup(node.id) if isinstance(node, ast.Name) else None
+        value = named.data if isinstance(named, Buffer) else self.reader.expr(node)  # what T.allocate gave a name to
         if not isinstance(value, Var) or value.dtype != HANDLE:
             raise self.text.fail(codes.BUFFER_USE, "the data of a buffer is another buffer's data, or a handle", node)
         return value

@@ -128,8 +128,8 @@ class _Reader:
                 return self._attribute(stmt, values)
             case Evaluate(value=value):
                 return self._evaluate(stmt, value, values)
-            case DeclBuffer(buffer=buffer):
-                raise NotSequential(f"{buffer.name} is another view of memory in a kernel", stmt)
+            case DeclBuffer(buffer=buffer, body=body):
+                return self.read(replace_buffers(body, {buffer: self._whole(buffer, stmt)}), values)
             case _:
                 return self._structure(stmt, values)
 
@@ -198,6 +198,13 @@ class _Reader:
             mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
         self.kernel.memories.append(mine)
         return body if mine == buffer else replace_buffers(body, {buffer: mine})
+
+    def _whole(self, view: Buffer, stmt: Stmt) -> Buffer:
+        """The kernel's own memory of which a view is another name."""
+        for known in self.kernel.memories:
+            if replace(known, name=view.name) == replace(view, scope=known.scope):
+                return known
+        raise NotSequential(f"{view.name} is another view of memory in a kernel", stmt)
 
     def _attribute(self, stmt: AttrStmt, values: Mapping[Var, Expr]) -> Stmt:
         if stmt.key == _REDUCE_SCOPE and isinstance(stmt.target, Reducer):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.oracle import kernel_mutants
-from tests.oracle.kernel_mutants import PAIRS
-from tests.oracle.kernels import judge
+from tests.oracle import thread_mutants
+from tests.oracle.thread_kernels import judge
+from tests.oracle.thread_mutants import PAIRS
 
 import layoutproof as lp
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -118,6 +118,22 @@ def test_loops_around_barriers_are_gone_through_together() -> None:
     assert loops(found) == [("k", "serial"), ("threadIdx_x", "parallel"), ("threadIdx_x", "parallel")]
 
 
+def test_memory_that_is_declared_apart_from_its_allocation() -> None:
+    """A view of the whole of a kernel's own memory is that memory."""
+    found = form("""A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    t = T.launch_thread("threadIdx.x", 4)
+    S_data = T.allocate([4], "int32", "shared")
+    L_data = T.allocate([1], "int32", "local")
+    S = T.decl_buffer((4,), "int32", data=S_data, scope="shared")
+    L = T.decl_buffer((1,), "int32", data=L_data, scope="local")
+    L[0] = A[t]
+    S[t] = L[0]
+    T.tvm_storage_sync("shared")
+    B[t] = S[3 - t] + L[0]
+""")
+    assert loops(found) == [("threadIdx_x", "parallel"), ("threadIdx_x", "parallel")]
+
+
 def test_what_all_threads_do_alike_is_done_once() -> None:
     """They store the same values, and read none of them in the phase."""
     found = form("""A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
@@ -218,6 +234,13 @@ REFUSED = {
         T.tvm_storage_sync("shared")
     B[t] = 1
 """,
+    "another view": """A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    t = T.launch_thread("threadIdx.x", 4)
+    S = T.decl_buffer((4,), "int32", scope="shared")
+    V = T.decl_buffer((2, 2), "int32", data=S.data, scope="shared")
+    V[t // 2, t % 2] = A[t]
+    B[t] = S[t]
+""",
     "asynchronous": """A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
     t = T.launch_thread("threadIdx.x", 4)
     with T.attr(0, "async_scope", 1):
@@ -299,10 +322,10 @@ def test_the_end_of_an_iteration_meets_the_beginning_of_the_next(slot: str, free
 @pytest.mark.parametrize(("name", "before", "after"), [(name, *pair) for name, pair in PAIRS.items()])
 def test_every_change_of_a_kernel(name: str, before: str, after: str) -> None:
     """The kernel is proved; of its changes, none that threads find wrong."""
-    assert kernel_mutants.judge(before, after, 0) == "right, proved"
-    chosen = list(kernel_mutants.mutants(after))
+    assert thread_mutants.judge(before, after, 0) == "right, proved"
+    chosen = list(thread_mutants.mutants(after))
     for number in range(len(name), len(chosen), 11):
-        kernel_mutants.judge(before, chosen[number][1], number)
+        thread_mutants.judge(before, chosen[number][1], number)
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))

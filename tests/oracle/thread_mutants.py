@@ -1,6 +1,6 @@
 """Kernels with one change: what is proved of them is what threads in random orders compute.
 
-python -m tests.oracle.kernel_mutants
+python -m tests.oracle.thread_mutants
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.verdict.verdict import Status
-from tests.oracle.kernels import ORDERS, run_in_some_order, shape_of
+from tests.oracle.thread_kernels import ORDERS, run_in_some_order, shape_of
 
 HEAD = """from tvm.script import tir as T
 

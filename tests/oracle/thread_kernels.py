@@ -1,7 +1,7 @@
 """Random kernels with barriers, run thread by thread in random orders by a walker of their own, against what the tool
 says of their races and what the function with parallel loops computes.
 
-    python -m tests.oracle.kernels --kernels 1000 --seed 0
+    python -m tests.oracle.thread_kernels --kernels 1000 --seed 0
 """
 
 from __future__ import annotations
