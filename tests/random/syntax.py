@@ -31,6 +31,7 @@ from layoutproof.ir.intrinsics import (
     LimitKind,
     OpaqueCall,
     PointerCast,
+    Reducer,
     StringImm,
     Undef,
 )
@@ -308,10 +309,16 @@ class RandomProgram:
         return DeclBuffer(view, body)
 
     def remark(self, depth: int) -> Stmt:
-        target = self.rng.choice([const(0), StringImm("target"), *(b.data for b in self.buffers[:1])])
+        target = self.rng.choice([const(0), StringImm("target"), self.reducer(), *(b.data for b in self.buffers[:1])])
         return AttrStmt(
             target, "pragma_key", self.rng.choice([const(1), StringImm("v"), const(2, INT64)]), self.statement(depth)
         )
+
+    def reducer(self) -> Reducer:
+        dtype = self.rng.choice(SCALARS)
+        left, right = (Var(self.name("r"), dtype) for _ in range(2))
+        op = BinaryOp.ADD if self.rng.random() < 0.5 else BinaryOp.MAX
+        return Reducer((left,), (right,), (Binary(op, left, right),), (const(0, dtype),))
 
     def block(self, depth: int) -> Stmt:
         iter_vars = self.iter_vars()
