@@ -35,7 +35,7 @@ from layoutproof.ir.expr import (
     logical_and,
 )
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, StringImm, Undef
+from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, Reducer, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import IRModule, PrimFunc
@@ -86,6 +86,7 @@ SAMPLES: tuple[Node, ...] = (
     PointerCast(DType.parse("float32x4"), A.data),
     Call("exp", (ZERO,)),
     OpaqueCall("tvm_storage_sync", (StringImm("shared"),), INT32),
+    Reducer((I,), (Var("y"),), (Binary(BinaryOp.ADD, I, Var("y")),), (const(0),)),
     A,
     LOAD,
     Ramp(I, const(1), 4),
