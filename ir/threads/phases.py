@@ -32,7 +32,7 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.threads.axes import Axis, Sharing
 from layoutproof.ir.threads.kernel_text import SYNC, Across, Kernel, NotSequential
 from layoutproof.ir.threads.open_phases import OpenPhases, Touched, in_branch, in_let
-from layoutproof.ir.visit import children, free_variables, loads_in, map_children, stores_in, walk
+from layoutproof.ir.visit import children, free_variables, loads_in, loops_of_stores, map_children, stores_in, walk
 
 Tags = frozenset[str]
 NO_TAGS: Tags = frozenset()
@@ -266,10 +266,24 @@ class Phases:
         if stmt == NOTHING:
             return stmt
         depends, inside = self.depends(stmt), self.touched(stmt)
-        again = bool(inside.reads & inside.writes)  # then threads that do the same may disturb one another
+        # Threads that do the same disturb one another if they read what they store, or store different values in turn.
+        again = bool(inside.reads & inside.writes) or self._stores_in_turn(stmt)
         along = [axis for tag, axis in self.threads.items() if axis.index == axis.var and (tag in depends or again)]
         self._follow_up(stmt)
         return self._nest(stmt, along, repeated)
+
+    def _stores_in_turn(self, stmt: Stmt) -> bool:
+        """Whether a thread may store to one cell more than once, its own memory left out."""
+        seen: set[Var] = set()
+        for store, loops in zip(stores_in(stmt), loops_of_stores(stmt), strict=True):
+            data = store.buffer.data
+            if self.sharing.get(data) is Sharing.THREAD:
+                continue
+            named = {v for index in store.indices for v in free_variables(index)}
+            if data in seen or any(loop.var not in named and loop.extent != IntImm(1, loop.var.dtype) for loop in loops):
+                return True
+            seen.add(data)
+        return False
 
     def _across(self, stmt: Stmt, body: Stmt, axes: tuple[str, ...], repeated: bool) -> Stmt:
         depends = self.depends(body) - set(axes)

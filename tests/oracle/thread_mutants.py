@@ -119,11 +119,33 @@ STEPPED_ROTATED = (
 """
 )
 
+SCALED = (
+    HEAD.format(a=16, b=16)
+    + """    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(4, 4):
+        B[i * 4 + j] = A[i * 4 + j] * A[i * 4]
+"""
+)
+BROADCAST_SCALED = (
+    HEAD.format(a=16, b=16)
+    + """    T.func_attr({"tirx.noalias": True})
+    bx = T.launch_thread("blockIdx.x", 2)
+    S = T.decl_buffer((2,), "int32", scope="shared")
+    ty = T.launch_thread("threadIdx.y", 2)
+    tx = T.launch_thread("threadIdx.x", 4)
+    if tx == 0:
+        S[ty] = A[(bx * 2 + ty) * 4]
+    T.tvm_storage_sync("shared")
+    B[(bx * 2 + ty) * 4 + tx] = A[(bx * 2 + ty) * 4 + tx] * S[ty]
+"""
+)
+
 PAIRS = {
     "matmul": (MATMUL, TILED_MATMUL),
     "stencil": (STENCIL, TILED_STENCIL),
     "transpose": (TURNED, TILED_TURNED),
     "rotation": (ROTATED, STEPPED_ROTATED),
+    "scaling": (SCALED, BROADCAST_SCALED),
 }
 
 
