@@ -61,6 +61,7 @@ _COMMANDS = {
     "draw": "Draw a layout: cells, what they hold, padding.",
     "explain": "What a message's code means, with an example.",
     "layout": "Are two layouts the same? One in every notation.",
+    "lsp": "The language server, for editors.",
     "map": "Is an index map injective? Its shape, padding, inverse.",
     "pad-values": "Which pad values would make guards unnecessary.",
     "plan": "Lay a graph's operators out with the fewest layout rewrites.",

@@ -173,6 +173,20 @@ class ExpressionReader(OperandReader):
 
 
 _NAMES: Mapping[type[ast.AST], str] = {
+    ast.While: "a `while` loop",
+    ast.Return: "`return`",
+    ast.Try: "`try`",
+    ast.FunctionDef: "a function inside a function",
+    ast.ClassDef: "a class inside a function",
+    ast.Import: "an import inside a function",
+    ast.ImportFrom: "an import inside a function",
+    ast.Break: "`break`",
+    ast.Continue: "`continue`",
+    ast.Raise: "`raise`",
+    ast.Delete: "`del`",
+    ast.Global: "`global`",
+    ast.Nonlocal: "`nonlocal`",
+    ast.Match: "`match`",
     ast.JoinedStr: "an f-string",
     ast.Lambda: "a lambda",
     ast.ListComp: "a list comprehension",

@@ -20,6 +20,7 @@ from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS, TYPES
 from layoutproof.ir.script.loops_and_blocks import HEADER_NAMES, LOOP_NAMES, BlockReader, LoopHead, read_grid, read_loop
 from layoutproof.ir.script.operands import Value
 from layoutproof.ir.script.parsing import Text, bind, did_you_mean, parse_dtype, read_dtype, read_string
+from layoutproof.ir.script.threads import ENV_THREAD, LAUNCH, REDUCER, ThreadReader
 from layoutproof.ir.stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, Let, Stmt, seq
 from layoutproof.ir.visit import fresh
 
@@ -35,6 +36,7 @@ class StatementReader:
         self.namespaces = namespaces
         self.block_allocations = block_allocations
         self.exprs = ExpressionReader(text, self.env, FUNCTIONS, namespaces, SCRIPT_BUILTINS)
+        self.threads = ThreadReader(self.exprs, self.env)
 
     # ---- bodies
 
@@ -70,7 +72,7 @@ class StatementReader:
         handler = _STATEMENTS.get(type(node))
         if handler is None:
             help = "a program's results are the buffers that it writes" if isinstance(node, ast.Return) else None
-            message = f"{_STATEMENT_NAMES.get(type(node), syntax_name(node))} is not supported"
+            message = f"{syntax_name(node)} is not supported"
             raise self.text.fail(codes.UNSUPPORTED, message, node, help=help)
         return handler(self, node, following)
 
@@ -149,18 +151,32 @@ class StatementReader:
         found = self.script_call(node.value)
         if found is not None:
             name, call = found
-            if name in ("decl_buffer", "buffer_decl", "Buffer"):
-                return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
-            if self._allocates(name):
-                return read_allocation(self, node, target, call, name, following)
-            if name in self.block_allocations or name.startswith("axis.") or name == "match_buffer":
-                raise self.misplaced(call, name)
-        if found is not None and found[0] == "bind":
-            return self._let(node, target, self.exprs.expr(bind(self.text, found[1], "T.bind", ("value",), 1)["value"]))
-        if found is not None and found[0] == "meta_var":
-            value = self.exprs.named(bind(self.text, found[1], "T.meta_var", ("value",), 1)["value"])
-            return Scoped(lambda env: env.bind(target.id, value, target), lambda body: body)
+            named = self._named(node, target, name, call, following)
+            if named is not None:
+                return named
         return self._let(node, target, self.exprs.expr(node.value))
+
+    def _named(
+        self, node: ast.Assign, target: ast.Name, name: str, call: ast.Call, following: ast.stmt | None
+    ) -> Stmt | Scoped | None:
+        """What a call of the script gives a name to, apart from values."""
+        if name == ENV_THREAD:
+            self.threads.declare(target, call)
+            return seq()
+        if name == LAUNCH:
+            return self.threads.launch(node, call, target)
+        if name in ("decl_buffer", "buffer_decl", "Buffer"):
+            return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
+        if self._allocates(name):
+            return read_allocation(self, node, target, call, name, following)
+        if name in self.block_allocations or name.startswith("axis.") or name == "match_buffer":
+            raise self.misplaced(call, name)
+        if name == "bind":
+            return self._let(node, target, self.exprs.expr(bind(self.text, call, "T.bind", ("value",), 1)["value"]))
+        if name == "meta_var":
+            value = self.exprs.named(bind(self.text, call, "T.meta_var", ("value",), 1)["value"])
+            return Scoped(lambda env: env.bind(target.id, value, target), lambda body: body)
+        return None
 
     def _allocates(self, name: str) -> bool:
         """Whether a call is a statement that allocates: `T.alloc_buffer` is one in the current dialect only."""
@@ -313,6 +329,8 @@ class StatementReader:
         if name in ("let", "LetStmt"):
             return self._with_let(node, item, name, call)
         target = item.optional_vars
+        if name == LAUNCH:
+            return self.threads.launch(node, call, target if isinstance(target, ast.Name) else None)
         if isinstance(target, ast.Name) and (self._allocates(name) or name in ("decl_buffer", "buffer_decl")):
             if self._allocates(name):
                 return read_allocation(self, node, target, call, name, node.body[0])
@@ -344,6 +362,9 @@ class StatementReader:
         return Scoped(lambda env: None, lambda body: self.exprs.make(node, AttrStmt, target, key, value, body))
 
     def _attr_part(self, node: ast.expr) -> Expr:
+        found = self.script_call(node)
+        if found is not None and found[0] == REDUCER:
+            return self.threads.reducer(found[1], self.env.frame)
         probe = ast.copy_location(ast.Call(ast.Name("call_packed"), [node], []), node)
         packed = FUNCTIONS["call_packed"](self.exprs, probe, "T.attr")  # reads texts as well as values
         assert isinstance(packed, OpaqueCall)
@@ -360,6 +381,8 @@ class StatementReader:
                 raise self.misplaced(call, name)
             if name == "buffer_store":
                 return self._buffer_store(node, call)
+            if name == LAUNCH:
+                return self.threads.launch(node, call, None)
             if name == "evaluate":
                 bound = bind(self.text, call, "T.evaluate", ("value",), 1)
                 return self.exprs.make(node, Evaluate, self.exprs.expr(bound["value"]))
@@ -419,21 +442,4 @@ _STATEMENTS: Mapping[type[ast.stmt], Callable[[StatementReader, Any, ast.stmt | 
     ast.Expr: StatementReader.expression,
     ast.Pass: StatementReader.pass_,
     ast.Assert: StatementReader.assertion,
-}
-
-_STATEMENT_NAMES: Mapping[type[ast.stmt], str] = {
-    ast.While: "a `while` loop",
-    ast.Return: "`return`",
-    ast.Try: "`try`",
-    ast.FunctionDef: "a function inside a function",
-    ast.ClassDef: "a class inside a function",
-    ast.Import: "an import inside a function",
-    ast.ImportFrom: "an import inside a function",
-    ast.Break: "`break`",
-    ast.Continue: "`continue`",
-    ast.Raise: "`raise`",
-    ast.Delete: "`del`",
-    ast.Global: "`global`",
-    ast.Nonlocal: "`nonlocal`",
-    ast.Match: "`match`",
 }

@@ -22,7 +22,7 @@ from layoutproof.ir.visit import free_variables
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
-from layoutproof.lowering.compare import answers
+from layoutproof.lowering.compare import answers, kernels
 from layoutproof.lowering.compare.check_witness import (
     MORE_FOR_FEWER_LICENCES,
     Asked,
@@ -115,7 +115,9 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licen
     start = perf_counter()
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
     if answer is None:
-        answer = _answer(_asked(before, after, stated, allowed))
+        question = kernels.Question.of(before, after)
+        answer = _answer(_asked(question.before, question.after, stated, allowed))
+        answer = question.answered(answer)
     return replace(answer, seconds=perf_counter() - start)
 
 

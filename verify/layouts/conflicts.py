@@ -11,18 +11,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.verify.maps.bits import read_linear
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+else:
+    from layoutproof.ir.late import np
+
 MAX_ACCESSES = 1 << 22
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
