@@ -68,7 +68,8 @@ def first_of(attempts: Iterable[Callable[[], object]], otherwise: str = "") -> N
             return
         except Rejected as problem:
             reasons.append(str(problem))
-    raise Rejected(otherwise or "; ".join(reasons))
+    each = "; ".join(reasons).split("; ")
+    raise Rejected(otherwise or "; ".join(dict.fromkeys(each)))
 
 
 def of_part(context: Context, part: Part, tag: str) -> tuple[Instance, Instance]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
+from tests.shares import some
 from tests.verify.kernel.test_holes import AB, COPY, FIRST, OWN, function, rejected
 
 from layoutproof.verify.certificate.finder.kernel_evidence import try_kernel
@@ -160,3 +163,47 @@ def test_padding_is_filled_by_a_choice(old: str, new: str, kinds: set[str]) -> N
     assert old in FILLED
     body = "for i in range(14):\n    B[i] = A[i]"
     assert rejected(parameters, body, FILLED.replace(old, new), head, after) == kinds
+
+
+VALUES = ("A[i]", "B[i]", "A[i] + B[i]", "A[5 - i]", "A[0]", "B[i // 2]", "1")
+OVERLAPPING = 'A: T.Buffer((6,), "int32"), B: T.Buffer((6,), "int32")'
+Stored = tuple[str, str, str]  # a buffer, an index, a value
+
+
+def executed(loops: list[list[Stored]], distance: int, reverse: bool) -> list[int]:
+    """One memory after these loops, B being so many elements after A."""
+    memory = list(range(100, 140))
+    at = {"A": memory[10:], "B": memory[10 + distance :]}
+    for stores in loops:
+        for i in reversed(range(6)) if reverse else range(6):
+            for name, index, value in stores:
+                for buffer, start in (("A", 10), ("B", 10 + distance)):
+                    at[buffer] = memory[start:]
+                found = eval(value, {}, {**at, "i": i})
+                memory[{"A": 10, "B": 10 + distance}[name] + eval(index, {}, {"i": i})] = found
+    return memory
+
+
+@pytest.mark.parametrize("seed", some(range(40), 1))
+def test_what_is_accepted_holds_for_every_overlap(seed: int) -> None:
+    """Loops that change places, are split or run backwards: in Python, over one list, for every distance."""
+    rng, accepted = Random(seed), 0
+    for _ in range(12):
+        loops = [[(rng.choice("AB"), rng.choice(("i", "5 - i", "i // 2")), rng.choice(VALUES))] for _ in range(2)]
+        order, is_fused, reverse = rng.sample(range(2), 2), rng.random() < 0.4, rng.random() < 0.3
+        moved = [[store for k in order for store in loops[k]]] if is_fused else [loops[k] for k in order]
+        e = "5 - i" if reverse else "i"
+        head = "".join(f"# theta: {m} -> {k}: lambda i: [{e}]\n" for m, k in enumerate(order))
+        old, new = (
+            "\n".join(
+                "\n    ".join(["for i in range(6):", *(f"{b}[{x}] = {v}".replace("i", form) for b, x, v in stores)])
+                for stores in program
+            )
+            for program, form in ((loops, "i"), (moved, f"({e})"))
+        )
+        text = f"# functions: f, f\n{head}" + function("before", OVERLAPPING, old) + function("after", OVERLAPPING, new)
+        if all(claim.is_accepted for claim in try_kernel(text.replace('"tirx.noalias": True, ', ""))[0]):
+            accepted += 1
+            for distance in range(-7, 8):
+                assert executed(loops, distance, False) == executed(moved, distance, reverse), text
+    assert accepted > 0

@@ -84,6 +84,7 @@ def text_of(e: Expr, names: Mapping[str, str], *, is_typed: bool = True) -> str 
     return None if function is None else f"T.{function}({', '.join(texts)})"
 
 
+_MOST_VALUES = 256
 _ARITHMETIC = ("const", "var", "+", "-", "*", "//", "%")
 
 
@@ -147,8 +148,31 @@ def _inverse_of(theta: Map, stated: IndexMap, loops: Sequence[For], store: State
 def _pinned(store: Statement) -> dict[int, Expr]:
     """The loops of which a guard says one value, by their places."""
     places = {("var", loop.dtype, loop.var): k for k, loop in enumerate(store.loops)}
-    equal = [e for guard in store.guards for e in _conjuncts(guard) if e[0] == "=="]
-    return {places[e[2]]: e[3] for e in equal if e[2] in places and e[3][0] == "const"}
+    conditions = [e for guard in store.guards for e in _conjuncts(guard)]
+    equal = [e for e in conditions if e[0] == "=="]
+    inner = {loop.var for loop in store.loops}
+    found = {
+        places[e[2]]: e[3]
+        for e in equal
+        if e[2] in places
+        and not any(part[0] == "load" or part[2] in inner for part in walk(e[3]) if part[0] != "const")
+    }
+    for k, loop in enumerate(store.loops):
+        own = [e for e in conditions if {part[2] for part in walk(e) if part[0] == "var"} == {loop.var}]
+        if own and loop.start[0] == loop.extent[0] == "const" and loop.extent[2] <= _MOST_VALUES:
+            first = loop.start[2]
+            values = [v for v in range(first, first + loop.extent[2]) if all(_holds(e, loop.var, v) for e in own)]
+            if len(values) == 1:
+                found[k] = ("const", loop.dtype, values[0])
+    return found
+
+
+def _holds(condition: Expr, name: str, value: int) -> bool:
+    try:
+        Context([]).prove(condition, {name: Poly.const(value)})
+    except Rejected:
+        return False
+    return True
 
 
 def _conjuncts(e: Expr) -> list[Expr]:
