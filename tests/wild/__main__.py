@@ -21,7 +21,7 @@ reported, restated as questions to `layoutproof`. Most have two: the transformat
 and the repaired one proved. The programs, what was left out in restating them, and an evaluation in numpy by hand are
 under `tests/data/wild`.
 
-`make wild` asks them all, each in a process of its own, and writes this page. {right} of {questions} are decided as
+`make wild` asks them all, and writes this page. {right} of {questions} are decided as
 wanted, and none otherwise; the others are `unknown`.
 
 | project and issue | what happened | question | verdict | s | counterexample |
