@@ -12,7 +12,7 @@ from layoutproof.ir import semantics
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IntImm, Not, Var
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.operators import DIVISIONS, BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
@@ -22,7 +22,6 @@ from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.program.evidence import NoInstance
 from layoutproof.verify.program.instances import (
-    DIVISIONS,
     Arithmetic,
     Dim,
     IterationDomain,

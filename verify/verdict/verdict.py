@@ -8,14 +8,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.shown import Shown
-from layoutproof.verify.program.evidence import Evidence
 from layoutproof.verify.program.location import Place
-from layoutproof.verify.program.questions import Because, SmtQuery
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict import codes
+
+if TYPE_CHECKING:
+    from layoutproof.verify.program.evidence import Evidence
+    from layoutproof.verify.program.questions import SmtQuery
 
 
 class Clause(StrEnum):
