@@ -69,7 +69,7 @@ def _differ(before: PrimFunc, after: PrimFunc, numbers: np.random.Generator) -> 
         for func in (before, after):
             y = np.zeros(shape[:1], np.int32)
             results.append(run(func, [x.copy(), y]).arrays["Y"])
-        if not np.array_equal(*results):
+        if not np.array_equal(results[0], results[1]):
             return True
     return False
 
