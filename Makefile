@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench shares docs playground pages campaign browser oclgrind integers proofs recheck clean distclean
+.PHONY: help demo test lint format bench shares docs playground pages campaign browser oclgrind wild integers proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the tool in thirty lines: a layout, its proof, a refutation, two kernels'
@@ -28,6 +28,7 @@ help:
 	@echo 'make campaign  the long random runs that make test leaves out'
 	@echo 'make browser   the HTML report in a headless Chromium (needs chromium and its driver)'
 	@echo 'make oclgrind  the generated OpenCL kernels in a simulator that tells of races and of accesses out of bounds (needs oclgrind)'
+	@echo 'make wild      real bugs of public compilers: each is refuted, and its repair proved (some minutes); writes docs/wild.md'
 	@echo 'make integers  two implementations of the arithmetic of the kernel on 10,000 damaged proofs (and Coq, if coqc is installed)'
 	@echo 'make proofs    write the lemmas under proofs/ anew; make recheck checks everything there with two solvers'
 	@echo 'make clean     remove caches and build outputs; make distclean removes the virtual environment too'
@@ -58,6 +59,9 @@ browser: $(VENV)/.ready-dev
 
 oclgrind: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.lowering.runtime.opencl.under_oclgrind
+
+wild: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.wild --write docs/wild.md
 
 integers: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.oracle.integers

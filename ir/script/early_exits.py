@@ -99,20 +99,24 @@ def _branch(node: ast.If, then: list[ast.stmt], otherwise: list[ast.stmt]) -> as
     return ast.copy_location(ast.If(node.test, then or [nothing], otherwise), node)
 
 
-def exits_for(text: Text, node: ast.For | ast.While, name: str, kinds: Sequence[ForKind], taken: set[str]) -> Exits:
+def exits_for(
+    reader: LoopReader, node: ast.For | ast.While, name: str, kinds: Sequence[ForKind], taken: set[str]
+) -> Exits:
     """The flags that a loop needs. Raises LayoutproofError where a loop of its kind cannot be left."""
     found = list(exits_of(without_continue(node.body)))
     if found and list(kinds) != [ForKind.SERIAL]:
         where = f"a {kinds[0].value} loop" if len(kinds) == 1 else "a loop over several extents"
         help = "write it as one serial loop, `for i in range(...)`"
-        raise text.fail(codes.UNSUPPORTED, f"{_word(found[0])} in {where} is not supported", found[0], help=help)
+        raise reader.text.fail(codes.UNSUPPORTED, f"{_word(found[0])} in {where} is not supported", found[0], help=help)
     taken |= {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
     def flag(word: str, kind: type[ast.stmt]) -> Buffer | None:
         if not any(isinstance(each, kind) for each in found):
             return None
         its_name = fresh(f"{name}_{word}", taken)
-        return Buffer(its_name, BOOL, (IntImm(1),), Var(f"{its_name}_data", HANDLE), scope="local")
+        data = Var(f"{its_name}_data", HANDLE)
+        reader.env.allocated.add(data)
+        return Buffer(its_name, BOOL, (IntImm(1),), data, scope="local")
 
     return Exits(flag("left", ast.Break), flag("skipped", ast.Continue))
 
@@ -170,7 +174,7 @@ def read_while(reader: LoopReader, node: ast.While, done: Sequence[Stmt]) -> Stm
     found = counting(reader, node, condition, done)
     names = {*reader.env.names(), *(n.id for n in ast.walk(node) if isinstance(n, ast.Name))}
     name = fresh("step", names)
-    exits = exits_for(reader.text, node, name, [ForKind.SERIAL], {*names, name})
+    exits = exits_for(reader, node, name, [ForKind.SERIAL], {*names, name})
     with reader.env.frame(node):
         body = reader.left_by(exits, node)
     return exits.whole(counted_loop(reader, found, condition, exits.iteration(body), name))

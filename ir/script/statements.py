@@ -271,7 +271,7 @@ class StatementReader:
                     continue
                 names.append(self._counted(target, var, head, steps))
             name = "_".join(var.name for var in names)
-            exits = exits_for(self.text, node, name, [head.kind for head in heads], {*self.env.names()})
+            exits = exits_for(self, node, name, [head.kind for head in heads], {*self.env.names()})
             result = exits.iteration(self.left_by(exits, node))
         for var, value in reversed(steps):
             result = self.exprs.make(node, Let, var, value, result)

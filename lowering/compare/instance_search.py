@@ -187,7 +187,9 @@ class Search:
         if new is None or old is None:
             return None
         mine, theirs = self.new.carrying(new), self.old.carrying(old)
-        if (mine is None) is (theirs is None):
+        if (mine is None) is (theirs is None) or (self.old if theirs is None else self.new).adds_a_temporary(
+            old if theirs is None else new
+        ):
             return None
         side, statement, each = (self.new, new, mine) if mine is not None else (self.old, old, theirs)
         assert each is not None

@@ -19,7 +19,14 @@ from layoutproof.lowering.compare.comparison import Furthest
 from layoutproof.lowering.compare.value_trees import Value
 from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.flow.partial_sums import carrying_updates
-from layoutproof.verify.flow.sources import Carrying, copied_reads, resolved, update_operator
+from layoutproof.verify.flow.sources import (
+    Carrying,
+    accumulator,
+    contribution,
+    copied_reads,
+    resolved,
+    update_operator,
+)
 from layoutproof.verify.flow.stored_values import Form, decided, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Link, Points, Region, Relation, no_points, only
@@ -122,6 +129,12 @@ class Side:
             found = carrying_updates(self.flow, self.statements, frozenset())
             self._carrying = {each.statement.number: each for each in found if self._adds_up(each)}
         return self._carrying.get(statement.number)
+
+    def adds_a_temporary(self, statement: Statement) -> bool:
+        """Whether a statement updates what it writes by one load of another memory that the program writes."""
+        operator, acc = update_operator(self.flow, statement), accumulator(self.flow, statement)
+        added = contribution(statement.value, operator, acc.var) if operator is not None and acc is not None else None
+        return any(r.var == added and r.data in self.written and r.data != statement.data for r in statement.reads)
 
     def _adds_up(self, each: Carrying) -> bool:
         """Whether what is added was stored by updates with the same operator, at least in part."""

@@ -44,7 +44,12 @@ def test_limits(pair: Pair, given: bool) -> None:
     check(pair, given)
 
 
-BACK = [pair for folder in ("hand", "kinds", "must") for pair in pairs(folder) if not pair.layouts and not pair.match]
+BACK = [
+    pair
+    for folder in ("hand", "kinds", "must")
+    for pair in pairs(folder)
+    if pair.expect == "proved" and not pair.layouts and not pair.match
+]
 
 
 @one_in(8)

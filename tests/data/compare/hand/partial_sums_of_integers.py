@@ -1,0 +1,23 @@
+# Sums of eight elements, added up later: of integers that is exact.
+# expect: proved
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(X: T.Buffer((64,), "int32"), Y: T.Buffer((1,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    Y[0] = 0
+    for i in range(64):
+        Y[0] = Y[0] + X[i]
+
+
+@T.prim_func(s_tir=True)
+def after(X: T.Buffer((64,), "int32"), Y: T.Buffer((1,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    Q = T.sblock_alloc_buffer((8,), "int32")
+    for o in range(8):
+        Q[o] = 0
+        for i in range(8):
+            Q[o] = Q[o] + X[o * 8 + i]
+    Y[0] = 0
+    for o in range(8):
+        Y[0] = Y[0] + Q[o]

@@ -1,0 +1,1 @@
+"""Real bugs of public compilers and libraries, restated as questions with wanted verdicts: tests/data/wild."""
