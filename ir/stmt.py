@@ -85,6 +85,9 @@ NO_ATTRIBUTES = Attributes()
 class Stmt(Node):
     """A step of a program."""
 
+    # What `verify.program.window` found that it touches, once it was asked.
+    _touched: tuple[object] | None = field(default=None, init=False, compare=False, repr=False)
+
 
 class ForKind(StrEnum):
     """How the iterations of a loop run."""
