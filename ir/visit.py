@@ -12,7 +12,18 @@ from typing import Any, TypeVar
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, Var, widen
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+)
 
 N = TypeVar("N", bound=Node)
 
@@ -172,11 +183,13 @@ def buffers_in(stmt: Stmt) -> tuple[Buffer, ...]:
     while stack:
         node = stack.pop()
         if isinstance(node, Seq):
-            # Statements of a long program are in its next version, too.
-            for part in node.body:
+            # Statements of a long program are in its next version, too. The last is gone into here: it may go on for
+            # long, since what follows an allocation or a let stands in it.
+            for part in node.body[:-1]:
                 if part._buffers is None:
                     object.__setattr__(part, "_buffers", buffers_in(part))
                 found.update(dict.fromkeys(part._buffers or ()))
+            stack += node.body[-1:]
             continue
         if isinstance(node, Buffer):
             found.setdefault(node)
@@ -282,8 +295,9 @@ def statement_depth(root: Stmt, *, nested: bool = False) -> int:
         depth = around if nested and (isinstance(stmt, Seq) or opens_scope(stmt)) else around + 1
         deepest = max(deepest, depth)
         if isinstance(stmt, Seq):
-            below = max((_depths_of(part)[nested] for part in stmt.body), default=0)
-            deepest = max(deepest, depth + below)
+            # What follows an allocation or a let stands in it: it is gone into here, since it may go on for long.
+            stack += [(last, depth) for last in stmt.body[-1:]]
+            deepest = max([deepest, *(depth + _depths_of(part)[nested] for part in stmt.body[:-1])])
         else:
             stack += [(inner, depth) for inner in _inside(stmt)]
     return deepest

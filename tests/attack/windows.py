@@ -81,7 +81,13 @@ class Part:
         """The loop variables of the statement as it was, over those that it has."""
         i, j = Var(f"i{number}"), Var(f"j{number}")
         split = self.form == "split" and self.count % 2 == 0
-        here = self.low + self.count - 1 - i if self.form == "reversed" else i * 2 + j + self.low if split else i + self.low
+        here = (
+            self.low + self.count - 1 - i
+            if self.form == "reversed"
+            else i * 2 + j + self.low
+            if split
+            else i + self.low
+        )
         old = before.low + before.count - 1 - here if before.form == "reversed" else here - before.low
         if before.form == "split" and before.count % 2 == 0:
             return IndexMap((i, j), (i, j)) if split else IndexMap((i,), (old // 2, old % 2))
@@ -109,7 +115,7 @@ class Maker:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.dtype = rng.choice(["int32", "float32"])
-        self.written: dict[str, tuple[int, int]] = {name: (0, SIZE) for name in (*INPUTS, *OUTPUTS)}
+        self.written: dict[str, tuple[int, int]] = dict.fromkeys((*INPUTS, *OUTPUTS), (0, SIZE))
 
     def load(self, low: int, count: int) -> str:
         """A load of something that was written."""
@@ -220,7 +226,7 @@ def _turned(parts: Program, at: int, rng: Random) -> Program:
         return parts
     new = []
     for number, part in enumerate(parts):
-        if number == spared or f"{name}[" not in part.value and part.target != name:
+        if number == spared or (f"{name}[" not in part.value and part.target != name):
             new.append(part)
             continue
         value = part.value
@@ -257,7 +263,9 @@ def pair(rng: Random) -> Rewrite | None:
     if not all(isinstance(f, PrimFunc) and not check_wellformed(f) for f in functions):
         return None
     turned = frozenset[str]().union(*(part.moved for part in new))
-    cells = tuple(CellMap(name, name, parse_index_map("lambda c: [7 - c]")) for name in sorted(turned))
+    cells = tuple(
+        CellMap(f"{name}_data", f"{name}_data", parse_index_map("lambda c: [7 - c]")) for name in sorted(turned)
+    )
     if rng.random() < 0.1:
         cells = ()
     maps = [
