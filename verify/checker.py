@@ -38,7 +38,7 @@ from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import check_facts, contents_of
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
-from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_runs, possible_faults, prove_runs
+from layoutproof.verify.faults.vacuity import is_idle, note_faultless, possible_faults, prove_runs
 from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.flow.simulate import simulate
 from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep
@@ -103,7 +103,7 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
     if any(v.status is not Status.PROVED or v.strictness for v in checked.verdicts):
         return None
     note_faultless(rewrite.new, where)
-    note_runs(rewrite.new, where)
+    _SOUND.get(rewrite.new, (where,), lambda: True)  # It does what the old one does.
     return Checked((_shared(window), *checked.verdicts))
 
 

@@ -319,11 +319,6 @@ def note_faultless(function: PrimFunc, where: Expr | None) -> None:
     _FAULTLESS.get(function, (where,), lambda: [True])[:] = [True]
 
 
-def note_runs(function: PrimFunc, where: Expr | None) -> None:
-    """Keep that the program runs, since it does what one does that was shown to run."""
-    _ANSWERS.get(function, (where,), lambda: _runs(Stopwatch()))
-
-
 def possible_faults(function: PrimFunc, where: Expr | None) -> tuple[Verdict, ...]:
     """The obligations of the program by itself that are not proved, opaque calls left aside."""
     if _FAULTLESS.get(function, (where,), lambda: [False])[0]:
