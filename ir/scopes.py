@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Span
@@ -30,23 +31,79 @@ class Role(StrEnum):
     STATEMENT = "a statement"
 
 
+_MOST_LAYERS = 16
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Layered(Mapping[K, V]):
+    """A frozen mapping of which larger ones are made at the cost of what they add: they share its entries.
+
+    An entry has its number. A mapping sees the first so many of its own layer, which others may have made longer, and
+    all that its layer stands on.
+    """
+
+    __slots__ = ("_below", "_layers", "_own", "_seen")
+
+    def __init__(self, own: dict[K, tuple[int, V]] | None = None, below: Layered[K, V] | None = None) -> None:
+        self._own: dict[K, tuple[int, V]] = own if own is not None else {}
+        self._seen, self._below = len(self._own), below
+        self._layers: int = below._layers + 1 if below is not None else 1
+
+    def __getitem__(self, key: K) -> V:
+        layer: Layered[K, V] | None = self
+        while layer is not None:
+            found = layer._own.get(key)
+            if found is not None and found[0] < layer._seen:
+                return found[1]
+            layer = layer._below
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[K]:
+        found: dict[K, None] = {}
+        layer: Layered[K, V] | None = self
+        while layer is not None:
+            found.update((key, None) for key, (number, _) in layer._own.items() if number < layer._seen)
+            layer = layer._below
+        return iter(found)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def plus(self, items: Mapping[K, V]) -> Layered[K, V]:
+        """The mapping with more entries, or other values for keys that it has."""
+        if not items:
+            return self
+        if len(self._own) == self._seen and not any(key in self._own for key in items):
+            for key, value in items.items():
+                self._own[key] = len(self._own), value
+            return Layered(self._own, self._below)
+        if self._layers < _MOST_LAYERS:
+            return Layered({key: (number, value) for number, (key, value) in enumerate(items.items())}, self)
+        whole = {**self, **items}
+        return Layered({key: (number, value) for number, (key, value) in enumerate(whole.items())})
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Names in scope: variables by name, buffers, names of data variables that have memory."""
+    """Names in scope: variables by name, buffers, and these by name; names of data variables that have memory."""
 
-    variables: Mapping[str, Var] = field(default_factory=dict)
-    buffers: frozenset[Buffer] = frozenset()
-    data: frozenset[str] = frozenset()
+    variables: Layered[str, Var] = field(default_factory=Layered)
+    buffers: Layered[Buffer, None] = field(default_factory=Layered)
+    named: Layered[str, Buffer] = field(default_factory=Layered)
+    data: Layered[str, None] = field(default_factory=Layered)
 
     def with_variables(self, *variables: Var) -> Scope:
         """The scope with more variables; a pointer is a data variable too."""
-        pointers = frozenset(v.name for v in variables if v.dtype == HANDLE)
-        return replace(self, variables={**self.variables, **{v.name: v for v in variables}}, data=self.data | pointers)
+        pointers = {v.name: None for v in variables if v.dtype == HANDLE}
+        known = self.variables.plus({v.name: v for v in variables})
+        return Scope(known, self.buffers, self.named, self.data.plus(pointers))
 
     def with_buffer(self, buffer: Buffer) -> Scope:
         """The scope with one more buffer and its data."""
-        known = {**self.variables, buffer.data.name: buffer.data}
-        return Scope(known, self.buffers | {buffer}, self.data | {buffer.data.name})
+        name = buffer.data.name
+        known, named = self.variables.plus({name: buffer.data}), self.named.plus({buffer.name: buffer})
+        return Scope(known, self.buffers.plus({buffer: None}), named, self.data.plus({name: None}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,11 @@ NO_ATTRIBUTES = Attributes()
 class Stmt(Node):
     """A step of a program."""
 
+    # What `verify.program.touched` found that it touches, and `visit` in it: its buffers and its depths. Once asked.
+    _touched: tuple[object] | None = field(default=None, init=False, compare=False, repr=False)
+    _buffers: tuple[Buffer, ...] | None = field(default=None, init=False, compare=False, repr=False)
+    _depths: tuple[int, int] | None = field(default=None, init=False, compare=False, repr=False)
+
 
 class ForKind(StrEnum):
     """How the iterations of a loop run."""

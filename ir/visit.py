@@ -12,7 +12,18 @@ from typing import Any, TypeVar
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Logical, Var, widen
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+)
 
 N = TypeVar("N", bound=Node)
 
@@ -168,9 +179,21 @@ def bound_variables(stmt: Stmt) -> Iterator[Var]:
 def buffers_in(stmt: Stmt) -> tuple[Buffer, ...]:
     """Every distinct buffer that is declared, allocated, loaded or stored, in order of first appearance."""
     found: dict[Buffer, None] = {}
-    for node in walk(stmt):
+    stack: list[Node] = [stmt]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Seq):
+            # Statements of a long program are in its next version, too. The last is gone into here: it may go on for
+            # long, since what follows an allocation or a let stands in it.
+            for part in node.body[:-1]:
+                if part._buffers is None:
+                    object.__setattr__(part, "_buffers", buffers_in(part))
+                found.update(dict.fromkeys(part._buffers or ()))
+            stack += node.body[-1:]
+            continue
         if isinstance(node, Buffer):
             found.setdefault(node)
+        stack += reversed(list(children(node)))
     return tuple(found)
 
 
@@ -280,8 +303,22 @@ def statement_depth(root: Stmt, *, nested: bool = False) -> int:
         stmt, around = stack.pop()
         depth = around if nested and (isinstance(stmt, Seq) or opens_scope(stmt)) else around + 1
         deepest = max(deepest, depth)
-        stack += [(inner, depth) for inner in _inside(stmt)]
+        if isinstance(stmt, Seq):
+            # What follows an allocation or a let stands in it: it is gone into here, since it may go on for long.
+            stack += [(last, depth) for last in stmt.body[-1:]]
+            deepest = max([deepest, *(depth + _depths_of(part)[nested] for part in stmt.body[:-1])])
+        else:
+            stack += [(inner, depth) for inner in _inside(stmt)]
     return deepest
+
+
+def _depths_of(part: Stmt) -> tuple[int, int]:
+    """How deep a statement is, all in all and as the text indents it; found once for each object."""
+    if part._depths is None:
+        depths = statement_depth(part), statement_depth(part, nested=True)
+        object.__setattr__(part, "_depths", depths)
+        return depths
+    return part._depths
 
 
 def _inside(stmt: Stmt) -> tuple[Stmt, ...]:

@@ -113,7 +113,7 @@ def memory_is_made_once(p: Program) -> Found:
             continue
         if visit.role is Role.ALLOCATION and buffer.data.name in visit.scope.data:
             yield f"the data of `{buffer.name}` is allocated already", visit.span
-        elif any(b.name == buffer.name for b in visit.scope.buffers):
+        elif buffer.name in visit.scope.named:
             yield f"a buffer called `{buffer.name}` is in scope already", visit.span
 
 

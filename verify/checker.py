@@ -29,7 +29,7 @@ from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
@@ -46,8 +46,9 @@ from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.questions import Because
+from layoutproof.verify.program.window import Window, try_window
 from layoutproof.verify.settings import settings
-from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.values.fast_math import ALL, IEEE, Licences
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.solving import QUICK
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Status, Verdict
@@ -80,6 +81,51 @@ def prove_rewrite(
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
+    if not gathered.is_recording:
+        found = _prove_in_window(rewrite, where)
+        if found is not None:
+            return found
+    return _prove_whole(rewrite, where, allowed, gathered)
+
+
+def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
+    """The verdicts on what differs between two long programs, where that is proved to be the same bit for bit, and the
+    old program to run without faults; else None, and the whole is asked.
+    """
+    window = try_window(rewrite)
+    if window is None or not _is_sound(rewrite.old, where):
+        return None
+    if not any(not is_idle(stmt, where) for stmt in window.stores_outside()):
+        return None
+    if rewrite.witness.changes_interface and any(isinstance(node, Assume) for node in walk(rewrite.new.body)):
+        return None
+    checked = _prove_whole(window.rewrite, where, IEEE, UNRECORDED)
+    if any(v.status is not Status.PROVED or v.strictness for v in checked.verdicts):
+        return None
+    note_faultless(rewrite.new, where)
+    _SOUND.get(rewrite.new, (where,), lambda: True)  # It does what the old one does.
+    return Checked((_shared(window), *checked.verdicts))
+
+
+def _is_sound(function: PrimFunc, where: Expr | None) -> bool:
+    """Whether it is proved that the program has no fault, and that it runs."""
+    return _SOUND.get(
+        function,
+        (where,),
+        lambda: not possible_faults(function, where) and prove_runs(function, where).status is Status.PROVED,
+    )
+
+
+_SOUND: Kept[bool] = Kept(8)
+
+
+def _shared(window: Window) -> Verdict:
+    count = counted(len(window.shared), "statement", "statements")
+    claim = Claim(ClaimKind.OTHER, f"{count} that both programs share are left out", about=("shared",))
+    return proved(claim, STRUCTURE, Stopwatch())
+
+
+def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gathered: Gathered) -> Checked:
     # The new program is called as the old one was: it may not state sizes of its own.
     old = Facts.of(rewrite.old, where, gathered=gathered)
     new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)

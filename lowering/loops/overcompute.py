@@ -23,6 +23,7 @@ from layoutproof.lowering.arith.known_facts import Scope, conjuncts, symbol_scop
 from layoutproof.lowering.loops.nest import GuardKind, GuardSite, guard_sites, parts_of, under
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.effects import is_pure
+from layoutproof.lowering.passes.in_part import try_in_part
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.program.instances import AccessKind
@@ -363,7 +364,8 @@ def candidates(func: PrimFunc, block: str, wrap: bool = False) -> tuple[RemoveBr
     """What may be dropped, much before little: the first is the default. Raises LayoutproofError as `propose` does."""
     sites = guard_sites(func, block)
     first = RemoveBranchingThroughOvercompute(block, None, wrap)
-    first.propose(func)
+    if try_in_part(first, func) is None:
+        first.propose(func)
     default = default_guards(sites)
     others = (RemoveBranchingThroughOvercompute(block, g, wrap) for g in _subsets(sites) if g != default)
     return (RemoveBranchingThroughOvercompute(block, default, wrap), *islice(others, MAX_CANDIDATES - 1))

@@ -17,6 +17,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.find import all_buffers
 from layoutproof.lowering.passes.illegal import IllegalTransform, hint_of, refusing, worst_first
+from layoutproof.lowering.passes.in_part import try_in_part
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.program.questions import Because
@@ -51,6 +52,11 @@ def check_step(transform: Pass, rewrite: Rewrite, options: ProofOptions = DEFAUL
     malformed = check_wellformed(rewrite.new)
     if malformed:
         raise IllegalTransform(malformed)
+    return _check_meaning(transform, rewrite, options)
+
+
+def _check_meaning(transform: Pass, rewrite: Rewrite, options: ProofOptions) -> tuple[Verdict, ...]:
+    """As `check_step`, of a well-formed program."""
     try:
         verdicts = verdicts_of(
             rewrite, options.where, options.allowed, options.search, transform.primitive, transform.arguments()
@@ -175,6 +181,13 @@ def prove_step(
 
     `known` are verdicts on `func` as it is, under the same `where`: they are kept if the pass changes nothing.
     """
+    part = try_in_part(transform, func)
+    if part is not None and not (options.fixed and part.witness.changes_interface) and part.new != func:
+        try:
+            verdicts = _check_meaning(transform, part, options)
+            return Step(transform, part, verdicts, options.where, options.allowed)
+        except IllegalTransform:
+            pass  # The whole program may have it otherwise, and is what a refusal is about.
     with refusing():
         rewrite = transform.propose(func)
     if options.fixed and rewrite.witness.changes_interface:
