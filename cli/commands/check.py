@@ -36,6 +36,7 @@ class CheckRequest(GateOptions):
     shard: str | None
     dask: str | None
     expect: int | None
+    fix: bool
 
 
 @click.command("check", cls=ConfiguredCommand)
@@ -72,6 +73,11 @@ class CheckRequest(GateOptions):
 @click.option(
     "--expect", type=click.IntRange(0), metavar="N", help="Fail if fewer items are found, in all shards together."
 )
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Apply hints to refused schedules, and write those that are proved then.",
+)
 @cache_options
 @report_options
 @verbose_option
@@ -88,7 +94,7 @@ def check_command(request: CheckRequest) -> int:
 
     Exit codes: 0 all proved; 1 something refuted; 2 something is wrong with the input; 3 something unknown or vacuous.
     """
-    from layoutproof.cli.gate_run import Work, run_gate
+    from layoutproof.cli.gate_run import Work, mend, run_gate
 
     context = click.get_current_context()
     configured, given = configuration_of(context), context.get_parameter_source
@@ -108,6 +114,8 @@ def check_command(request: CheckRequest) -> int:
         expect=request.expect if counts else None,
         expected_by="--expect" if given("expect") is ParameterSource.COMMANDLINE else f"expect in {configured.file}",
     )
+    if request.fix:
+        mend(request, work)
     return run_gate(request, work)
 
 
