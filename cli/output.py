@@ -142,9 +142,13 @@ VERSION = 1
 
 
 def json_text(data: object) -> str:
-    """Plain data as a JSON file has it; an answer, which is an object, with the version of its form."""
-    versioned = {**data, "version": VERSION} if isinstance(data, dict) and "version" not in data else data
-    return json.dumps(versioned, indent=2) + "\n"
+    """Plain data as a JSON file has it."""
+    return json.dumps(data, indent=2) + "\n"
+
+
+def answer_text(data: object) -> str:
+    """An answer in JSON; one that is an object with the version of its form."""
+    return json_text({**data, "version": VERSION} if isinstance(data, dict) else data)
 
 
 def tell(
@@ -152,7 +156,7 @@ def tell(
 ) -> None:
     """Write an answer as JSON or text, into a file or to standard output, where text is styled."""
     if form == "json":
-        emit(json_text(to_data(found)), output)
+        emit(answer_text(to_data(found)), output)
     elif output is not None or not sys.stdout.isatty():
         emit(render(found), output)
     else:

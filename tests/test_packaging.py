@@ -193,7 +193,7 @@ def test_a_folder_of_the_same_name_does_not_hide_the_package(tmp_path: Path) -> 
 
 
 def test_the_container_is_made_of_what_is_there() -> None:
-    """The Dockerfile installs extras that exist from a context that has all code, and runs as another user than root."""
+    """The Dockerfile installs extras that exist from a context with all code, and does not run as root."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     instructions = [line.split(None, 1) for line in text.replace("\\\n", " ").splitlines() if line[:1].isupper()]
     words = [word for word, _ in instructions]

@@ -12,7 +12,7 @@ import click
 
 from layoutproof.cli import codes
 from layoutproof.cli.options import file_path, jobs_option, number_of_jobs, result_options, takes
-from layoutproof.cli.output import check_output, emit, json_text, say
+from layoutproof.cli.output import answer_text, check_output, emit, say
 from layoutproof.cli.render import cache_report as render
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.lowering.codes import CACHE_ENTRY
@@ -241,4 +241,4 @@ class _Opened:
 
 
 def _say(output_format: str, output: Path | None, data: dict[str, Any], text: Callable[[], str]) -> None:
-    emit(json_text(data) if output_format == "json" else text(), output)
+    emit(answer_text(data) if output_format == "json" else text(), output)

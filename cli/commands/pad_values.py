@@ -51,14 +51,14 @@ def pad_values_command(request: PadValuesRequest) -> int:
     is proved, with the licences that it needs. The exit code is 0 where some candidate removes a guard.
     """
     from layoutproof.cli.gate.loading import read_program
-    from layoutproof.cli.output import check_output, emit, exit_code, json_text
+    from layoutproof.cli.output import answer_text, check_output, emit, exit_code
     from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.lowering.schedule.trace import load_trace
 
     check_output(request.output)
     schedule = Schedule.replay(read_program(str(request.program), request.function), load_trace(request.trace_path))
     report = schedule.pad_value_search(request.block, request.buffer)
-    emit(json_text(report.to_dict()) if request.output_format == "json" else f"{report}\n", request.output)
+    emit(answer_text(report.to_dict()) if request.output_format == "json" else f"{report}\n", request.output)
     return exit_code(_status(report))
 
 

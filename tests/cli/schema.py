@@ -28,6 +28,8 @@ NUMBER: Schema = {"type": "number"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 SIZE: Schema = {"anyOf": [COUNT, {"type": "string", "minLength": 1}]}
 
+VERSION: Schema = {"const": 1}
+
 VERDICT = closed(
     status={"enum": ["proved", "refuted", "unknown", "vacuous"]},
     claim={"type": "string", "minLength": 1},
@@ -39,6 +41,7 @@ VERDICT = closed(
 )
 
 MAP = closed(
+    version=VERSION,
     index_map={"type": "string", "pattern": "^lambda"},
     shape=listed(SIZE),
     injective=VERDICT,
@@ -54,6 +57,7 @@ STEP = closed(primitive=TEXT, arguments={"type": "object"}, obligations=listed(V
 FIRST = nullable({"type": "array", "prefixItems": [listed(COUNT), TEXT, TEXT], "minItems": 3, "maxItems": 3})
 
 RUN = closed(
+    version=VERSION,
     program=TEXT,
     verdict={"enum": ["proved", "refuted", "unknown", "vacuous"]},
     steps=listed(STEP),
@@ -197,6 +201,7 @@ COMPARISON = closed(
 
 TRUST = ["kernel", "two solvers", "one engine", "not confirmed"]
 RECHECK = closed(
+    version=VERSION,
     verdict={"enum": ["proved", "refuted", "unknown", "vacuous"]},
     disagreements=listed(TEXT),
     files=listed(

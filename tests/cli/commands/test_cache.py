@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.cli.calling import Caller
-from tests.cli.schema import COUNT, TEXT, closed, listed, nullable
+from tests.cli.schema import COUNT, TEXT, VERSION, closed, listed, nullable
 from tests.lowering.proof_cache.caches import PLACES, filled, key, opened, value
 from tests.lowering.proof_cache.test_verifying import entries
 from tests.shares import one_in
@@ -33,6 +33,7 @@ NAMED = closed(
     moved_to=nullable(TEXT),
 )
 CACHE_INFO = closed(
+    version=VERSION,
     place=TEXT,
     there=FLAG,
     kind=nullable({"enum": ["SQLite", "folder"]}),
@@ -42,9 +43,16 @@ CACHE_INFO = closed(
     damaged=COUNT,
 )
 CACHE_CLEARED = closed(
-    place=TEXT, only_stale=FLAG, only_reports=FLAG, removed=COUNT, bytes_before=COUNT, bytes_after=COUNT
+    version=VERSION,
+    place=TEXT,
+    only_stale=FLAG,
+    only_reports=FLAG,
+    removed=COUNT,
+    bytes_before=COUNT,
+    bytes_after=COUNT,
 )
 CACHE_VERIFIED = closed(
+    version=VERSION,
     place=TEXT,
     entries=COUNT,
     stale=COUNT,

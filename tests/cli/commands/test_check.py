@@ -243,8 +243,7 @@ def test_paths_are_shown_as_seen_from_here(call: Caller, tmp_path: Path, monkeyp
         "import layoutproof as lp\n\n\n@lp.gate\ndef f():\n    return lp.check_map('lambda i: [i]', (4,))\n"
     )
     monkeypatch.chdir(tmp_path)
-    assert [call("check", path).out.split()[1] for path in (str(gates), "./inner/gates.py", "inner/gates.py")] == [
-        "inner/gates.py::f"
-    ] * 3
+    for path in (str(gates), "./inner/gates.py", "inner/gates.py"):
+        assert call("check", path).out.startswith("inner/gates.py::f"), path
     monkeypatch.chdir(inner)
-    assert call("check", str(tmp_path)).out.split()[1].startswith(str(gates))
+    assert call("check", str(tmp_path)).out.startswith(f"{gates}::f")

@@ -15,7 +15,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 from pytest_lsp import LanguageClient, client_capabilities, make_test_lsp_client
 
-SECONDS = 30.0
+SECONDS = 150.0
 Diagnostics = Sequence[types.Diagnostic]
 
 
@@ -79,11 +79,14 @@ class Editor:
         return found.contents.value
 
     async def actions(self, path: Path, range: types.Range) -> list[types.CodeAction]:
-        """The remedies in a range."""
+        """The remedies in a range, once there are some: they are offered for a text that is checked."""
         named = types.TextDocumentIdentifier(uri_of(path))
         asked = types.CodeActionParams(named, range, types.CodeActionContext([]))
-        found = await self.client.text_document_code_action_async(asked)
-        return [each for each in found or () if isinstance(each, types.CodeAction)]
+        end = time.monotonic() + SECONDS
+        while not (found := await self.client.text_document_code_action_async(asked)):
+            assert time.monotonic() < end, self.client.diagnostics.get(uri_of(path))
+            await asyncio.sleep(0.05)
+        return [each for each in found if isinstance(each, types.CodeAction)]
 
 
 @asynccontextmanager

@@ -102,10 +102,7 @@ def test_remedies_of_traces(tmp_path: Path) -> None:
             ):
                 shown.change(path, text)
                 (found,) = await shown.codes(path, code)
-                actions: list[types.CodeAction] = []
-                while not actions:  # offered as soon as the whole text is checked
-                    actions = await shown.actions(path, found.range)
-                mended = applied(text, actions[0])
+                mended = applied(text, (await shown.actions(path, found.range))[0])
                 assert mended != text
                 shown.change(path, mended)
                 await shown.codes(path)
@@ -227,14 +224,14 @@ def test_cancelling(tmp_path: Path) -> None:
         path.touch()
         async with editor(tmp_path) as shown:
             shown.open(path, slow)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(150):
                 while not started.exists() or not started.read_text():
                     await asyncio.sleep(0.05)
             number = int(started.read_text())
             begun = time.monotonic()
             shown.change(path, GATES.format("lambda i, j: [i, j // 4]"))
             await shown.until(path, lambda found: any("both go to" in each.message for each in found))
-            assert time.monotonic() - begun < 60
+            assert time.monotonic() - begun < 300  # and not 600
             assert not Path(f"/proc/{number}").exists() or os.name != "posix"
 
     driven(script())
