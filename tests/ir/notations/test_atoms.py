@@ -15,9 +15,9 @@ from tensor_layouts.atoms import MMAAtom
 from tests.random.layout_campaign import cells_of
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.atoms import Operand, atom_of, parse_operand
-from layoutproof.ir.notations.cute import CuteLayout
+from layoutproof.ir.notations.cute import CuteLayout, leaves
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.layouts.conflicts import Memory, count_conflicts
 from layoutproof.verify.layouts.properties import broadcast_axes
 from layoutproof.verify.maps.layout_text import read_layout
@@ -88,8 +88,8 @@ def test_amd_in_the_library_takes_lanes_apart_the_wrong_way() -> None:
         other, ours = theirs(atom, "C"), atom_of(name).operand("C").layout()
         assert difference(ours, other) is not None
         # Their digits: ((blocks, columns), (groups, size)), of which the text makes lane = column + columns * block.
-        (blocks, columns), (groups, size) = other.shape  # type: ignore[misc]  # they are nested so
-        (block, column), (group, inner) = other.stride  # type: ignore[misc]
+        blocks, columns, groups, size = leaves(other.shape)
+        block, column, group, inner = leaves(other.stride)
         turned = CuteLayout(((columns, blocks), (size, groups)), ((column, block), (inner, group)))
         assert difference(ours, turned) is None, name
         checked += 1
@@ -177,7 +177,7 @@ def test_bank_conflicts_are_those_of_the_library() -> None:
             group = min(lanes, 32)
             offset = layout.map_on((lanes, values))
             # All values of a group of lanes at once: one phase of group * values accesses.
-            first = IndexMap.from_func(lambda access, group=group: [access % group, access // group])  # type: ignore[misc]
+            first = parse_index_map(f"lambda access: [access % {group}, access // {group}]")
             for element in (1, 2, 4):
                 phase = 1 << (group * values - 1).bit_length()
                 found = count_conflicts(offset.compose(first), (group * values,), Memory(element=element, phase=phase))
