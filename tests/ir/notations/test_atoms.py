@@ -157,8 +157,8 @@ def judged(layout: CuteLayout) -> tuple[bool, int, bool]:
     equally often. Of large ones, whose lanes all have the same, one lane is asked.
     """
     if layout.size > 1 << 14 and not offsets(layout.modes[0]).any():
-        _, reached, evenly = judged(layout.modes[1])
-        return False, reached, evenly
+        injective, reached, evenly = judged(layout.modes[1])
+        return injective and layout.modes[0].size == 1, reached, evenly
     written = read_layout(str(layout))
     verdict = prove_injective(written.index_map, written.extents())
     assert verdict.status in (Status.PROVED, Status.REFUTED)
