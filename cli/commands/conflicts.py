@@ -68,13 +68,14 @@ def conflicts_command(request: ConflictsRequest) -> int:
     from layoutproof.cli.option_values import read_layout_and_shape
     from layoutproof.cli.output import check_output, tell
     from layoutproof.cli.render.conflicts_report import render_conflicts, render_symbolic
-    from layoutproof.verify.layouts.accesses import AccessReport, judge_accesses, read_access
+    from layoutproof.verify.layouts.accesses import AccessReport, in_memory, judge_accesses, read_access
     from layoutproof.verify.layouts.conflicts import Memory
     from layoutproof.verify.layouts.symbolic_conflicts import SymbolicReport, judge_symbolic, symbols_of
 
     check_output(request.output)
     memory = Memory(request.banks, request.width, request.element, request.vector, request.phase)
     layout, _ = read_layout_and_shape(request.layout, request.shape, request.axes, request.notation)
+    layout = in_memory(layout)
     patterns = [read_access(text, request.lanes, layout) for text in request.access]
     if symbols_of(layout):
         if request.conflict_free:

@@ -124,6 +124,7 @@ def test_elements_are_held_equally_often() -> None:
             assert layout(lane + value * operand.shape[0]) == offsets[lane, value]
 
 
+@pytest.mark.campaign
 def test_every_layout_of_the_library() -> None:
     """Of all 187 named instructions, written as CuTe layouts: C is a bijection; A and B are, or hold all elements
     equally often, but for AMD's whose K is divided among lanes, and one of NVIDIA's. Where a layout is small, the
