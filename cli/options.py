@@ -172,12 +172,12 @@ def number_of_jobs(jobs: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def target_options(device: str) -> Decorator:
+def target_options(device: str, targets: Sequence[str] = ("c", "opencl")) -> Decorator:
     """The target of code generation and its device; `device` is help text."""
     return _group(
         click.option(
             "--target",
-            type=click.Choice(["c", "opencl"]),
+            type=click.Choice(targets),
             default="c",
             show_default=True,
             help="What code is generated.",

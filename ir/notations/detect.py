@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import Source, error
-from layoutproof.ir.notations.atoms import read_atom
-from layoutproof.ir.notations.cute import read_cute
-from layoutproof.ir.notations.einops import read_einops
 from layoutproof.ir.notations.layout_strings import layout_map
 from layoutproof.ir.notations.map_text import parse_index_map
-from layoutproof.ir.notations.mlir import read_mlir
 from layoutproof.ir.notations.notation import Context, Notation, WrittenLayout, whole
-from layoutproof.ir.notations.onednn import is_plain, is_tag, read_onednn
-from layoutproof.ir.notations.strides import read_strides
-from layoutproof.ir.notations.triton_encodings import read_triton
-from layoutproof.ir.notations.xla import read_xla
 from layoutproof.ir.visit import free_variables
 
 Reader = Callable[[str, Context, str], WrittenLayout]
@@ -45,6 +38,9 @@ def notation_of(text: str) -> Notation:
     for notation, form in _FORMS:
         if form.match(text):
             return notation
+    # Loaded only for a text that has none of these forms.
+    from layoutproof.ir.notations.onednn import is_plain, is_tag
+
     words = _WORDS.fullmatch(text)
     if words is not None:
         # No tag has capitals alone: a block of a dimension stands beside the dimension itself.
@@ -69,16 +65,21 @@ def _read_string(text: str, context: Context, name: str) -> WrittenLayout:
     return WrittenLayout(Notation.STRING, text, layout_map(words[1], words[2]), context.shape)
 
 
-READERS: Mapping[Notation, Reader] = {
-    Notation.LAMBDA: _read_lambda,
-    Notation.STRING: _read_string,
-    Notation.CUTE: read_cute,
-    Notation.TRITON: read_triton,
-    Notation.MLIR: read_mlir,
-    Notation.ONEDNN: read_onednn,
-    Notation.EINOPS: read_einops,
-    Notation.STRIDES: read_strides,
-    Notation.XLA: read_xla,
-    Notation.MMA: read_atom,
+# Readers whose file does not have the notation's name.
+_ELSEWHERE: Mapping[Notation, tuple[str, str]] = {
+    Notation.TRITON: ("triton_encodings", "read_triton"),
+    Notation.MMA: ("atoms", "read_atom"),
 }
-"""The reader of each notation but isl's (`verify/isl/layout_relation.py`)."""
+
+
+def reader_of(notation: Notation) -> Reader:
+    """The reader of a notation other than isl's (`verify/isl/layout_relation.py`), whose file is loaded when it is
+    needed.
+    """
+    if notation is Notation.LAMBDA:
+        return _read_lambda
+    if notation is Notation.STRING:
+        return _read_string
+    module, function = _ELSEWHERE.get(notation, (notation.value, f"read_{notation.value}"))
+    reader: Reader = getattr(import_module(f"layoutproof.ir.notations.{module}"), function)
+    return reader
