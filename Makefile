@@ -45,6 +45,7 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign
 	@$(BIN)/python -m tests.random.map_campaign
 	@$(BIN)/python -m tests.random.layout_campaign
+	@$(BIN)/python -m tests.oracle.layouts --fresh
 	@$(BIN)/python -m tests.attack.campaign --fresh
 	@$(BIN)/python -m tests.attack.kernel_campaign --damaged 10000 --workers 2
 	@$(BIN)/python -m tests.attack.kernel_campaign --seconds 3600 --workers 2
