@@ -46,6 +46,7 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign
 	@$(BIN)/python -m tests.random.map_campaign
 	@$(BIN)/python -m tests.random.layout_campaign
+	@$(BIN)/python -m tests.oracle.layouts --fresh
 	@$(BIN)/python -m tests.attack.campaign --fresh
 	@$(BIN)/python -m tests.oracle.thread_kernels --kernels 10000
 	@$(BIN)/python -m tests.oracle.thread_mutants

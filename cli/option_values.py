@@ -30,13 +30,20 @@ def read_index_map(
 
 
 def read_layout_and_shape(
-    text: str, shape: str | None, axes: Sequence[str] = (), notation: str | None = None
+    text: str,
+    shape: str | None,
+    axes: Sequence[str] = (),
+    notation: str | None = None,
+    symbols: Sequence[Var] = (),
 ) -> tuple[WrittenLayout, tuple[Expr, ...]]:
-    """A layout in any notation and its shape, which the text or `--shape` gives. Raises LayoutproofError."""
+    """A layout in any notation and its shape, which the text or `--shape` gives; a lambda may use `symbols`.
+
+    Raises LayoutproofError.
+    """
     from layoutproof.verify.maps.layout_text import read_layout
 
     given = None if shape is None else parse_shape(shape)
-    layout = read_layout(text, given, axes=read_axes(axes), notation=notation, name="<index map>")
+    layout = read_layout(text, given, axes=read_axes(axes), notation=notation, symbols=symbols, name="<index map>")
     if layout.shape is None:
         raise error(NOTATION_INCOMPLETE, f"`{text}` does not say its shape: give it with --shape")
     return layout, layout.shape

@@ -46,6 +46,8 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "docs/images/row-of-14.svg": _map("lambda i: [i//4, i%4]", 14),
     "docs/images/swizzle.svg": _map("lambda i, j: [i, j ^ i]", 8, 8),
     "docs/images/swizzle-banks.svg": _map("lambda i, j: [i, j ^ i]", 8, 8, colour="bank:8"),
+    "docs/images/cute-columns.svg": _map("(8,8):(1,8)", 8, 8, colour="bank:8"),
+    "docs/images/accumulator.svg": _map("SM80_16x8x16_F32F16F16F32_TN.C", 32, 4),
     "docs/images/tiles.svg": _map("lambda i, j: [i//4, j//4, i%4, j%4]", 6, 6, pad="undef"),
     "docs/images/clash.svg": _map("lambda i, j: [i//2, j]", 4, 5),
     "docs/images/memory.svg": _memory,

@@ -64,7 +64,10 @@ MEANINGS: Mapping[str, str] = {
     RESERVED_NAME: "p0, p1, ... are the names of the physical indices, and cannot be used in a shape.",
     TOO_WIDE: "A number does not fit the type of its index, or 64 bits.",
     NO_VALUE: "The map divides by zero or shifts too far at some index of the shape.",
-    NOTATION: "The text is no layout in its notation: CuTe, Triton, MLIR, oneDNN, einops, isl, strides or XLA.",
+    NOTATION: (
+        "The text is no layout in its notation: CuTe, Triton, MLIR, oneDNN, einops, isl, strides, XLA or matrix "
+        "instructions."
+    ),
     NOTATION_INCOMPLETE: (
         "The layout does not determine its map: its shape or a length is missing or does not fit, or its notation "
         "cannot be told."

@@ -62,18 +62,27 @@ def conflicts_command(request: ConflictsRequest) -> int:
     """Count the bank conflicts of accesses to LAYOUT, or find a layout without.
 
     LAYOUT and MAP may be in any notation that `map` reads; of a Triton layout the lanes access. Lanes are served in
-    phases, whose vectors fill all banks once. The exit code is 0 without conflicts, 1 with some.
+    phases, whose vectors fill all banks once. A symbol in LAYOUT's shape stands for all its values. The exit code is 0
+    without conflicts, 1 with some.
     """
     from layoutproof.cli.option_values import read_layout_and_shape
     from layoutproof.cli.output import check_output, tell
-    from layoutproof.cli.render.conflicts_report import render_conflicts
-    from layoutproof.verify.layouts.accesses import AccessReport, judge_accesses, read_access
+    from layoutproof.cli.render.conflicts_report import render_conflicts, render_symbolic
+    from layoutproof.verify.layouts.accesses import AccessReport, in_memory, judge_accesses, read_access
     from layoutproof.verify.layouts.conflicts import Memory
+    from layoutproof.verify.layouts.symbolic_conflicts import SymbolicReport, judge_symbolic, symbols_of
 
     check_output(request.output)
     memory = Memory(request.banks, request.width, request.element, request.vector, request.phase)
     layout, _ = read_layout_and_shape(request.layout, request.shape, request.axes, request.notation)
+    layout = in_memory(layout)
     patterns = [read_access(text, request.lanes, layout) for text in request.access]
+    if symbols_of(layout):
+        if request.conflict_free:
+            raise click.UsageError("--conflict-free searches for one layout: give numbers for the symbols of its shape")
+        found = judge_symbolic(layout, patterns, memory, request.segment)
+        tell(found, request.output_format, request.output, SymbolicReport.to_dict, render_symbolic)
+        return 1 if found.has_conflicts else 0
     report = judge_accesses(layout, patterns, memory, request.segment, request.row if request.conflict_free else 0)
     tell(report, request.output_format, request.output, AccessReport.to_dict, render_conflicts)
     return 1 if report.has_conflicts else 0

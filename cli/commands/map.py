@@ -36,7 +36,8 @@ class MapRequest:
 @click.option(
     "--where",
     metavar="CONDITION",
-    help="What is known of the names, such as 'n >= 1 and c >= 1'. They are at least 0 anyway.",
+    help="What is known of the names, such as 'n >= 1 and c >= 1'; they are at least 0 anyway. With indices or names "
+    "that are in no extent: where the map has to be injective.",
 )
 @click.option(
     "--box",
@@ -59,16 +60,28 @@ def map_command(request: MapRequest) -> int:
     """
     from layoutproof.cli.option_values import read_layout_and_shape
     from layoutproof.cli.output import check_output, exit_code, tell
-    from layoutproof.cli.render.map_report import render_map
-    from layoutproof.ir.notations.map_text import parse_shape
+    from layoutproof.cli.render.map_report import render_map, render_restricted
+    from layoutproof.ir.notations.map_text import parse_condition, parse_shape
+    from layoutproof.ir.visit import free_variables
     from layoutproof.verify.maps.check_map import check_map
     from layoutproof.verify.maps.layout_text import total_map
     from layoutproof.verify.maps.map_report import MapReport
+    from layoutproof.verify.maps.restricted import RestrictedReport, is_restricted, judge_restricted
 
     check_output(request.output)
-    layout, shape = read_layout_and_shape(request.index_map, request.shape, request.axes, request.notation)
+    where = None if request.where is None else parse_condition(request.where, (), open_ended=True)
+    names = () if where is None else free_variables(where)
+    layout, shape = read_layout_and_shape(request.index_map, request.shape, request.axes, request.notation, names)
     physical = parse_shape(request.physical_shape) if request.physical_shape is not None else None
     index_map = total_map(layout, "<index map>")
+    if where is not None and is_restricted(where, index_map, shape):
+        if physical is not None:
+            raise click.UsageError(
+                "--physical-shape needs a map of its whole shape: --where names indices, or parameters"
+            )
+        restricted = judge_restricted(index_map, shape, where)
+        tell(restricted, request.output_format, request.output, RestrictedReport.to_dict, render_restricted)
+        return exit_code(restricted.injective.status)
     report = check_map(index_map, shape, request.where, box=request.box, physical_shape=physical)
     tell(report, request.output_format, request.output, MapReport.to_dict, render_map)
     return exit_code(report.injective.status)

@@ -8,6 +8,7 @@ from layoutproof.ir.index_map import index_map_text
 from layoutproof.verify.layouts.accesses import AccessReport
 from layoutproof.verify.layouts.conflict_free import ConflictFree
 from layoutproof.verify.layouts.conflicts import Coalescing, Conflicts
+from layoutproof.verify.layouts.symbolic_conflicts import Counts, SymbolicReport
 
 _WIDTH = 16
 
@@ -20,6 +21,36 @@ def render_conflicts(found: AccessReport, markup: bool = False) -> str:
     if found.found is not None:
         rows += [("", ""), ("swizzle", _swizzle(found.found)), ("padding", _padding(found.found))]
     return "".join(f"{label:<{_WIDTH}}{escaped(text, markup)}".rstrip() + "\n" for label, text in rows)
+
+
+def render_symbolic(found: SymbolicReport, markup: bool = False) -> str:
+    """The counts of each pattern for all sizes: by remainder, then the sizes that differ."""
+    memory = found.memory
+    rows = [("layout", found.layout.text), ("index map", index_map_text(found.layout.index_map))]
+    for pattern in found.patterns:
+        banks = f"{memory.banks} banks of {memory.width} bytes, {memory.lanes} lanes a phase"
+        rows += [("", ""), ("access", pattern.access.text), ("memory", banks)]
+        rows.append(("sizes", f"all {pattern.symbol} >= {pattern.least}, by {pattern.symbol} % {pattern.period}"))
+        rows += [(_remainders(rest, pattern.period), _size_counts(counts)) for counts, rest in pattern.classes]
+        rows += [(f"{pattern.symbol} = {size}", _size_counts(counts)) for size, counts in pattern.exceptions]
+    return "".join(f"{label:<{_WIDTH}}{escaped(text, markup)}".rstrip() + "\n" for label, text in rows)
+
+
+def _size_counts(counts: Counts) -> str:
+    conflicts = f"{counts.rounds - counts.phases} conflicts, {counts.rounds} rounds for {counts.phases} phases"
+    aligned = counted(counts.vector, "element", "elements")
+    return f"{conflicts}; {counts.transactions} transactions; aligned to {aligned}"
+
+
+def _remainders(rest: tuple[int, ...], period: int) -> str:
+    """The remainders as an arithmetic progression that goes on for the whole period, where they are one."""
+    if len(rest) == period:
+        return "any"
+    step = rest[1] - rest[0] if len(rest) > 1 else period
+    if period % step == 0 and rest == tuple(range(rest[0], period, step)) and len(rest) > 3:
+        return f"{rest[0]} mod {step}"
+    text = ", ".join(map(str, rest))
+    return text + " " if len(text) >= _WIDTH else text
 
 
 def _counts(found: Conflicts) -> list[tuple[str, str]]:

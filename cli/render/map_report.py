@@ -12,6 +12,7 @@ from layoutproof.ir.operators import DIVISIONS
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.maps.restricted import RestrictedReport
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _LABEL_WIDTH = 16
@@ -26,6 +27,20 @@ def verdict_text(verdict: Verdict, markup: bool = False) -> str:
     if verdict.reason is not None:
         text += escaped(f"; {verdict.reason}", markup)
     return text
+
+
+def render_restricted(found: RestrictedReport, markup: bool = False) -> str:
+    """A map on a part of its box: whether it is injective there, or two indices that share a cell."""
+    example = counterexample_text(found.injective)
+    rows = [
+        ("index map", escaped(index_map_text(found.index_map), markup)),
+        ("logical shape", escaped(extents_text(found.shape), markup)),
+        ("where", escaped(expr_text(found.where, "plain"), markup)),
+        ("parameters", escaped(", ".join(found.parameters), markup)),
+        ("injective", verdict_text(found.injective, markup)),
+        ("", "" if example is None else escaped(example, markup)),
+    ]
+    return "".join(f"{label:<{_LABEL_WIDTH}}{text}\n" for label, text in rows if text)
 
 
 def _how(verdict: Verdict) -> str:

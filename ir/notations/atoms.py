@@ -50,8 +50,9 @@ class Operand:
 
 
 def _terms(index: Expr, digits: tuple[Digit, ...]) -> list[tuple[Expr, int, int]]:
-    split = colex_digits(index, [extent for extent, _, _ in digits])
-    return [(digit, row, column) for digit, (e, row, column) in zip(split, digits, strict=True) if e > 1]
+    kept = [digit for digit in digits if digit[0] > 1]
+    split = colex_digits(index, [extent for extent, _, _ in kept])
+    return [(digit, row, column) for digit, (_, row, column) in zip(split, kept, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

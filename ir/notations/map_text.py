@@ -35,10 +35,17 @@ def parse_shape(text: str, name: str = "<shape>") -> tuple[Expr, ...]:
 
 
 def parse_condition(
-    text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<condition>", *, folded: bool = True
+    text: str,
+    variables: Mapping[str, Var] | Iterable[Var],
+    name: str = "<condition>",
+    *,
+    folded: bool = True,
+    open_ended: bool = False,
 ) -> Expr:
-    """A condition over the variables, `0 <= i < n`; `folded` as in `parse_index_map`. Raises LayoutproofError."""
+    """A condition over the variables, `0 <= i < n`, and with `open_ended` over others; `folded` as in
+    `parse_index_map`. Raises LayoutproofError.
+    """
     known = by_name(variables)
     tree, source = parse_expression(Source(name, text), "a condition such as n >= 1")
     with limited_depth(source):
-        return IntegerReader(source, PlainNames(known), "a condition", folded).condition(tree)
+        return IntegerReader(source, PlainNames(known, open_ended), "a condition", folded).condition(tree)

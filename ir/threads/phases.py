@@ -280,7 +280,8 @@ class Phases:
             if self.sharing.get(data) is Sharing.THREAD:
                 continue
             named = {v for index in store.indices for v in free_variables(index)}
-            if data in seen or any(loop.var not in named and loop.extent != IntImm(1, loop.var.dtype) for loop in loops):
+            again = (loop for loop in loops if loop.extent != IntImm(1, loop.var.dtype))
+            if data in seen or any(loop.var not in named for loop in again):
                 return True
             seen.add(data)
         return False

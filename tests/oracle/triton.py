@@ -137,8 +137,9 @@ def _factor(draw: Random) -> Encoding:
 def _sliced(draw: Random) -> Encoding:
     from triton.experimental.gluon import language
 
-    text, parent, shape = draw.choice([lambda: _blocked(draw, draw.randint(2, 3)), lambda: _matrix(draw),
-                                       lambda: _factor(draw)])()  # fmt: skip
+    kind = draw.randrange(3)
+    drawn = _blocked(draw, draw.randint(2, 3)) if kind == 0 else _matrix(draw) if kind == 1 else _factor(draw)
+    text, parent, shape = drawn
     axis = draw.randrange(len(shape))
     text = f"#ttg.slice<{{dim = {axis}, parent = {text}}}>"
     return text, language.SliceLayout(axis, parent), [*shape[:axis], *shape[axis + 1 :]]

@@ -14,7 +14,8 @@ from layoutproof.ir.notations.map_text import parse_shape
 from layoutproof.ir.notations.notation import Notation, WrittenLayout, whole
 from layoutproof.verify.layouts.conflict_free import ConflictFree, Pattern, find_conflict_free
 from layoutproof.verify.layouts.conflicts import Coalescing, Conflicts, Memory, count_conflicts, count_transactions
-from layoutproof.verify.layouts.conversions import to_cute
+from layoutproof.verify.layouts.conversions import to_cute, to_linear
+from layoutproof.verify.layouts.linear_algebra import invert
 from layoutproof.verify.layouts.offsets import concrete_extents, offset_map
 from layoutproof.verify.maps.layout_text import read_layout, total_map
 
@@ -61,6 +62,23 @@ def read_access(text: str, lanes: str | None, layout: WrittenLayout) -> WrittenL
         message = f"the access pattern gives {gives}, the layout takes {rank}"
         raise error(codes.NOTATION_INCOMPLETE, message, whole(Source("--access", text)))
     return WrittenLayout(access.notation, text, index_map, shape)
+
+
+def in_memory(layout: WrittenLayout) -> WrittenLayout:
+    """A layout from indices to offsets: of Triton's shared memory, which go the other way, the inverse.
+
+    Raises LayoutproofError where there is none.
+    """
+    inputs = layout.index_map.inputs
+    if layout.notation is not Notation.TRITON or not inputs or inputs[0].name != "offset":
+        return layout
+    linear = to_linear(layout.index_map, layout.extents())
+    try:
+        back = invert(linear)
+    except ValueError as problem:
+        raise error(codes.NOTATION_INCOMPLETE, str(problem), whole(Source("<layout>", layout.text))) from problem
+    index_map = IndexMap(back.index_map().inputs, back.index_map().outputs[:1])
+    return WrittenLayout(layout.notation, layout.text, index_map, tuple(const(extent) for extent in back.shape))
 
 
 def judge_accesses(

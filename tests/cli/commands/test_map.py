@@ -192,3 +192,13 @@ def test_a_predicate_says_which_sizes_it_is_for() -> None:
     assert "padding where   p0%m != 0   (for m >= 1)\n" in text
     for other in ("lambda i: [i // 4, i % 4]", "lambda i: [i, 8 // (i + 1)]"):
         assert "(for" not in render_map(check_map(other, ("m",))).split("padding where")[1]
+
+
+def test_a_condition_over_indices(call: Caller) -> None:
+    """The condition may name indices, and names that are in no extent."""
+    done = call("map", "lambda x, y: [x*10 + y]", "--shape", "13,16", "--where", "x*10 + y < 128")
+    assert done.code == 1 and "both go to" in done.out and "where           x*10 + y < 128" in done.out
+    done = call("map", "lambda x, y: [x*10 + y + m]", "--shape", "13,n", "--where", "y < 10 and m < 5")
+    assert done.code == 0 and "parameters      m" in done.out
+    done = call("map", "lambda x: [x]", "--shape", "8", "--where", "x < 4", "--physical-shape", "8")
+    assert done.code == 2 and "--where names indices" in done.err

@@ -13,15 +13,15 @@ import tensor_layouts
 from tensor_layouts import analysis, atoms_amd, atoms_amx, atoms_nv, atoms_xe
 from tensor_layouts.atoms import MMAAtom
 from tests.random.layout_campaign import cells_of
+from tests.random.layouts import Ints
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.atoms import Operand, atom_of, parse_operand
-from layoutproof.ir.notations.cute import CuteLayout
+from layoutproof.ir.notations.cute import CuteLayout, leaves
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.layouts.conflicts import Memory, count_conflicts
-from layoutproof.verify.layouts.properties import broadcast_axes
 from layoutproof.verify.maps.layout_text import read_layout
-from layoutproof.verify.maps.map_facts import report_on
+from layoutproof.verify.maps.map_facts import prove_injective
 from layoutproof.verify.verdict.verdict import Status
 
 OPERANDS = ("A", "B", "C")
@@ -46,16 +46,27 @@ def theirs(atom: MMAAtom, which: str) -> CuteLayout:
     return CuteLayout(layout.shape, layout.stride)
 
 
+def offsets(layout: CuteLayout) -> Ints:
+    """The offset of every coordinate, by digits."""
+    index = np.arange(layout.size, dtype=np.int64)
+    found = np.zeros(layout.size, dtype=np.int64)
+    for extent, stride in layout.flat:
+        found += index % extent * stride
+        index //= extent
+    return found
+
+
 def difference(ours: CuteLayout, other: CuteLayout) -> tuple[int, int, int, int] | None:
     """The first lane and value with other offsets, which come last: both are sums over lane and value."""
     (lanes, values), (their_lanes, their_values) = ours.modes, other.modes
     if (lanes.size, values.size) != (their_lanes.size, their_values.size):
         return lanes.size, values.size, their_lanes.size, their_values.size
-    points = [(lane, 0) for lane in range(lanes.size)] + [(0, value) for value in range(values.size)]
-    for lane, value in points:
-        pair = lanes(lane) + values(value), their_lanes(lane) + their_values(value)
-        if pair[0] != pair[1]:
-            return lane, value, *pair
+    for mode, other_mode, of_lane in ((lanes, their_lanes, True), (values, their_values, False)):
+        a, b = offsets(mode), offsets(other_mode)
+        wrong = np.flatnonzero(a != b)
+        if len(wrong):
+            place = int(wrong[0])
+            return (place, 0, int(a[place]), int(b[place])) if of_lane else (0, place, int(a[place]), int(b[place]))
     return None
 
 
@@ -88,8 +99,8 @@ def test_amd_in_the_library_takes_lanes_apart_the_wrong_way() -> None:
         other, ours = theirs(atom, "C"), atom_of(name).operand("C").layout()
         assert difference(ours, other) is not None
         # Their digits: ((blocks, columns), (groups, size)), of which the text makes lane = column + columns * block.
-        (blocks, columns), (groups, size) = other.shape  # type: ignore[misc]  # they are nested so
-        (block, column), (group, inner) = other.stride  # type: ignore[misc]
+        blocks, columns, groups, size = leaves(other.shape)
+        block, column, group, inner = leaves(other.stride)
         turned = CuteLayout(((columns, blocks), (size, groups)), ((column, block), (inner, group)))
         assert difference(ours, turned) is None, name
         checked += 1
@@ -116,51 +127,46 @@ def test_elements_are_held_equally_often() -> None:
 @pytest.mark.campaign
 def test_every_layout_of_the_library() -> None:
     """Of all 187 named instructions, written as CuTe layouts: C is a bijection; A and B are, or hold all elements
-    equally often, but for AMD's whose K is divided among lanes, and one of NVIDIA's. The library's own analysis agrees.
+    equally often, but for AMD's whose K is divided among lanes, and one of NVIDIA's. Where a layout is small, the
+    library's own analysis is asked, and agrees.
     """
-    short = Counter[str]()
-    known: dict[str, tuple[bool, bool]] = {}
+    short, asked = Counter[str](), set[str]()
+    known: dict[str, tuple[bool, int, bool]] = {}
     for name, atom in ATOMS.items():
-        expected = analysis.operand_analysis(atom)
-        for which in OPERANDS:
-            layout, found = theirs(atom, which), expected[which.lower()]
+        m, n, k = atom.shape_mnk
+        for which, elements in (("A", m * k), ("B", n * k), ("C", m * n)):
+            layout = theirs(atom, which)
             if str(layout) not in known:
                 known[str(layout)] = judged(layout)
-            injective, covers = known[str(layout)]
-            assert injective == (found["duplicates"] == 0), (name, which)
-            assert (covers and layout_size(layout) == found["domain_size"]) == found["coverage_ok"], (name, which)
+            injective, reached, evenly = known[str(layout)]
+            covers = reached == elements and evenly
+            if layout.size <= 1 << 10 and f"{layout} {elements}" not in asked:
+                asked.add(f"{layout} {elements}")
+                found = analysis.operand_analysis(atom)[which.lower()]
+                assert injective == (found["duplicates"] == 0), (name, which)
+                assert (reached == elements) == found["coverage_ok"], (name, which)
             if which == "C":
                 assert injective and covers
-            elif not found["coverage_ok"]:
+            elif not covers:
                 short[f"{name[:4]}.{which}"] += 1
-    assert len(ATOMS) == 187
+    assert len(ATOMS) == 187 and len(asked) > 40
     assert short == {"CDNA.A": 34, "CDNA.B": 33, "SM80.B": 1}
 
 
-def layout_size(layout: CuteLayout) -> int:
-    """One more than the largest offset."""
-    return 1 + sum((extent - 1) * stride for extent, stride in layout.flat)
-
-
-def judged(layout: CuteLayout) -> tuple[bool, bool]:
-    """Whether a layout is proved injective, and whether its offsets have no gaps, by its reports."""
-    if layout.size > 1 << 14:
-        assert leading(layout) == 0
-        return False, judged(layout.modes[1])[1]
+def judged(layout: CuteLayout) -> tuple[bool, int, bool]:
+    """Whether a layout is proved injective, the number of its offsets if they have no gaps, and whether it reaches them
+    equally often. Of large ones, whose lanes all have the same, one lane is asked.
+    """
+    if layout.size > 1 << 14 and not offsets(layout.modes[0]).any():
+        injective, reached, evenly = judged(layout.modes[1])
+        return injective and layout.modes[0].size == 1, reached, evenly
     written = read_layout(str(layout))
-    report = report_on(written.index_map, written.extents())
-    assert report.injective.status in (Status.PROVED, Status.REFUTED)
-    axes = broadcast_axes(written.index_map, written.extents())
-    assert all(layout.flat[axis][1] == 0 for axis in axes)
-    offsets = cells_of(written.index_map, tuple(extent for extent, _ in layout.flat))[:, 0]
-    return report.injective.status is Status.PROVED, bool(len(np.unique(offsets)) == layout_size(layout))
-
-
-def leading(layout: CuteLayout) -> int:
-    """The stride of the first mode, which is plain."""
-    stride = layout.modes[0].stride
-    assert isinstance(stride, int)
-    return stride
+    verdict = prove_injective(written.index_map, written.extents())
+    assert verdict.status in (Status.PROVED, Status.REFUTED)
+    cells = cells_of(written.index_map, tuple(extent for extent, _ in layout.flat))[:, 0]
+    places, counts = np.unique(cells, return_counts=True)
+    whole = len(places) == int(places[-1]) + 1
+    return verdict.status is Status.PROVED, len(places) if whole else -1, len(set(counts.tolist())) == 1
 
 
 @pytest.mark.campaign
@@ -170,14 +176,14 @@ def test_bank_conflicts_are_those_of_the_library() -> None:
     for atom in ATOMS.values():
         for which in OPERANDS:
             layout = theirs(atom, which)
-            if str(layout) in seen or layout.size > 1 << 13:
+            if str(layout) in seen or layout.size > 1 << 10:
                 continue
             seen.add(str(layout))
             lanes, values = layout.modes[0].size, layout.modes[1].size
             group = min(lanes, 32)
             offset = layout.map_on((lanes, values))
             # All values of a group of lanes at once: one phase of group * values accesses.
-            first = IndexMap.from_func(lambda access, group=group: [access % group, access // group])  # type: ignore[misc]
+            first = parse_index_map(f"lambda access: [access % {group}, access // {group}]")
             for element in (1, 2, 4):
                 phase = 1 << (group * values - 1).bit_length()
                 found = count_conflicts(offset.compose(first), (group * values,), Memory(element=element, phase=phase))
@@ -186,7 +192,7 @@ def test_bank_conflicts_are_those_of_the_library() -> None:
                 )
                 assert found.worst == expected["max_ways"], (layout, element)
                 degrees[found.worst] += 1
-    assert len(seen) > 60 and max(degrees) >= 8, degrees
+    assert len(seen) > 40 and max(degrees) >= 8, degrees
 
 
 @pytest.mark.parametrize(

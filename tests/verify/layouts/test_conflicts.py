@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from random import Random
 
+import numpy as np
 import pytest
 from tests.random.layout_campaign import cells_of
 
@@ -13,7 +14,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.cute import Swizzle
 from layoutproof.ir.notations.map_text import parse_index_map
-from layoutproof.verify.layouts.accesses import judge_accesses, read_access
+from layoutproof.verify.layouts.accesses import in_memory, judge_accesses, read_access
 from layoutproof.verify.layouts.conflict_free import Pattern, find_conflict_free
 from layoutproof.verify.layouts.conflicts import Memory, count_conflicts, count_transactions
 from layoutproof.verify.maps.layout_text import read_layout
@@ -173,6 +174,21 @@ def test_patterns_in_other_notations() -> None:
     assert (found.phases, found.rounds) == (8, 16)
     one = judge_accesses(layout, [read_access("32:1", None, layout)], Memory()).patterns[0][1]
     assert (one.phases, one.rounds) == (1, 8)
+
+
+def test_shared_memory_of_triton() -> None:
+    """Its layouts go from offsets to indices; accesses need the inverse. Triton's swizzle is CUTLASS's, without
+    conflicts where rows alone have some.
+    """
+    access = "lambda k, t: [t, k*8]"
+    for phases, conflicts in ((8, 0), (1, 56)):
+        text = f"#ttg.swizzled_shared<{{vec = 8, perPhase = 1, maxPhase = {phases}, order = [1, 0]}}>"
+        layout = in_memory(read_layout(text, read_layout("(8,64):(1,1)").shape))
+        swizzle = "Sw<3,3,3>" if phases == 8 else "Sw<0,3,3>"
+        same = read_layout(f"{swizzle} o 0 o (8,64):(64,1)")
+        assert np.array_equal(cells_of(layout.index_map, (8, 64)), cells_of(same.index_map, (8, 64)))
+        report = judge_accesses(layout, [read_access(access, "8,8", layout)], Memory(element=2, vector=8))
+        assert report.patterns[0][1].conflicts == conflicts
 
 
 def test_patterns_that_leave_the_layout_are_refused() -> None:
