@@ -328,8 +328,8 @@ class Report(Shown, ABC):
         if not open_ones:
             return f"<{type(self).__name__}: {'proved' if self.asked else 'nothing was asked'}>"
         first = min(open_ones, key=lambda verdict: _WORST_FIRST.index(verdict.status))
-        why = counterexample_text(first)
+        why = counterexample_text(first) or ""
         if first.status is Status.UNKNOWN:
-            why = why.partition("\n")[0]
-            why = why if len(why) <= _LONGEST_REASON else f"{why[:_LONGEST_REASON]}..."
+            why, *rest = why.split("\n")
+            why = f"{why[:_LONGEST_REASON]}..." if rest or len(why) > _LONGEST_REASON else why
         return f"<{type(self).__name__}: {first.status}: {first.claim}: {why}>"
