@@ -4,7 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
-CODE := cli graph importers ir lowering verify
+CODE := cli graph importers ir lowering studies verify
 BESIDE := $(foreach folder,tests benchmarks examples docs,$(if $(wildcard $(folder)/*.py),$(folder)))
 
 # The tests start hundreds of commands: those load three times as fast where Python may keep what it compiled.
@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench shares docs pages campaign browser oclgrind integers proofs recheck clean distclean
+.PHONY: help demo test lint format bench shares docs playground pages campaign browser oclgrind integers proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the tool in thirty lines: a layout, its proof, a refutation, two kernels'
@@ -23,6 +23,7 @@ help:
 	@echo 'make bench     the measurements'
 	@echo 'make shares        which share of each kind of claim the kernel accepts, and what it does not (some minutes)'
 	@echo 'make docs      the documentation as a site, in docs/_build/html'
+	@echo 'make playground  the page on which maps are decided in a browser, in docs/_build/playground (PYODIDE=DIR: with Pyodide from a folder)'
 	@echo 'make pages     what documents, examples and the action say, done as their readers do'
 	@echo 'make campaign  the long random runs that make test leaves out'
 	@echo 'make browser   the HTML report in a headless Chromium (needs chromium and its driver)'
@@ -92,7 +93,11 @@ shares: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-docs
 	@$(BIN)/python -m sphinx --nitpicky --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	@$(BIN)/python -m docs.playground_files docs/_build/html/playground $(if $(PYODIDE),--pyodide '$(PYODIDE)')
 	@echo 'docs/_build/html/index.html'
+
+playground: $(VENV)/.ready
+	@$(BIN)/python -m docs.playground_files docs/_build/playground $(if $(PYODIDE),--pyodide '$(PYODIDE)')
 
 clean:
 	rm -rf build dist docs/_build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache htmlcov .coverage .coverage.*

@@ -41,6 +41,7 @@ SPOOL = "LP535"
 SELECTION = "LP536"
 BASELINE = "LP537"
 JOB_SUMMARY = "LP538"
+NO_SERVER = "LP540"
 NO_CACHE = "LP520"
 CACHE_REFUSED = "LP521"
 
@@ -66,7 +67,7 @@ MEANINGS: Mapping[str, str] = {
     NOTHING_PROVED: "A schedule without a step proves nothing, so a gate that returns one would always pass.",
     NO_PROGRAM: "A schedule needs its program beside it, under the same name, or named with --trace.",
     TRACES_OF_SEVERAL: "--trace gives the schedules of one program, so exactly one program must be named.",
-    OUTPUT_PAIR: "A target writes two files with the suffixes .c and .h, or .cl and .json.",
+    OUTPUT_PAIR: "A target writes two files with the suffixes .c and .h, .cl and .json, or .mlir and .json.",
     TOO_FEW: "A run found fewer items than --expect, or the configuration, says that there are at least.",
     CONFIGURATION: "The table [tool.layoutproof] of pyproject.toml has a key or a value that it cannot have.",
     TIMEOUT: "Checking an item took longer than --timeout allows; its worker was ended, and the item is unknown.",
@@ -75,6 +76,7 @@ MEANINGS: Mapping[str, str] = {
     JUDGE_FAILED: "Checking an item raised an exception that neither the item nor its files should be able to raise.",
     SHARD: "A part of a run is written I/N: the I-th of N parts, I from 1 to N.",
     NO_CLUSTER: "Checking on a cluster needs the package distributed, which the extra layoutproof[cluster] installs.",
+    NO_SERVER: "The language server needs the package pygls, which the extra layoutproof[lsp] installs.",
     CLUSTER_ADDRESS: "No Dask scheduler answers at the address, or it has no usable workers.",
     OTHER_TOOL: "A worker of the cluster has another version of layoutproof or of a solver than this machine.",
     OTHER_TARGET: "A device, or a profile of one, is named for a target that runs on the processor alone.",

@@ -79,11 +79,13 @@ _COMMANDS = {
     "draw": "Draw a layout: cells, what they hold, padding.",
     "explain": "What a message's code means, with an example.",
     "layout": "Are two layouts the same? One in every notation.",
+    "lsp": "The language server, for editors.",
     "map": "Is an index map injective? Its shape, padding, inverse.",
     "pad-values": "Which pad values would make guards unnecessary.",
     "plan": "Lay a graph's operators out with the fewest layout rewrites.",
     "recheck": "Check certificates again, with other solvers.",
     "run": "Prove, lower, compile and run a program, and compare.",
+    "study": "Tables of padding policies: each cell proved or refuted.",
     "suggest": "A schedule that stores all that a block touches in one layout.",
     "tv": "Prove what mlir-opt did to a function, pass by pass.",
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -53,20 +53,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add(
         "--layoutproof-strictness",
         metavar="LICENCES",
-        default="reals",
         help="fast-math assumptions that proofs may use: ieee, finite, reals (all)",
     )
-    add("--layoutproof-budget", metavar="FACTOR", type=float, default=1.0, help="a factor on every budget of a proof")
+    add("--layoutproof-budget", metavar="FACTOR", type=float, help="a factor on every budget of a proof")
     add(
         "--layoutproof-allow-unknown",
         action="store_true",
+        default=None,
         help="skip what is neither proved nor refuted, instead of failing",
     )
     add(
         "--layoutproof-trust",
         metavar="WHAT",
         choices=("checker", "kernel"),
-        default="checker",
         help="kernel: a step that the kernel does not accept fails its gate",
     )
     add(
@@ -118,19 +117,46 @@ def _settings(config: pytest.Config) -> Settings:
     from layoutproof.lowering.proof_cache.store import place_of
     from layoutproof.verify.values.fast_math import parse_licences
 
-    place, none, budget = (config.getoption(f"layoutproof_{name}") for name in ("cache", "no_cache", "budget"))
+    given = _Given(config, _configured(config))
+    place, none = config.getoption("layoutproof_cache"), config.getoption("layoutproof_no_cache")
     if place is not None and none:
         raise ValueError("--layoutproof-cache and --layoutproof-no-cache contradict each other")
+    budget = given("budget", 1.0)
     if not 0.001 <= budget <= 1000:
         raise ValueError(f"--layoutproof-budget is a factor from 0.001 to 1000, not {budget:g}")
-    licences = parse_licences(config.getoption("layoutproof_strictness"))
-    known = config.getoption("layoutproof_baseline")
+    licences = parse_licences(given("strictness", "reals"))
+    known = given("baseline", None)
     baseline = Baseline.load(config.invocation_params.dir / known) if known is not None else None
-    selected, ignored = (read_codes(config.getoption(f"layoutproof_{name}")) for name in ("select", "ignore"))
-    trust = config.getoption("layoutproof_trust")
-    options = Options(tuple(sorted(licences)), budget, cache=None if none else str(place_of(place)), trust=trust)
-    policy = Policy(selected, ignored, config.getoption("layoutproof_allow_unknown"), baseline)
+    selected, ignored = (read_codes(given(name, [])) for name in ("select", "ignore"))
+    cache = None if none else str(place_of(given("cache", None)))
+    options = Options(tuple(sorted(licences)), float(budget), cache=cache, trust=given("trust", "checker"))
+    policy = Policy(selected, ignored, bool(given("allow-unknown", False)), baseline)
     return Settings(options, policy, _expected(config))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The value of an option: of the command line, else of the table `[tool.layoutproof]`, else the usual one."""
+
+    config: pytest.Config
+    table: Mapping[str, Any]
+
+    def __call__(self, key: str, usual: Any) -> Any:
+        from layoutproof.cli.configuration import KEYS
+
+        given = self.config.getoption(f"layoutproof_{key.replace('-', '_')}")
+        return self.table.get(KEYS[key], usual) if given is None or given == [] else given
+
+
+def _configured(config: pytest.Config) -> Mapping[str, Any]:
+    """The table of the nearest pyproject.toml, as `layoutproof check` reads it. Raises LayoutproofError."""
+    import click
+
+    from layoutproof.cli.commands.check import check_command
+    from layoutproof.cli.configuration import read_configuration
+
+    context = click.Context(check_command, info_name="check")
+    return read_configuration(config.invocation_params.dir, check_command, context).values
 
 
 def _expected(config: pytest.Config) -> int:

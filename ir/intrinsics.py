@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import BOOL, HANDLE, INT32, DType, Kind
-from layoutproof.ir.expr import Compare, Expr, Logical, require
+from layoutproof.ir.expr import Compare, Expr, Logical, Var, require
 from layoutproof.ir.operators import CompareOp
 
 # name -> number of arguments. Pure; on floats, except abs, which also takes integers.
@@ -88,6 +88,25 @@ class OpaqueCall(Expr):
     function: str
     arguments: tuple[Expr, ...]
     dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reducer(Expr):
+    """How a reduction over threads joins values: `results` over the variables of both sides, and what joins nothing."""
+
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    results: tuple[Expr, ...]
+    identities: tuple[Expr, ...]
+
+    def _check(self) -> None:
+        types = [tuple(e.dtype for e in part) for part in (self.left, self.right, self.results, self.identities)]
+        require(all(t == types[0] for t in types), "the two sides, the results and the identities differ in type")
+
+    @property
+    def dtype(self) -> DType:
+        """It stands where a handle stands."""
+        return HANDLE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,6 +35,7 @@ from layoutproof.ir.intrinsics import (
     Limit,
     OpaqueCall,
     PointerCast,
+    Reducer,
     StringImm,
     Undef,
     default_dtype,
@@ -306,6 +307,13 @@ class _Writer:
         note = () if e.dtype == default_dtype(e.function) else (f'dtype="{e.dtype}"',)
         return self.call(name, *e.arguments, *note)
 
+    def reducer(self, e: Reducer) -> Piece:
+        names = ", ".join(v.name for v in (*e.left, *e.right))
+        joined = ", ".join(self.at(result, _CHOICE) for result in e.results)
+        values = f"({joined})" if len(e.results) > 1 else joined
+        identities = ", ".join(self.at(identity, _CHOICE) for identity in e.identities)
+        return f"{self.prefix}comm_reducer(lambda {names}: {values}, [{identities}])", _ATOM
+
     def undefined(self, e: Undef) -> Piece:
         return ("undef", _ATOM) if self.plain else (f'T.undef(dtype="{e.dtype}")', _ATOM)
 
@@ -334,6 +342,7 @@ _WRITERS: Mapping[type[Expr], Callable[[_Writer, Any], Piece]] = {
     PointerCast: _Writer.pointer_cast,
     Call: _Writer.math,
     OpaqueCall: _Writer.opaque,
+    Reducer: _Writer.reducer,
     Undef: _Writer.undefined,
     Limit: _Writer.limit,
     Assume: _Writer.assume,

@@ -20,6 +20,9 @@ from hypothesis import HealthCheck, settings
 from tests.shares import share_of_commit, share_out
 from tests.tree import ROOT
 
+# Tests call pytest as users do; the plugins that came with the client of the language server are not theirs.
+os.environ.setdefault("PYTEST_ADDOPTS", "-p no:asyncio -p no:pytest-lsp")
+
 GOLDEN = Path(__file__).resolve().parent / "golden"
 
 # Who starts the tests in the background has Ctrl-C ignored, and so would every command that they start and interrupt.

@@ -28,6 +28,7 @@ WITHOUT_EXAMPLE: Mapping[str, str] = {
     "LP527": "a crash",
     "LP528": "a fault of layoutproof",
     "LP530": "an installation without distributed",
+    "LP540": "an installation without pygls",
     "LP531": "a network",
     "LP532": "two machines",
     "LP535": "a full disk",

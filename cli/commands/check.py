@@ -103,9 +103,10 @@ def check_command(request: CheckRequest) -> int:
         raise click.MissingParameter(ctx=context, param_hint="PATH...", param_type="argument")
     # The number is of the paths that stand beside it, not of those that somebody looks at by themselves.
     counts = given("expect") is ParameterSource.COMMANDLINE or (by_default and not request.traces)
+    paths = map(Path, configured.values["paths"]) if by_default else request.paths
     work = Work(
-        tuple(map(Path, configured.values["paths"])) if by_default else request.paths,
-        request.traces,
+        tuple(map(_seen_from_here, paths)),
+        tuple(map(_seen_from_here, request.traces)),
         request.function,
         workers=request.workers,
         shard=request.shard,
@@ -116,3 +117,12 @@ def check_command(request: CheckRequest) -> int:
     if request.fix:
         mend(request, work)
     return run_gate(request, work)
+
+
+def _seen_from_here(path: Path) -> Path:
+    """A path below the working directory as relative to it, however it was written: names of items then agree."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return path  # the run says that the working directory is gone
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from layoutproof.ir import codes
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.interp.analysis import Memories, find_memories
 from layoutproof.ir.interp.arguments import Arguments, Array, Bound, bind, fill_memory, read_back
 from layoutproof.ir.interp.compiled import Compiled, compile_program
 from layoutproof.ir.interp.generator import Facts, TooDeep
 from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Filling, Storage, all_fillings, bad_argument
 from layoutproof.ir.interp.walker import walk_program
+from layoutproof.ir.interp.written_out import without_views
 from layoutproof.ir.layout_record import padding_cells
 from layoutproof.ir.primfunc import Kept, PrimFunc
+from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
 
 DEFAULT_LIMIT = 200_000_000
 """Iterations of loops, all together, after which a run is stopped."""
@@ -77,6 +81,7 @@ def prepare(
     readable: Mapping[str, npt.NDArray[np.bool_]] | None = None,
 ) -> Prepared:
     """Bind arguments, fill memory, mark padding. Raises LayoutproofError for arguments that do not fit."""
+    func = without_views(func)
     filling = filling if filling is not None else Filling()
     filling.restart()
     bound = bind(func, arguments)
@@ -133,6 +138,7 @@ def _mark(storage: Storage, states: States, memories: Memories, filling: Filling
 _PROGRAMS: Kept[Compiled] = Kept(64)
 _PADDING: Kept[dict[str, States]] = Kept(16)
 _MEMORIES: Kept[Memories] = Kept(64)
+_SEQUENTIAL: Kept[Sequential | NoSequence] = Kept(16)
 
 
 def _memories(func: PrimFunc, arbitrary: frozenset[str]) -> Memories:
@@ -204,9 +210,18 @@ def run(
     Raises Fault for a fault of the program, LayoutproofError for arguments that do not fit, programs that cannot be
     interpreted, and runs past `limit` iterations.
     """
-    prepared = prepare(func, arguments, filling=filling, readable=readable)
+    prepared = prepare(_without_threads(func), arguments, filling=filling, readable=readable)
     iterations = execute(prepared, limit, plain=plain)
     return collect(prepared, iterations)
+
+
+def _without_threads(func: PrimFunc) -> PrimFunc:
+    """The function whose kernels are parallel loops, which is what thread axes mean."""
+    form = _SEQUENTIAL.get(func, (), lambda: sequential(func))
+    if isinstance(form, NoSequence):
+        message = f"{func.name} has a kernel that cannot be interpreted: {form.reason}"
+        raise LayoutproofError(Diagnostic(codes.NOT_INTERPRETED, message, form.stmt.span))
+    return form.func
 
 
 def collect(prepared: Prepared, iterations: int) -> Result:

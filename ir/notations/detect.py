@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from layoutproof.ir import codes
@@ -19,7 +19,11 @@ _WORDS = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
 # What a text begins with, or contains; the first that matches tells.
 _FORMS: tuple[tuple[Notation, re.Pattern[str]], ...] = (
     (Notation.LAMBDA, re.compile(r"\s*\(*\s*lambda\b")),
-    (Notation.TRITON, re.compile(r"\s*#(?:(?:ttg|triton_gpu)\.)?(?:linear|blocked)\b")),
+    (Notation.MMA, re.compile(r"\s*[A-Z][A-Za-z]*[0-9]*P?_[0-9]+x[0-9]+x")),
+    (
+        Notation.TRITON,
+        re.compile(r"\s*#(?:(?:ttg|triton_gpu)\.)?[a-z_]+\s*<"),
+    ),
     (Notation.MLIR, re.compile(r"\s*(?:affine_map|memref|strided)\s*<|.*\binner_tiles\s*=", re.DOTALL)),
     (Notation.XLA, re.compile(r"\s*(?:[a-z]+[0-9]*[a-z0-9]*\[[^\]]*\]\s*)?\{\s*(?:[0-9]|\}|:)")),
     (Notation.ISL, re.compile(r"\s*(?:\[[^\]]*\]\s*->\s*)?\{")),
@@ -61,6 +65,13 @@ def _read_string(text: str, context: Context, name: str) -> WrittenLayout:
     return WrittenLayout(Notation.STRING, text, layout_map(words[1], words[2]), context.shape)
 
 
+# Readers whose file does not have the notation's name.
+_ELSEWHERE: Mapping[Notation, tuple[str, str]] = {
+    Notation.TRITON: ("triton_encodings", "read_triton"),
+    Notation.MMA: ("atoms", "read_atom"),
+}
+
+
 def reader_of(notation: Notation) -> Reader:
     """The reader of a notation other than isl's (`verify/isl/layout_relation.py`), whose file is loaded when it is
     needed.
@@ -69,5 +80,6 @@ def reader_of(notation: Notation) -> Reader:
         return _read_lambda
     if notation is Notation.STRING:
         return _read_string
-    reader: Reader = getattr(import_module(f"layoutproof.ir.notations.{notation.value}"), f"read_{notation.value}")
+    module, function = _ELSEWHERE.get(notation, (notation.value, f"read_{notation.value}"))
+    reader: Reader = getattr(import_module(f"layoutproof.ir.notations.{module}"), function)
     return reader

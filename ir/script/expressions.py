@@ -173,6 +173,20 @@ class ExpressionReader(OperandReader):
 
 
 _NAMES: Mapping[type[ast.AST], str] = {
+    ast.While: "a `while` loop",
+    ast.Return: "`return`",
+    ast.Try: "`try`",
+    ast.FunctionDef: "a function inside a function",
+    ast.ClassDef: "a class inside a function",
+    ast.Import: "an import inside a function",
+    ast.ImportFrom: "an import inside a function",
+    ast.Break: "`break`",
+    ast.Continue: "`continue`",
+    ast.Raise: "`raise`",
+    ast.Delete: "`del`",
+    ast.Global: "`global`",
+    ast.Nonlocal: "`nonlocal`",
+    ast.Match: "`match`",
     ast.JoinedStr: "an f-string",
     ast.Lambda: "a lambda",
     ast.ListComp: "a list comprehension",
@@ -354,9 +368,19 @@ def _attribute(reader: ExpressionReader, node: ast.Attribute) -> Value:
     raise reader.text.fail(codes.UNSUPPORTED, f"`{shown}` is not a value", node)
 
 
+def _method(reader: ExpressionReader, node: ast.expr) -> Handler | None:
+    """How a method of a buffer is read; None for other calls."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return None
+    return reader.functions.get(f".{node.attr}") if isinstance(reader.scope.lookup(node.value.id), Buffer) else None
+
+
 def _call(reader: ExpressionReader, node: ast.Call) -> Value:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
         return reader.functions["astype"](reader, node, "astype")
+    method = _method(reader, node.func)
+    if method is not None:
+        return method(reader, node, ast.unparse(node.func))
     name = dotted_name(node.func)
     if name is None:
         raise reader.text.fail(codes.UNSUPPORTED, f"a call of {syntax_name(node.func)} is not supported", node)

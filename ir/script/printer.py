@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Expr, Var
+from layoutproof.ir.intrinsics import Reducer
 from layoutproof.ir.primfunc import IRModule, PrimFunc
 from layoutproof.ir.script.print_statements import Page, default_data, print_allocations, print_statement
 from layoutproof.ir.stmt import Allocate, Attributes, AttrValue, Block, For, Let, Stmt
@@ -117,6 +118,8 @@ def _free(f: PrimFunc, dialect: Dialect) -> tuple[tuple[Var, ...], tuple[Var, ..
                 bound.add(node.var.name)
             elif isinstance(node, Block):
                 bound.update(v.var.name for v in node.iter_vars)
+            elif isinstance(node, Reducer):
+                bound.update(v.name for v in (*node.left, *node.right))
             if isinstance(node, For | Block | Allocate):
                 used.update(dict.fromkeys(_in_attribute(node.annotations)))
     used.update(dict.fromkeys(_in_attribute(f.attrs)))

@@ -67,6 +67,15 @@ Indices are simplified while they have one axis each, which is proved for all si
 symbols.
 """
 
+NESTED: tuple[Pass, ...] = (
+    ApplyBufferTransforms(),
+    LowerBlocks(),
+    Simplify(),
+    RemoveAssume(),
+    RemoveStoreUndef(),
+)
+"""The same without flat buffers."""
+
 
 @dataclass(frozen=True, slots=True)
 class BufferName:
@@ -283,6 +292,12 @@ class Schedule(Primitives, Shown):
             self._lowered = _lower(self.func, options, self._known)
         return self._lowered[0]
 
+    def lower_nested(self) -> PrimFunc:
+        """Like `lower()`, with the axes of buffers kept, as memrefs of MLIR have them. Raises IllegalTransform."""
+        where = self._assumed()
+        options = ProofOptions(where, GOOD_OR_EMPTY if where is None else GOOD, self.allowed)
+        return _lower(self.func, options, self._known, NESTED, Stage.LOWERED)[0]
+
     @property
     def lowered(self) -> PrimFunc:
         """`lower()`, kept until the next step."""
@@ -378,10 +393,14 @@ class Schedule(Primitives, Shown):
 
 
 def _lower(
-    func: PrimFunc, options: ProofOptions, known: tuple[Verdict, ...] | None
+    func: PrimFunc,
+    options: ProofOptions,
+    known: tuple[Verdict, ...] | None,
+    passes: tuple[Pass, ...] = LOWERING,
+    stage: Stage = Stage.FLATTENED,
 ) -> tuple[PrimFunc, tuple[Step, ...]]:
     steps: list[Step] = []
-    first, *rest = LOWERING
+    first, *rest = passes
     for transform in (first, *hoisted_inits(func), *rest):
         optional = isinstance(transform, Simplify | DecomposeReduction)
         try:
@@ -393,7 +412,7 @@ def _lower(
             continue
         steps.append(step)
         func, known = step.rewrite.new, step.verdicts
-    return require_wellformed(func, Stage.FLATTENED), tuple(steps)
+    return require_wellformed(func, stage), tuple(steps)
 
 
 def _at_step(problem: IllegalTransform, number: int) -> IllegalTransform:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from layoutproof.cli.render.asked import Drawing, draw, explain, plan
+    from layoutproof.importers.compare_files import compare
     from layoutproof.ir.diagnostic import LayoutproofError
     from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
     from layoutproof.ir.intrinsics import undef
     from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.ir.script.reader import load, loads
-    from layoutproof.lowering.compare.compare_programs import compare
     from layoutproof.lowering.compare.comparison import Comparison
     from layoutproof.lowering.gates import gate
     from layoutproof.lowering.kernels.relayout import relayout
@@ -64,7 +64,7 @@ _HOME: dict[str, str] = {
     "Status": "layoutproof.verify.verdict.verdict",
     "Verdict": "layoutproof.verify.verdict.verdict",
     "check_map": "layoutproof.verify.maps.check_map",
-    "compare": "layoutproof.lowering.compare.compare_programs",
+    "compare": "layoutproof.importers.compare_files",
     "draw": "layoutproof.cli.render.asked",
     "explain": "layoutproof.cli.render.asked",
     "gate": "layoutproof.lowering.gates",

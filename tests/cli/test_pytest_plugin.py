@@ -421,3 +421,19 @@ def test_too_few_gates_fail(team: Team) -> None:
     run = team.run("--layoutproof", "-o", "layoutproof_expect=3", "-k", "test_a or blocked_rows")
     assert run.code == NOT_ALL_PASSED and "2 gates were judged, and at least 3 are expected" in run.text, run.text
     assert team.run("--layoutproof", "-o", "layoutproof_expect=many").code == USAGE
+
+
+def test_the_table_of_pyproject_holds(team: Team) -> None:
+    """What the command line does not give is read from [tool.layoutproof], as `check` reads it; a wrong key is told."""
+    table = team.folder / "pyproject.toml"
+    team.write(gates=GATES)
+    table.write_text('[tool.layoutproof]\nignore = ["LP210"]\n')
+    run = team.run("--layoutproof")
+    assert run.outcomes["gates::forgetful"] == "pytest.xfail", run.text
+    assert team.run("--layoutproof", "--layoutproof-ignore=LP3").outcomes["gates::forgetful"] == "failure"
+    team.write(gates=UNDECIDED.format(allowed=False))
+    table.write_text("[tool.layoutproof]\nallow-unknown = true\nbudget = 0.01\n")
+    assert team.run("--layoutproof").outcomes["gates::wavefront"] == "pytest.skip"
+    table.write_text('[tool.layoutproof]\nstrictnes = "ieee"\n')
+    run = team.run("--layoutproof")
+    assert run.code == 4 and "has no key strictnes" in run.text

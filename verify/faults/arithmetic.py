@@ -59,6 +59,13 @@ def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
     return tuple(failures.values()) if failures else (proved(CLAIM, engine, watch, sizes.reason()),)
 
 
+def assumed_sizes(facts: Facts) -> tuple[Expr, ...]:
+    """The conditions on symbols under which index arithmetic is proved to fit its types: preconditions, which the
+    verdict on it states.
+    """
+    return _Sizes(facts).conditions if facts.program.symbols else ()
+
+
 def _extent_parts(function: PrimFunc) -> Iterator[Expr]:
     """The integer expressions in parameters' shapes: a call states them, whether or not the body does."""
     for buffer in function.buffers:
@@ -100,8 +107,10 @@ class _Sizes:
             ):
                 found.setdefault((frozenset(Polynomial.of(expr).terms.items()), expr.dtype), expr)
         self.assumed = tuple(found.values())
-        conditions = [c for e in self.assumed for c in (at_least(e, e.dtype.min_int), _at_most(e, e.dtype.max_int))]
-        self.facts = facts.with_assumptions(*conditions) if conditions else facts
+        self.conditions = tuple(
+            c for e in self.assumed for c in (at_least(e, e.dtype.min_int), _at_most(e, e.dtype.max_int))
+        )
+        self.facts = facts.with_assumptions(*self.conditions) if self.conditions else facts
         self._in_bounds: dict[tuple[object, ...], set[Expr]] = {}
 
     def reason(self) -> str | None:

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.cute import Swizzle
-from layoutproof.verify.layouts.conflicts import Ints, Memory, offsets_of, phases_of, rank_over_bits, words_of_banks
+from layoutproof.verify.layouts.conflicts import Memory, offsets_of, phases_of, rank_over_bits, words_of_banks
 from layoutproof.verify.maps.bits import read_linear
+
+if TYPE_CHECKING:
+    from layoutproof.verify.layouts.conflicts import Ints
 
 MAX_PADDING = 4096
 

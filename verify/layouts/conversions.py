@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, error
@@ -28,6 +26,12 @@ from layoutproof.verify.maps.map_facts import prove_equal_maps
 from layoutproof.verify.maps.problem import Shape, coerce_shape
 from layoutproof.verify.maps.simplified import simplified_map
 from layoutproof.verify.verdict.verdict import Status
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from layoutproof.ir.late import np
 
 MAX_AXIS = 1 << 22
 _FEW = 1 << 12

@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr, IntImm, const
@@ -21,6 +19,11 @@ from layoutproof.verify.layouts.offsets import offset_map
 from layoutproof.verify.maps.map_facts import prove_equal_maps, report_on
 from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.verdict.verdict import Status
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from layoutproof.ir.late import np
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 from layoutproof import __version__
 from layoutproof.cli.catalogue import meaning_of
 from layoutproof.cli.gate.outcomes import Outcome, Summary
+from layoutproof.cli.render.gate.html_glance import WORDS, Glance
 from layoutproof.cli.render.gate.html_rows import Pieces, body_of, codes_of, embedded, row_of, writable
 
 Words = list[tuple[bool, str]]
@@ -93,7 +94,6 @@ def _plain(text: str) -> str:
 
 
 _SCRIPTS = ("data.js", "list.js", "diff.js", "layout.js", "item.js", "app.js")
-_WORDS = ("refuted", "error", "unknown", "vacuous", "proved")
 _MOST_FAILURES = 100  # in the part that needs no JavaScript
 _MOST_NAMES = 1_000
 _MOST_ROWS = 50_000  # of the list, while some of them pass
@@ -112,6 +112,7 @@ class _Gathered:
     names: list[dict[str, Any]] = field(default_factory=list)
     failing: int = 0
     items: int = 0
+    glance: Glance = field(default_factory=Glance)
     left_out: list[int] = field(default_factory=lambda: [0, 0])  # items that pass and that fail, counted and not listed
 
     def add(self, outcome: Outcome, pieces: Pieces) -> None:
@@ -119,6 +120,7 @@ class _Gathered:
         fails = not outcome.passes
         self.items += 1
         self.failing += fails
+        self.glance.add(outcome)
         if fails and len(self.failures) < _MOST_FAILURES:
             self.failures.append(
                 {"name": outcome.name, "verdict": outcome.word, "findings": [f.to_dict() for f in outcome.findings]}
@@ -141,7 +143,7 @@ def render_html(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> N
             gathered.add(outcome, pieces)
         starts = pieces.finish()
         codes = explained(gathered.codes)
-        head = _head(summary, style, script)
+        head = _head(summary, style, script) | gathered.glance.values(summary)
         out.write(_filled("head.html", head))
         foot = _foot(gathered, codes) | {"index": _index(gathered, codes, starts), "script": script}
         before, after = _filled("foot.html", foot).split(_HERE)
@@ -176,7 +178,7 @@ def _head(summary: Summary, style: str, script: str) -> dict[str, Any]:
         "headline": headline(summary),
         "meta": _meta(summary),
         "summary": summary,
-        "words": [word for word in _WORDS if summary.verdicts[word]],
+        "words": [word for word in WORDS if summary.verdicts[word]],
         "style_hash": _hash(style),
         "script_hash": _hash(script),
     }

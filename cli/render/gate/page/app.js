@@ -1,12 +1,13 @@
 // The whole: overview, list, one item; the address says which, so that a link can be passed on.
 const pane = h("main", { id: "pane", tabindex: "-1" });
+const glance = document.querySelector(".glance"); // of the page without a script, moved to the overview
 function overview() {
   const failing = rows.filter((row) => row.fails);
   const byCode = new Map();
   for (const row of failing) for (const code of row.codes) { if (!byCode.has(code)) byCode.set(code, []); byCode.get(code).push(row); }
   const order = [...byCode.entries()].sort((a, b) => b[1].length - a[1].length || (a[0] < b[0] ? -1 : 1));
   const FEW = 5;
-  return [h("div", { class: "title" }, h("h2", {}, failing.length ? "What fails, by code" : "Nothing fails")),
+  return [glance, h("div", { class: "title" }, h("h2", {}, failing.length ? "What fails, by code" : "Nothing fails")),
     order.map(([code, found]) => h("article", { class: "card" },
       h("h3", {}, codeLink(code), " ", index.sentences[code] || ""),
       h("ul", {}, found.slice(0, FEW).map((row) => h("li", {}, badge(row.verdict), " ", h("a", { href: "#item=" + row.number }, row.name), h("div", { class: "hint" }, row.sub.replace(code + " ", ""))))),

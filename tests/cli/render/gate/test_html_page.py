@@ -26,6 +26,7 @@ from layoutproof.cli.gate.outcomes import Fate, Outcome
 from layoutproof.cli.render.gate import html as page
 from layoutproof.cli.render.gate import html_rows as pieces
 from layoutproof.cli.render.gate.html import blocks, explained, headline, render_html, words
+from layoutproof.cli.render.gate.html_glance import Glance
 
 MESSAGE = HOSTILE.translate({0xD800: "\N{REPLACEMENT CHARACTER}", 0: "\N{REPLACEMENT CHARACTER}"})
 
@@ -245,3 +246,31 @@ def test_the_template_engine_loads_late() -> None:
     code = f"import sys, layoutproof.cli.render.gate.html; print([m for m in {heavy!r} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert result.stdout == "[]\n"
+
+
+def test_the_figures_at_the_top() -> None:
+    """The start page counts verdicts, files, preconditions and the slowest items, and says what an earlier run took."""
+    fast, slow = outcome(name="a.py::fast", path="a.py"), outcome(name="b.py::slow", path="b.py")
+    kept = [
+        replace(fast, seconds=0.25, notes=("precondition: m fits int32",)),
+        replace(slow, seconds=12.5, cached=True, notes=("precondition: m fits int32", "remark")),
+        replace(samples()[2], seconds=0.0),
+    ]
+    values = Glance()
+    for each in kept:
+        values.add(each)
+    shown = values.values(summary_of(kept))
+    assert [(word, count) for word, count, _, _ in shown["bar"]] == [(kept[2].word, 1), ("proved", 2)]
+    assert shown["slowest"] == [("12.5 s", "b.py::slow", True), ("250 ms", "a.py::fast", False)]
+    assert shown["notes"] == [(2, "precondition: m fits int32"), (1, "remark")]
+    assert sum(count for _, counts in shown["files"] for _, count in counts) == 3
+    text = rendered(kept)
+    assert "12.5 s (in an earlier run)" in text and "By file" in text
+    assert "By file" not in rendered(kept[:1])
+
+
+def test_a_refuted_item_was_not_proved_earlier() -> None:
+    """Of an item that is not proved the page says that it was judged in an earlier run, not that it was proved."""
+    bad = next(each for each in samples() if each.word == "refuted")
+    text = rendered([replace(bad, cached=True), outcome(name="a.py::fine")])
+    assert "1 judged in an earlier run" in read(text).text and "proved in an earlier run" not in read(text).text

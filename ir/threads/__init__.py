@@ -1,0 +1,1 @@
+"""Kernels with thread axes: what they mean, as programs with parallel loops."""

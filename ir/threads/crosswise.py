@@ -1,0 +1,55 @@
+"""Reductions over threads: each thread along an axis adds its part to one cell, in an order that is not fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.expr import Binary, Expr, Var
+from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.stmt import BufferStore
+from layoutproof.ir.threads.kernel_text import Across, NotSequential
+from layoutproof.ir.visit import free_variables, loads_in, stores_in
+
+_JOINS = frozenset((BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX))
+
+
+def joined_floats(across: Across, axes: AbstractSet[Var]) -> set[BinaryOp]:
+    """The operators that join floats in a reduction over threads.
+
+    Raises NotSequential where the order in which threads run could be seen in another way: each store either joins the
+    thread's part to its cell by a commutative operator, or stores what is the same for all threads (the start).
+    """
+    written = {store.buffer.data for store in stores_in(across)}
+    found: set[BinaryOp] = set()
+    for store in stores_in(across):
+        part = _part(store)
+        value = store.value if part is None else part[1]
+        seen = {v for expression in (*store.indices, value) for load in loads_in(expression) for v in _data(load)}
+        varies = _varies(axes, *store.indices) or (part is None and _varies(axes, store.value))
+        if varies or seen & written:
+            raise NotSequential(f"a reduction over threads that is not one operator on {store.buffer.name}", store)
+        if part is not None and store.buffer.dtype.is_float:
+            found.add(part[0])
+    return found
+
+
+def _data(load: BufferLoad) -> tuple[Var, ...]:
+    return (load.buffer.data,)
+
+
+def _varies(axes: AbstractSet[Var], *expressions: Expr) -> bool:
+    return any(v in axes for expression in expressions for v in free_variables(expression)) or any(
+        next(loads_in(expression), None) is not None for expression in expressions
+    )
+
+
+def _part(store: BufferStore) -> tuple[BinaryOp, Expr] | None:
+    """The operator and the other operand, where a store joins something to its own cell."""
+    value = store.value
+    if not isinstance(value, Binary) or value.op not in _JOINS:
+        return None
+    cell = BufferLoad(store.buffer, store.indices)
+    if value.lhs == cell:
+        return value.op, value.rhs
+    return (value.op, value.lhs) if value.rhs == cell else None

@@ -1,0 +1,248 @@
+"""What every thread of a kernel runs: the kernel's text with one index for each thread axis in place of thread loops,
+and with blocks written out.
+
+Two loops that are bound to one thread axis have one index: they are not a product. Where the second has fewer
+iterations than the axis has threads, the others do nothing there. A reduction over a thread axis is left as one
+statement that all threads along it run together, in any order (`Across`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, equal, widen
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    IterKind,
+    Let,
+    Seq,
+    Stmt,
+    body_of,
+    seq,
+)
+from layoutproof.ir.threads.axes import Axis, thread_loops
+from layoutproof.ir.visit import bound_variables, free_variables, replace_buffers, stores_in, substitute, take_fresh
+
+SYNC = "tvm_storage_sync"
+_ALLREDUCE = "tvm_thread_allreduce"
+_REDUCE_SCOPE = "reduce_scope"
+
+
+class NotSequential(Exception):
+    """A kernel that is not written as a program with parallel loops, and why."""
+
+    def __init__(self, reason: str, stmt: Stmt) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.stmt = stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Across(Stmt):
+    """`body` once for each thread along `axes` (tags), one after the other, in an order that is not fixed."""
+
+    body: Stmt
+    axes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Kernel:
+    """A kernel as its threads run it: axes by tag, outer ones first, what it allocates, its statements."""
+
+    axes: dict[str, Axis]
+    body: Stmt = NOTHING
+    memories: list[Buffer] = field(default_factory=list[Buffer])
+    syncs: bool = False
+
+
+def read_kernel(root: Stmt, names: set[str]) -> Kernel:
+    """The kernel whose outermost thread loop is `root`. `names` are taken, and grow.
+
+    Raises NotSequential.
+    """
+    kernel = Kernel(_axes(root, names))
+    kernel.body = _Reader(kernel, names).read(root, {})
+    return kernel
+
+
+def _axes(root: Stmt, names: set[str]) -> dict[str, Axis]:
+    inside = set(bound_variables(root))
+    loops: dict[str, list[For]] = {}
+    for loop in thread_loops(root):
+        assert loop.thread is not None
+        loops.setdefault(loop.thread, []).append(loop)
+    axes = {}
+    for tag, found in loops.items():
+        extent = _extent(tag, found)
+        if set(free_variables(extent)) & inside:
+            raise NotSequential(f"the number of threads on {tag} changes inside the kernel", found[0])
+        name = take_fresh(tag.replace(".", "_"), names)
+        axes[tag] = Axis(tag, Var(name, extent.dtype), extent)
+    return axes
+
+
+def _extent(tag: str, loops: Sequence[For]) -> Expr:
+    """The number of threads on an axis: what its loops agree on, or the largest of several constants."""
+    widest = max((loop.extent for loop in loops), key=lambda extent: extent.dtype.bits)
+    extents = [widen(loop.extent, widest.dtype) for loop in loops]
+    constants = [extent.value for extent in extents if isinstance(extent, IntImm)]
+    if len(constants) == len(extents):
+        return IntImm(max(constants), widest.dtype)
+    if any(extent != extents[0] for extent in extents):
+        raise NotSequential(f"loops that are bound to {tag} differ in length, and are not constant", loops[0])
+    return extents[0]
+
+
+class _Reader:
+    """Writes a kernel out. `values` gives, for variables of thread loops and blocks, what they are."""
+
+    def __init__(self, kernel: Kernel, names: set[str]) -> None:
+        self.kernel = kernel
+        self.names = names
+        self.reducer: Reducer | None = None
+
+    def read(self, stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
+        """A statement, and those in it, written out."""
+        match stmt:
+            case For(kind=ForKind.THREAD_BINDING):
+                return self._thread_loop(stmt, values)
+            case BufferStore():
+                return substitute(stmt, values)
+            case Allocate(buffer=buffer, body=body):
+                return self.read(self._owned(buffer, body, values), values)
+            case Block():
+                return self._block(stmt, values)
+            case AttrStmt():
+                return self._attribute(stmt, values)
+            case Evaluate(value=value):
+                return self._evaluate(stmt, value, values)
+            case DeclBuffer(buffer=buffer):
+                raise NotSequential(f"{buffer.name} is another view of memory in a kernel", stmt)
+            case _:
+                return self._structure(stmt, values)
+
+    def _structure(self, stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
+        match stmt:
+            case Seq(body=body):
+                return seq(*(self.read(s, values) for s in body))
+            case For(start=start, extent=extent, body=body):
+                bounds = substitute(start, values), substitute(extent, values)
+                return replace(stmt, start=bounds[0], extent=bounds[1], body=self.read(body, values))
+            case IfThenElse(condition=condition, then=then, otherwise=otherwise):
+                other = self.read(otherwise, values) if otherwise is not None else None
+                return replace(
+                    stmt, condition=substitute(condition, values), then=self.read(then, values), otherwise=other
+                )
+            case Let(value=value, body=body):
+                return replace(stmt, value=substitute(value, values), body=self.read(body, values))
+            case _:
+                raise NotSequential(f"a {type(stmt).__name__} in a kernel", stmt)
+
+    def _thread_loop(self, loop: For, values: Mapping[Var, Expr]) -> Stmt:
+        axis = self.kernel.axes[str(loop.thread)]
+        index = widen(axis.index, loop.var.dtype)
+        start, extent = substitute(loop.start, values), substitute(loop.extent, values)
+        value = index if start == IntImm(0, start.dtype) else index + start
+        body = self.read(loop.body, {**values, loop.var: value})
+        if widen(extent, axis.extent.dtype) == axis.extent:
+            return body
+        return IfThenElse(index < extent, body, span=loop.span)
+
+    def _block(self, block: Block, values: Mapping[Var, Expr]) -> Stmt:
+        if block.match_buffers:
+            raise NotSequential(f"block {block.name} has another view of a region", block)
+        bound = {v.var: substitute(v.binding, values) for v in block.iter_vars}
+        inside = {**values, **bound}
+        body = body_of(block)
+        for buffer in block.alloc_buffers:
+            body = self._owned(buffer, body, inside)
+        body = self.read(body, inside)
+        if block.where != TRUE:
+            body = IfThenElse(substitute(block.where, inside), body, span=block.span)
+        along = [self._tags(bound[v.var]) for v in block.iter_vars if v.kind is IterKind.REDUCE]
+        tags = [tag for tag in self.kernel.axes if any(tag in found for found in along)]
+        tags = [tag for tag in tags if not self._apart(body, tag)]
+        if block.init is None or not tags:
+            return body  # without a start there is nothing to join to: each thread adds to what is its own
+        if any(
+            tag in self._tags(bound[v.var]) for v in block.iter_vars if v.kind is not IterKind.REDUCE for tag in tags
+        ):
+            raise NotSequential(f"block {block.name} reduces along a thread axis that its other variables use", block)
+        return Across(body, tuple(tags), span=block.span)
+
+    def _apart(self, body: Stmt, tag: str) -> bool:
+        """Whether each thread along an axis stores to cells of its own, so that nothing is joined along it."""
+        return all(any(tag in self._tags(index) for index in store.indices) for store in stores_in(body))
+
+    def _tags(self, value: Expr) -> set[str]:
+        used = set(free_variables(value))
+        return {tag for tag, axis in self.kernel.axes.items() if axis.var in used}
+
+    def _owned(self, buffer: Buffer, body: Stmt, values: Mapping[Var, Expr]) -> Stmt:
+        """`body`, in which the kernel owns a buffer that is allocated around it."""
+        mine = replace(buffer, shape=tuple(substitute(extent, values) for extent in buffer.shape))
+        if any(known.name == mine.name or known.data == mine.data for known in self.kernel.memories):
+            data = Var(take_fresh(buffer.data.name, self.names), buffer.data.dtype)
+            mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
+        self.kernel.memories.append(mine)
+        return body if mine == buffer else replace_buffers(body, {buffer: mine})
+
+    def _attribute(self, stmt: AttrStmt, values: Mapping[Var, Expr]) -> Stmt:
+        if stmt.key == _REDUCE_SCOPE and isinstance(stmt.target, Reducer):
+            around, self.reducer = self.reducer, stmt.target
+            body = self.read(stmt.body, values)
+            self.reducer = around
+            return body
+        if stmt.key.startswith("async"):
+            raise NotSequential(f"asynchronous copies ({stmt.key}) in a kernel", stmt)
+        return self.read(stmt.body, values)  # remarks for code generation
+
+    def _evaluate(self, stmt: Evaluate, value: Expr, values: Mapping[Var, Expr]) -> Stmt:
+        if isinstance(value, Assume):
+            return substitute(stmt, values)
+        if isinstance(value, OpaqueCall) and value.function == SYNC:
+            self.kernel.syncs = True
+            return stmt
+        if isinstance(value, OpaqueCall) and value.function == _ALLREDUCE and self.reducer is not None:
+            return self._all_reduce(stmt, substitute(value, values), self.reducer)
+        if isinstance(value, OpaqueCall):
+            raise NotSequential(f"{value.function} in a kernel, which is opaque", stmt)
+        return NOTHING
+
+    def _all_reduce(self, stmt: Evaluate, call: OpaqueCall, reducer: Reducer) -> Stmt:
+        """`tvm_thread_allreduce(n, values..., condition, results..., axes...)`: the results, of all threads along the
+        axes whose condition holds.
+        """
+        number = len(reducer.identities)
+        values, condition = call.arguments[1 : 1 + number], call.arguments[1 + number]
+        results, indices = call.arguments[2 + number : 2 + 2 * number], call.arguments[2 + 2 * number :]
+        loads = [result for result in results if isinstance(result, BufferLoad)]
+        tags = [tag for tag, axis in self.kernel.axes.items() if any(_is_index(axis, index) for index in indices)]
+        known = len(tags) + sum(isinstance(index, IntImm) for index in indices)
+        if len(loads) != number or known != len(indices) or number != 1:
+            raise NotSequential("a reduction over threads of another form", stmt)
+        (place,), (operand,) = loads, values
+        names = {reducer.left[0]: place, reducer.right[0]: operand}
+        update = BufferStore(place.buffer, place.indices, substitute(reducer.results[0], names), span=stmt.span)
+        first = [equal(axis.index, IntImm(0, axis.var.dtype)) for axis in map(self.kernel.axes.__getitem__, tags)]
+        start: Stmt = BufferStore(place.buffer, place.indices, reducer.identities[0], span=stmt.span)
+        for condition_ in reversed(first):
+            start = IfThenElse(condition_, start, span=stmt.span)
+        guarded = update if condition == TRUE else IfThenElse(condition, update, span=stmt.span)
+        return Across(seq(start, guarded), tuple(tags), span=stmt.span)
+
+
+def _is_index(axis: Axis, index: Expr) -> bool:
+    return set(free_variables(index)) == {axis.var}

@@ -1,0 +1,134 @@
+"""Phases that no barrier separates, though a loop or branch that all threads go through together lies between them: the
+end of a loop's body and its beginning in the next iteration, or what follows the loop.
+
+Where two of them touch one memory, a part of the kernel is written out in which both are in one parallel loop: that it
+has no race is what has to be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.expr import Expr, IntImm, Var, equal
+from layoutproof.ir.stmt import For, ForKind, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.visit import substitute
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Memories, by data variable, that something reads and writes."""
+
+    reads: frozenset[Var] = frozenset()
+    writes: frozenset[Var] = frozenset()
+
+    def __or__(self, other: Touched) -> Touched:
+        return Touched(self.reads | other.reads, self.writes | other.writes)
+
+    def meets(self, other: Touched) -> frozenset[Var]:
+        """The memories that both touch, one of them writing."""
+        return (self.writes & (other.reads | other.writes)) | (other.writes & self.reads)
+
+    def without(self, memories: Iterable[Var]) -> Touched:
+        """The same, some memories left out."""
+        gone = frozenset(memories)
+        return Touched(self.reads - gone, self.writes - gone)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPhase:
+    """A phase since which there was no barrier: what one thread does in it."""
+
+    stmt: Stmt
+    touched: Touched
+
+
+class OpenPhases:
+    """Follows a kernel in the order of its text. `all_threads` puts the loops over threads around a statement."""
+
+    def __init__(self, all_threads: Callable[[Stmt], Stmt]) -> None:
+        self.all_threads = all_threads
+        self.open: list[OpenPhase] = []
+        # The parts of the kernel in which there may be no race.
+        self.parts: list[Stmt] = []
+        self._around: list[Callable[[Stmt], Stmt]] = []
+
+    def close(self) -> None:
+        """A barrier."""
+        self.open.clear()
+
+    def add(self, stmt: Stmt, touched: Touched) -> None:
+        """A phase that all threads come to."""
+        self.open.append(OpenPhase(stmt, touched))
+
+    def meeting(self, touched: Touched) -> list[OpenPhase]:
+        """The open phases that touch a memory of another phase, one of them writing."""
+        return [phase for phase in self.open if phase.touched.meets(touched)]
+
+    def forget(self, memories: Iterable[Var]) -> None:
+        """Some memories are separated by a barrier, others not."""
+        gone = frozenset(memories)
+        self.open = [replace(phase, touched=phase.touched.without(gone)) for phase in self.open]
+
+    def require_apart(self, phases: Iterable[OpenPhase], stmt: Stmt) -> None:
+        """Note that a phase may not disturb those before it."""
+        part = self.all_threads(seq(*(phase.stmt for phase in phases), stmt))
+        for around in reversed(self._around):
+            part = around(part)
+        self.parts.append(part)
+
+    @contextmanager
+    def inside(self, around: Callable[[Stmt], Stmt]) -> Iterator[None]:
+        """What follows stands inside a branch or a let, and so do, afterwards, the phases that it leaves open."""
+        before = list(self.open)
+        self._around.append(around)
+        yield
+        self._around.pop()
+        self.open = [phase if phase in before else self._wrapped(phase, around) for phase in self.open]
+
+    @staticmethod
+    def _wrapped(phase: OpenPhase, around: Callable[[Stmt], Stmt]) -> OpenPhase:
+        return replace(phase, stmt=around(phase.stmt))
+
+    def loop(self, loop: For, body: Callable[[], Stmt]) -> Stmt:
+        """The body of a loop, which `body` goes through: in the first iteration after what was open before, in any
+        other one after the iteration before it. What the last one leaves is open afterwards, and what was before:
+        there may be no iteration.
+        """
+        before = list(self.open)
+        index, start = loop.var, loop.start
+        one = IntImm(1, index.dtype)
+        first: Expr = equal(index, start)
+
+        def as_loop(stmt: Stmt) -> Stmt:
+            return replace(loop, kind=ForKind.SERIAL, body=stmt)
+
+        self._around += [as_loop, lambda stmt: IfThenElse(first, stmt, span=loop.span)]
+        body()
+        self._around.pop()
+        later = [phase for phase in self.open if phase not in before]
+        self.open = [replace(phase, stmt=substitute(phase.stmt, {index: index - one})) for phase in later]
+        self._around.append(lambda stmt: IfThenElse(start < index, stmt, span=loop.span))
+        result = body()
+        del self._around[-2:]
+        last = loop.start + loop.extent - one
+        ended = [
+            replace(
+                phase,
+                stmt=IfThenElse(IntImm(0, index.dtype) < loop.extent, substitute(phase.stmt, {index: last})),
+            )
+            for phase in self.open
+        ]
+        self.open = [*before, *ended]
+        return result
+
+
+def in_branch(condition: Expr, place: Stmt) -> Callable[[Stmt], Stmt]:
+    """What puts a statement into a branch."""
+    return lambda stmt: IfThenElse(condition, stmt, span=place.span)
+
+
+def in_let(let: Let) -> Callable[[Stmt], Stmt]:
+    """What puts a statement into a let."""
+    return lambda stmt: replace(let, body=stmt)

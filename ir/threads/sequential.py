@@ -1,0 +1,239 @@
+"""A function with thread axes as a function without: blocks of a grid, and the threads of each phase, are iterations of
+parallel loops.
+
+That no two of them disturb one another is not assumed: races are looked for in the result as in any parallel loop. If
+there are none, every order in which a device may run the threads gives what the result gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.expr import Expr, IntImm, Var, equal
+from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.threads.axes import Axis, Sharing, has_threads, sharing_of
+from layoutproof.ir.threads.crosswise import joined_floats
+from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
+from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
+from layoutproof.ir.visit import buffers_in, children, loads_in, map_children, names_in, stores_in, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """A function whose kernels are written as parallel loops. `crosswise`: how floats are joined over threads, in an
+    order that is not fixed. `implied`: whether barriers were put in. `apart`: kernels whose threads meet in memory of
+    the whole grid without a barrier between, each thread with shared memory of its own; there may be no race in it.
+    """
+
+    func: PrimFunc
+    crosswise: frozenset[BinaryOp] = frozenset()
+    implied: bool = False
+    apart: PrimFunc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoSequence:
+    """Why a function with thread axes is not written as parallel loops, and where."""
+
+    reason: str
+    stmt: Stmt
+
+
+def sequential(func: PrimFunc, *, as_written: bool = False) -> Sequential | NoSequence:
+    """`func` without thread axes; the function itself if it has none. `as_written`: without barriers of its own, a
+    kernel has none.
+    """
+    if not has_threads(func.body):
+        return Sequential(func)
+    writer = _Writer(func, as_written)
+    try:
+        body = writer.write(func.body)
+    except NotSequential as problem:
+        return NoSequence(problem.reason, problem.stmt)
+    apart = func.with_body(seq(*writer.apart)) if writer.apart else None
+    return Sequential(func.with_body(body), frozenset(writer.crosswise), writer.implied, apart)
+
+
+class _Writer:
+    def __init__(self, func: PrimFunc, as_written: bool) -> None:
+        self.as_written = as_written
+        self.names = names_in(func.body) | {p.name for p in func.params} | {b.name for b in func.buffers}
+        self.names |= {b.data.name for b in (*func.buffers, *buffers_in(func.body))}
+        # Memory of one kernel, which the text may allocate around it; not what is touched outside of kernels, too: such
+        # a schedule is not finished, and its memory is like any other.
+        self.outside = set(_touched_outside(func.body))
+        self.around: dict[Buffer, Sharing] = {}
+        self.crosswise: set[BinaryOp] = set()
+        self.implied = False
+        self.apart: list[Stmt] = []
+
+    def write(self, stmt: Stmt) -> Stmt:
+        """A statement outside kernels, kernels inside it written out."""
+        if not has_threads(stmt):
+            return stmt
+        if isinstance(stmt, For) and stmt.kind is ForKind.THREAD_BINDING:
+            return self._kernel(stmt)
+        if isinstance(stmt, Block):
+            stmt = replace(stmt, alloc_buffers=tuple(b for b in stmt.alloc_buffers if not self._is_inner(b)))
+            if stmt.reads is not None or stmt.writes is not None:
+                stmt = replace(stmt, reads=None, writes=None)
+        if isinstance(stmt, Allocate) and self._is_inner(stmt.buffer):
+            return self.write(stmt.body)
+        return map_children(stmt, lambda child: self.write(child) if isinstance(child, Stmt) else child)
+
+    def _is_inner(self, buffer: Buffer) -> bool:
+        sharing = sharing_of(buffer.scope, in_kernel=False)
+        if sharing is Sharing.ALL or buffer.data in self.outside:
+            return False
+        self.around[buffer] = sharing
+        return True
+
+    def _kernel(self, root: Stmt) -> Stmt:
+        kernel = read_kernel(root, self.names)
+        kernel.syncs |= self.as_written
+        used = {buffer.data for buffer in buffers_in(kernel.body)}
+        memories = {buffer: sharing_of(buffer.scope, in_kernel=True) for buffer in kernel.memories}
+        memories |= {buffer: sharing for buffer, sharing in self.around.items() if buffer.data in used}
+        for buffer, sharing in memories.items():
+            if sharing in (Sharing.WARP, Sharing.ALL):
+                raise NotSequential(f"{buffer.name} is in memory of scope {buffer.scope} in a kernel", root)
+        self._note_crosswise(kernel)
+        phases = Phases(kernel, {buffer.data: sharing for buffer, sharing in memories.items()})
+        result = _place(phases.all_phases(), memories, phases)
+        self.implied |= phases.implied
+        axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
+        if phases.unordered:
+            alone = phases.on_all_threads(_allocated(_alone(kernel, phases.unordered), list(memories)))
+            self.apart.append(_on_grid(alone, axes, root))
+        own = [buffer for buffer, sharing in memories.items() if sharing is Sharing.THREAD]
+        others = [buffer for buffer in memories if buffer not in own]
+        for part in phases.open.parts:
+            meeting = _allocated(_with_own(part, own), others)
+            self.apart.append(_on_grid(meeting, axes, root))
+        return _on_grid(result, axes, root)
+
+    def _note_crosswise(self, kernel: Kernel) -> None:
+        for node in walk(kernel.body):
+            if isinstance(node, Across):
+                axes = {kernel.axes[tag].var for tag in node.axes}
+                self.crosswise |= joined_floats(node, axes)
+
+
+def _on_grid(stmt: Stmt, axes: Sequence[Axis], root: Stmt) -> Stmt:
+    for axis in reversed([axis for axis in axes if axis.is_block]):
+        stmt = loop_over(axis, ForKind.PARALLEL, stmt, root)
+    return stmt
+
+
+def _with_own(stmt: Stmt, buffers: Sequence[Buffer]) -> Stmt:
+    """A statement whose loops over threads have the memory of each thread inside the innermost of them."""
+    if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL:
+        inner = stmt.body
+        if isinstance(inner, For) and inner.kind is ForKind.PARALLEL:
+            return replace(stmt, body=_with_own(inner, buffers))
+        return replace(stmt, body=_allocated(inner, buffers))
+
+    def visit(node: Node) -> Node:
+        return _with_own(node, buffers) if isinstance(node, Stmt) else node
+
+    return map_children(stmt, visit)
+
+
+def _alone(kernel: Kernel, unordered: set[Var]) -> Stmt:
+    """What one thread does, from the first statement to the last; reductions over threads are those of the first."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Across):
+            return map_children(node, visit)
+        written = {store.buffer.data for store in stores_in(node)}
+        if any(load.buffer.data in unordered - written for load in loads_in(node)):
+            raise NotSequential("a reduction over threads reads what the kernel writes elsewhere", node)
+        body: Stmt = node.body
+        for tag in node.axes:
+            axis = kernel.axes[tag]
+            body = IfThenElse(equal(axis.var, IntImm(0, axis.var.dtype)), body, span=node.span)
+        return body
+
+    return without_barriers(visit(kernel.body))
+
+
+def _touched_outside(stmt: Stmt) -> Iterator[Var]:
+    """The memories that statements outside of kernels touch."""
+    stack: list[Node] = [stmt]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, For) and node.kind is ForKind.THREAD_BINDING:
+            continue
+        if isinstance(node, BufferLoad | BufferStore):
+            yield node.buffer.data
+        stack += children(node)
+
+
+def _place(stmt: Stmt, memories: Mapping[Buffer, Sharing], phases: Phases) -> Stmt:
+    """The phases with their memory: what a thread uses in one phase only inside it, other memory around all phases,
+    with a place for each thread that may have a value of its own.
+    """
+    uses: dict[Var, list[Nest]] = {}
+    for nest in walk(stmt):
+        if isinstance(nest, Nest):
+            for data in {buffer.data for buffer in buffers_in(nest.body)}:
+                uses.setdefault(data, []).append(nest)
+    inner: dict[Nest, list[Buffer]] = {}
+    outer: list[Buffer] = []
+    wider: dict[Buffer, tuple[Buffer, tuple[Axis, ...]]] = {}
+    for buffer, sharing in memories.items():
+        nests = uses.get(buffer.data, [])
+        if sharing is Sharing.THREAD and len(nests) == 1 and not nests[0].repeated:
+            inner.setdefault(nests[0], []).append(buffer)
+            continue
+        tags = phases.spread.get(buffer.data, frozenset()) if sharing is Sharing.THREAD else frozenset()
+        axes = tuple(axis for tag, axis in phases.threads.items() if tag in tags)
+        if axes:
+            wider[buffer] = _wider(buffer, axes, stmt), axes
+        outer.append(wider[buffer][0] if axes else buffer)
+
+    def filled(node: Node) -> Node:
+        if isinstance(node, Nest):
+            return _allocated(_each_thread(node.body, wider), inner.get(node, []))
+        if isinstance(node, Seq):
+            return seq(*(statement for child in node.body if isinstance(statement := filled(child), Stmt)))
+        return map_children(node, filled)
+
+    result = filled(stmt)
+    assert isinstance(result, Stmt)
+    return _allocated(result, outer)
+
+
+def _allocated(stmt: Stmt, buffers: Sequence[Buffer]) -> Stmt:
+    for buffer in reversed(buffers):
+        stmt = Allocate(buffer, stmt, span=stmt.span)
+    return stmt
+
+
+def _wider(buffer: Buffer, axes: Sequence[Axis], stmt: Stmt) -> Buffer:
+    """The buffer with a copy for each thread along the axes."""
+    if buffer.axis_separators or buffer.elem_offset != IntImm(0):
+        raise NotSequential(f"{buffer.name}, of which each thread has a copy, has an offset or axis groups", stmt)
+    return replace(buffer, shape=(*(axis.extent for axis in axes), *buffer.shape), strides=())
+
+
+def _each_thread(stmt: Stmt, wider: Mapping[Buffer, tuple[Buffer, tuple[Axis, ...]]]) -> Stmt:
+    """Accesses to memory of which each thread has a copy, in that copy."""
+
+    def visit(node: Node) -> Node:
+        rebuilt = map_children(node, visit)
+        if isinstance(rebuilt, BufferLoad | BufferStore):
+            found = wider.get(rebuilt.buffer)
+            if found is not None:
+                indices: tuple[Expr, ...] = (*(axis.var for axis in found[1]), *rebuilt.indices)
+                return replace(rebuilt, buffer=found[0], indices=indices)
+        return rebuilt
+
+    result = visit(stmt)
+    assert isinstance(result, Stmt)
+    return result

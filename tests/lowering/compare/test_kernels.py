@@ -1,0 +1,198 @@
+"""Kernels against the loops that they are schedules of: proved for all sizes, and wrong ones refused or refuted."""
+
+from __future__ import annotations
+
+import pytest
+
+import layoutproof as lp
+from layoutproof.lowering.compare.compare_programs import compare_bit_for_bit
+from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.verify.verdict.verdict import Status
+
+HEAD = "from tvm.script import tir as T\n\n@T.prim_func\ndef "
+
+
+def compare(before: str, after: str, where: str | None = None) -> Comparison:
+    """The comparison of two functions, given from their signatures on."""
+    return lp.compare(lp.loads(HEAD + before), lp.loads(HEAD + after), where=where)
+
+
+TRANSPOSE = """plain(a: T.handle, b: T.handle):
+    n, m = T.int32(), T.int32()
+    T.func_attr({"tirx.noalias": True})
+    A = T.match_buffer(a, (n * 8, m * 8), "float32")
+    B = T.match_buffer(b, (m * 8, n * 8), "float32")
+    for i, j in T.grid(m * 8, n * 8):
+        B[i, j] = A[j, i]
+"""
+TILED_TRANSPOSE = """tiled(a: T.handle, b: T.handle):
+    n, m = T.int32(), T.int32()
+    T.func_attr({"tirx.noalias": True})
+    A = T.match_buffer(a, (n * 8, m * 8), "float32")
+    B = T.match_buffer(b, (m * 8, n * 8), "float32")
+    by = T.launch_thread("blockIdx.y", n)
+    bx = T.launch_thread("blockIdx.x", m)
+    S = T.decl_buffer((8, 9), "float32", scope="shared")
+    ty = T.launch_thread("threadIdx.y", 8)
+    tx = T.launch_thread("threadIdx.x", 8)
+    S[ty, tx] = A[by * 8 + ty, bx * 8 + tx]
+    T.tvm_storage_sync("shared")
+    B[bx * 8 + ty, by * 8 + tx] = S[tx, ty]
+"""
+
+MATMUL = """plain(A: T.Buffer((32, 64), "float32"), B: T.Buffer((64, 32), "float32"), C: T.Buffer((32, 32), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(32, 32):
+        C[i, j] = T.float32(0)
+        for k in range(64):
+            C[i, j] = C[i, j] + A[i, k] * B[k, j]
+"""
+TILED_MATMUL = """tiled(A: T.Buffer((32, 64)), B: T.Buffer((64, 32)), C: T.Buffer((32, 32))):
+    T.func_attr({"tirx.noalias": True})
+    by = T.launch_thread("blockIdx.y", 4)
+    bx = T.launch_thread("blockIdx.x", 4)
+    P = T.decl_buffer((8, 8), "float32", scope="shared")
+    Q = T.decl_buffer((8, 8), "float32", scope="shared")
+    ty = T.launch_thread("threadIdx.y", 8)
+    tx = T.launch_thread("threadIdx.x", 8)
+    acc = T.decl_buffer((1,), "float32", scope="local")
+    acc[0] = T.float32(0)
+    for ko in range(8):
+        P[ty, tx] = A[by * 8 + ty, ko * 8 + tx]
+        Q[ty, tx] = B[ko * 8 + ty, bx * 8 + tx]
+        T.tvm_storage_sync("shared")
+        for ki in range(8):
+            acc[0] = acc[0] + P[ty, ki] * Q[ki, tx]
+        T.tvm_storage_sync("shared")
+    C[by * 8 + ty, bx * 8 + tx] = acc[0]
+"""
+
+ROW_SUM = """plain(a: T.handle, B: T.Buffer((16,), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    A = T.match_buffer(a, (16, n), "float32")
+    for i in range(16):
+        B[i] = T.float32(0)
+        for k in range(n):
+            B[i] = B[i] + A[i, k]
+"""
+ROW_SUM_ACROSS = """across(a: T.handle, B: T.Buffer((16,), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    A = T.match_buffer(a, (16, n), "float32")
+    for i in T.thread_binding(16, thread="blockIdx.x"):
+        for ko in range((n + 31) // 32):
+            for ki in T.thread_binding(32, thread="threadIdx.x"):
+                with T.block("sum"):
+                    vi = T.axis.spatial(16, i)
+                    vk = T.axis.reduce(n, ko * 32 + ki)
+                    T.where(ko * 32 + ki < n)
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + A[vi, vk]
+"""
+
+
+def test_a_transpose_through_shared_memory_for_all_sizes() -> None:
+    """Sizes are symbols; the tile has a padded row."""
+    found = compare(TRANSPOSE, TILED_TRANSPOSE)
+    assert found.status is Status.PROVED
+    assert found.strictness == ()
+
+
+def test_a_matrix_product_through_shared_memory_is_the_same_bit_for_bit() -> None:
+    """Each sum keeps its order."""
+    found = compare(MATMUL, TILED_MATMUL)
+    assert found.status is Status.PROVED
+    assert found.strictness == ()
+
+
+def test_a_sum_over_threads_has_no_fixed_order() -> None:
+    """Sums of floats take assumptions, sums of integers none."""
+    found = compare(ROW_SUM, ROW_SUM_ACROSS, "n >= 1")
+    assert found.status is Status.PROVED
+    assert set(found.strictness) == {"nsz", "reassoc"}
+    assert compare(ROW_SUM, ROW_SUM_ACROSS).status is Status.REFUTED  # no thread starts an empty sum
+    integers = compare(ROW_SUM.replace("float32", "int32"), ROW_SUM_ACROSS.replace("float32", "int32"), "n >= 1")
+    assert (integers.status, integers.strictness) == (Status.PROVED, ())
+
+
+def test_an_order_that_is_not_fixed_is_not_proved_bit_for_bit() -> None:
+    """Also where the parallel loops, run in order, would give the same."""
+    size = "    n = T.int32()\n"
+    before = ROW_SUM.replace(size, "").replace("(16, n)", "(16, 32)").replace("range(n)", "range(32)")
+    after = ROW_SUM_ACROSS.replace(size, "").replace("(16, n)", "(16, 32)").replace("range((n + 31) // 32)", "range(1)")
+    after = after.replace("reduce(n,", "reduce(32,").replace(" < n)", " < 32)")
+    exact = compare_bit_for_bit(lp.loads(HEAD + before), lp.loads(HEAD + after))
+    assert exact.status is Status.UNKNOWN
+    assert "an order that is not fixed" in str(exact.verdicts[0].reason)
+
+
+BLOCKS = """blocks(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    with T.block("root"):
+        S = T.alloc_buffer((4, 8), "float32", scope="shared")
+        for b in T.thread_binding(4, thread="blockIdx.x"):
+            for t in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("copy"):
+                    vb, vt = T.axis.remap("SS", [b, t])
+                    S[vb, vt] = A[vb, vt]
+            for t in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("turn"):
+                    vb, vt = T.axis.remap("SS", [b, t])
+                    B[vb, vt] = S[vb, 7 - vt]
+"""
+LOOPS = """loops(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(4, 8):
+        B[i, j] = A[i, 7 - j]
+"""
+
+
+def test_barriers_of_blocks_are_put_in_later_and_said() -> None:
+    """Blocks are lowered, and barriers come with that."""
+    found = compare(LOOPS, BLOCKS)
+    assert found.status is Status.PROVED
+    assert "barriers are taken to stand" in str(found.verdicts[0].reason)
+
+
+def test_a_lowered_kernel_has_to_have_its_barriers() -> None:
+    """Without any, its threads meet; unless the kernel before had none either, and they are still to come."""
+    bare = TILED_MATMUL.replace(SYNC, "")
+    assert compare(MATMUL, bare).status is not Status.PROVED
+    assert compare(TILED_MATMUL, bare).status is not Status.PROVED
+    assert compare(bare, TILED_MATMUL).status is Status.PROVED
+    assert compare(bare, bare.replace("by * 8 + ty", "ty + by * 8")).status is Status.PROVED
+
+
+SYNC = '        T.tvm_storage_sync("shared")\n'
+LAST = "Q[ki, tx]\n"
+WRONG = {
+    "the first barrier is missing": (MATMUL, TILED_MATMUL.replace(SYNC, "", 1)),
+    "the last barrier is missing": (MATMUL, TILED_MATMUL.replace(LAST + SYNC, LAST)),
+    "no barrier at all": (MATMUL, TILED_MATMUL.replace(SYNC, "")),
+    "a barrier in a branch": (MATMUL, TILED_MATMUL.replace(SYNC, f"        if ty < 4:\n    {SYNC}")),
+    "a tile one too small": (MATMUL, TILED_MATMUL.replace("for ki in range(8)", "for ki in range(7)")),
+    "an index off by a thread": (MATMUL, TILED_MATMUL.replace("A[by * 8 + ty,", "A[by * 8 + tx,")),
+    "memory of a thread in place of shared memory": (
+        MATMUL,
+        TILED_MATMUL.replace('"shared")\n    ty', '"local")\n    ty'),
+    ),
+    "an accumulator that threads share": (MATMUL, TILED_MATMUL.replace('scope="local"', 'scope="shared"')),
+    "a barrier that comes too early": (
+        TRANSPOSE,
+        TILED_TRANSPOSE.replace(SYNC[4:], "").replace("    S[ty, tx] =", f"{SYNC[4:]}    S[ty, tx] ="),
+    ),
+    "a transpose that is none": (TRANSPOSE, TILED_TRANSPOSE.replace("S[tx, ty]", "S[ty, tx]")),
+    "a tile without room": (TRANSPOSE, TILED_TRANSPOSE.replace("(8, 9)", "(8, 7)")),
+    "a sum that loses its last elements": (ROW_SUM, ROW_SUM_ACROSS.replace("(n + 31) // 32", "n // 32")),
+    "a sum without its guard": (ROW_SUM, ROW_SUM_ACROSS.replace("T.where(ko * 32 + ki < n)", "T.reads()")),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_kernels_are_not_proved(what: str) -> None:
+    """Each change alters a result, or what decides it is a race."""
+    before, after = WRONG[what]
+    assert after not in (TILED_MATMUL, TILED_TRANSPOSE, ROW_SUM_ACROSS)
+    assert compare(before, after).status in (Status.REFUTED, Status.UNKNOWN)
