@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from layoutproof.cli import codes
 from layoutproof.cli.editor.notes import Note, Range
 from layoutproof.cli.editor.work import Done, Task, do
-from layoutproof.verify.workers.worker import Ending, Limits, NoWorker, Worker
+from layoutproof.verify.workers.endings import Ending, Limits, NoWorker
+from layoutproof.verify.workers.worker import Worker
 
 
 class Cancelled(Exception):

@@ -30,7 +30,7 @@ from layoutproof.cli.editor.notes import Document, Note, Range
 from layoutproof.cli.editor.rules import rules_of
 from layoutproof.cli.editor.work import Done, Rules, Task
 from layoutproof.ir.diagnostic import LayoutproofError, split_lines
-from layoutproof.verify.workers.worker import Limits, NoWorker
+from layoutproof.verify.workers.endings import Limits, NoWorker
 
 _PAUSE = 0.15  # seconds without a change before a text is checked
 _GRACE = 0.3  # seconds that the check of a former text may still take
