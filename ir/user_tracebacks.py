@@ -13,6 +13,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _REAL = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _ROOMS = ("cli", "graph", "importers", "ir", "lowering", "verify")
 _HIDDEN = tuple(os.path.join(root, room) + os.sep for root in (_PACKAGE, _REAL) for room in _ROOMS)
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _installed = False
 
 
@@ -20,7 +21,13 @@ def lines_for_users(problem: BaseException) -> list[str] | None:
     """The traceback of an error of ours without frames of the package; None where all of it is to be shown."""
     import traceback  # which takes a while to load, and most runs have no error
 
-    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith(_HIDDEN)]
+    frames, inside = [], False
+    for frame in traceback.extract_tb(problem.__traceback__):
+        name = frame.filename
+        # What the package calls of Python's own library is hidden with it, and a user's function that it calls is not.
+        inside = name.startswith(_HIDDEN) or (inside and name.startswith(_LIBRARY) and "site-packages" not in name)
+        if not inside:
+            frames.append(frame)
     if os.environ.get("LAYOUTPROOF_TRACEBACK") == "full" or not frames:
         return None
     shown = traceback.StackSummary.from_list(frames).format()

@@ -120,7 +120,7 @@ def _built(request: BuildRequest) -> BuildResult:
     func = read_program(str(request.program), request.function)
     schedule = Schedule(func)
     passes = passes_of(load_trace(request.trace_path) if request.trace_path is not None else [])
-    say(remarks_on(func))
+    say(remarks_on(func, empty=True))
     name = f"{request.program}:{func.name}"
     with stages(len(passes) + 3) as advance:
         refused = apply_and_lower(schedule, passes, advance)

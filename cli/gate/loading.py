@@ -23,7 +23,7 @@ from typing import NoReturn
 from layoutproof.cli import codes
 from layoutproof.cli.gate.gate_sites import Function, Site, gate_sites
 from layoutproof.cli.gate.run_control import Stopped, TimeIsUp
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Source, Span, error
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Severity, Source, Span, error
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.gates import Gate, gates_made_by, recording
 
@@ -147,13 +147,17 @@ def function_of(path: str, text: str, name: str | None) -> PrimFunc:
     return next(iter(functions.values()))
 
 
-def remarks_on(func: PrimFunc) -> tuple[Diagnostic, ...]:
-    """Warnings and notes on a valid program: inits that may not run, and differences from TVM."""
+def remarks_on(func: PrimFunc, *, empty: bool = False) -> tuple[Diagnostic, ...]:
+    """Warnings and notes on a valid program: inits that may not run, and differences from TVM.
+
+    That reductions of symbolic size may be `empty` is told only of a program that is built for all sizes.
+    """
     from layoutproof.ir.script.lint import check_init, check_upstream
 
     if func.span is not None and is_mlir(func.span.source.name):
         return ()
-    return (*check_init(func), *check_upstream(func))
+    inits = (each for each in check_init(func) if empty or each.severity is not Severity.NOTE)
+    return (*inits, *check_upstream(func))
 
 
 def text_of(path: str) -> str:

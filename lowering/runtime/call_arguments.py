@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.evaluate import evaluate
@@ -33,6 +33,7 @@ from layoutproof.lowering.arith.known_facts import constants_of
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.calling_convention import Parameter
 from layoutproof.lowering.codegen.requirements import Contract, Requirement
+from layoutproof.lowering.passes.effects import data_written
 from layoutproof.verify.faults.arithmetic import call_assumptions
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.program.instances import IterationDomain, conjuncts
@@ -270,14 +271,19 @@ def assumptions_of(
     found = [Assumption(Duty.CHECKED, r.text, r) for r in _requirements(functions, where)]
     if lowered.noalias:
         found.append(Assumption(Duty.CHECKED, "parameters do not overlap where one of them is written"))
-    found += _of_padding(lowered)
+    found += _of_padding(lowered, lowered.buffers)
     found += [Assumption(Duty.PROMISED, text) for text in _of_data(original)]
     return tuple(found)
 
 
 def preconditions_of(original: PrimFunc, scheduled: PrimFunc) -> tuple[str, ...]:
-    """What callers of a scheduled function have to see to, beside sizes: the contents of its inputs, in words."""
-    return (*(assumption.text for assumption in _of_padding(scheduled)), *_of_data(original))
+    """What callers of a scheduled function have to see to, beside sizes: the contents of its inputs, in words.
+
+    What the function writes it pads itself.
+    """
+    written = data_written(scheduled.body)
+    inputs = (buffer for buffer in scheduled.buffers if buffer.data not in written)
+    return (*(assumption.text for assumption in _of_padding(scheduled, inputs)), *_of_data(original))
 
 
 def _requirements(functions: Sequence[PrimFunc], where: Expr | None) -> Iterator[Requirement]:
@@ -314,11 +320,11 @@ def _place(node: Node) -> str:
     return f" (line {node.span.line})" if node.span is not None else ""
 
 
-def _of_padding(lowered: PrimFunc) -> Iterator[Assumption]:
-    """The contents of the inputs' padding at the start, which `kernel(...)` fills in."""
+def _of_padding(lowered: PrimFunc, parameters: Iterable[Buffer]) -> Iterator[Assumption]:
+    """The contents of the padding of those parameters that are read, at the start, which `kernel(...)` fills in."""
     records = layout_records(lowered)
     read = {load.buffer.data for load in walk(lowered.body) if isinstance(load, BufferLoad)}
-    for buffer in (b for b in lowered.buffers if b.data in read):
+    for buffer in (b for b in parameters if b.data in read):
         for contract in _contracts(records.get(buffer.data.name)):
             yield Assumption(Duty.PACKED, f"padding of {buffer.name} holds {contract}")
 

@@ -162,6 +162,7 @@ CHECK = closed(
     place=nullable(closed(**POSITION)),
     findings=listed(FINDING),
     notes=listed(TEXT),
+    preconditions=listed(TEXT),
     seconds={"type": "number", "minimum": 0},
     cached={"type": "boolean"},
     version={"const": 1},

@@ -170,6 +170,7 @@ class Status(StrEnum):
     VACUOUS = "vacuous"
 
 
+_LONGEST_REASON = 160  # characters of one that a report's short text has
 _WORST_FIRST = (Status.REFUTED, Status.UNKNOWN, Status.VACUOUS, Status.PROVED)
 GOOD: frozenset[Status] = frozenset({Status.PROVED})
 """What lets a step be kept."""
@@ -329,4 +330,8 @@ class Report(Shown, ABC):
         if not open_ones:
             return f"<{type(self).__name__}: {'proved' if self.asked else 'nothing was asked'}>"
         first = min(open_ones, key=lambda verdict: _WORST_FIRST.index(verdict.status))
-        return f"<{type(self).__name__}: {first.status}: {first.claim}: {counterexample_text(first)}>"
+        why = counterexample_text(first) or ""
+        if first.status is Status.UNKNOWN:
+            why, *rest = why.split("\n")
+            why = f"{why[:_LONGEST_REASON]}..." if rest or len(why) > _LONGEST_REASON else why
+        return f"<{type(self).__name__}: {first.status}: {first.claim}: {why}>"

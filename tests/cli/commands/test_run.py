@@ -14,6 +14,7 @@ from tests.cli.calling import OPERATORS, Caller, files_below, steady
 from tests.cli.schema import RUN
 from tests.conftest import Golden
 from tests.shares import one_in
+from tests.tree import ROOT
 
 from layoutproof.cli import kernel_trial as padding_trial
 from layoutproof.cli import kernel_trial as trial
@@ -390,3 +391,15 @@ def test_an_assumption_that_data_cannot_meet_leaves_the_run_undecided(
     outcome = call("run", str(program), "--size", "n=40")
     assert outcome.code == 3, outcome.out
     assert "the reference interpreter stopped" in outcome.out
+
+
+def test_sizes_that_are_given_are_not_zero(call: Caller, tmp_path: Path) -> None:
+    """That a reduction of symbolic size may be empty is no remark where a size is given or steps are proved, but where
+    a kernel for all sizes is built.
+    """
+    program, trace = ROOT / "examples" / "programs" / "row_sum.py", ROOT / "examples" / "row_sum.json"
+    for arguments in (("run", str(program), "--size", "m=5"), ("check", str(program), "--trace", str(trace))):
+        outcome = call(*arguments)
+        assert outcome.code == 0 and "LP129" not in outcome.out + outcome.err
+    built = call("build", str(program), "-o", str(tmp_path / "sum.c"), str(tmp_path / "sum.h"))
+    assert built.code == 0 and "note[LP129]" in built.err

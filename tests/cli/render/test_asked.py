@@ -122,17 +122,26 @@ def test_what_a_schedule_shows(capsys: pytest.CaptureFixture[str]) -> None:
         schedule.diff(3)
 
 
+STEP = f"lp.Schedule(lp.load({str(EXAMPLES / 'row_sum.py')!r})).split('sum', 'j', ['four'])"
+
+
 @pytest.mark.parametrize("full", [False, True])
-def test_tracebacks_end_at_the_users_line(tmp_path: Path, full: bool) -> None:
-    """A script that makes a mistake is told its own line and the message; the variable shows all frames."""
+@pytest.mark.parametrize(
+    ("call", "said"), [("lp.check_map('lambda i: [j]', (4,))", "`j` is not defined here"), (STEP, "LP313")]
+)
+def test_tracebacks_end_at_the_users_line(tmp_path: Path, call: str, said: str, full: bool) -> None:
+    """A script that makes a mistake is told its own line and the message, no line of the package or of what that calls;
+    the variable shows all frames.
+    """
     script = tmp_path / "script.py"
-    script.write_text("import layoutproof as lp\n\ndef check():\n    lp.check_map('lambda i: [j]', (4,))\n\ncheck()\n")
+    script.write_text(f"import layoutproof as lp\n\ndef check():\n    {call}\n\ncheck()\n")
     environment = {"LAYOUTPROOF_TRACEBACK": "full"} if full else {}
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
-    assert done.returncode == 1 and "`j` is not defined here" in done.stderr
+    assert done.returncode == 1 and said in done.stderr
     frames = re.findall(r'File "([^"]+)", line (\d+)', done.stderr)
     own = [(str(script), "6"), (str(script), "4")]
-    assert frames[:2] == own and (len(frames) > 2) is full
+    # In full, an error that led to this one comes first.
+    assert [frame for frame in frames if frame[0] == str(script)] == own and (len(frames) > 2) is full
 
 
 def test_other_errors_are_told_as_ever(tmp_path: Path) -> None:

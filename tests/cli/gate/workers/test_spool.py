@@ -98,8 +98,9 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is not there is an error for the user, which names the variable to set."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    spool = Spool()
     with pytest.raises(LayoutproofError) as caught:
-        Spool()
+        spool.add(next(iter(many(1))))
     [diagnostic] = caught.value.diagnostics
     assert diagnostic.code == "LP535" and "No such file" in diagnostic.message and "TMPDIR" in (diagnostic.help or "")
 
@@ -110,6 +111,8 @@ def test_a_full_disk_is_told_of(number: int) -> None:
     same.
     """
     spool = Spool()
+    spool.add(next(iter(many(1))))
+    assert spool._file is not None
     with open("/dev/full", "wb") as full:
         os.dup2(full.fileno(), spool._file.fileno())
     with pytest.raises(LayoutproofError, match="No space left"), spool:
