@@ -9,3 +9,18 @@ from tests.oracle.mlir_campaign import compare_batch
 def test_random_functions(seed: int) -> None:
     """Twenty functions in a batch end with the same memories, bit for bit."""
     assert compare_batch(seed) == []
+
+
+def test_tutorial(tmp_path: Path) -> None:
+    """The pipeline of the tutorial gives what the page shows, and each of its passes is proved."""
+    page = (ROOT / "docs" / "tutorial" / "mlir.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r":caption: (\w+\.mlir)\n\n(.*?)```", page, flags=re.DOTALL))
+    (passes,) = re.findall(r"--mlir-opt '(.*?)'", page)
+    path = tmp_path / "smooth.mlir"
+    path.write_text(shown["smooth.mlir"], encoding="utf-8")
+    dumps = run_passes(find_mlir_opt(), path, passes)
+    assert dumps[-1].text.strip() == shown["smooth_tiled.mlir"].strip()
+    for before, after in itertools.pairwise(dumps):
+        files = (("before.mlir", before.text), ("after.mlir", after.text))
+        with within(Settings(allowed=frozenset())):
+            assert pair_of_texts(files, ("smooth", "smooth")).compared().status.value == "proved"
