@@ -1,8 +1,18 @@
 """Random functions of MLIR do here what LLVM's own code for them does. Runs where mlir-opt and mlir-cpu-runner are."""
 
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
 import pytest
 
+from layoutproof.importers.mlir.mlir_opt import find_mlir_opt, run_passes
+from layoutproof.importers.mlir.validation import pair_of_texts
+from layoutproof.verify.settings import Settings, within
 from tests.oracle.mlir_campaign import compare_batch
+from tests.tree import ROOT
 
 
 @pytest.mark.parametrize("seed", [1, 2])
