@@ -4,7 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
-CODE := cli graph importers ir lowering verify
+CODE := cli graph importers ir lowering studies verify
 BESIDE := $(foreach folder,tests benchmarks examples docs,$(if $(wildcard $(folder)/*.py),$(folder)))
 
 # The tests start hundreds of commands: those load three times as fast where Python may keep what it compiled.

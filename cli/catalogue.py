@@ -20,6 +20,7 @@ LAYERS: Mapping[str, str] = {
     "4": "code generation and running",
     "5": "the command line",
     "6": "graphs and plans",
+    "7": "studies",
 }
 
 # By layer, in the order of their codes. A layer is loaded when one of its codes is asked for.
@@ -30,6 +31,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
     "4": ("layoutproof.lowering.codegen.codes",),
     "5": ("layoutproof.cli.codes",),
     "6": ("layoutproof.graph.codes", "layoutproof.importers.mlir.codes"),
+    "7": ("layoutproof.studies.codes",),
 }
 _EXAMPLE = "## Example"
 _REMEDY = "## What to do"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Decorator = Callable[[Any], Any]
 Request = TypeVar("Request")
 LARGEST_SEED = (1 << 63) - 1
-NOTATIONS = ("lambda", "string", "cute", "triton", "mlir", "onednn", "einops", "isl", "strides", "xla")
+NOTATIONS = ("lambda", "string", "cute", "triton", "mlir", "onednn", "einops", "isl", "strides", "xla", "mma")
 """Those of `ir/notations/notation.py`, which takes longer to load than help may."""
 GATE_FORMATS = ("text", "json", "junit", "sarif", "github", "html")
 

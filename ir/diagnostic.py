@@ -1,7 +1,8 @@
 """Messages to users: a code, a severity, a text, the place in a source text, and what would help.
 
 The codes are `LPnnn`; the hundreds digit is the number of the layer: 1 reading programs and maps, 2 what is proved of
-them, 3 transforms and schedules, 4 code generation and running, 5 the command line, 6 graphs and plans.
+them, 3 transforms and schedules, 4 code generation and running, 5 the command line, 6 graphs and plans,
+7 studies.
 """
 
 from __future__ import annotations

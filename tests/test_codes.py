@@ -24,6 +24,7 @@ DIGITS: Mapping[str, str] = {
     "cli": "5",
     "graph": "6",
     "importers": "6",
+    "studies": "7",
 }
 
 

@@ -21,7 +21,7 @@ FACE = ROOT / PACKAGE_DIR["layoutproof"]
 MATERIAL = frozenset({"data", "golden", "programs"})
 """Folders of files that are read as text; a Python file in them is not code of ours."""
 
-SHIPPED = frozenset({".json", ".html", ".css", ".js", ".md"})
+SHIPPED = frozenset({".json", ".html", ".css", ".js", ".md", ".toml"})
 """Files beside the code that it reads."""
 
 

@@ -32,7 +32,7 @@ from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.padding.value_search import PadValueReport, search_pad_values
 from layoutproof.lowering.passes.base import Pass
-from layoutproof.lowering.passes.find import find_block, find_buffer
+from layoutproof.lowering.passes.find import find_block, find_buffer, without_useless_name
 from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep, refusing
 from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, ProofOptions, Step, prove_step
 from layoutproof.lowering.runtime.array_layouts import check_records
@@ -171,7 +171,7 @@ class Schedule(Primitives, Shown):
         try:
             return self._keep(self._proved(transform))
         except IllegalTransform as problem:
-            offered = self._with_wrapping_offered(problem, transform)
+            offered = without_useless_name(self._with_wrapping_offered(problem, transform), transform, self.func)
             if transform.moves_iterations and problem.verdicts:
                 offered = with_broken_order(problem, transform.propose(self.func))
             offered.step = RefusedStep(transform.primitive, transform.arguments(), self.func)
@@ -334,6 +334,15 @@ class Schedule(Primitives, Shown):
         lowered = self.lower()
         later = [step.rewrite.new for step in (*self._steps, *self.lowering_steps)]
         return assumptions_of(self.original, later, lowered, self._assumed())
+
+    @property
+    def preconditions(self) -> tuple[str, ...]:
+        """What callers have to see to, beside sizes: what the padding of inputs holds, and what the program assumes of
+        their contents.
+        """
+        from layoutproof.lowering.runtime.call_arguments import preconditions_of
+
+        return preconditions_of(self.original, self.func)
 
     @overload
     def build(self, target: Literal["c"] = "c", *, check: bool = True, fast: bool = False) -> CKernel: ...

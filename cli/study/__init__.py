@@ -1,0 +1,1 @@
+"""What `study` reads, does and shows: the run with its progress, the tables, the figures and the page."""
