@@ -106,7 +106,7 @@ def measure_nests() -> None:
     before = nest(400, 400, (1, 1))
     print("nest              copies  lines  verdict  seconds  lines a minute")
     sides: list[tuple[str, int, str]] = [("tiled by 20 x 20", 1, nest(400, 400, (1, 1), 20))]
-    for rows, columns in ((1, 1), (2, 2), (4, 4), (1, 50), (1, 100), (1, 200), (1, 400)):
+    for rows, columns in ((1, 1), (2, 2), (4, 4), (8, 8), (10, 10), (16, 16), (20, 20)):
         sides.append((f"unrolled {rows} x {columns}", rows * columns, nest(400, 400, (rows, columns))))
     for name, copies, after in sides:
         start = time.process_time()

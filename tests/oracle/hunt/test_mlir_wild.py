@@ -8,8 +8,8 @@ import pytest
 
 from layoutproof.importers.mlir.validation import pair_of_texts
 from layoutproof.verify.settings import Settings, within
-from tests.oracle.mlir_hunt import run_opt
-from tests.oracle.mlir_reduce import runs_differ
+from tests.oracle.hunt.mlir_hunt import run_opt
+from tests.oracle.hunt.mlir_reduce import runs_differ
 from tests.shares import one_in
 from tests.tree import ROOT
 
