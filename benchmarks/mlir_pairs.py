@@ -1,9 +1,13 @@
 """Judge the pairs of a folder, each in a process of its own, and count the verdicts against those that are wanted.
 
     python -m benchmarks.mlir_pairs FOLDER [--only SUBSTRING] [--limit SECONDS] [--list]
+    python -m benchmarks.mlir_pairs --nests
 
 The folder has NAME.before.mlir, NAME.after.mlir and manifest.json: a list of objects with `id`, `wanted` ("proved",
 "refuted" or "any") and perhaps `wanted_reassoc`. Exit code 1 if a verdict is wrong.
+
+With `--nests` nests are judged that were tiled, and unrolled to more and more copies of their body, in one process:
+lines of both functions a minute, processor time.
 """
 
 from __future__ import annotations
@@ -68,15 +72,67 @@ class Judge:
         self._job.join()
 
 
+def nest(rows: int, columns: int, copies: tuple[int, int], tiles: int = 0) -> str:
+    """A function that smooths rows of a matrix, its loops unrolled to so many copies, or tiled."""
+    kind = f"memref<{rows}x{columns}xf32>"
+    lines = [f"func.func @f(%a: {kind}, %b: {kind}) {{", "  %half = arith.constant 5.0e-01 : f32"]
+    if tiles:
+        for name, extent in (("i", rows), ("j", columns)):
+            lines.append(f"affine.for %{name}o = 0 to {extent} step {tiles} {{")
+        for name in "ij":
+            end = f"affine_map<(d0) -> (d0 + {tiles})>(%{name}o)"
+            lines.append(f"affine.for %{name} = affine_map<(d0) -> (d0)>(%{name}o) to {end} {{")
+    else:
+        lines.append(f"affine.for %i = 0 to {rows} step {copies[0]} {{")
+        lines.append(f"affine.for %j = 0 to {columns} step {copies[1]} {{")
+    for row in range(copies[0]):
+        for column in range(copies[1]):
+            at, name = f"%i + {row}, %j + {column}", f"{row}_{column}"
+            lines += [
+                f"  %x{name} = affine.load %a[{at}] : {kind}",
+                f"  %y{name} = affine.load %b[{at}] : {kind}",
+                f"  %s{name} = arith.addf %x{name}, %y{name} : f32",
+                f"  %m{name} = arith.mulf %s{name}, %half : f32",
+                f"  affine.store %m{name}, %b[{at}] : {kind}",
+            ]
+    return "\n".join([*lines, *(["}"] * (4 if tiles else 2)), "return", "}", ""])
+
+
+def measure_nests() -> None:
+    """A table of nests, with lines a minute."""
+    from layoutproof.importers.mlir.validation import pair_of_texts
+    from layoutproof.verify.settings import Settings, within
+
+    before = nest(400, 400, (1, 1))
+    print("nest              copies  lines  verdict  seconds  lines a minute")
+    sides: list[tuple[str, int, str]] = [("tiled by 20 x 20", 1, nest(400, 400, (1, 1), 20))]
+    for rows, columns in ((1, 1), (2, 2), (4, 4), (8, 8), (10, 10), (16, 16), (20, 20)):
+        sides.append((f"unrolled {rows} x {columns}", rows * columns, nest(400, 400, (rows, columns))))
+    for name, copies, after in sides:
+        start = time.process_time()
+        with within(Settings(allowed=frozenset())):
+            found = pair_of_texts((("before.mlir", before), ("after.mlir", after)), ("f", "f")).compared()
+        seconds = time.process_time() - start
+        lines = before.count("\n") + after.count("\n")
+        rate = 60 * lines / seconds
+        print(f"{name:18}{copies:6}{lines:7}  {found.status.value:8}{seconds:8.2f}{rate:10.0f}", flush=True)
+
+
 def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--nests", action="store_true", help="measure nests that are tiled and unrolled")
     parser.add_argument("--only", default="")
     parser.add_argument("--limit", type=float, default=60)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--reals", action="store_true", help="allow all fast-math assumptions; wanted_reassoc counts")
     given = parser.parse_args()
+    if given.nests:
+        measure_nests()
+        return 0
+    if given.folder is None:
+        parser.error("the folder of the pairs is missing")
     licences = frozenset(ALL) if given.reals else frozenset()
     import layoutproof.importers.mlir.validation  # loaded once, for all forks
     import layoutproof.importers.mlir.xdsl_reader  # noqa: F401  # loaded once, for all forks

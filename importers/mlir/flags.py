@@ -8,10 +8,15 @@ one of a float is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from layoutproof.importers.mlir.builder import Builder
 from layoutproof.importers.mlir.model import Op, Scalar
+from layoutproof.ir.dtype import INT64, DType, Kind
+from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, const, logical_and
+from layoutproof.ir.interval import interval_of
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -97,3 +102,23 @@ def _open(verdict: Verdict, words: str) -> Verdict:
         return verdict
     reason = f"a run differs, but flags of the program before ({words}) may allow that: {verdict.reason}"
     return replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
+
+
+def check_overflow(b: Builder, op: Op, args: Sequence[Expr], dtype: DType) -> None:
+    """That a result with `nsw` or `nuw` fits is checked where it is computed: else the program has a fault there."""
+    flags = flags_of(op, OVERFLOW)
+    wide_op = _WIDE.get(op.name)
+    if wide_op is None or dtype.bits > 32:
+        raise op.fail(f"the flags {', '.join(sorted(flags))} of {dtype} are not translated")
+    for flag in sorted(flags):
+        kind = dtype if flag == "nsw" else DType(Kind.UINT, dtype.bits)
+        wide = [Cast(INT64, Cast(kind, arg)) for arg in args]
+        if flag == "nsw" and interval_of(Binary(wide_op, *wide), b.ranges).fits(dtype):
+            continue
+        result = Binary(wide_op, *(b.data(op, each) for each in wide))
+        fits = logical_and(result >= const(kind.min_int, INT64), result <= const(kind.max_int, INT64))
+        # A division by zero where it does not fit.
+        b.data(op, const(1, INT64) // IfThenElseExpr(fits, const(1, INT64), const(0, INT64)))
+
+
+_WIDE = {"arith.addi": BinaryOp.ADD, "arith.subi": BinaryOp.SUB, "arith.muli": BinaryOp.MUL}

@@ -81,7 +81,8 @@ def _identity(name: str, dtype: DType) -> Expr | None:
             return const(float("-inf"), dtype)
         case "arith.minimumf":
             return const(float("inf"), dtype)
-    return None  # of floats whose order counts
+        case _:
+            return None  # of floats whose order counts
 
 
 def of_scf(b: Builder, op: Op, end: Op, inits: Sequence[Value]) -> list[Reduction]:
@@ -124,8 +125,8 @@ def reduce_in_parallel(b: Builder, op: Op, bounds: Sequence[Bounds], found: Sequ
         block = op.block()
         for argument, position, (lower, _, step) in zip(block.arguments, at, bounds, strict=True):
             b.bind(argument, add(lower, mul(position, step)))
-        for each in block.ops[:-1]:
-            b.op(each)
+        for inner in block.ops[:-1]:
+            b.op(inner)
         for each, buffer in zip(used, kept, strict=True):
             b.store(buffer, at, b.expr(end, each.given), op.span)
 

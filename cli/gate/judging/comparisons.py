@@ -119,17 +119,18 @@ def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
     from layoutproof.lowering.proof_cache.entries import Clock, is_storable
 
     asked, clock = Asked.read(item.text), Clock()
-    given = {"layouts": dict(asked.layouts), "pads": dict(asked.pads), "match": dict(asked.match), "where": asked.where}
+    layouts, pads, match = dict(asked.layouts), dict(asked.pads), dict(asked.match)
     first, second = asked.functions
     if is_mlir(item.program) and is_mlir(item.path):
         # Their types say more of layouts, and their operations what they leave open.
         from layoutproof.importers.mlir.validation import pair_of_texts
 
         files = ((item.program, texts[0]), (item.path, texts[1]))
-        found = pair_of_texts(files, asked.functions, asked.may_alias).compared(**given)
+        pair = pair_of_texts(files, asked.functions, asked.may_alias)
+        found = pair.compared(layouts=layouts, pads=pads, match=match, where=asked.where)
     else:
         before, after = function_of(item.program, texts[0], first), function_of(item.path, texts[1], second)
-        found = compare(before, after, **given)
+        found = compare(before, after, layouts=layouts, pads=pads, match=match, where=asked.where)
     return found, is_storable([verdict.to_entry() for verdict in found.verdicts], clock)
 
 

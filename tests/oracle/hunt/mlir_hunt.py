@@ -1,4 +1,4 @@
-"""`python -m tests.oracle.mlir_hunt`: random functions through passes of mlir-opt, judged here and run by LLVM.
+"""`python -m tests.oracle.hunt.mlir_hunt`: random functions through passes of mlir-opt, judged here and run by LLVM.
 
 Each function before and after is run by LLVM on the same inputs, so every verdict has a judge outside: "proved" where
 the runs differ is a fault of this tool, "refuted" where they differ is one of mlir-opt. What else is listed has to be

@@ -1,4 +1,4 @@
-"""`python -m tests.oracle.mlir_reduce FILE.mlir PASSES...`: a smaller function that the passes still get wrong.
+"""`python -m tests.oracle.hunt.mlir_reduce FILE.mlir PASSES...`: a smaller function that the passes still get wrong.
 
 Lines, and blocks in braces, are left out as long as LLVM's runs of the function before and after the passes differ.
 """
@@ -13,8 +13,8 @@ from random import Random
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import Fault
+from tests.oracle.hunt.mlir_hunt import OptFailed, run_opt
 from tests.oracle.mlir import Rewritten, arguments_for, differences, run_by_llvm, run_by_us
-from tests.oracle.mlir_hunt import OptFailed, run_opt
 from tests.random.mlir_programs import Argument, Program
 
 _SIZES = (0, 1, 3, 8)

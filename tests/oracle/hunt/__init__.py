@@ -1,0 +1,1 @@
+"""Random functions through passes of mlir-opt: the search for wrong code, and making what was found small."""
