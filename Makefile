@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench shares docs playground pages campaign browser oclgrind integers proofs recheck clean distclean
+.PHONY: help demo test lint format bench shares studies docs playground pages campaign browser oclgrind integers proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the tool in thirty lines: a layout, its proof, a refutation, two kernels'
@@ -22,6 +22,7 @@ help:
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
 	@echo 'make shares        which share of each kind of claim the kernel accepts, and what it does not (some minutes)'
+	@echo 'make studies   the studies of padding policies under docs/studies (half an hour on two cores)'
 	@echo 'make docs      the documentation as a site, in docs/_build/html'
 	@echo 'make playground  the page on which maps are decided in a browser, in docs/_build/playground (PYODIDE=DIR: with Pyodide from a folder)'
 	@echo 'make pages     what documents, examples and the action say, done as their readers do'
@@ -50,6 +51,10 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.attack.kernel_campaign --seconds 3600 --workers 2
 	@$(BIN)/python -m tests.oracle --fresh
 	@$(BIN)/python -m tests.oracle.integers --fresh
+	@$(BIN)/python -m tests.studies.brute_force --cells 200
+
+studies: $(VENV)/.ready-dev
+	@for study in operators semantics rfc77 network; do $(BIN)/layoutproof study $$study -o docs/studies/$$study || test $$? -eq 3 || exit 1; done
 
 browser: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -m browser tests/browser

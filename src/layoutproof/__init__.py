@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from layoutproof.lowering.gates import gate
     from layoutproof.lowering.kernels.relayout import relayout
     from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+    from layoutproof.studies.study_table import study
     from layoutproof.verify.maps.check_map import check_map
     from layoutproof.verify.verdict.verdict import NotProved, Status, Verdict
 
@@ -46,6 +47,7 @@ __all__ = [
     "loads",
     "plan",
     "relayout",
+    "study",
     "undef",
 ]
 
@@ -70,6 +72,7 @@ _HOME: dict[str, str] = {
     "loads": "layoutproof.ir.script.reader",
     "plan": "layoutproof.cli.render.asked",
     "relayout": "layoutproof.lowering.kernels.relayout",
+    "study": "layoutproof.studies.study_table",
     "undef": "layoutproof.ir.intrinsics",
 }
 

@@ -44,6 +44,10 @@ def text_of(results: Results) -> str:
     lines = [f"# {results.study.title}", "", results.study.about.strip(), ""]
     for fact in facts_of(results.records):
         lines += [f"* {fact.sentence} ({'; '.join(f'`{key}`' for key in fact.keys)})"]
+    for table in results.tables:
+        lines += ["", table.markdown()]
+    for name in sorted(results.figures):
+        lines += ["", f"![{name}]({name}.svg)"]
     undecided = [r for r in results.records if r["verdict"] in ("unknown", "vacuous")]
     if undecided:
         lines += ["", "Not decided:", ""]
