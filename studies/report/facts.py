@@ -147,6 +147,24 @@ def _semantics(cells: Cells) -> Iterator[Fact]:
             yield Fact(sentence, _keys(record, other))
 
 
+def _opposites(cells: Cells) -> Iterator[Fact]:
+    """What a scan and a sum allow is the opposite: one reads no padding before its end, the other keeps zeros."""
+    for dtype in ("float32", "int32"):
+        found = {
+            (name, policy): cells.one(operator=name, dtype=dtype, policy=policy)
+            for name in ("scan", "sum")
+            for policy in ("poison", "zero")
+        }
+        keeps, allows = found["sum", "zero"], found["scan", "poison"]
+        others = found["scan", "zero"], found["sum", "poison"]
+        if _proved(keeps) and _proved(allows) and all(map(_refuted, others)):
+            sentence = (
+                "a scan allows poison at the end of its rows and cannot keep zeros there; a sum needs zeros and does "
+                f"not allow poison ({dtype})"
+            )
+            yield Fact(sentence, _keys(allows, others[0], keeps, others[1]))
+
+
 def _by_count(cells: Cells) -> Iterator[Fact]:
     """Values that are no identity, and change nothing in the number in which padding holds them."""
     for operator in ("parity", "sum", "product"):
@@ -181,6 +199,7 @@ RULES: Sequence[Callable[[Cells], Iterator[Fact]]] = (
     _products,
     _by_count,
     _halos,
+    _opposites,
     _semantics,
     _ways,
 )
