@@ -1,11 +1,11 @@
 """How much the kernel accepts: of each kind of claim the share, what is missing by reason, time and size.
 
-    python -m benchmarks.kernel_share [--json FILE] [--workers N] [--save FOLDER] [PATH ...]
+    python -m benchmarks.kernel_share [--json FILE] [--workers N] [--quick] [--save FOLDER] [PATH ...]
 
 Without paths: proofs/accepted, the examples, the schedules that are measured, and the pairs under tests/data. A path is
 a rewrite, a certificate, or a folder with them, with pairs NAME.before.* and NAME.after.*, or with traces beside
 programs. Evidence is looked for anew, also where a certificate has some. `--save` writes each proved step as a rewrite,
-so that it need not be found again.
+so that it need not be found again. `--quick` takes it from the schedule that a step is proved, and times no check.
 
 Of a step that the kernel does not read, the checker's own claims are counted, none of them accepted.
 """
@@ -22,6 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -32,6 +33,7 @@ from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 from layoutproof.verify.certificate.sealed_files import REFUTATIONS, Document
 from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.kernel.evidence import JudgedStep, judge_certificate
+from layoutproof.verify.kernel.judge import Judged
 from layoutproof.verify.verdict.verdict import Status
 
 GROUPS: Mapping[str, str] = {
@@ -101,24 +103,25 @@ class Measured:
     problem: str | None = None
 
 
-def measured(subject: Subject) -> Measured:
+def measured(subject: Subject, quick: bool = False) -> Measured:
     """Find the steps of a subject, check them, find evidence, and have the kernel judge it."""
     name = Path(subject.name).name
     try:
         records = subject.records()
     except LayoutproofError as problem:
         return Measured(subject.corpus, name, problem=str(problem).splitlines()[0])
-    return judged(subject.corpus, name, records)
+    return judged(subject.corpus, name, records, quick)
 
 
-def judged(corpus: str, name: str, records: Sequence[StepRecord]) -> Measured:
+def judged(corpus: str, name: str, records: Sequence[StepRecord], quick: bool = False) -> Measured:
     """The steps with the kernel's judgement on what a certificate of them has."""
     start = time.process_time()
     texts = [text_of(record.rewrite, record.where) for record in records]
-    derived = [derive(text, name, record.allowed) for text, record in zip(texts, records, strict=True)]
-    checking, start = time.process_time() - start, time.process_time()
+    pairs = list(zip(texts, records, strict=True))
+    derived = [None if quick else derive(text, name, record.allowed) for text, record in pairs]
+    checking, start = 0.0 if quick else time.process_time() - start, time.process_time()
     steps, refutations = list[Document](), dict[str, object]()
-    for text, record in zip(texts, records, strict=True):
+    for text, record in pairs:
         evidence, proofs = find_evidence(text, record.allowed)
         refutations.update(proofs)
         licences = sorted(licence.value for licence in record.allowed)
@@ -127,15 +130,19 @@ def judged(corpus: str, name: str, records: Sequence[StepRecord]) -> Measured:
     given = {"steps": steps, REFUTATIONS: refutations}
     answers = judge_certificate(given)
     judging = time.process_time() - start
-    proved = [d.status is Status.PROVED for d in derived]
+    derived = [
+        derive(text, name, record.allowed) if quick and not _is_read(answer) else d
+        for (text, record), answer, d in zip(pairs, answers, derived, strict=True)
+    ]
     found = [
         _step(f"{name}, step {number}, {record.primitive}", answer, d)
         for number, (record, answer, d) in enumerate(zip(records, answers, derived, strict=True), start=1)
-        if d.status is Status.PROVED
+        if d is None or d.status is Status.PROVED
     ]
-    rest = [[o.to_dict() for o in d.obligations] for d in derived], _queries(derived)
+    known = [d for d in derived if d is not None]
+    rest = [[o.to_dict() for o in d.obligations] for d in known], _queries(known)
     sizes = (_size([given, rest]), _size([[step["kernel"] for step in steps], refutations]))
-    return Measured(corpus, name, tuple(found), checking, finding, judging, *sizes, len(proved) - sum(proved))
+    return Measured(corpus, name, tuple(found), checking, finding, judging, *sizes, len(records) - len(found))
 
 
 def _queries(derived: Iterable[Derived]) -> Document:
@@ -146,9 +153,18 @@ def _size(data: object) -> int:
     return len(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9))
 
 
-def _step(name: str, answer: JudgedStep, derived: Derived) -> Step:
-    first = next((claim for claim in answer.claims if claim.kind != _BEGINS), None)
-    if first is None or first.kind == _UNREAD:
+def _first(answer: JudgedStep) -> Judged | None:
+    return next((claim for claim in answer.claims if claim.kind != _BEGINS), None)
+
+
+def _is_read(answer: JudgedStep) -> bool:
+    first = _first(answer)
+    return first is not None and first.kind != _UNREAD
+
+
+def _step(name: str, answer: JudgedStep, derived: Derived | None) -> Step:
+    first = _first(answer)
+    if derived is not None and not _is_read(answer):
         reason = f"not read: {first.reason if first is not None else 'nothing was judged'}"
         claims = [Claim(_group(o.claim.kind.value), o.claim.text, reason) for o in derived.obligations]
         return Step(name, False, tuple(claims))
@@ -248,14 +264,14 @@ def _costs(names: Sequence[str], corpora: Mapping[str, Sequence[Measured]]) -> I
             slowest = max(of, key=_ratio)
             largest = max(of, key=lambda o: o.bytes)
             yield (
-                f"| {name} | {checking:.1f} | {judging:.1f} | {judging / max(checking, 1e-9):.2f} "
+                f"| {name} | {checking:.1f} | {judging:.1f} | {judging / checking if checking else 0:.2f} "
                 f"| {_ratio(slowest):.2f} ({slowest.name}) | {sum(o.finding for o in of):.1f} "
                 f"| {largest.bytes / 1e3:.0f} ({largest.name}) | {largest.kernel_bytes / 1e3:.0f} |"
             )
 
 
 def _ratio(one: Measured) -> float:
-    return one.judging / max(one.checking, 1e-9)
+    return one.judging / one.checking if one.checking else 0.0
 
 
 def _unusual(found: Sequence[Measured]) -> Iterable[str]:
@@ -300,6 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--most", type=int, default=40, help="lines of what is missing")
     parser.add_argument("--only", default="", metavar="WORD", help="subjects whose name has this word")
+    parser.add_argument("--quick", action="store_true", help="check no step that the kernel reads; no ratio of times")
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="only write the steps there, as rewrites")
     given = parser.parse_args(arguments)
     for path in given.paths:
@@ -312,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             save(subject, given.save)
         return 0
     with ProcessPoolExecutor(given.workers) as pool:
-        found = list(pool.map(measured, subjects))
+        found = list(pool.map(partial(measured, quick=given.quick), subjects))
     print(table(found, given.most), end="")
     if given.json is not None:
         given.json.write_text(json.dumps(summary(found), indent=1) + "\n", encoding="utf-8")

@@ -67,7 +67,7 @@ MEANINGS: Mapping[str, str] = {
     NOTHING_PROVED: "A schedule without a step proves nothing, so a gate that returns one would always pass.",
     NO_PROGRAM: "A schedule needs its program beside it, under the same name, or named with --trace.",
     TRACES_OF_SEVERAL: "--trace gives the schedules of one program, so exactly one program must be named.",
-    OUTPUT_PAIR: "A target writes two files with the suffixes .c and .h, or .cl and .json.",
+    OUTPUT_PAIR: "A target writes two files with the suffixes .c and .h, .cl and .json, or .mlir and .json.",
     TOO_FEW: "A run found fewer items than --expect, or the configuration, says that there are at least.",
     CONFIGURATION: "The table [tool.layoutproof] of pyproject.toml has a key or a value that it cannot have.",
     TIMEOUT: "Checking an item took longer than --timeout allows; its worker was ended, and the item is unknown.",

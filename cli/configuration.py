@@ -7,7 +7,6 @@ key, also for options that are not used in the call: a gate must not run with le
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -75,6 +74,8 @@ def read_configuration(folder: Path, command: click.Command, context: click.Cont
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in KEYS:
+            import difflib  # for a message only
+
             near = difflib.get_close_matches(key, KEYS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KEYS)}"
             raise error(codes.CONFIGURATION, f"{shown}: {_TABLE} has no key {key}", help=hint)

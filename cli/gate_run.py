@@ -30,7 +30,7 @@ from layoutproof.cli.options import GateOptions, number_of_jobs
 from layoutproof.cli.output import check_targets, on_one_line, writing
 from layoutproof.cli.render.gate.text_json import STYLES, render_json, render_outcome, render_summary, render_text
 from layoutproof.ir.diagnostic import counted, error
-from layoutproof.verify.workers.worker import Ending
+from layoutproof.verify.workers.endings import Ending
 
 Renderer = Callable[[Iterable[Outcome], Summary, TextIO], None]
 
@@ -102,6 +102,16 @@ def request_of(asked: GateOptions, work: Work) -> Request:
     limits = Limits(number_of_jobs(work.workers), asked.timeout or None, memory, work.dask)
     policy = Policy(read_codes(asked.select), read_codes(asked.ignore), asked.allow_unknown, known)
     return Request(asked, work, options, limits, policy, parse_shard(work.shard) if work.shard is not None else None)
+
+
+def mend(asked: GateOptions, work: Work) -> None:
+    """Apply hints to the schedules of a run, and print what was done. Raises LayoutproofError as `run_gate` does."""
+    from layoutproof.cli.gate.mended_traces import mend_files
+
+    options = request_of(asked, work).options
+    data = asked.output_format != "text" or asked.output is not None
+    for line in mend_files(find_items(work.paths, work.traces, work.function), options):
+        click.echo(line, err=data)
 
 
 def run_gate(asked: GateOptions, work: Work) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Decorator = Callable[[Any], Any]
 Request = TypeVar("Request")
 LARGEST_SEED = (1 << 63) - 1
-NOTATIONS = ("lambda", "string", "cute", "triton", "mlir", "onednn", "einops", "isl", "strides", "xla")
+NOTATIONS = ("lambda", "string", "cute", "triton", "mlir", "onednn", "einops", "isl", "strides", "xla", "mma")
 """Those of `ir/notations/notation.py`, which takes longer to load than help may."""
 GATE_FORMATS = ("text", "json", "junit", "sarif", "github", "html")
 
@@ -172,12 +172,12 @@ def number_of_jobs(jobs: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def target_options(device: str) -> Decorator:
+def target_options(device: str, targets: Sequence[str] = ("c", "opencl")) -> Decorator:
     """The target of code generation and its device; `device` is help text."""
     return _group(
         click.option(
             "--target",
-            type=click.Choice(["c", "opencl"]),
+            type=click.Choice(targets),
             default="c",
             show_default=True,
             help="What code is generated.",

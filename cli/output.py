@@ -137,9 +137,14 @@ def emit(text: str, path: Path | None, *, is_ours: bool = False) -> None:
         sys.stdout.write(text if is_ours else readable(text))
 
 
+VERSION = 1
+"""Of the form of an answer in JSON: a program that reads it need not look at more. New keys do not change it."""
+
+
 def json_text(data: object) -> str:
-    """Plain data as a JSON file has it."""
-    return json.dumps(data, indent=2) + "\n"
+    """Plain data as a JSON file has it; an answer, which is an object, with the version of its form."""
+    versioned = {**data, "version": VERSION} if isinstance(data, dict) and "version" not in data else data
+    return json.dumps(versioned, indent=2) + "\n"
 
 
 def tell(

@@ -81,7 +81,7 @@ def run_all(folder: Path, path: str, installed: Path | None = None) -> Iterator[
     place = folder
     for step in STEPS:
         if not (step.installs and installed is not None):
-            ran, place, environment = _run(step, place, environment)
+            ran, place, environment = run_step(step, place, environment)
             yield ran
 
 
@@ -89,7 +89,8 @@ _NAMES = {"NAME": "", "EMAIL": "@example.org"}
 _AFTERWARDS = 'code=$?; { pwd; echo "$PATH"; } > "$HOME/after"; exit $code'
 
 
-def _run(step: Step, place: Path, environment: Mapping[str, str]) -> tuple[Ran, Path, dict[str, str]]:
+def run_step(step: Step, place: Path, environment: Mapping[str, str]) -> tuple[Ran, Path, dict[str, str]]:
+    """Run a step; returns the folder and the environment that it leaves. Raises Wrong."""
     begun = time.perf_counter()
     done = subprocess.run(
         ["bash", "-c", f"{step.command}\n{_AFTERWARDS}"],

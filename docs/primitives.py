@@ -64,6 +64,8 @@ TYPES: Mapping[ArgumentKind, str] = {
     ArgumentKind.NAME: "str",
     ArgumentKind.INDEX_MAP: "MapLike",
     ArgumentKind.PAD_VALUE: "Any",
+    ArgumentKind.PAD_VALUES: "Mapping[str, Any] | None",
+    ArgumentKind.LAYOUT: "str",
     ArgumentKind.INTEGER: "int",
     ArgumentKind.INTEGERS: "Sequence[int]",
     ArgumentKind.LOOP: "str | int",

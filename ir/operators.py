@@ -73,6 +73,9 @@ class LogicalOp(StrEnum):
     OR = "or"
 
 
+DIVISIONS = frozenset((BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD))
+"""Quotients and remainders of integers, which have no value where the divisor is 0."""
+
 # As Python's syntax has them.
 BINARY_OPERATORS: Mapping[type[ast.operator], BinaryOp] = {
     ast.Add: BinaryOp.ADD,

@@ -159,9 +159,8 @@ def _block(block: Block, scope: Scope) -> Iterator[Visit | _Inside]:
         inner = inner.with_buffer(buffer)
     for match in block.match_buffers:
         yield Visit(block, Role.ACCESS, inner, buffer=match.source.buffer)
-        inner = inner.with_variables(*(v for e in match.buffer.shape for v in free_variables(e))).with_buffer(
-            match.buffer
-        )
+        sizes = (*match.buffer.shape, *match.buffer.strides, match.buffer.elem_offset)
+        inner = inner.with_variables(*(v for e in sizes for v in free_variables(e))).with_buffer(match.buffer)
     for region in (
         *(block.reads if block.reads is not None else ()),
         *(block.writes if block.writes is not None else ()),

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Expr, Var, widen
+from layoutproof.ir.expr import Expr, IfThenElseExpr, Logical, Var, widen
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
 
@@ -220,6 +220,15 @@ def substitute(node: N, values: Mapping[Var, Expr]) -> N:
         return result
 
     return visit(node)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
+
+
+def always_evaluates(expr: Expr, var: Var) -> bool:
+    """Whether the value of a variable is needed whatever an expression's conditions are."""
+    if isinstance(expr, IfThenElseExpr):
+        return always_evaluates(expr.condition, var)
+    if isinstance(expr, Logical):
+        return always_evaluates(expr.lhs, var)
+    return expr == var or any(isinstance(part, Expr) and always_evaluates(part, var) for part in children(expr))
 
 
 def names_in(stmt: Stmt) -> set[str]:

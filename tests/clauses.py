@@ -180,6 +180,8 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         ),
         "flow.sources._one_to_one": always(True),
     },
+    Clause.PARTIAL_START: {"flow.partial_sums.is_neutral": always(True)},
+    Clause.PARTIAL_ONCE: {"flow.partial_sums.carries_once": always(True)},
     Clause.ASSUMPTIONS: {
         "checker._prove_assumptions": always(()),
         "flow.simulate.answer_assumption": always(PROVED),

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -189,3 +190,23 @@ def test_a_folder_of_the_same_name_does_not_hide_the_package(tmp_path: Path) -> 
     assert done.stdout == f"{layoutproof.__version__}\n"
     recipes = (ROOT / "Makefile").read_text()
     assert recipes.count("pip install") == recipes.count("layoutproof-source.pth") == 1
+
+
+def test_the_container_is_made_of_what_is_there() -> None:
+    """The Dockerfile installs extras that exist from a context that has all code, and runs as another user than root."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    instructions = [line.split(None, 1) for line in text.replace("\\\n", " ").splitlines() if line[:1].isupper()]
+    words = [word for word, _ in instructions]
+    assert words[0] == "FROM" and words.index("USER") > max(at for at, word in enumerate(words) if word == "RUN")
+    ((_, extras),) = re.findall(r'pip install .*"(/source)\[([a-z,]+)\]"', text)
+    assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
+    assert dict(instructions)["COPY"] == ". /source" and dict(instructions)["ENTRYPOINT"] == '["layoutproof"]'
+    left_out = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    kept = [
+        *PROJECT["tool"]["setuptools"]["package-dir"].values(),
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "docs/man",
+    ]
+    assert not any(name.split("/")[0] in left_out or name in left_out for name in kept)

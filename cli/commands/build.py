@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from layoutproof.lowering.runtime.kernel import BuildReport
     from layoutproof.lowering.schedule.schedule import Schedule
 
-ENDINGS: Mapping[str, tuple[str, str]] = {"c": (".c", ".h"), "opencl": (".cl", ".json")}
+ENDINGS: Mapping[str, tuple[str, str]] = {
+    "c": (".c", ".h"),
+    "opencl": (".cl", ".json"),
+    "mlir": (".mlir", ".json"),
+}
 """By target, how the source's and the other file's names end."""
 
 
@@ -55,10 +59,10 @@ class BuildRequest:
     type=file_path,
     required=True,
     metavar="FILE FILE",
-    help="Where to write: kernel.c kernel.h, or kernel.cl kernel.json.",
+    help="Where to write: kernel.c kernel.h, kernel.cl kernel.json, or kernel.mlir kernel.json.",
 )
 @trace_option
-@target_options(" that is compared with")
+@target_options(" that is compared with", ("c", "opencl", "mlir"))
 @function_option
 @click.option(
     "--check/--no-check",
@@ -75,6 +79,9 @@ def build_command(request: BuildRequest) -> int:
 
     Nothing is written unless every step is proved, and, with --check, the kernel does on random inputs what the
     reference interpreter does. Both files are written, or neither.
+
+    With --target mlir the program is written for mlir-opt, in affine, scf, memref and arith; --check then proves that
+    the text, read again, does what the program does.
     """
     from layoutproof.cli.output import exit_code, say, tell
     from layoutproof.cli.render.run_report import build_to_dict, render_build
@@ -87,7 +94,8 @@ def build_command(request: BuildRequest) -> int:
 
 def _built(request: BuildRequest) -> BuildResult:
     from layoutproof.cli.gate.loading import read_program, remarks_on
-    from layoutproof.cli.output import check_writable, say, stages, write_files
+    from layoutproof.cli.mlir_build import mlir_of
+    from layoutproof.cli.output import check_writable, json_text, say, stages, write_files
     from layoutproof.cli.run_result import (
         BuildResult,
         Refusal,
@@ -120,6 +128,12 @@ def _built(request: BuildRequest) -> BuildResult:
             return BuildResult(RunReport(name, schedule.steps, refused=refused), target)
         advance("compiling")
         built: BuildReport | Refusal | None
+        if target == "mlir":
+            text, printed, built = mlir_of(schedule, request.check)
+            advance("writing")
+            write_files(dict(zip(files, (text.encode(), json_text(printed).encode()), strict=True)))
+            report = RunReport(name, schedule.steps, schedule.lowering_steps, built=built)
+            return BuildResult(report, target, files, printed)
         if request.check:
             kernel = build_or_refuse(schedule, target, device, request.profile)
             built = kernel if isinstance(kernel, Refusal) else kernel.report

@@ -36,6 +36,7 @@ class CheckRequest(GateOptions):
     shard: str | None
     dask: str | None
     expect: int | None
+    fix: bool
 
 
 @click.command("check", cls=ConfiguredCommand)
@@ -72,6 +73,11 @@ class CheckRequest(GateOptions):
 @click.option(
     "--expect", type=click.IntRange(0), metavar="N", help="Fail if fewer items are found, in all shards together."
 )
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Apply hints to refused schedules, and write those that are proved then.",
+)
 @cache_options
 @report_options
 @verbose_option
@@ -88,7 +94,7 @@ def check_command(request: CheckRequest) -> int:
 
     Exit codes: 0 all proved; 1 something refuted; 2 something is wrong with the input; 3 something unknown or vacuous.
     """
-    from layoutproof.cli.gate_run import Work, run_gate
+    from layoutproof.cli.gate_run import Work, mend, run_gate
 
     context = click.get_current_context()
     configured, given = configuration_of(context), context.get_parameter_source
@@ -97,9 +103,10 @@ def check_command(request: CheckRequest) -> int:
         raise click.MissingParameter(ctx=context, param_hint="PATH...", param_type="argument")
     # The number is of the paths that stand beside it, not of those that somebody looks at by themselves.
     counts = given("expect") is ParameterSource.COMMANDLINE or (by_default and not request.traces)
+    paths = map(Path, configured.values["paths"]) if by_default else request.paths
     work = Work(
-        tuple(map(Path, configured.values["paths"])) if by_default else request.paths,
-        request.traces,
+        tuple(map(_seen_from_here, paths)),
+        tuple(map(_seen_from_here, request.traces)),
         request.function,
         workers=request.workers,
         shard=request.shard,
@@ -107,4 +114,15 @@ def check_command(request: CheckRequest) -> int:
         expect=request.expect if counts else None,
         expected_by="--expect" if given("expect") is ParameterSource.COMMANDLINE else f"expect in {configured.file}",
     )
+    if request.fix:
+        mend(request, work)
     return run_gate(request, work)
+
+
+def _seen_from_here(path: Path) -> Path:
+    """A path below the working directory as relative to it, however it was written: names of items then agree."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return path  # the run says that the working directory is gone
+    return path.relative_to(here) if path.is_relative_to(here) else path

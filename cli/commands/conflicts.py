@@ -24,6 +24,7 @@ class ConflictsRequest:
     width: int
     element: int
     vector: int
+    phase: int | None
     segment: int
     conflict_free: bool
     row: int | None
@@ -48,6 +49,7 @@ class ConflictsRequest:
 @click.option("--width", type=_POWER, default=4, show_default=True, help="Bytes of a bank's word.")
 @click.option("--element", type=_POWER, default=4, show_default=True, help="Bytes of an element.")
 @click.option("--vector", type=_POWER, default=1, show_default=True, help="Elements that a lane accesses at once.")
+@click.option("--phase", type=_POWER, help="Lanes that are served at once; as many as fill all banks unless said.")
 @click.option(
     "--segment", type=_POWER, default=32, show_default=True, help="Bytes of a transaction, if the memory is global."
 )
@@ -69,7 +71,7 @@ def conflicts_command(request: ConflictsRequest) -> int:
     from layoutproof.verify.layouts.conflicts import Memory
 
     check_output(request.output)
-    memory = Memory(request.banks, request.width, request.element, request.vector)
+    memory = Memory(request.banks, request.width, request.element, request.vector, request.phase)
     layout, _ = read_layout_and_shape(request.layout, request.shape, request.axes, request.notation)
     patterns = [read_access(text, request.lanes, layout) for text in request.access]
     report = judge_accesses(layout, patterns, memory, request.segment, request.row if request.conflict_free else 0)

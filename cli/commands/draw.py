@@ -51,10 +51,11 @@ class DrawRequest:
 )
 @click.option(
     "--colour",
-    type=click.Choice(("auto", "order", "row", "bank")),
+    type=click.Choice(("auto", "order", "row", "bank", "thread")),
     default="auto",
     show_default=True,
-    help="Cells by logical order, by source row, or by memory bank; auto: by row where the map changes the order.",
+    help="Cells by logical order, source row, memory bank or thread; auto: by thread where an axis is the lane, "
+    "else by row where the map changes the order.",
 )
 @click.option(
     "--banks", type=click.IntRange(2, 1024), metavar="N", help="Number of banks (default 32); implies --colour bank."

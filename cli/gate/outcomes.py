@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -165,7 +164,8 @@ class Outcome:
 
     `name` is unique in a run: `gates.py::blocked_input[8]`, `conv2d.py:conv2d`, followed by `tuned.jsonl:17` for a line
     of a trace file. `place`: the item's. `verdict`: the worst verdict's word; None for wrong input. `steps`: as
-    `step_of` makes them, a refused one last. `notes`: lines on fast-math assumptions, preconditions and the like.
+    `step_of` makes them, a refused one last. `notes`: lines on fast-math assumptions, sizes and the like;
+    `preconditions`: what callers have to see to, since no call checks it, such as the padding of inputs.
     `seconds`: how long proving took, in an earlier run if `cached`. `certificate`: the written file. `detail`: for the
     HTML report only, see `gate.judging.detail`. `compared`: of comparisons only, by the keys of COMPARED.
     """
@@ -183,11 +183,18 @@ class Outcome:
     certificate: str | None = None
     detail: Mapping[str, Any] | None = field(default=None, repr=False)
     compared: Mapping[str, Any] | None = None
+    preconditions: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:
         """The verdict's word; `error` for wrong input."""
         return "error" if self.verdict is None else self.verdict
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes and the preconditions, a line each."""
+        first, rest = self.notes[:1], self.notes[1:]
+        return (*first, *(f"precondition: {text}" for text in self.preconditions), *rest)
 
     @property
     def passes(self) -> bool:
@@ -222,6 +229,7 @@ class Outcome:
             "place": self.place.to_dict() if self.place is not None else None,
             "findings": [finding.to_dict() for finding in self.findings],
             "notes": list(self.notes),
+            "preconditions": list(self.preconditions),
             "seconds": self.seconds,
             "cached": self.cached,
             **(self.compared if self.compared is not None else {}),
@@ -245,6 +253,7 @@ class Outcome:
             data["certificate"],
             data.get("detail"),
             {key: data[key] for key in COMPARED} if COMPARED[0] in data else None,
+            tuple(data["preconditions"]),
         )
 
 
@@ -295,18 +304,14 @@ _CHUNK = 1 << 16
 
 
 class Spool:
-    """Outcomes in the order of their addition, a line of JSON each.
+    """Outcomes in the order of their addition, a line of JSON each, in a temporary file that the first one opens.
 
-    The file has no name, so it never stays behind. An iteration sees what was added before it began; several may run at
+    It has no name, so it never stays behind. An iteration sees what was added before it began; several may run at
     the same time.
     """
 
     def __init__(self) -> None:
-        """Open the file. Raises LayoutproofError if no temporary file can be written."""
-        try:
-            self._file: IO[bytes] = tempfile.TemporaryFile(prefix="layoutproof-")
-        except OSError as problem:
-            raise _cannot_keep(problem) from problem
+        self._file: IO[bytes] | None = None
         self._count = 0
 
     def __enter__(self) -> Spool:
@@ -319,6 +324,8 @@ class Spool:
 
     def close(self) -> None:
         """Close the file; twice is fine."""
+        if self._file is None:
+            return
         try:
             self._file.close()
         except OSError as problem:
@@ -331,9 +338,13 @@ class Spool:
         return self._count
 
     def add(self, outcome: Outcome) -> None:
-        """Keep one more. Raises LayoutproofError where the disk has no place for it."""
+        """Keep one more. Raises LayoutproofError if no temporary file can be written, or the disk has no place."""
         line = json.dumps(outcome.to_dict(), separators=(",", ":")).encode("ascii") + b"\n"
         try:
+            if self._file is None:
+                import tempfile  # one item is printed, and needs no file
+
+                self._file = tempfile.TemporaryFile(prefix="layoutproof-")
             self._file.write(line)
         except OSError as problem:
             raise _cannot_keep(problem) from problem
@@ -341,17 +352,19 @@ class Spool:
 
     def __iter__(self) -> Iterator[Outcome]:
         """The outcomes from the first on. Raises LayoutproofError if the last ones could not be written."""
+        if self._file is None:
+            return iter(())
         try:
             self._file.flush()
         except OSError as problem:
             raise _cannot_keep(problem) from problem
-        return self._from(self._file.tell())
+        return self._from(self._file, self._file.tell())
 
-    def _from(self, end: int) -> Iterator[Outcome]:
+    def _from(self, file: IO[bytes], end: int) -> Iterator[Outcome]:
         # Read by position: the file's own position belongs to `add`, and another iteration may be half way.
         position, rest = 0, b""
         while position < end:
-            data = os.pread(self._file.fileno(), min(_CHUNK, end - position), position)
+            data = os.pread(file.fileno(), min(_CHUNK, end - position), position)
             position += len(data)
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:

@@ -4,7 +4,6 @@ fails.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -277,6 +276,8 @@ def _suggestion(text: str) -> str:
     known = _codes_like(guess)
     if guess != "LP" and any(code.startswith(guess) for code in known):
         return f"did you mean {guess}?"
+    import difflib  # for a message only
+
     close = difflib.get_close_matches(guess, known, n=3) if len(guess) >= 5 else []
     return (
         f"did you mean {' or '.join(close)}?"

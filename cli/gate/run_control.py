@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter, deque
@@ -36,6 +35,8 @@ class StepFile:
     """A file in which the process that judges one schedule writes the step that it is at."""
 
     def __init__(self) -> None:
+        import tempfile  # for a terminal only
+
         number, self.path = tempfile.mkstemp(prefix="layoutproof-step-")
         os.close(number)
 

@@ -77,7 +77,9 @@ def with_sizes(index_map: IndexMap, sizes: Mapping[str, int]) -> IndexMap:
     return replace(index_map, outputs=tuple(substitute(output, values) for output in index_map.outputs))
 
 
-COLOURS = ("auto", "order", "row", "bank")
+COLOURS = ("auto", "order", "row", "bank", "thread")
+_THREADS = ("lane", "warp", "block", "thread")
+_HUES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,9 @@ class PictureOptions:
     """How a layout is drawn: about how many cells of a box are shown, what colours mean, and what the padding holds.
 
     `colour` is `order` (light to dark in the logical order), `row` (the source row: all logical axes but the last),
-    `bank` (the row-major offset modulo `banks`), or `auto`: `row` where a map changes the order, else `order`. `pad` is
-    a contract's text: None where there is no contract.
+    `bank` (the row-major offset modulo `banks`), `thread` (the axes lane, warp and block, else the first axis; cells
+    that several threads hold are not clashes then), or `auto`: `thread` where an axis is the lane, `row` where a map
+    changes the order, else `order`. `pad` is a contract's text: None where there is no contract.
     """
 
     cells: int = MAX_CELLS
@@ -157,12 +160,14 @@ class _Maker:
     def clash(self) -> tuple[tuple[int, ...], ...]:
         """Two logical indices in one cell, if the map is refuted."""
         found = self.report.injective.counterexample
-        return () if found is None else (tuple(found["first"]), tuple(found["second"]))
+        return () if found is None or self.colour == "thread" else (tuple(found["first"]), tuple(found["second"]))
 
     @property
     def colour(self) -> str:
         if self.options.colour != "auto":
             return self.options.colour
+        if any(v.name == "lane" for v in self.report.index_map.inputs):
+            return "thread"
         return "row" if self.reorders and prod(self.shape[:-1]) > 1 else "order"
 
     def figure(self) -> Figure:
@@ -191,11 +196,23 @@ class _Maker:
     def fill(self, index: tuple[int, ...], offset: int) -> str:
         """The colour of an element that is stored at a row-major offset."""
         place = row_major(index, self.shape)
+        if self.colour == "thread":
+            return by_bank(self.thread(index) % _HUES, _HUES)
         if self.colour == "row":
             return by_row(place // max(self.shape[-1] if self.shape else 1, 1))
         if self.colour == "bank":
             return by_bank(offset % self.options.banks, self.options.banks)
         return by_order(0.1 + 0.9 * place / max(prod(self.shape) - 1, 1))
+
+    def thread_axes(self) -> list[int]:
+        """The axes whose indices say which thread it is, the fastest last."""
+        named = {v.name: axis for axis, v in enumerate(self.report.index_map.inputs)}
+        return [named[name] for name in reversed(_THREADS) if name in named] or [0][: len(self.shape)]
+
+    def thread(self, index: tuple[int, ...]) -> int:
+        """The number of the thread that has an element."""
+        axes = self.thread_axes()
+        return row_major([index[axis] for axis in axes], [self.shape[axis] for axis in axes])
 
     def physical_cells(self, traced: frozenset[tuple[int, ...]]) -> dict[tuple[int, ...], Cell]:
         cells = {}
@@ -207,15 +224,19 @@ class _Maker:
                     self.padding_lines(), fill, hatch, f"{where}: padding, {self.padding_words()}"
                 )
                 continue
-            fill = CLASH if len(held) > 1 else self.fill(held[0], place.offset)
+            fill = CLASH if self.is_clash(held) else self.fill(held[0], place.offset)
             what = ", ".join(str(list(index)) for index in held[:4])
             title = f"{where}: {what}{', ...' if len(held) > 4 else ''}"
             lines = index_lines(held[0], len(held) - 1)
             cells[place.index] = Cell(lines, fill, "", title, any(index in traced for index in held))
         return cells
 
+    def is_clash(self, held: Sequence[tuple[int, ...]]) -> bool:
+        """Whether a cell's elements are drawn as clashing: several threads may hold one element."""
+        return len(held) > 1 and self.colour != "thread"
+
     def logical_cells(self, traced: frozenset[tuple[int, ...]]) -> dict[tuple[int, ...], Cell]:
-        cells, colliding = {}, {index for held in self.held.values() if len(held) > 1 for index in held}
+        cells, colliding = {}, {index for held in self.held.values() if self.is_clash(held) for index in held}
         for place in self.logical.places:
             image = self.image(place.index)
             offset = row_major(image, self.box)
@@ -244,12 +265,15 @@ class _Maker:
             "order": "elements, light to dark in the logical order",
             "row": f"a colour for each row ({self.row_name()})",
             "bank": f"a colour for each of {self.options.banks} banks (offset modulo {self.options.banks})",
+            "thread": f"a colour for each thread ({self.thread_name()})",
         }[self.colour]
         sizes = {len(held) for held in self.held.values()}
-        found = [(sample(self.fill((0,) * len(self.shape), 0)), meaning)] if 1 in sizes else []
+        found = (
+            [(sample(self.fill((0,) * len(self.shape), 0)), meaning)] if 1 in sizes or self.colour == "thread" else []
+        )
         if 0 in sizes:
             found.append((sample(*of_padding(self.options.pad)), f"padding: {self.padding_words()}"))
-        if max(sizes) > 1:
+        if max(sizes) > 1 and self.colour != "thread":
             found.append((sample(CLASH), "several elements in one cell (one is written, +n more)"))
         if traced:
             found.append((traced_sample(), traced))
@@ -258,6 +282,9 @@ class _Maker:
     def row_name(self) -> str:
         names = [v.name for v in self.report.index_map.inputs[:-1]]
         return f"{', '.join(names)} fixed" if names else "one row"
+
+    def thread_name(self) -> str:
+        return ", ".join(self.report.index_map.inputs[axis].name for axis in reversed(self.thread_axes()))
 
     def padding_words(self) -> str:
         if self.options.pad is None:

@@ -8,10 +8,10 @@ from layoutproof.cli.output import escaped, is_verbose, styled
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import FALSE, TRUE, Binary, Expr
 from layoutproof.ir.index_map import index_map_text
+from layoutproof.ir.operators import DIVISIONS
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.maps.map_report import MapReport
-from layoutproof.verify.program.instances import DIVISIONS
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _LABEL_WIDTH = 16

@@ -23,6 +23,7 @@ from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.lowering.suggest.suggestion import Suggestion
 from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -179,6 +180,15 @@ def _schedule(shown: Schedule) -> str:
     last = shown.steps[-1] if shown.steps else None
     difference = "" if last is None else _details("changed by the last step", html_of(shown.diff()), shown=True)
     return _div(*steps, difference, _details("the program", html_of(shown.func), shown=last is None))
+
+
+@html_of.register
+def _suggestion(shown: Suggestion) -> str:
+    left = [
+        _div(f"{_word(each.status)} {escape(each.what)}", _pre(escape(each.reason or "")), escape(each.remedy or ""))
+        for each in shown.obstacles
+    ]
+    return _div(escape(repr(shown)[1:-1]), html_of(shown.schedule), *left)
 
 
 @html_of.register

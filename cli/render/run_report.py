@@ -195,7 +195,9 @@ def build_lines(built: BuildReport, markup: bool) -> Iterator[str]:
             f"  {_word(worst(v.status for v in built.verdicts), markup)} its textures can be images: "
             f"{_obligations(built.verdicts)}"
         )
-    if built.device is not None:
+    if built.target == "mlir":
+        how = "as MLIR"
+    elif built.device is not None:
         how = f"for {built.device}"
     else:
         how = f"with {Path(built.command.split(' ', 1)[0]).name}{' (from the cache)' if built.reused else ''}"
@@ -301,6 +303,9 @@ def _written_lines(result: BuildResult) -> Iterator[str]:
         yield f"  int {interface['entry']}({arguments})"
         openmp = " -fopenmp" if interface["openmp"] else ""
         yield f"compile with: cc -O3 {' '.join(interface['flags'])}{openmp} -c {result.files[0]}; link with -lm{openmp}"
+    elif result.target == "mlir":
+        arguments = ", ".join(f"%{p['name']}: {p['type']}" for p in interface["parameters"])
+        yield f"  func.func @{interface['entry']}({arguments})"
     else:
         names = ", ".join(launch["kernel"] for launch in interface["launches"])
         yield f"kernels in order: {names}"

@@ -52,8 +52,8 @@ from layoutproof.verify.certificate.sealed_files import Document, check_chain, f
 from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.verdict import codes
 from layoutproof.verify.verdict.verdict import GOOD, Status, Verdict
+from layoutproof.verify.workers.endings import Ending, Limits
 from layoutproof.verify.workers.pool import all_in_workers
-from layoutproof.verify.workers.worker import Ending, Limits
 
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError)
 

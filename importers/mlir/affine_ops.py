@@ -8,6 +8,7 @@ from layoutproof.importers.mlir.builder import Builder
 from layoutproof.importers.mlir.loops import branch_with_results, counted_loop, parallel_loops
 from layoutproof.importers.mlir.memref_ops import read, write
 from layoutproof.importers.mlir.model import AffineMap, AffineSet, Op, Value, floordiv, floormod, greatest, least
+from layoutproof.importers.mlir.reductions import of_affine, reduce_in_parallel
 from layoutproof.importers.mlir.values import number
 from layoutproof.importers.mlir.vector_ops import load_lanes, store_lanes
 from layoutproof.ir.expr import Compare, Expr, logical_and
@@ -75,10 +76,12 @@ def _parallel(b: Builder, op: Op) -> None:
     lows = [greatest(group) for group in _grouped(lower, op.attribute("lowerBoundsGroups"))]
     highs = [least(group) for group in _grouped(upper, op.attribute("upperBoundsGroups"))]
     steps = [number(step) for step in op.attribute("steps")]
-    reductions = op.attribute("reductions")
-    if reductions or op.results:
-        raise op.fail("a reduction of a parallel loop has no order, and is not translated")
-    parallel_loops(b, op, list(zip(lows, highs, steps, strict=True)))
+    bounds = list(zip(lows, highs, steps, strict=True))
+    if op.results:
+        end = op.block().ops[-1]
+        reduce_in_parallel(b, op, bounds, of_affine(op, end), end)
+        return
+    parallel_loops(b, op, bounds)
 
 
 def _grouped(values: Sequence[Expr], sizes: object) -> list[list[Expr]]:

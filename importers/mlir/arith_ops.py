@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.importers.mlir.builder import Builder
+from layoutproof.importers.mlir.flags import OVERFLOW, flags_of
 from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub
 from layoutproof.importers.mlir.values import Indices, Vector, View, number, value_of
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.dtype import BOOL, DType, Kind
+from layoutproof.ir.dtype import BOOL, INT64, DType, Kind
 from layoutproof.ir.expr import (
     FALSE,
     TRUE,
@@ -311,7 +312,6 @@ _DIVISIONS = frozenset(name for name in EXPRESSIONS if "div" in name or "rem" in
 
 def translate(b: Builder, op: Op) -> None:
     """An operation of the table, on numbers, vectors or tensors."""
-    _check_flags(op)
     meaning = EXPRESSIONS[op.name]
     result = op.results[0]
     kind = result.type
@@ -320,6 +320,8 @@ def translate(b: Builder, op: Op) -> None:
         if op.name == "arith.select":
             args = [args[0], *(_settled(b, op, arm) for arm in args[1:])]
         expr = meaning(op, args, kind.dtype)
+        if b.no_overflow and not kind.index and flags_of(op, OVERFLOW):
+            _check_overflow(b, op, args, kind.dtype)
         if _needs_memory(b, op, kind, args, expr):
             args = [b.data(op, arg) for arg in args]
             expr = meaning(op, args, kind.dtype)
@@ -349,6 +351,8 @@ def _needs_memory(b: Builder, op: Op, kind: Scalar, args: Sequence[Expr], expr: 
 
 
 def _by_element(b: Builder, op: Op, kind: Shaped, meaning: Meaning) -> None:
+    if b.no_overflow and flags_of(op, OVERFLOW):
+        raise op.fail("flags of vectors and tensors that the program before does not have are not translated")
     if op.name in _DIVISIONS:
         raise op.fail("of vectors and tensors is not translated")
     dtype = kind.element.dtype
@@ -373,13 +377,24 @@ def _by_element(b: Builder, op: Op, kind: Shaped, meaning: Meaning) -> None:
     b.bind(op.results[0], view)
 
 
-def _check_flags(op: Op) -> None:
-    """Refuse flags that make results undefined: they are not modelled."""
-    for name in ("fastmath", "overflowFlags"):
-        flags = op.attributes.get(name, ())
-        if flags not in ((), ("none",), 0):
-            said = ", ".join(flags) if isinstance(flags, tuple) else str(flags)
-            raise op.fail(f"the flags {said} are not translated")
+def _check_overflow(b: Builder, op: Op, args: Sequence[Expr], dtype: DType) -> None:
+    """That a result with `nsw` or `nuw` fits is checked where it is computed: else the program has a fault there."""
+    flags = flags_of(op, OVERFLOW)
+    wide_op = _WIDE.get(op.name)
+    if wide_op is None or dtype.bits > 32:
+        raise op.fail(f"the flags {', '.join(sorted(flags))} of {dtype} are not translated")
+    for flag in sorted(flags):
+        kind = dtype if flag == "nsw" else _unsigned(dtype)
+        wide = [Cast(INT64, Cast(kind, arg)) for arg in args]
+        if flag == "nsw" and interval_of(Binary(wide_op, *wide), b.ranges).fits(dtype):
+            continue
+        result = Binary(wide_op, *(b.data(op, each) for each in wide))
+        fits = logical_and(result >= const(kind.min_int, INT64), result <= const(kind.max_int, INT64))
+        # A division by zero where it does not fit.
+        b.data(op, const(1, INT64) // IfThenElseExpr(fits, const(1, INT64), const(0, INT64)))
+
+
+_WIDE = {"arith.addi": BinaryOp.ADD, "arith.subi": BinaryOp.SUB, "arith.muli": BinaryOp.MUL}
 
 
 def constant(b: Builder, op: Op) -> None:

@@ -50,6 +50,8 @@ class Builder:
         self.results: list[Buffer] = []
         self.symbols: set[Var] = set()
         self.dims: list[list[Expr]] = []
+        self.dead: frozenset[Op] = frozenset()
+        self.no_overflow = False
 
     # ---- operations
 
@@ -62,6 +64,8 @@ class Builder:
     def op(self, op: Op) -> None:
         """Translate one operation. Raises LayoutproofError for one without translation."""
         translate = self.table.get(op.name)
+        if op in self.dead:
+            return
         if translate is None:
             raise op.fail("this operation has no translation", help="docs/reference/mlir.md lists those that have one")
         try:

@@ -347,6 +347,20 @@ def _converted(parser: Any, make: Make) -> Any:
     return make(operands=[parser.resolve_operand(value, operand)], result_types=[result], attributes=attributes)
 
 
+def _materialize(parser: Any, make: Make) -> Any:
+    """`%source in words %destination : (tensor, type) -> types`."""
+    values = [parser.parse_unresolved_operand()]
+    parser.parse_keyword("in")
+    words = {}
+    while (word := parser.parse_optional_keyword_in(("restrict", "writable"))) is not None:
+        words[word] = IntegerAttr(1, i64)
+    values.append(parser.parse_unresolved_operand())
+    attributes = {**words, **parser.parse_optional_attr_dict()}
+    parser.parse_punctuation(":")
+    types = parser.parse_comma_separated_list(PAREN, parser.parse_type)
+    return make(operands=_typed(parser, values, types), result_types=_arrow_types(parser), attributes=attributes)
+
+
 def _other_kind(found: Any) -> Any:
     """The tensor type of a memref type, and the other way round, where the text names only one of them."""
     if isinstance(found, MemRefType):
@@ -426,6 +440,7 @@ SYNTAX: Mapping[str, Callable[[Any, Make], Any]] = {
     "bufferization.to_memref": _converted,
     "bufferization.to_buffer": _converted,
     "bufferization.to_tensor": _converted,
+    "bufferization.materialize_in_destination": _materialize,
     "memref.copy": _memref_copy,
     "arith.index_cast": _index_cast,
     "arith.index_castui": _index_cast,

@@ -136,6 +136,40 @@ def _numbers(found: AffineMap) -> list[int]:
     return [result.number for result in found.results if isinstance(result, Dim)]
 
 
+def _map_elements(b: Builder, op: Op) -> None:
+    """Each element of the output from those of the inputs at its indices."""
+    rank = shaped(op, op.operands[-1]).rank
+    body = _named_body(op)
+    if body is None:
+        region, count = _region(b, op), len(op.block().arguments)
+
+        def body(elements: list[Expr], old: list[Expr]) -> list[Expr]:
+            return region([*elements, *old][:count], [])
+
+    run(b, op, Structure((_identity(rank),) * len(op.operands), rank, body, reads_out=False))
+
+
+def _named_body(op: Op) -> Body | None:
+    """Of the short form, `{ arith.addf }`: the operation that it names."""
+    names = [name for name in op.attributes if name in EXPRESSIONS]
+    if op.regions or len(names) != 1:
+        return None
+    dtype = shaped(op, op.operands[-1]).element.dtype
+    return lambda inputs, _: [EXPRESSIONS[names[0]](op, inputs, dtype)]
+
+
+def _reduce(b: Builder, op: Op) -> None:
+    """Over the axes `dimensions`; an element of the output comes last among the arguments."""
+    inputs, outputs = op.segments()
+    rank, gone = shaped(op, inputs[0]).rank, [int(axis) for axis in op.attribute("dimensions")]
+    kept = AffineMap(rank, 0, tuple(Dim(axis) for axis in range(rank) if axis not in gone))
+    maps = (*(_identity(rank) for _ in inputs), *(kept for _ in outputs))
+    named = _named_body(op)
+    # The operation that the short form names takes what is there first.
+    body = _region(b, op) if named is None else lambda i, o: named([*o, *i], [])
+    run(b, op, Structure(maps, rank, body, reads_out=True))
+
+
 def _index(b: Builder, op: Op) -> None:
     if not b.dims:
         raise op.fail("outside of a structured operation")
@@ -306,6 +340,8 @@ def _broadcast(b: Builder, op: Op) -> None:
 TABLE: Mapping[str, Callable[[Builder, Op], None]] = {
     "linalg.generic": _generic,
     "linalg.index": _index,
+    "linalg.map": _map_elements,
+    "linalg.reduce": _reduce,
     "linalg.fill": _fill,
     "linalg.transpose": _transpose,
     "linalg.broadcast": _broadcast,

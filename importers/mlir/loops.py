@@ -103,19 +103,34 @@ def trip_count(op: Op, bounds: Bounds) -> Expr:
 def counted_loop(b: Builder, op: Op, bounds: Bounds, inits: Sequence[Value]) -> None:
     """A loop with an induction variable, the first argument of its block, and values that it carries."""
     block = op.block()
-    cells = [carried(b, op, result, init) for result, init in zip(op.results, inits, strict=True)]
-    put_all(b, op, cells, inits)
+    changing = [k for k in range(len(inits)) if not _passed_on(b, op, k, inits[k])]
+    cells = [carried(b, op, op.results[k], inits[k]) for k in changing]
+    put_all(b, op, cells, [inits[k] for k in changing])
 
     def body(induction: Expr) -> None:
         b.bind(block.arguments[0], induction)
-        for argument, cell in zip(block.arguments[1:], cells, strict=True):
-            b.bind(argument, cell.meaning(b, op))
+        for k, cell in zip(changing, cells, strict=True):
+            b.bind(block.arguments[1 + k], cell.meaning(b, op))
         end = b.block(block)
-        put_all(b, end, cells, end.operands)
+        put_all(b, end, cells, [end.operands[k] for k in changing])
 
     iterate(b, op, bounds, body, ForKind.SERIAL)
-    for result, cell in zip(op.results, cells, strict=True):
-        b.bind(result, cell.meaning(b, op))
+    for k, cell in zip(changing, cells, strict=True):
+        b.bind(op.results[k], cell.meaning(b, op))
+
+
+def _passed_on(b: Builder, op: Op, position: int, init: Value) -> bool:
+    """Whether every iteration passes on the value that it was given, a number that reads no memory: then the argument
+    and the result are that value.
+    """
+    argument, result, meaning = op.block().arguments[1 + position], op.results[position], b.meanings.get(init)
+    if op.block().ops[-1].operands[position] is not argument or not isinstance(meaning, Expr):
+        return False
+    if any(True for _ in loads_in(meaning)):
+        return False
+    b.bind(argument, meaning)
+    b.bind(result, meaning)
+    return True
 
 
 def iterate(b: Builder, op: Op, bounds: Bounds, body: Callable[[Expr], None], kind: ForKind) -> None:

@@ -294,7 +294,7 @@ def _metadata(b: Builder, op: Op) -> None:
     offset, strides = found
     values = [offset, *source.shape, *strides]
     rank = source.buffer.rank
-    b.bind(op.results[0], View(source.buffer, (), lambda _: tuple([ZERO] * rank)))
+    b.bind(op.results[0], View(source.buffer, (), lambda _: tuple([ZERO] * rank), given=(ZERO, ())))
     for result, value in zip(op.results[1:], values, strict=True):
         b.bind(result, value)
 

@@ -232,6 +232,8 @@ def greatest(values: Sequence[Expr]) -> Expr:
 
 
 def _chosen(op: BinaryOp, values: Sequence[Expr]) -> Expr:
+    if not values:
+        raise ValueError("a map without results gives no bound")
     numbers = [v.value for v in values if isinstance(v, IntImm)]
     rest = list(dict.fromkeys(v for v in values if not isinstance(v, IntImm)))
     if numbers:

@@ -31,6 +31,7 @@ WRITES = {
     "vector.transfer_write": 1,
     "memref.copy": 1,
     "memref.dealloc": 0,
+    "bufferization.materialize_in_destination": 1,
 }
 
 
@@ -64,6 +65,19 @@ def _used_before(use: Op, op: Op) -> bool:
     if use.parent is not op.parent or use.position >= op.position:
         return False
     return use.name not in VIEWS or all(_used_before(u, op) for result in use.results for u in result.uses)
+
+
+def dead_operations(function: Op) -> frozenset[Op]:
+    """Operations on numbers whose results nothing uses, and which no operand makes undefined."""
+    dead: set[Op] = set()
+    for op in reversed(list(function.nested())):
+        pure = op.name.startswith(("arith.", "math.")) and not op.name.startswith(_MAY_BE_UNDEFINED)
+        if pure and not op.regions and all(use in dead for result in op.results for use in result.uses):
+            dead.add(op)
+    return frozenset(dead)
+
+
+_MAY_BE_UNDEFINED = ("arith.div", "arith.rem", "arith.ceildiv", "arith.floordiv", "math.ctlz", "math.ipowi")
 
 
 def is_movable(op: Op, expressions: Collection[str], may_alias: bool) -> bool:

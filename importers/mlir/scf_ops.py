@@ -17,6 +17,7 @@ from layoutproof.importers.mlir.loops import (
 )
 from layoutproof.importers.mlir.memref_ops import mixed
 from layoutproof.importers.mlir.model import INDEX, Block, Op, Value, add
+from layoutproof.importers.mlir.reductions import of_scf, reduce_in_parallel
 from layoutproof.importers.mlir.tensor_ops import destination, insert
 from layoutproof.importers.mlir.values import View, number
 from layoutproof.ir.expr import Expr
@@ -36,12 +37,14 @@ def _if(b: Builder, op: Op) -> None:
 
 def _parallel(b: Builder, op: Op) -> None:
     lower, upper, steps, inits = op.segments()
-    if inits:
-        raise op.fail("a reduction of a parallel loop has no order, and is not translated")
     bounds = [
         (b.expr(op, low), b.expr(op, high), b.expr(op, step))
         for low, high, step in zip(lower, upper, steps, strict=True)
     ]
+    if op.results:
+        end = op.block().ops[-1]
+        reduce_in_parallel(b, op, bounds, of_scf(b, op, end, inits), end)
+        return
     parallel_loops(b, op, bounds)
 
 

@@ -240,6 +240,17 @@ def _to_memref(b: Builder, op: Op) -> None:
     b.bind(op.results[0], b.view(op, op.operands[0]))
 
 
+def _materialize(b: Builder, op: Op) -> None:
+    """A tensor's elements in a memref, or as the tensor that results."""
+    source = b.view(op, op.operands[0])
+    if shaped(op, op.operands[1]).kind == "memref":
+        b.copy(source, live(b, op, op.operands[1]), op.span)
+        return
+    target = destination(b, op, op.operands[1], contents=False)
+    b.copy(source, target, op.span)
+    b.bind(op.results[0], target)
+
+
 _READERS = ("memref.load", "affine.load", "memref.dim", "vector.transfer_read", "memref.copy")
 
 TABLE: Mapping[str, Callable[[Builder, Op], None]] = {
@@ -261,6 +272,7 @@ TABLE: Mapping[str, Callable[[Builder, Op], None]] = {
     "linalg.pack": _pack,
     "linalg.unpack": _unpack,
     "bufferization.to_tensor": _to_tensor,
+    "bufferization.materialize_in_destination": _materialize,
     "bufferization.to_memref": _to_memref,
     "bufferization.to_buffer": _to_memref,
 }

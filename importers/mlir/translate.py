@@ -18,7 +18,7 @@ from layoutproof.importers.mlir import (
 from layoutproof.importers.mlir.arith_ops import of_buffer
 from layoutproof.importers.mlir.builder import Builder, fold
 from layoutproof.importers.mlir.model import AffineMap, Op, Scalar, Shaped, Value
-from layoutproof.importers.mlir.placement import VIEWS, root
+from layoutproof.importers.mlir.placement import VIEWS, dead_operations, root
 from layoutproof.importers.mlir.values import Vector, View, number
 from layoutproof.ir.buffer import Buffer, make_buffer
 from layoutproof.ir.diagnostic import Span, error
@@ -60,13 +60,15 @@ class Function:
 class Options:
     """How a function is read. `may_alias`: memref arguments may overlap; `private`: the numbers of memref arguments
     whose contents callers do not see afterwards; `observe_return`: that the function returns is seen, as one more
-    parameter that is stored to; `fill`: new memory holds arbitrary values, so that reading it is no fault.
+    parameter that is stored to; `fill`: new memory holds arbitrary values, so that reading it is no fault;
+    `no_overflow`: `nsw` and `nuw` are obligations.
     """
 
     may_alias: bool = False
     private: frozenset[int] = frozenset()
     observe_return: bool = False
     fill: bool = False
+    no_overflow: bool = False
 
 
 def functions_of(module: Op) -> list[Op]:
@@ -97,6 +99,8 @@ class _Translation:
         self.op = op
         self.options = options
         self.builder = Builder(TABLE, EXPRESSIONS, options.may_alias, options.fill)
+        self.builder.no_overflow = options.no_overflow
+        self.builder.dead = frozenset(each for each in dead_operations(op) if each.name in TABLE)
         self.params: list[Var] = []
         self.buffer_map: list[tuple[Var, Buffer]] = []
         self.layouts: dict[str, AffineMap] = {}

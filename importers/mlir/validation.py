@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from layoutproof.importers.mlir import codes
+from layoutproof.importers.mlir.flags import Flags, loosened, must_not_overflow
 from layoutproof.importers.mlir.model import Op, Shaped
 from layoutproof.importers.mlir.translate import Function, Options, find_functions, read_module, translate
 from layoutproof.ir.diagnostic import error
@@ -16,6 +18,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import stores_in
 from layoutproof.lowering.compare.compare_programs import compare
 from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.lowering.compare.stated_layouts import MapLike
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.reads import prove_readable
 from layoutproof.verify.faults.valid_sizes import valid_sizes
@@ -32,10 +35,26 @@ class Pair:
     after: Function
     layouts: Mapping[str, str]
     where: str | None
+    flags: Flags
 
-    def compared(self) -> Comparison:
-        """The comparison."""
-        return compare(self.before.program, self.after.program, layouts=self.layouts, where=self.where)
+    def compared(
+        self,
+        layouts: Mapping[str, MapLike] | None = None,
+        where: str | None = None,
+        pads: Mapping[str, Any] | None = None,
+        match: Mapping[str, str] | None = None,
+    ) -> Comparison:
+        """The comparison, with what a caller says of layouts, padding, names and sizes, as `compare` takes it."""
+        terms = [f"({text})" for text in (where, self.where) if text is not None]
+        found = compare(
+            self.before.program,
+            self.after.program,
+            layouts={**self.layouts, **(layouts if layouts is not None else {})},
+            pads=pads,
+            match=match,
+            where=" and ".join(terms) if terms else None,
+        )
+        return loosened(found, self.flags)
 
 
 def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
@@ -57,11 +76,13 @@ def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
     old = translate(before, Options(may_alias))
     # Where nothing else is seen of a function, that it returns is.
     options = Options(may_alias, observe_return=not _is_observed(old.program), fill=_reads_fresh_memory(old.program))
-    old, new = translate(before, options), translate(after, replace(options, private=private))
+    flags = Flags.of(before)
+    obliged = must_not_overflow(flags, Flags.of(after))
+    old, new = translate(before, options), translate(after, replace(options, private=private, no_overflow=obliged))
     names = {one.name: other.name for one, other in zip(old.program.buffers, new.program.buffers, strict=False)}
     layouts = {name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts}
     condition = valid_sizes(old.program)
-    return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN))
+    return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN), flags)
 
 
 def _reads_fresh_memory(program: PrimFunc) -> bool:

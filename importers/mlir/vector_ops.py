@@ -207,8 +207,6 @@ def _reduction(b: Builder, op: Op) -> None:
     names = _KINDS.get(str(op.attribute("kind")))
     if names is None or not isinstance(kind, Scalar) or not names[kind.dtype.is_float]:
         raise op.fail("this reduction is not translated")
-    if op.attributes.get("fastmath", ("none",)) not in ((), ("none",)):
-        raise op.fail("the flags are not translated")
     combine = EXPRESSIONS[names[kind.dtype.is_float]]
     start = b.expr(op, op.operands[1]) if len(op.operands) > 1 else vector.at([ZERO])
     cell = b.cell(op.results[0].name, kind, op.span)

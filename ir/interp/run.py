@@ -22,6 +22,7 @@ from layoutproof.ir.interp.compiled import Compiled, compile_program
 from layoutproof.ir.interp.generator import Facts, TooDeep
 from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Filling, Storage, all_fillings, bad_argument
 from layoutproof.ir.interp.walker import walk_program
+from layoutproof.ir.interp.written_out import without_views
 from layoutproof.ir.layout_record import padding_cells
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
@@ -80,6 +81,7 @@ def prepare(
     readable: Mapping[str, npt.NDArray[np.bool_]] | None = None,
 ) -> Prepared:
     """Bind arguments, fill memory, mark padding. Raises LayoutproofError for arguments that do not fit."""
+    func = without_views(func)
     filling = filling if filling is not None else Filling()
     filling.restart()
     bound = bind(func, arguments)

@@ -1,5 +1,6 @@
 """CuTe's layouts, `(4,(2,4)):(2,(1,8))`: colexicographic digits times strides, and `Sw<3,3,3> o 0 o ...`, their offset
-with some of its bits XORed by higher ones. The map goes from the flattened coordinate to one offset.
+with some of its bits XORed by higher ones. The map goes from the flattened coordinate to one offset, or, with strides
+such as `1@0`, to the coordinates that they name.
 
 Source: the documentation of CuTe (`media/docs/cpp/cute` of NVIDIA's CUTLASS).
 """
@@ -13,7 +14,7 @@ from math import prod
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Expr, IntImm, const
+from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.notation import (
     Context,
@@ -126,14 +127,22 @@ class CuteLayout:
 
         Raises ValueError for a shape that does not group the modes.
         """
-        flat = [extent for extent, _ in self.flat]
-        groups = grouped(flat, flat if shape is None else shape)
-        extents = [prod(flat[k] for k in group) for group in groups]
-        inputs = index_variables([f"i{k}" for k in range(len(groups))], extents)
-        digits: dict[int, Expr] = {}
-        for index, group in zip(inputs, groups, strict=True):
-            digits.update(zip(group, colex_digits(index, [flat[k] for k in group]), strict=True))
-        return IndexMap(inputs, (self.offset_expr([digits.get(k, const(0)) for k in range(len(flat))]),))
+        inputs, digits = digits_on([extent for extent, _ in self.flat], shape)
+        return IndexMap(inputs, (self.offset_expr(digits),))
+
+
+def digits_on(flat: Sequence[int], shape: Sequence[int] | None) -> tuple[tuple[Var, ...], list[Expr]]:
+    """Inputs for the extents of a shape, or for the flat modes themselves, and the digit of each mode.
+
+    Raises ValueError for a shape that does not group the modes.
+    """
+    groups = grouped(flat, flat if shape is None else shape)
+    extents = [prod(flat[k] for k in group) for group in groups]
+    inputs = index_variables([f"i{k}" for k in range(len(groups))], extents)
+    digits: dict[int, Expr] = {}
+    for index, group in zip(inputs, groups, strict=True):
+        digits.update(zip(group, colex_digits(index, [flat[k] for k in group]), strict=True))
+    return inputs, [digits.get(k, const(0)) for k in range(len(flat))]
 
 
 def colex_digits(index: Expr, extents: Sequence[int]) -> list[Expr]:
@@ -193,8 +202,35 @@ def tuple_text(value: IntTuple) -> str:
     return str(value) if isinstance(value, int) else f"({','.join(tuple_text(item) for item in value)})"
 
 
+@dataclass(frozen=True, slots=True)
+class CoordinateLayout:
+    """A layout whose strides are multiples of unit coordinates, `(4,8):(1@1,1@0)`: each is (axis, multiple).
+
+    A stride of 0 has no axis.
+    """
+
+    shape: IntTuple
+    stride: tuple[tuple[int | None, int], ...]
+
+    @property
+    def flat(self) -> tuple[tuple[int, int], ...]:
+        """Extent and multiple of each flat mode."""
+        return tuple((extent, step) for extent, (_, step) in zip(leaves(self.shape), self.stride, strict=True))
+
+    def map_on(self, shape: Sequence[int] | None = None) -> IndexMap:
+        """The map from the flattened coordinate, or from a coarser shape. Raises ValueError as `CuteLayout.map_on`."""
+        inputs, digits = digits_on(leaves(self.shape), shape)
+        rank = 1 + max((axis for axis, _ in self.stride if axis is not None), default=0)
+        outputs = []
+        for output in range(rank):
+            terms = [scaled(d, step) for d, (axis, step) in zip(digits, self.stride, strict=True) if axis == output]
+            outputs.append(summed(terms))
+        return IndexMap(inputs, tuple(outputs))
+
+
 # Reading
 
+_BASIS = re.compile(r"_?(-?[0-9]{1,18})(?:\{\})?@([0-9]{1,2})(?![0-9@])")
 _NUMBER = re.compile(r"_?(-?[0-9]+)(?:\{\})?")
 _POINTER = re.compile(r"(?:smem_)?ptr(?:\[[^\]]*\])?(?:\([^)]*\))?")
 _COMPOSED = re.compile(r"o(?=\s|\(|_|[0-9])")
@@ -209,6 +245,23 @@ def parse_cute(text: str, name: str = "<layout>") -> CuteLayout:
     layout = take_cute(scanner)
     scanner.end()
     return layout
+
+
+def parse_coordinates(text: str, name: str = "<layout>") -> CoordinateLayout:
+    """Read a layout with strides such as `1@0`. Raises LayoutproofError at what is none."""
+    scanner = Scanner(text, _WHAT, name)
+    first = scanner.position
+    shape = _tuple(scanner)
+    middle = scanner.position
+    scanner.expect(":", "between shape and stride")
+    start = scanner.position
+    found: list[tuple[int | None, int]] = []
+    stride = _tuple(scanner, basis=found)
+    scanner.end()
+    if not is_congruent(shape, stride):
+        raise scanner.fail(f"the shape {tuple_text(shape)} and its strides have different forms", start, len(text))
+    _check_extents(scanner, shape, first, middle)
+    return CoordinateLayout(shape, tuple(found))
 
 
 def take_cute(scanner: Scanner) -> CuteLayout:
@@ -262,17 +315,37 @@ def _with_strides(scanner: Scanner, first: int, shape: IntTuple, swizzle: Swizzl
     if not is_congruent(shape, stride):
         message = f"the shape {tuple_text(shape)} and the stride {tuple_text(stride)} have different forms"
         raise scanner.fail(message, start, max(start + 1, len(scanner.text[: scanner.position].rstrip())))
-    for extent in leaves(shape):
-        if extent < 1:
-            raise scanner.fail(f"an extent is at least 1, this shape has {extent}", first, middle)
+    _check_extents(scanner, shape, first, middle)
     return CuteLayout(shape, stride, swizzle, offset)
 
 
-def _tuple(scanner: Scanner, depth: int = 0) -> IntTuple:
+def _check_extents(scanner: Scanner, shape: IntTuple, first: int, end: int) -> None:
+    for extent in leaves(shape):
+        if extent < 1:
+            raise scanner.fail(f"an extent is at least 1, this shape has {extent}", first, end)
+
+
+def _unit(scanner: Scanner, basis: list[tuple[int | None, int]]) -> int:
+    """Take `3@0`, or 0, and note it."""
+    match = scanner.matched(_BASIS)
+    if match is None:
+        start = scanner.position
+        if scanner.integer("a stride such as 1@0, or 0,"):
+            raise scanner.fail("beside strides such as 1@0 there is no other number than 0", start)
+        basis.append((None, 0))
+        return 0
+    basis.append((int(match[2]), int(match[1])))
+    return int(match[1])
+
+
+def _tuple(scanner: Scanner, depth: int = 0, basis: list[tuple[int | None, int]] | None = None) -> IntTuple:
+    """Take an integer or a tuple; with `basis`, strides of coordinates, which are noted there."""
     start = scanner.position
     if depth > _MAX_NESTING:
         raise scanner.fail("tuples are nested too deep")
     if not scanner.optional("("):
+        if basis is not None:
+            return _unit(scanner, basis)
         match = scanner.matched(_NUMBER)
         if match is None:
             raise scanner.fail(f"an integer or a tuple is expected, not {scanner.next}")
@@ -285,17 +358,19 @@ def _tuple(scanner: Scanner, depth: int = 0) -> IntTuple:
             scanner.expect(",", "or ')'")
             if scanner.optional(")"):
                 break
-        items.append(_tuple(scanner, depth + 1))
+        items.append(_tuple(scanner, depth + 1, basis))
     return tuple(items)
 
 
 def read_cute(text: str, context: Context, name: str = "<layout>") -> WrittenLayout:
     """The map of a CuTe layout on its own flattened shape, or on the context's, which groups its modes."""
-    layout = parse_cute(text, name)
+    layout = parse_coordinates(text, name) if "@" in text else parse_cute(text, name)
     return on_shape(layout, text, context, name)
 
 
-def on_shape(layout: CuteLayout, text: str, context: Context, name: str = "<layout>") -> WrittenLayout:
+def on_shape(
+    layout: CuteLayout | CoordinateLayout, text: str, context: Context, name: str = "<layout>"
+) -> WrittenLayout:
     """The map of a layout on the context's shape. Raises LayoutproofError where that does not group its modes."""
     extents = [extent for extent, _ in layout.flat]
     if context.shape is not None:

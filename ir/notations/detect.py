@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import Source, error
-from layoutproof.ir.notations.cute import read_cute
-from layoutproof.ir.notations.einops import read_einops
 from layoutproof.ir.notations.layout_strings import layout_map
 from layoutproof.ir.notations.map_text import parse_index_map
-from layoutproof.ir.notations.mlir import read_mlir
 from layoutproof.ir.notations.notation import Context, Notation, WrittenLayout, whole
-from layoutproof.ir.notations.onednn import is_plain, is_tag, read_onednn
-from layoutproof.ir.notations.strides import read_strides
-from layoutproof.ir.notations.triton import read_triton
-from layoutproof.ir.notations.xla import read_xla
 from layoutproof.ir.visit import free_variables
 
 Reader = Callable[[str, Context, str], WrittenLayout]
@@ -25,7 +19,11 @@ _WORDS = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
 # What a text begins with, or contains; the first that matches tells.
 _FORMS: tuple[tuple[Notation, re.Pattern[str]], ...] = (
     (Notation.LAMBDA, re.compile(r"\s*\(*\s*lambda\b")),
-    (Notation.TRITON, re.compile(r"\s*#(?:(?:ttg|triton_gpu)\.)?(?:linear|blocked)\b")),
+    (Notation.MMA, re.compile(r"\s*[A-Z][A-Za-z]*[0-9]*P?_[0-9]+x[0-9]+x")),
+    (
+        Notation.TRITON,
+        re.compile(r"\s*#(?:(?:ttg|triton_gpu)\.)?[a-z_]+\s*<"),
+    ),
     (Notation.MLIR, re.compile(r"\s*(?:affine_map|memref|strided)\s*<|.*\binner_tiles\s*=", re.DOTALL)),
     (Notation.XLA, re.compile(r"\s*(?:[a-z]+[0-9]*[a-z0-9]*\[[^\]]*\]\s*)?\{\s*(?:[0-9]|\}|:)")),
     (Notation.ISL, re.compile(r"\s*(?:\[[^\]]*\]\s*->\s*)?\{")),
@@ -40,6 +38,9 @@ def notation_of(text: str) -> Notation:
     for notation, form in _FORMS:
         if form.match(text):
             return notation
+    # Loaded only for a text that has none of these forms.
+    from layoutproof.ir.notations.onednn import is_plain, is_tag
+
     words = _WORDS.fullmatch(text)
     if words is not None:
         # No tag has capitals alone: a block of a dimension stands beside the dimension itself.
@@ -64,15 +65,21 @@ def _read_string(text: str, context: Context, name: str) -> WrittenLayout:
     return WrittenLayout(Notation.STRING, text, layout_map(words[1], words[2]), context.shape)
 
 
-READERS: Mapping[Notation, Reader] = {
-    Notation.LAMBDA: _read_lambda,
-    Notation.STRING: _read_string,
-    Notation.CUTE: read_cute,
-    Notation.TRITON: read_triton,
-    Notation.MLIR: read_mlir,
-    Notation.ONEDNN: read_onednn,
-    Notation.EINOPS: read_einops,
-    Notation.STRIDES: read_strides,
-    Notation.XLA: read_xla,
+# Readers whose file does not have the notation's name.
+_ELSEWHERE: Mapping[Notation, tuple[str, str]] = {
+    Notation.TRITON: ("triton_encodings", "read_triton"),
+    Notation.MMA: ("atoms", "read_atom"),
 }
-"""The reader of each notation but isl's (`verify/isl/layout_relation.py`)."""
+
+
+def reader_of(notation: Notation) -> Reader:
+    """The reader of a notation other than isl's (`verify/isl/layout_relation.py`), whose file is loaded when it is
+    needed.
+    """
+    if notation is Notation.LAMBDA:
+        return _read_lambda
+    if notation is Notation.STRING:
+        return _read_string
+    module, function = _ELSEWHERE.get(notation, (notation.value, f"read_{notation.value}"))
+    reader: Reader = getattr(import_module(f"layoutproof.ir.notations.{module}"), function)
+    return reader

@@ -29,6 +29,7 @@ class Notation(StrEnum):
     ISL = "isl"
     STRIDES = "strides"
     XLA = "xla"
+    MMA = "mma"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +116,17 @@ def _differ(a: Expr | int, b: Expr | int) -> bool:
 
 
 class Scanner:
-    """A cursor over a text, with errors at their places. Blanks between tokens do not count."""
+    """A cursor over a text, or over a part of it, with errors at their places. Blanks between tokens do not count."""
 
-    def __init__(self, text: str, what: str, name: str = "<layout>") -> None:
+    def __init__(self, text: str, what: str, name: str = "<layout>", start: int = 0, end: int | None = None) -> None:
         self.source = Source(name, text)
-        self.text = text
+        self.text = text[:end]
         self.what = what
-        self.position = 0
-        self._skip()
+        self.position = start
+        self.skip()
 
-    def _skip(self) -> None:
+    def skip(self) -> None:
+        """Take blanks."""
         while self.position < len(self.text) and self.text[self.position].isspace():
             self.position += 1
 
@@ -154,7 +156,7 @@ class Scanner:
         if not self.sees(text):
             return False
         self.position += len(text)
-        self._skip()
+        self.skip()
         return True
 
     def expect(self, text: str, where: str = "") -> None:
@@ -167,7 +169,7 @@ class Scanner:
         match = pattern.match(self.text, self.position)
         if match is not None:
             self.position = match.end()
-            self._skip()
+            self.skip()
         return match
 
     def integer(self, what: str = "an integer") -> int:

@@ -1,13 +1,12 @@
 """Triton's layouts: `#linear<{register = [[0, 1], ...], lane = ..., warp = ..., block = ...}>`, bits to bits, and
 `#blocked<{sizePerThread = ..., ...}>` on a shape. The map goes from register, lane, warp and block to the index of a
-tensor: the XOR of the basis vectors of the bits that are set.
+tensor: the XOR of the basis vectors of the bits that are set. `triton_encodings` reads them, and those of matrices.
 
 Source: the documentation of Triton's linear layouts and of the attributes of its TritonGPU dialect.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,12 +14,10 @@ from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.notations.notation import Context, Notation, Scanner, WrittenLayout, index_variables, whole
+from layoutproof.ir.notations.notation import Context, Scanner, index_variables, whole
 
 HARDWARE = ("register", "lane", "warp", "block")
 Basis = tuple[int, ...]
-_WHAT = "Triton layout"
-_PREFIX = re.compile(r"#(?:ttg|triton_gpu)\.(?=linear|blocked)|#(?=linear|blocked)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,29 +111,8 @@ def _runs(variable: Var, values: Sequence[int]) -> Iterator[tuple[Expr, int]]:
 # Reading
 
 
-def read_triton(text: str, context: Context, name: str = "<layout>") -> WrittenLayout:
-    """The map of a linear or blocked layout; the latter needs the context's shape. Raises LayoutproofError."""
-    layout = parse_triton(text, context, name)
-    return WrittenLayout(Notation.TRITON, text, layout.index_map(), tuple(const(extent) for extent in layout.shape))
-
-
-def parse_triton(text: str, context: Context, name: str = "<layout>") -> LinearLayout:
-    """Read a layout as bases. Raises LayoutproofError."""
-    scanner = Scanner(text, _WHAT, name)
-    scanner.matched(_PREFIX)
-    start = scanner.position
-    kind = scanner.name("linear or blocked")
-    if kind not in ("linear", "blocked"):
-        raise scanner.fail(f"{kind} is neither linear nor blocked", start, start + len(kind))
-    scanner.expect("<")
-    scanner.expect("{")
-    layout = _linear(scanner) if kind == "linear" else _blocked(scanner, context)
-    scanner.expect(">", "at the end")
-    scanner.end()
-    return layout
-
-
-def _linear(scanner: Scanner) -> LinearLayout:
+def take_linear(scanner: Scanner) -> LinearLayout:
+    """Read the entries of a linear layout, up to the closing brace. Raises LayoutproofError."""
     found: dict[str, tuple[Basis, ...]] = {}
     while not scanner.optional("}"):
         if found:
@@ -182,7 +158,8 @@ _BLOCKED = ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")
 _CLUSTER = ("CTAsPerCGA", "CTASplitNum", "CTAOrder")
 
 
-def _blocked(scanner: Scanner, context: Context) -> LinearLayout:
+def take_blocked(scanner: Scanner, context: Context) -> LinearLayout:
+    """Read the entries of a blocked layout, up to the closing brace. Raises LayoutproofError."""
     lists: dict[str, list[int]] = {}
     while not scanner.optional("}"):
         if lists:
@@ -202,11 +179,7 @@ def _blocked(scanner: Scanner, context: Context) -> LinearLayout:
     problem = _blocked_problem(lists, rank)
     if problem is not None:
         raise scanner.fail(problem, 0, len(scanner.text))
-    shape = context.needed(scanner.source, "a blocked layout does not say the shape of its tensor")
-    extents = [extent.value for extent in shape if isinstance(extent, IntImm)]
-    if len(extents) != rank or len(shape) != rank or any(not _power(extent) for extent in extents):
-        message = f"a blocked layout of rank {rank} is on a shape of {rank} powers of two"
-        raise error(codes.NOTATION_INCOMPLETE, message, whole(scanner.source))
+    extents = tensor_extents(scanner, context, rank, "a blocked layout")
     return blocked_layout(lists, extents)
 
 
@@ -214,12 +187,23 @@ def _blocked_problem(lists: Mapping[str, Sequence[int]], rank: int) -> str | Non
     if sorted(lists["order"]) != list(range(rank)):
         return f"order is a permutation of 0 to {rank - 1}"
     for name in _BLOCKED[:3]:
-        if len(lists[name]) != rank or any(not _power(n) for n in lists[name]):
+        if len(lists[name]) != rank or any(not is_power(n) for n in lists[name]):
             return f"{name} has {rank} powers of two"
     return None
 
 
-def _power(value: int) -> bool:
+def tensor_extents(scanner: Scanner, context: Context, rank: int, what: str) -> list[int]:
+    """The extents of the tensor, powers of two. Raises LayoutproofError where the context has no such."""
+    shape = context.needed(scanner.source, f"{what} does not say the shape of its tensor")
+    extents = [extent.value for extent in shape if isinstance(extent, IntImm)]
+    if len(extents) != rank or len(shape) != rank or not all(map(is_power, extents)):
+        message = f"{what} of rank {rank} is on a shape of {rank} powers of two"
+        raise error(codes.NOTATION_INCOMPLETE, message, whole(scanner.source))
+    return extents
+
+
+def is_power(value: int) -> bool:
+    """Whether a number is a power of two."""
     return value > 0 and value & (value - 1) == 0
 
 
@@ -234,11 +218,11 @@ def blocked_layout(lists: Mapping[str, Sequence[int]], shape: Sequence[int]) -> 
         inputs[name] = []
         for axis in order:
             for _ in range(lists[key][axis].bit_length() - 1):
-                inputs[name].append(_unit(rank, axis, reached[axis] if reached[axis] < shape[axis] else 0))
+                inputs[name].append(unit_basis(rank, axis, reached[axis] if reached[axis] < shape[axis] else 0))
                 reached[axis] *= 2
     for axis in order:
         while reached[axis] < shape[axis]:
-            inputs["register"].append(_unit(rank, axis, reached[axis]))
+            inputs["register"].append(unit_basis(rank, axis, reached[axis]))
             reached[axis] *= 2
     # A thread does not hold an element twice; lanes and warps beyond the shape hold it again.
     inputs["register"] = [basis for basis in inputs["register"] if any(basis)]
@@ -246,5 +230,6 @@ def blocked_layout(lists: Mapping[str, Sequence[int]], shape: Sequence[int]) -> 
     return LinearLayout(tuple((name, tuple(inputs[name])) for name in HARDWARE), tuple(shape))
 
 
-def _unit(rank: int, axis: int, value: int) -> Basis:
+def unit_basis(rank: int, axis: int, value: int) -> Basis:
+    """The basis vector with one value along an axis."""
     return tuple(value if k == axis else 0 for k in range(rank))

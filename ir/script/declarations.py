@@ -37,6 +37,10 @@ class Environment:
 
     def __init__(self, text: Text) -> None:
         self.text = text
+        self.allocated: set[Var] = set()
+        """The data variables that the function allocates."""
+        self.passed: set[Var] = set()
+        """Those of its parameters."""
         self._frames: list[dict[str, _Binding]] = [{}]
         self._depth = 0
 
@@ -285,6 +289,7 @@ class Scoped:
 # The statements that allocate, and the memory scope that their name implies.
 ALLOCATIONS: Mapping[str, str | None] = {
     "allocate": None,
+    "allocate_const": None,
     "alloc_buffer": None,
     "alloc_local": "local",
     "alloc_shared": "shared",
@@ -312,6 +317,7 @@ def read_decl(
         return Scoped(
             lambda e: e.bind(target.id, buffer, target), lambda body: reader.make(node, DeclBuffer, buffer, body)
         )
+    env.allocated.add(buffer.data)
     return Scoped(lambda e: e.bind(target.id, buffer, target), lambda body: reader.make(node, Allocate, buffer, body))
 
 
@@ -339,6 +345,7 @@ def read_allocation(
             read_attributes(reader, bound.pop("annotations"), "annotations") if "annotations" in bound else Attributes()
         )
         buffer = BufferArguments(reader, env).buffer(node, target.id, bound)
+        env.allocated.add(buffer.data)
         return Scoped(
             lambda e: e.bind(target.id, buffer, target), lambda b: reader.make(node, Allocate, buffer, b, annotations)
         )

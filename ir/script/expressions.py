@@ -368,9 +368,19 @@ def _attribute(reader: ExpressionReader, node: ast.Attribute) -> Value:
     raise reader.text.fail(codes.UNSUPPORTED, f"`{shown}` is not a value", node)
 
 
+def _method(reader: ExpressionReader, node: ast.expr) -> Handler | None:
+    """How a method of a buffer is read; None for other calls."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return None
+    return reader.functions.get(f".{node.attr}") if isinstance(reader.scope.lookup(node.value.id), Buffer) else None
+
+
 def _call(reader: ExpressionReader, node: ast.Call) -> Value:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
         return reader.functions["astype"](reader, node, "astype")
+    method = _method(reader, node.func)
+    if method is not None:
+        return method(reader, node, ast.unparse(node.func))
     name = dotted_name(node.func)
     if name is None:
         raise reader.text.fail(codes.UNSUPPORTED, f"a call of {syntax_name(node.func)} is not supported", node)

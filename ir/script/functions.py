@@ -16,7 +16,6 @@ from layoutproof.ir.expr import (
     Expr,
     FloatImm,
     IfThenElseExpr,
-    Logical,
     Ramp,
     Select,
     Var,
@@ -46,7 +45,7 @@ from layoutproof.ir.script.parsing import (
     read_integer,
     read_string,
 )
-from layoutproof.ir.visit import children, substitute
+from layoutproof.ir.visit import always_evaluates, substitute
 
 
 def _binary(op: BinaryOp) -> Handler:
@@ -323,15 +322,6 @@ def _let(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
             raise reader.text.fail(codes.UNSUPPORTED, message, entry, help="bind it by a statement, x = T.bind(...)")
         values[var] = value
     return substitute(body, values)
-
-
-def always_evaluates(expr: Expr, var: Var) -> bool:
-    """Whether the value of a variable is needed whatever an expression's conditions are."""
-    if isinstance(expr, IfThenElseExpr):
-        return always_evaluates(expr.condition, var)
-    if isinstance(expr, Logical):
-        return always_evaluates(expr.lhs, var)
-    return expr == var or any(isinstance(part, Expr) and always_evaluates(part, var) for part in children(expr))
 
 
 def _with_dtype(handler: Handler) -> Handler:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from layoutproof.ir.script.expressions import ExpressionReader, syntax_name
 from layoutproof.ir.script.operands import extent_between
 from layoutproof.ir.script.parsing import bind, did_you_mean, is_text, read_integer, read_list, read_string
 from layoutproof.ir.stmt import Attributes, Block, ForKind, IterKind, IterVar, MatchBuffer, Stmt
+from layoutproof.ir.visit import fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,7 @@ class BlockReader:
             bound = bind(self.text, call, f"T.{name}", BUFFER_PARAMETERS, 1)
             buffer = BufferArguments(self.reader, self.env).buffer(node, target, bound)
             self.env.bind(target, buffer, node.targets[0])
+            self.env.allocated.add(buffer.data)
             self.header.allocations.append(buffer)
         elif name == "match_buffer":
             self._match(node, call)
@@ -263,6 +265,9 @@ class BlockReader:
         bound = bind(self.text, call, "T.match_buffer", ("param", *BUFFER_PARAMETERS), 2)
         source = read_region(self.reader, bound.pop("param"))
         buffer = BufferArguments(self.reader, self.env).buffer(node, target, bound, dtype=source.buffer.dtype)
+        if buffer.offset_factor > 0 and "elem_offset" not in bound:
+            # Such a buffer begins wherever the region does, and its text may ask where.
+            buffer = replace(buffer, elem_offset=Var(fresh(f"{target}_elem_offset", self.env.names())))
         self.env.bind(target, buffer, node.targets[0])
         self.header.matches.append(self.reader.make(node, MatchBuffer, buffer, source))
 

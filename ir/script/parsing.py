@@ -9,7 +9,6 @@ import re
 import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, Source, Span, error, split_lines
@@ -234,6 +233,8 @@ def _count(parameters: Sequence[str], required: int) -> str:
 
 def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str | None:
     """`did you mean ...?` for the closest known name, or None."""
+    from difflib import get_close_matches  # for a message only
+
     close = get_close_matches(name, list(known), n=1, cutoff=0.7)
     return f"did you mean `{prefix}{close[0]}`?" if close else None
 

@@ -197,6 +197,7 @@ class PrimFuncReader:
             raise self.text.fail(codes.WRONG_ARGUMENTS, "T.Buffer needs a shape", annotation)
         buffer = self.buffers.buffer(arg, arg.arg, bound)
         self.env.bind(arg.arg, buffer, arg)
+        self.env.passed.add(buffer.data)
         self.map[Var(f"{arg.arg}_handle", HANDLE)] = buffer
 
     # ---- statements of the function as a whole
@@ -222,6 +223,7 @@ class PrimFuncReader:
             bound = bind(self.text, call, f"T.{name}", BUFFER_PARAMETERS, 1)
             buffer = self.buffers.buffer(node, target.id, bound)
             self.env.bind(target.id, buffer, target)
+            self.env.allocated.add(buffer.data)
             self.allocations.append(buffer)
         return True
 
@@ -242,6 +244,7 @@ class PrimFuncReader:
         rest.keywords = [k for k in rest.keywords if k.arg not in ("param", "a")]
         buffer = self.buffers.buffer(node, target.id, bind(self.text, rest, "T.match_buffer", BUFFER_PARAMETERS, 1))
         self.env.bind(target.id, buffer, target)
+        self.env.passed.add(buffer.data)
         self.map[param] = buffer
 
     def _matched_parameter(self, call: ast.Call) -> Var:

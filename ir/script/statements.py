@@ -14,14 +14,17 @@ from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_allocation, read_decl
+from layoutproof.ir.script.buffer_methods import METHODS, is_vector_store, read_allocating, read_vector_store
+from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_decl
+from layoutproof.ir.script.early_exits import Exits, exits_for, read_exit, read_while, without_continue
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS, TYPES
+from layoutproof.ir.script.lets_and_attributes import read_attr, read_let
 from layoutproof.ir.script.loops_and_blocks import HEADER_NAMES, LOOP_NAMES, BlockReader, LoopHead, read_grid, read_loop
 from layoutproof.ir.script.operands import Value
-from layoutproof.ir.script.parsing import Text, bind, did_you_mean, parse_dtype, read_dtype, read_string
-from layoutproof.ir.script.threads import ENV_THREAD, LAUNCH, REDUCER, ThreadReader
-from layoutproof.ir.stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.script.parsing import Text, bind, did_you_mean, parse_dtype, read_dtype
+from layoutproof.ir.script.threads import ENV_THREAD, LAUNCH, ThreadReader
+from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Stmt, seq
 from layoutproof.ir.visit import fresh
 
 Hook = Callable[[ast.stmt, bool], bool]
@@ -35,7 +38,8 @@ class StatementReader:
         self.env = Environment(text)
         self.namespaces = namespaces
         self.block_allocations = block_allocations
-        self.exprs = ExpressionReader(text, self.env, FUNCTIONS, namespaces, SCRIPT_BUILTINS)
+        self.exprs = ExpressionReader(text, self.env, {**FUNCTIONS, **METHODS}, namespaces, SCRIPT_BUILTINS)
+        self.exits: list[Exits | None] = []
         self.threads = ThreadReader(self.exprs, self.env)
 
     # ---- bodies
@@ -54,6 +58,9 @@ class StatementReader:
                 position += 1
                 if self.declare(node) or (hook is not None and hook(node, bool(open_))):
                     continue
+                if isinstance(node, ast.While):
+                    done.append(read_while(self, node, done))
+                    continue
                 result = self._statement(node, nodes[position] if position < len(nodes) else None)
                 if isinstance(result, Scoped):
                     frames.enter_context(self.env.frame(node, 0))
@@ -63,6 +70,11 @@ class StatementReader:
                     position += result.consumed
                 else:
                     done.append(result)
+                    goes_on = self.exits[-1].go_on(node) if self.exits and self.exits[-1] is not None else None
+                    if goes_on is not None and position < len(nodes):
+                        rest = self.nested(nodes[position:], node)
+                        done.append(self.exprs.make(node, IfThenElse, goes_on, rest))
+                        break
         statement = seq(*done)
         for before, scoped in reversed(open_):
             statement = seq(*before, scoped.close(statement))
@@ -154,7 +166,7 @@ class StatementReader:
             named = self._named(node, target, name, call, following)
             if named is not None:
                 return named
-        return self._let(node, target, self.exprs.expr(node.value))
+        return self.let(node, target, self.exprs.expr(node.value))
 
     def _named(
         self, node: ast.Assign, target: ast.Name, name: str, call: ast.Call, following: ast.stmt | None
@@ -168,11 +180,11 @@ class StatementReader:
         if name in ("decl_buffer", "buffer_decl", "Buffer"):
             return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
         if self._allocates(name):
-            return read_allocation(self, node, target, call, name, following)
+            return read_allocating(self, node, target, call, name, following)
         if name in self.block_allocations or name.startswith("axis.") or name == "match_buffer":
             raise self.misplaced(call, name)
         if name == "bind":
-            return self._let(node, target, self.exprs.expr(bind(self.text, call, "T.bind", ("value",), 1)["value"]))
+            return self.let(node, target, self.exprs.expr(bind(self.text, call, "T.bind", ("value",), 1)["value"]))
         if name == "meta_var":
             value = self.exprs.named(bind(self.text, call, "T.meta_var", ("value",), 1)["value"])
             return Scoped(lambda env: env.bind(target.id, value, target), lambda body: body)
@@ -182,7 +194,8 @@ class StatementReader:
         """Whether a call is a statement that allocates: `T.alloc_buffer` is one in the current dialect only."""
         return name in ALLOCATIONS and name not in self.block_allocations
 
-    def _let(self, node: ast.AST, target: ast.Name, value: Expr) -> Scoped:
+    def let(self, node: ast.AST, target: ast.Name, value: Expr) -> Scoped:
+        """A let of a value, for what follows."""
         var = Var(target.id, value.dtype, span=self.text.span(target))
         return Scoped(
             lambda env: env.bind(target.id, var, target), lambda body: self.exprs.make(node, Let, var, value, body)
@@ -206,7 +219,7 @@ class StatementReader:
         if dtype is not None and value.dtype != dtype:
             message = f"`{node.target.id}` is declared {dtype}, its value has type {value.dtype}"
             raise self.text.fail(codes.WRONG_TYPE, message, node.value)
-        return self._let(node, node.target, value)
+        return self.let(node, node.target, value)
 
     def _let_type(self, node: ast.expr) -> DType | None:
         if isinstance(node, ast.Subscript) and self.script_name(node.value) == "let":
@@ -257,7 +270,9 @@ class StatementReader:
                     names.append(var)
                     continue
                 names.append(self._counted(target, var, head, steps))
-            result = self.body(node.body, node)
+            name = "_".join(var.name for var in names)
+            exits = exits_for(self.text, node, name, [head.kind for head in heads], {*self.env.names()})
+            result = exits.iteration(self.left_by(exits, node))
         for var, value in reversed(steps):
             result = self.exprs.make(node, Let, var, value, result)
         for var, head in reversed(list(zip(names, heads, strict=True))):
@@ -265,7 +280,19 @@ class StatementReader:
             result = self.exprs.make(
                 node, For, var, start, head.domain.extent, head.kind, result, head.thread, head.annotations
             )
-        return result
+        return exits.whole(result)
+
+    def left_by(self, exits: Exits, node: ast.For | ast.While) -> Stmt:
+        """The body of a loop that these flags leave."""
+        self.exits.append(exits)
+        try:
+            return self.body(without_continue(node.body), node)
+        finally:
+            self.exits.pop()
+
+    def exit(self, node: ast.Break | ast.Continue, following: ast.stmt | None) -> Stmt:
+        """`break` and `continue`."""
+        return read_exit(self, node)
 
     def _counted(self, target: ast.Name, var: Var, head: LoopHead, steps: list[tuple[Var, Expr]]) -> Var:
         """The loop variable of a range with a step: it counts, and a let gives the name its value."""
@@ -314,7 +341,11 @@ class StatementReader:
         if name in ("block", "sblock"):
             if item.optional_vars is not None:
                 raise self.text.fail(codes.UNSUPPORTED, "a block is not given a name by `as`", item.optional_vars)
-            return BlockReader(self, node, call, f"T.{name}").read()
+            self.exits.append(None)
+            try:
+                return BlockReader(self, node, call, f"T.{name}").read()
+            finally:
+                self.exits.pop()
         if name == "init":
             message = "T.init stands directly in its block, after its axes and before its body"
             raise self.text.fail(codes.MISPLACED, message, item.context_expr)
@@ -325,50 +356,19 @@ class StatementReader:
 
     def _with_scoped(self, node: ast.With, item: ast.withitem, name: str, call: ast.Call) -> Scoped:
         if name == "attr":
-            return self._attr(node, call)
+            return read_attr(self, node, call)
         if name in ("let", "LetStmt"):
-            return self._with_let(node, item, name, call)
+            return read_let(self, node, item, name, call)
         target = item.optional_vars
         if name == LAUNCH:
             return self.threads.launch(node, call, target if isinstance(target, ast.Name) else None)
         if isinstance(target, ast.Name) and (self._allocates(name) or name in ("decl_buffer", "buffer_decl")):
             if self._allocates(name):
-                return read_allocation(self, node, target, call, name, node.body[0])
+                return read_allocating(self, node, target, call, name, node.body[0])
             return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
         known = ("block", "sblock", "init", "attr", "let", "LetStmt", "allocate", "decl_buffer")
         help = did_you_mean(name, known, "T.")
         raise self.text.fail(codes.UNKNOWN_FUNCTION, f"`with T.{name}` is not known", call.func, help=help)
-
-    def _with_let(self, node: ast.With, item: ast.withitem, name: str, call: ast.Call) -> Scoped:
-        if name == "LetStmt":
-            bound = bind(self.text, call, "T.LetStmt", ("value", "type_annotation", "var"), 1)
-            target = item.optional_vars if item.optional_vars is not None else bound.get("var")
-        else:
-            bound = bind(self.text, call, "T.let", ("var", "value"), 2)
-            target = bound["var"]
-        if not isinstance(target, ast.Name):
-            place = target if target is not None else call
-            raise self.text.fail(codes.WRONG_ARGUMENTS, f"T.{name} binds a name", place)
-        declared = self.env.lookup(target.id) if item.optional_vars is None else None
-        if declared is not None:
-            self.env.forget(target.id)  # `x = T.int32()` before it gives the type; the let binds the name
-        value = self.exprs.expr(bound["value"], declared.dtype if isinstance(declared, Var) else None)
-        return self._let(node, target, value)
-
-    def _attr(self, node: ast.stmt, call: ast.Call) -> Scoped:
-        bound = bind(self.text, call, "T.attr", ("node", "attr_key", "value"), 3)
-        target, value = (self._attr_part(bound[key]) for key in ("node", "value"))
-        key = read_string(self.text, bound["attr_key"], "the key of an attribute")
-        return Scoped(lambda env: None, lambda body: self.exprs.make(node, AttrStmt, target, key, value, body))
-
-    def _attr_part(self, node: ast.expr) -> Expr:
-        found = self.script_call(node)
-        if found is not None and found[0] == REDUCER:
-            return self.threads.reducer(found[1], self.env.frame)
-        probe = ast.copy_location(ast.Call(ast.Name("call_packed"), [node], []), node)
-        packed = FUNCTIONS["call_packed"](self.exprs, probe, "T.attr")  # reads texts as well as values
-        assert isinstance(packed, OpaqueCall)
-        return packed.arguments[0]
 
     def expression(self, node: ast.Expr, following: ast.stmt | None) -> Stmt | Scoped:
         """`T.evaluate(...)`, `T.assume(...)`, an opaque call, `T.attr(...)` for the rest of the body."""
@@ -376,7 +376,7 @@ class StatementReader:
         if found is not None:
             name, call = found
             if name == "attr":
-                return self._attr(node, call)
+                return read_attr(self, node, call)
             if name in HEADER_NAMES or name in ("func_attr", "init"):
                 raise self.misplaced(call, name)
             if name == "buffer_store":
@@ -386,6 +386,8 @@ class StatementReader:
             if name == "evaluate":
                 bound = bind(self.text, call, "T.evaluate", ("value",), 1)
                 return self.exprs.make(node, Evaluate, self.exprs.expr(bound["value"]))
+        if isinstance(node.value, ast.Call) and is_vector_store(node.value):
+            return read_vector_store(self, node, node.value)
         value = self.exprs.read(node.value)
         if isinstance(value, Assume | OpaqueCall):
             return self.exprs.make(node, Evaluate, value)
@@ -442,4 +444,6 @@ _STATEMENTS: Mapping[type[ast.stmt], Callable[[StatementReader, Any, ast.stmt | 
     ast.Expr: StatementReader.expression,
     ast.Pass: StatementReader.pass_,
     ast.Assert: StatementReader.assertion,
+    ast.Break: StatementReader.exit,
+    ast.Continue: StatementReader.exit,
 }

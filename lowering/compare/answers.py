@@ -106,6 +106,24 @@ def _difference_text(shown: Verdict) -> str:
     return text if example is None or "element" in example else f"{shown.claim} is refuted: {text}"
 
 
+def refuted_by_all(asked: Asked, first: Trial, number: int) -> tuple[Verdict, ...]:
+    """The verdicts if runs differ with all layouts that come into question."""
+    shown = first.verdicts[0]
+    names = ", ".join(asked.unknown)
+    layouts = layouts_of(asked, first)
+    these = (
+        f"each of the {counted(number, 'layout', 'layouts')} of {names}" if number > 1 else f"the one layout of {names}"
+    )
+    reason = (
+        f"a run differs with {these} that the shapes and accesses allow; no other was found. "
+        f"With {', '.join(f'{each.buffer} as `{each.index_map}`' for each in layouts if not each.layout_given)}: "
+        f"{counterexample_text(shown)}"
+    )
+    claim = claim_of(asked, layouts)
+    verdict = Verdict(Status.REFUTED, claim, shown.engine, (), reason, shown.counterexample, shown.seconds)
+    return (verdict, *first.verdicts)
+
+
 def faulty(asked: Asked, fault: Verdict, moved: Sequence[Moved]) -> tuple[Verdict, ...]:
     """The verdicts if the new program has a fault under any layouts, and the old one has none; `moved` has
     those known.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
+from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import FALSE, Expr, logical_and
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
@@ -28,9 +29,10 @@ from layoutproof.lowering.layout.pad_value import with_assume_stage
 from layoutproof.lowering.layout.transform_layout import padding_of
 from layoutproof.lowering.passes.effects import data_written
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
+from layoutproof.verify.settings import scaled
 from layoutproof.verify.values.fast_math import Licences
 from layoutproof.verify.verdict import codes as claims
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict, worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +356,46 @@ def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
         Status.REFUTED, shown.claim, REPLAY, reason=found.text(), counterexample=found.to_dict(), seconds=shown.seconds
     )
     return replace(trial, verdicts=(seen, *rest))
+
+
+MOST_POSSIBLE = 64
+
+
+def refuted_by_all(asked: Asked, layouts: Mapping[str, Sequence[IndexMap]]) -> tuple[Trial, int] | None:
+    """A refutation with the first of all choices of these layouts, by the data variables' names, if runs differ with
+    each of them, whatever padding holds; and the number of choices. None if one is left, or if there are too many.
+    """
+    first: Trial | None = None
+    number = 0
+    for choice in product(*layouts.values()):
+        names = dict(zip(layouts, choice, strict=True))
+        try:
+            moved = asked.moved([CellMap(name, name, each) for name, each in names.items()])
+        except LayoutproofError:
+            continue  # It does not fit.
+        number += 1
+        if number > scaled(MOST_POSSIBLE):
+            return None
+        for contracts in _choices(asked, moved, ()):
+            rewrite = proposal(asked.old, asked.new, moved, contracts, ())
+            found = _difference(asked, rewrite, shown=first is None)
+            if found is None:
+                return None
+            first = Trial(rewrite, (found,), tuple(moved), contracts) if first is None else first
+    return None if first is None else (first, number)
+
+
+def _difference(asked: Asked, rewrite: Rewrite, *, shown: bool) -> Verdict | None:
+    """What a run shows of a rewrite that need not have a witness."""
+    from layoutproof.verify.replay.refute import REPLAY, Budget, find_counterexample
+
+    # Only the one that is shown is made small.
+    budget = None if shown else Budget(minimising_runs=0)
+    found = find_counterexample(rewrite, where=asked.where, licences=asked.allowed, budget=budget)
+    if found is None:
+        return None
+    claim = Claim(ClaimKind.SAME_END, "output buffers are preserved", about=("outputs",))
+    return Verdict(Status.REFUTED, claim, REPLAY, reason=found.text(), counterexample=found.to_dict())
 
 
 def fault_alone(asked: Asked, trial: Trial) -> Verdict | None:

@@ -15,9 +15,11 @@ from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.expr import Expr
+from layoutproof.ir.interp.written_out import written_out
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
+from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering import codes
@@ -35,6 +37,7 @@ from layoutproof.lowering.compare.check_witness import (
     layouts_of,
     of_nothing,
     refuted,
+    refuted_by_all,
     store_by_store,
     tried,
     with_other_contracts,
@@ -44,7 +47,9 @@ from layoutproof.lowering.compare.shared_interface import aligned, check_contrac
 from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
 from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.verify.faults.facts import STRUCTURE
+from layoutproof.verify.faults.valid_sizes import valid_sizes
 from layoutproof.verify.lockstep.identity import CLAIM, is_same_program
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.settings import scaled, settings
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict
@@ -116,8 +121,10 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licen
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
     if answer is None:
         question = kernels.Question.of(before, after)
-        answer = _answer(_asked(question.before, question.after, stated, allowed))
-        answer = question.answered(answer)
+        asked = _asked(question.before, question.after, stated, allowed)
+        answer = _answer(asked)
+        instead = _with_valid_sizes(asked, answer)
+        answer = question.answered(answer if instead is None else instead)
     return replace(answer, seconds=perf_counter() - start)
 
 
@@ -150,6 +157,7 @@ def _asked(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences
                 codes.ARGUMENT_TYPE,
                 f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected",
             )
+    before, after = written_out(before), written_out(after)
     # The old program's assumptions about sizes hold of every call, also if the new one does not have them.
     assumed = joined(_condition(before, stated.where), assumed_of_constants(before))
     maps = read_layouts(before, stated.layouts)
@@ -189,6 +197,24 @@ def _answer(asked: Asked) -> Comparison:
             return _comparison(asked, answers.proved(asked, trial), trial)
     asked = asked.apart() if asked.may_overlap and MAY_OVERLAP not in asked.old.attrs else asked
     return _with_layouts_found(asked) if asked.unknown else _with_known_layouts(asked)
+
+
+def _with_valid_sizes(asked: Asked, answer: Comparison) -> Comparison | None:
+    """What is proved of the sizes with which the program before has no access out of bounds, where it may have one;
+    None if nothing is, or if that was not the failure. Other runs are none that have to be preserved.
+    """
+    if not any(v.status is Status.UNKNOWN and Because.OLD_FAULT in v.because for v in answer.verdicts):
+        return None
+    condition = valid_sizes(asked.old)
+    if condition is None:
+        return None
+    found = _answer(replace(asked, where=joined(asked.where, condition)))
+    if found.status is not Status.PROVED:
+        return None
+    said = f"precondition: {expr_text(condition, Style.PLAIN)}; else the program before has an access out of bounds"
+    first = found.verdicts[0]
+    reason = said if first.reason is None else f"{first.reason}; {said}"
+    return replace(found, verdicts=(replace(first, reason=reason), *found.verdicts[1:]))
 
 
 def _with_known_layouts(asked: Asked) -> Comparison:
@@ -240,7 +266,7 @@ def _without_witness(asked: Asked, moved: Sequence[Moved], furthest: Furthest, s
 
 def _with_layouts_found(asked: Asked) -> Comparison:
     """The comparison if some layouts are searched: the one with which most is proved."""
-    from layoutproof.lowering.compare.layout_search import find_witnesses
+    from layoutproof.lowering.compare.layout_search import find_witnesses, possible_layouts
 
     given = asked.moved()
     watch = perf_counter()
@@ -260,14 +286,26 @@ def _with_layouts_found(asked: Asked) -> Comparison:
                 break
     except NoWitness as problem:
         furthest = problem.furthest
-    if best is None:
-        return _without_witness(asked, given, furthest, perf_counter() - watch)
-    if best.holds:
+    if best is not None and best.holds:
         return _comparison(asked, answers.proved(asked, best), best)
+    if best is not None:
+        answer = _undecided(asked, best, number, given, exhausted=number < last)
+    else:
+        answer = _without_witness(asked, given, furthest, perf_counter() - watch)
+    if answer.status is Status.REFUTED:
+        return answer
+    refutation = refuted_by_all(asked, possible_layouts(_question(asked, given)))
+    if refutation is not None:
+        return replace(_comparison(asked, answers.refuted_by_all(asked, *refutation), refutation[0]), rewrite=None)
+    return answer
+
+
+def _undecided(asked: Asked, best: Trial, number: int, given: tuple[Moved, ...], *, exhausted: bool) -> Comparison:
+    """The answer if nothing was proved with the layouts that were found."""
     fault = fault_alone(asked, best)
     if fault is not None:
         return _comparison(asked, answers.faulty(asked, fault, given), Trial(best.rewrite, best.verdicts, given, {}))
-    return _comparison(asked, answers.undecided(asked, best, number, exhausted=number < last), best)
+    return _comparison(asked, answers.undecided(asked, best, number, exhausted=exhausted), best)
 
 
 def _with_layouts(asked: Asked, found: Found) -> Trial | None:

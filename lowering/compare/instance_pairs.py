@@ -233,15 +233,17 @@ class Supposed:
     def _by_values(self, new: Statement, old: Statement, way: Way, depth: int) -> Iterator[tuple[Read, Link]]:
         mine, theirs = self.places.new, self.places.old
         for read, other in self.places.reads_of(new, old, way):
-            if read.data not in mine.written or other.data not in theirs.written:
-                continue
-            if read.data == new.data or other.data == old.data:
+            computed = read.data in mine.written, other.data in theirs.written
+            if not any(computed) or read.data == new.data or other.data == old.data:
                 continue
             found, wanted = mine.sources(new, read), theirs.sources(old, other)
-            link = self._between(found, wanted, depth)
+            link = self._between(found, wanted, depth) if all(computed) else None
             if link is None:
-                continue
-            pairs = found.apply_range(link).apply_range(wanted.reverse())
+                # Copies of parameters are as good as these.
+                pairs = mine.resolved(found).apply_range(self.places.rewrite_model.theta)
+                pairs = pairs.apply_range(theirs.resolved(wanted).reverse())
+            else:
+                pairs = found.apply_range(link).apply_range(wanted.reverse())
             here = by_pair(pairs).get((mine.name(new), theirs.name(old)))
             if here is not None:
                 yield read, here
@@ -269,7 +271,7 @@ class Supposed:
         return self._known[key]
 
     def _suppose(self, new: Statement, old: Statement, depth: int) -> Link | None:
-        link, way = self.agreeing(self.places.new.whole(new), self.places.old.whole(old))
+        link, way = self.agreeing(self.places.new.whole(new), self.places.old.whole(old), firmly=True)
         if not (way.loads or way.indices):
             return None
         if not link.is_single_valued() and depth:
@@ -277,15 +279,20 @@ class Supposed:
                 link = link.intersect(each.union(self.places.idle(new, read, old)))
         return coalesced(link) if not link.is_empty() and link.is_single_valued() else None
 
-    def agreeing(self, first: Form, second: Form, preferred: Way | None = None) -> tuple[Link, Way]:
+    def agreeing(
+        self, first: Form, second: Form, preferred: Way | None = None, *, firmly: bool = False
+    ) -> tuple[Link, Way]:
         """All pairs of instances of two statements whose values have one form and the same accesses, part by part if
-        conditions on indices separate parts, and the preferred pairing of loads.
+        conditions on indices separate parts, and the preferred pairing of loads. `firmly`: without the parts on which a
+        load would have to find a number, if there are others.
         """
         new, old = first.statement, second.statement
         whole = every_pair(first.points, second.points)
         links: list[Link] = []
         way = Way()
-        for part in self.forms.parts(new, old, whole):
+        parts = [part for part in self.forms.parts(new, old, whole) if part.ways]
+        firm = [part for part in parts if not part.ways[0].constants] if firmly else []
+        for part in firm if firm else parts:
             if part.ways:
                 chosen = preferred if preferred is not None and preferred in part.ways else part.ways[0]
                 links.append(self.places.shared(new, old, chosen, part.link))

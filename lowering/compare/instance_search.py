@@ -21,6 +21,7 @@ from layoutproof.lowering.compare.instance_pairs import Forms, Part, Places, Sup
 from layoutproof.lowering.compare.program_model import Cause, Endings, Side, Stuck
 from layoutproof.lowering.compare.value_trees import Way
 from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
+from layoutproof.verify.flow.sources import accumulator
 from layoutproof.verify.flow.stored_values import Form
 from layoutproof.verify.isl.instance_sets import Link, Points, Relation
 from layoutproof.verify.isl.operations import coalesced
@@ -85,6 +86,7 @@ class Search:
     _depth: int = 0
     _relations: int = 0
     _extender: Extender = field(init=False)
+    _carried: set[tuple[int, int]] = field(default_factory=set)
     _forms: Forms = field(init=False)
     _endings: Endings = field(init=False)
 
@@ -152,6 +154,8 @@ class Search:
                 raise self._endings.at(new, old, f"gave up after {_RELATIONS} relations", link, cause)
             if new is None and old is None:
                 self._check_cells(mine, theirs, link, cause)
+            elif (carried := self._carried_by(new, old, link)) is not None and depth < _COPIES:
+                self._relate(carried, cause, depth + 1)
             elif not self._queue(new, old, coalesced(link), cause):
                 moved = self._past(new, old, coalesced(link))
                 if moved is None or depth >= _COPIES:
@@ -175,6 +179,39 @@ class Search:
         for mine, theirs, part in forms or ():
             self._work.append(Seed(mine, theirs, part, cause))
         return forms is not None
+
+    def _carried_by(self, new: Statement | None, old: Statement | None, link: Link) -> Relation | None:
+        """Of two updates of which one adds a partial result, and the other does not: the update that contributed to it
+        last in its place, and what both accumulators began with. None for any others.
+        """
+        if new is None or old is None:
+            return None
+        mine, theirs = self.new.carrying(new), self.old.carrying(old)
+        if (mine is None) is (theirs is None):
+            return None
+        side, statement, each = (self.new, new, mine) if mine is not None else (self.old, old, theirs)
+        assert each is not None
+        _, parts = side.flow.reduced(statement, each.read, side.chain(each.read.data))
+        last = parts.intersect(side.sources(statement, each.read))
+        relation = in_relation(link)
+        if mine is not None:
+            moved = last.reverse().apply_range(relation)
+        else:
+            moved = relation.apply_range(last)
+        for one, other in by_pair(moved):
+            first, second = self.new.statement(one), self.old.statement(other)
+            if first is not None and second is not None:
+                self._carried.add((first.number, second.number))
+        return moved.union(self._starts(new, old, relation))
+
+    def _starts(self, new: Statement, old: Statement, relation: Relation) -> Relation:
+        """What the accumulators of two related updates began with."""
+        accumulators = accumulator(self.new.flow, new), accumulator(self.old.flow, old)
+        if accumulators[0] is None or accumulators[1] is None:
+            return self.rewrite_model.nothing
+        first = self.new.flow.reduced(new, accumulators[0], self.new.chain(new.data))[0]
+        second = self.old.flow.reduced(old, accumulators[1], self.old.chain(old.data))[0]
+        return first.reverse().apply_range(relation).apply_range(second)
 
     def _past(self, new: Statement | None, old: Statement | None, link: Link) -> Relation | None:
         """The sources of a copy in its place, or of a store that may have kept the old value; None if there is
@@ -394,6 +431,8 @@ class Search:
                 together = together.union(in_relation(each)) if updates[0] else together
             elif source is None or goal is None or not self._forms.can_match(source, goal, coalesced(each)):
                 mixed = True
+        if (new.number, old.number) in self._carried:
+            return together  # A partial result begins with a neutral value.
         if not mixed:
             return found
         owners = self.new.flow.reduced(new, mine, first)[0], self.old.flow.reduced(old, theirs, second)[0]

@@ -7,15 +7,19 @@ guess. Symbolic extents are compared on a few values of their symbols.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations, product
 
+from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.stmt import BufferStore
+from layoutproof.ir.visit import free_variables, walk
 
 LIMIT = 48
 """So many layouts of one buffer are proposed, unless told otherwise."""
@@ -258,3 +262,44 @@ def _product(numbers: Iterator[int] | Sequence[int]) -> int:
     for number in numbers:
         result *= number
     return result
+
+
+def index_names(function: PrimFunc, buffer: Buffer) -> tuple[Var, ...]:
+    """Names for the indices of a buffer, none of them a symbol's: variables that are an index by themselves, else `i0`,
+    `i1`, ...
+    """
+    taken = {
+        variable.name
+        for parameter in function.buffers
+        for extent in parameter.shape
+        for variable in free_variables(extent)
+    }
+    taken |= {variable.name for variable in function.params}
+    plain = [f"i{axis}" for axis in range(buffer.rank)]
+    names = next(
+        (names for indices in _accesses(function, buffer) if (names := _plain_names(indices, taken)) is not None), plain
+    )
+    fresh = [name if name not in taken else f"{name}_" for name in names]
+    return tuple(Var(name, extent.dtype) for name, extent in zip(fresh, buffer.shape, strict=True))
+
+
+def _accesses(function: PrimFunc, buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
+    for node in walk(function.body):
+        if (
+            isinstance(node, BufferLoad | BufferStore)
+            and node.buffer.data == buffer.data
+            and len(node.indices) == buffer.rank
+        ):
+            yield node.indices
+
+
+def _plain_names(indices: tuple[Expr, ...], taken: set[str]) -> list[str] | None:
+    names = [index.name for index in indices if isinstance(index, Var)]
+    if len(names) != len(indices) or not names:
+        return None
+    for prefix in ("v_", "v"):
+        if all(name.startswith(prefix) and name.removeprefix(prefix).isidentifier() for name in names):
+            names = [name.removeprefix(prefix) for name in names]
+            break
+    usable = len(set(names)) == len(names) and not taken & set(names) and not any(map(keyword.iskeyword, names))
+    return names if usable else None

@@ -9,24 +9,24 @@ more of the others. Nothing here is evidence: the checker refuses a witness with
 from __future__ import annotations
 
 import heapq
-import keyword
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import count, islice
+from math import prod
 
-from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError, counted
-from layoutproof.ir.expr import Binary, Expr, Var, const
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, const, widen
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap
-from layoutproof.ir.stmt import BufferStore, ForKind
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.stmt import ForKind
+from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.comparison import Found, Furthest, NoWitness, Question
-from layoutproof.lowering.compare.layout_candidates import Candidate, candidates
+from layoutproof.lowering.compare.layout_candidates import Candidate, candidates, index_names
 from layoutproof.lowering.compare.layout_equations import Solving
 from layoutproof.lowering.compare.layout_formulas import Guess, bounded, layout_of, written_out
 from layoutproof.lowering.compare.value_meetings import Meetings
@@ -35,7 +35,7 @@ from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.flow.simulate import OPERATIONS
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link, function_between
-from layoutproof.verify.isl.proposing import is_inside
+from layoutproof.verify.isl.proposing import is_inside, lowest, touched
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.maps.map_facts import prove_injective
 from layoutproof.verify.program.instances import Dim
@@ -52,8 +52,8 @@ _LESS = 10
 # How often integer sets may run out of operations before the search is given up.
 _OVERRUNS = 3
 # What a choice costs that contradicts something, that does without what accesses state, and that was read off a
-# relation.
-_LOST, _UNSTATED, _READ_OFF = 500, 60, 40
+# relation, or off the first cell that is touched.
+_LOST, _UNSTATED, _READ_OFF, _MOVED = 500, 60, 40, 15
 
 
 def find_witnesses(question: Question, operations: int = OPERATIONS) -> Iterator[Found]:
@@ -66,6 +66,13 @@ def find_witnesses(question: Question, operations: int = OPERATIONS) -> Iterator
         yield find_witness(question, operations)
         return
     yield from _Hunt(question, operations).witnesses()
+
+
+def possible_layouts(question: Question, operations: int = OPERATIONS) -> dict[str, list[IndexMap]]:
+    """All layouts of `question.unknown` that come into question, by the data variable's name: those that accesses state
+    or nearly state, and those that the shapes allow, also with padding in front.
+    """
+    return _Hunt(question, operations).possible()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +187,20 @@ class _Hunt:
             self._go_on(cost, choice)
         if not found:
             raise NoWitness(self._furthest())
+
+    def possible(self) -> dict[str, list[IndexMap]]:
+        """What `possible_layouts` gives."""
+        found = {name: [each.index_map for each in p.proposed] for name, p in self._parameters.items()}
+        try:
+            solving = self._solved(_Choice())
+            for name, parameter in self._parameters.items():
+                found[name] += [each.index_map for each in self._written(solving, parameter, tuple(Guess))]
+                with solving.rewrite_model.workspace.limited():
+                    moved = (self._shifted(solving.rewrite_model, parameter, each) for each in parameter.proposed)
+                    found[name] += [each.index_map for each in moved if each is not None]
+        except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
+            self._note(Furthest(problem.reason if not isinstance(problem, BudgetExceeded) else str(problem)))
+        return {name: list({each.outputs: each for each in maps}.values()) for name, maps in found.items()}
 
     def _push(self, cost: int, choice: _Choice) -> None:
         heapq.heappush(self._heap, (cost, next(self._number), choice))
@@ -320,10 +341,35 @@ class _Hunt:
             for candidate in parameter.proposed:
                 if len(found) < _OPTIONS and self._fits(rewrite_model, parameter, candidate.index_map, allowed):
                     found.append(candidate)
+            for candidate in parameter.proposed[:_OPTIONS] if not found else ():
+                shifted = self._shifted(rewrite_model, parameter, candidate)
+                if shifted is not None and self._fits(rewrite_model, parameter, shifted.index_map, allowed):
+                    found.append(shifted)
             read = None if allowed is None or found else layout_of(rewrite_model, parameter.names, allowed)
             if read is not None and self._is_layout(rewrite_model, parameter, read):
                 found.append(Candidate(read, _READ_OFF))
         return found
+
+    def _shifted(self, rewrite_model: RewriteModel, parameter: _Parameter, candidate: Candidate) -> Candidate | None:
+        """A layout with padding in front: moved to where the cells begin that the new program touches. None if those
+        begin at the first cell, or sizes are symbolic.
+        """
+        sizes = [extent.value for extent in parameter.after.shape if isinstance(extent, IntImm)]
+        if len(sizes) != len(parameter.after.shape) or not self._is_touched(rewrite_model, parameter.data):
+            return None
+        name, whole = parameter.after.data.name, const(prod(sizes))
+        try:
+            dims = tuple(Dim(v, const(0, v.dtype), widen(whole, v.dtype), ForKind.SERIAL) for v in parameter.names)
+            encoder = rewrite_model.encoder_of(dims)
+            link = function_between(encoder, f"{OLD}in_{name}", candidate.index_map.outputs, f"{NEW}in_{name}")
+            first = lowest(touched(rewrite_model.after, name).apply(link.reverse()))
+        except (NotModelled, NotQuasiAffine):
+            return None
+        if first is None or not any(first):
+            return None
+        moved = [v + low if low else v for v, low in zip(parameter.names, first, strict=True)]
+        index_map = IndexMap(parameter.names, tuple(candidate.index_map.map_indices(moved)))
+        return Candidate(index_map, candidate.cost + _MOVED)
 
     def _fits(
         self, rewrite_model: RewriteModel, parameter: _Parameter, index_map: IndexMap, allowed: Link | None
@@ -386,44 +432,3 @@ def _has_xor(nodes: Iterable[Node]) -> bool:
 
 def _bounded(index_map: IndexMap, shape: tuple[Expr, ...]) -> IndexMap:
     return replace(index_map, outputs=tuple(bounded(output, index_map.inputs, shape) for output in index_map.outputs))
-
-
-def index_names(function: PrimFunc, buffer: Buffer) -> tuple[Var, ...]:
-    """Names for the indices of a buffer, none of them a symbol's: variables that are an index by themselves, else `i0`,
-    `i1`, ...
-    """
-    taken = {
-        variable.name
-        for parameter in function.buffers
-        for extent in parameter.shape
-        for variable in free_variables(extent)
-    }
-    taken |= {variable.name for variable in function.params}
-    plain = [f"i{axis}" for axis in range(buffer.rank)]
-    names = next(
-        (names for indices in _accesses(function, buffer) if (names := _plain_names(indices, taken)) is not None), plain
-    )
-    fresh = [name if name not in taken else f"{name}_" for name in names]
-    return tuple(Var(name, extent.dtype) for name, extent in zip(fresh, buffer.shape, strict=True))
-
-
-def _accesses(function: PrimFunc, buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
-    for node in walk(function.body):
-        if (
-            isinstance(node, BufferLoad | BufferStore)
-            and node.buffer.data == buffer.data
-            and len(node.indices) == buffer.rank
-        ):
-            yield node.indices
-
-
-def _plain_names(indices: tuple[Expr, ...], taken: set[str]) -> list[str] | None:
-    names = [index.name for index in indices if isinstance(index, Var)]
-    if len(names) != len(indices) or not names:
-        return None
-    for prefix in ("v_", "v"):
-        if all(name.startswith(prefix) and name.removeprefix(prefix).isidentifier() for name in names):
-            names = [name.removeprefix(prefix) for name in names]
-            break
-    usable = len(set(names)) == len(names) and not taken & set(names) and not any(map(keyword.iskeyword, names))
-    return names if usable else None

@@ -18,7 +18,8 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.comparison import Furthest
 from layoutproof.lowering.compare.value_trees import Value
 from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
-from layoutproof.verify.flow.sources import copied_reads, resolved
+from layoutproof.verify.flow.partial_sums import carrying_updates
+from layoutproof.verify.flow.sources import Carrying, copied_reads, resolved, update_operator
 from layoutproof.verify.flow.stored_values import Form, decided, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Link, Points, Region, Relation, no_points, only
@@ -32,6 +33,7 @@ from layoutproof.verify.isl.proposing import (
 )
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement, Statements
+from layoutproof.verify.values.terms import constant_value
 
 # The longest texts of values in messages.
 _SHOWN = 70
@@ -49,6 +51,7 @@ class Side:
     by_number: dict[int, Statement] = field(init=False)
     written: frozenset[Var] = field(init=False)
     _chains: dict[Var, frozenset[int]] = field(default_factory=dict)
+    _carrying: dict[int, Carrying] | None = None
 
     def __post_init__(self) -> None:
         self.by_number = {statement.number: statement for statement in self.statements.statements}
@@ -112,6 +115,21 @@ class Side:
             found = (s.number for s in self.statements.writers(data) if self.is_recursive(s))
             known = self._chains[data] = frozenset(found)
         return known
+
+    def carrying(self, statement: Statement) -> Carrying | None:
+        """The update that a statement is, if it adds a partial result."""
+        if self._carrying is None:
+            found = carrying_updates(self.flow, self.statements, frozenset())
+            self._carrying = {each.statement.number: each for each in found if self._adds_up(each)}
+        return self._carrying.get(statement.number)
+
+    def _adds_up(self, each: Carrying) -> bool:
+        """Whether what is added was stored by updates with the same operator, at least in part."""
+        operator = update_operator(self.flow, each.statement)
+        found = (self.statement(name) for _, name in by_pair(self.sources(each.statement, each.read)))
+        sources = [source for source in found if source is not None]
+        updates = [source for source in sources if update_operator(self.flow, source) is operator]
+        return bool(updates) and all(s in updates or constant_value(s.value) is not None for s in sources)
 
     def through(self, statement: Statement, link: Link, inward: bool) -> Relation | None:
         """A link with a copying statement replaced by what it copied; None if it copies nothing on it. `inward`: the

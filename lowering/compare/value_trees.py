@@ -189,6 +189,8 @@ class Matcher:
             return [(len(loads), loads)]
         found = {each: None for order in orders_of(new, old) for each in self._blocked_in(order)}
         found |= dict.fromkeys(self._neutral(new, old, True)) | dict.fromkeys(self._neutral(new, old, False))
+        if not found:
+            found = dict.fromkeys(self._instead(new, old))
         return sorted(found, key=lambda each: each[0])[:_FEW]
 
     def _neutral(self, new: Expr, old: Expr, is_new: bool) -> Iterator[_Blocked]:
@@ -201,6 +203,17 @@ class Matcher:
             read = side.read_of(load)
             if read is not None and (self._ways(rest, old, True) if is_new else self._ways(new, rest, True)):
                 yield _RARE, ((is_new, read.var),)
+
+    def _instead(self, new: Expr, old: Expr) -> Iterator[_Blocked]:
+        """The loads of one value where the other program has a number or an index: what they find may be no more than
+        that.
+        """
+        for is_new, expr, other in ((True, new, old), (False, old, new)):
+            side, rest = (self.new, self.old) if is_new else (self.old, self.new)
+            if not any(v in rest.loads for v in free_variables(other)):
+                loads = tuple((is_new, v) for v in free_variables(expr) if v in side.loads)
+                if loads:
+                    yield len(loads), loads
 
     def _blocked_in(self, order: Order) -> list[_Blocked]:
         found: list[_Blocked] = [(0, ())]

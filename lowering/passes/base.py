@@ -30,6 +30,8 @@ class ArgumentKind(StrEnum):
     PAD_VALUE = (
         "null, a number, or text in the script syntax such as `T.float32(0)`, `T.undef()` or `lambda io, ii: ...`"
     )
+    PAD_VALUES = "null, or an object with pad values by the names of buffers"
+    LAYOUT = "a layout such as `NHWC8c` or `NHWC->NCHW8c`, or the text of an index map"
     INTEGER = "an integer"
     INTEGERS = "a list of integers"
     LOOP = "the name of a loop's variable, or the loop's position from 0"
@@ -54,6 +56,8 @@ def map_text(index_map: MapLike, rank: Callable[[], int]) -> str:
 
 def to_json(kind: ArgumentKind, value: Any) -> Any:
     """An option's value as JSON data."""
+    if kind is ArgumentKind.PAD_VALUES:
+        return None if value is None else dict(value)
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -63,6 +67,8 @@ def from_json(kind: ArgumentKind, value: Any, place: str) -> Any:
         raise wrong_argument(kind, value, place)
     if kind is ArgumentKind.INDEX_MAP:
         return map_text(value, lambda: 0)
+    if kind is ArgumentKind.PAD_VALUES:
+        return None if value is None else tuple(value.items())
     return tuple(value) if isinstance(value, list | tuple) else value
 
 
@@ -117,6 +123,14 @@ _ACCEPTS: Mapping[ArgumentKind, Callable[[Any], bool]] = {
     ArgumentKind.PAD_VALUE: lambda value: (
         value is None or isinstance(value, str) or isinstance(value, bool) or _is_number(value)
     ),
+    ArgumentKind.PAD_VALUES: lambda value: (
+        value is None
+        or (
+            isinstance(value, Mapping)
+            and all(isinstance(name, str) and _ACCEPTS[ArgumentKind.PAD_VALUE](pad) for name, pad in value.items())
+        )
+    ),
+    ArgumentKind.LAYOUT: lambda value: isinstance(value, str) and value.strip() != "",
     ArgumentKind.INTEGER: lambda value: isinstance(value, int) and not isinstance(value, bool),
     ArgumentKind.INTEGERS: _is_integers,
     ArgumentKind.LOOP: _is_loop,

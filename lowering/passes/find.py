@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 
 from layoutproof.ir.buffer import Buffer
@@ -10,6 +11,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import buffers_in, walk
 from layoutproof.lowering import codes
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.illegal import IllegalTransform
 
 
 def all_buffers(func: PrimFunc) -> tuple[Buffer, ...]:
@@ -35,10 +38,9 @@ def find_buffer(func: PrimFunc, name: str) -> Buffer:
 
 def find_block(func: PrimFunc, name: str) -> Block:
     """The block called `name`. Raises LayoutproofError if there is none, or two."""
-    blocks = [n for n in walk(func.body) if isinstance(n, Block)]
-    named = [b for b in blocks if b.name == name]
+    named = [n for n in walk(func.body) if isinstance(n, Block) and n.name == name]
     if not named:
-        raise _unknown(codes.NO_BLOCK, f"{func.name} has no block called {name!r}", name, [b.name for b in blocks])
+        raise _unknown(codes.NO_BLOCK, f"{func.name} has no block called {name!r}", name, _block_names(func))
     if len(named) > 1:
         raise error(codes.TWO_BLOCKS, f"{func.name} has {len(named)} blocks called {name!r}; rename one", named[1].span)
     return named[0]
@@ -47,6 +49,38 @@ def find_block(func: PrimFunc, name: str) -> Block:
 def aliases_of(func: PrimFunc, buffer: Buffer) -> tuple[Buffer, ...]:
     """The other buffers with the same data variable."""
     return tuple(b for b in all_buffers(func) if b.data == buffer.data and b != buffer)
+
+
+_OPTIONS = {codes.NO_BLOCK: "block", codes.NO_BUFFER: "buffer"}
+
+
+def without_useless_name(problem: IllegalTransform, transform: Pass, func: PrimFunc) -> IllegalTransform:
+    """The refusal of an unknown name; it does not propose a similar one for which the transform is no valid input."""
+    first, *rest = problem.diagnostics
+    option = _OPTIONS.get(first.code)
+    wrong = getattr(transform, option, None) if option is not None else None
+    if option is None or not isinstance(wrong, str):
+        return problem
+    known = [b.name for b in all_buffers(func)] if option == "buffer" else _block_names(func)
+    for name in get_close_matches(wrong, known, n=1):
+        if not _applies(replace(transform, **{option: name}), func):
+            return IllegalTransform([replace(first, help=f"there are {', '.join(known)}"), *rest])
+    return problem
+
+
+def _applies(transform: Pass, func: PrimFunc) -> bool:
+    """Whether a transform is valid input. What is refuted is, and a second wrong name is mended next."""
+    try:
+        transform.propose(func)
+    except IllegalTransform as problem:
+        return bool(problem.verdicts)
+    except LayoutproofError as problem:
+        return problem.diagnostics[0].code in _OPTIONS
+    return True
+
+
+def _block_names(func: PrimFunc) -> list[str]:
+    return [n.name for n in walk(func.body) if isinstance(n, Block)]
 
 
 def _unknown(code: str, message: str, name: str, known: list[str]) -> LayoutproofError:

@@ -275,6 +275,11 @@ def assumptions_of(
     return tuple(found)
 
 
+def preconditions_of(original: PrimFunc, scheduled: PrimFunc) -> tuple[str, ...]:
+    """What callers of a scheduled function have to see to, beside sizes: the contents of its inputs, in words."""
+    return (*(assumption.text for assumption in _of_padding(scheduled)), *_of_data(original))
+
+
 def _requirements(functions: Sequence[PrimFunc], where: Expr | None) -> Iterator[Requirement]:
     """Conditions on symbols, each once; those implied by the ranges of the symbols are left out."""
     seen: set[tuple[str, bool]] = set()

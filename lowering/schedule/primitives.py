@@ -14,6 +14,7 @@ from layoutproof.lowering.caching.pad_einsum import PadEinsum
 from layoutproof.lowering.caching.temporaries import CompactBuffer, InjectDoubleBuffer, SinkAllocation
 from layoutproof.lowering.cleanup.hoist_expression import HoistExpression
 from layoutproof.lowering.cleanup.remove_no_op import RemoveNoOp
+from layoutproof.lowering.layout.block_layouts import TransformLayouts
 from layoutproof.lowering.layout.separators import SetAxisSeparators
 from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms, TransformLayout
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout
@@ -38,6 +39,7 @@ PASSES: Mapping[str, type[Pass]] = {
     each.primitive: each
     for each in (
         TransformLayout,
+        TransformLayouts,
         SetAxisSeparators,
         ApplyBufferTransforms,
         Split,
@@ -93,6 +95,17 @@ class Primitives(ABC):
         write, a consumer assumes it at its start.
         """
         return self._take(TransformLayout, block=block, buffer=buffer, index_map=index_map, pad_value=pad_value)
+
+    def transform_layouts(self, block: str, layout: str, pad_values: Mapping[str, Any] | None = None) -> Step:
+        """Store all buffers that a block touches in one layout: `NHWC8c`, `NHWC->NCHW8c`, or the text of an index map.
+
+        The layout is for what the block writes, and for the operand that is indexed most like it. In other buffers an
+        axis is taken apart as the variable is that indexes it, with the finer parts last: of a convolution's weights
+        both channels. `pad_values` has what padding holds by name of buffer, as `transform_layout` takes it; the
+        padding of others must not be touched. `layoutproof suggest` finds values, loops to match, and the branches that
+        go.
+        """
+        return self._take(TransformLayouts, block=block, layout=layout, pad_values=pad_values)
 
     def set_axis_separators(self, buffer: str, separators: Sequence[int]) -> Step:
         """State the axis groups of a buffer: the index of the last axis of each group but the last."""

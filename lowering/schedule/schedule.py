@@ -32,7 +32,7 @@ from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.padding.value_search import PadValueReport, search_pad_values
 from layoutproof.lowering.passes.base import Pass
-from layoutproof.lowering.passes.find import find_block, find_buffer
+from layoutproof.lowering.passes.find import find_block, find_buffer, without_useless_name
 from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep, refusing
 from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, ProofOptions, Step, prove_step
 from layoutproof.lowering.runtime.array_layouts import check_records
@@ -66,6 +66,15 @@ LOWERING: tuple[Pass, ...] = (
 Indices are simplified while they have one axis each, which is proved for all sizes; flat indices have products of
 symbols.
 """
+
+NESTED: tuple[Pass, ...] = (
+    ApplyBufferTransforms(),
+    LowerBlocks(),
+    Simplify(),
+    RemoveAssume(),
+    RemoveStoreUndef(),
+)
+"""The same without flat buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +171,7 @@ class Schedule(Primitives, Shown):
         try:
             return self._keep(self._proved(transform))
         except IllegalTransform as problem:
-            offered = self._with_wrapping_offered(problem, transform)
+            offered = without_useless_name(self._with_wrapping_offered(problem, transform), transform, self.func)
             if transform.moves_iterations and problem.verdicts:
                 offered = with_broken_order(problem, transform.propose(self.func))
             offered.step = RefusedStep(transform.primitive, transform.arguments(), self.func)
@@ -283,6 +292,12 @@ class Schedule(Primitives, Shown):
             self._lowered = _lower(self.func, options, self._known)
         return self._lowered[0]
 
+    def lower_nested(self) -> PrimFunc:
+        """Like `lower()`, with the axes of buffers kept, as memrefs of MLIR have them. Raises IllegalTransform."""
+        where = self._assumed()
+        options = ProofOptions(where, GOOD_OR_EMPTY if where is None else GOOD, self.allowed)
+        return _lower(self.func, options, self._known, NESTED, Stage.LOWERED)[0]
+
     @property
     def lowered(self) -> PrimFunc:
         """`lower()`, kept until the next step."""
@@ -319,6 +334,15 @@ class Schedule(Primitives, Shown):
         lowered = self.lower()
         later = [step.rewrite.new for step in (*self._steps, *self.lowering_steps)]
         return assumptions_of(self.original, later, lowered, self._assumed())
+
+    @property
+    def preconditions(self) -> tuple[str, ...]:
+        """What callers have to see to, beside sizes: what the padding of inputs holds, and what the program assumes of
+        their contents.
+        """
+        from layoutproof.lowering.runtime.call_arguments import preconditions_of
+
+        return preconditions_of(self.original, self.func)
 
     @overload
     def build(self, target: Literal["c"] = "c", *, check: bool = True, fast: bool = False) -> CKernel: ...
@@ -369,10 +393,14 @@ class Schedule(Primitives, Shown):
 
 
 def _lower(
-    func: PrimFunc, options: ProofOptions, known: tuple[Verdict, ...] | None
+    func: PrimFunc,
+    options: ProofOptions,
+    known: tuple[Verdict, ...] | None,
+    passes: tuple[Pass, ...] = LOWERING,
+    stage: Stage = Stage.FLATTENED,
 ) -> tuple[PrimFunc, tuple[Step, ...]]:
     steps: list[Step] = []
-    first, *rest = LOWERING
+    first, *rest = passes
     for transform in (first, *hoisted_inits(func), *rest):
         optional = isinstance(transform, Simplify | DecomposeReduction)
         try:
@@ -384,7 +412,7 @@ def _lower(
             continue
         steps.append(step)
         func, known = step.rewrite.new, step.verdicts
-    return require_wellformed(func, Stage.FLATTENED), tuple(steps)
+    return require_wellformed(func, stage), tuple(steps)
 
 
 def _at_step(problem: IllegalTransform, number: int) -> IllegalTransform:

@@ -99,9 +99,14 @@ def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def save_trace(path: str | Path, trace: Trace) -> None:
-    """Write a trace as JSON, one step a line. Raises OSError where the file cannot be written."""
+    """Write a trace as JSON. Raises OSError where the file cannot be written."""
+    Path(path).write_text(trace_text(trace), encoding="utf-8")
+
+
+def trace_text(trace: Trace) -> str:
+    """A trace as JSON, one step a line."""
     lines = ",\n".join(f"  {json.dumps(step)}" for step in trace)
-    Path(path).write_text(f"[\n{lines}\n]\n" if trace else "[]\n", encoding="utf-8")
+    return f"[\n{lines}\n]\n" if trace else "[]\n"
 
 
 def program_text(func: PrimFunc) -> str:

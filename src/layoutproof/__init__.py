@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from layoutproof.cli.render.asked import Drawing, draw, explain, plan
+    from layoutproof.importers.compare_files import compare
     from layoutproof.ir.diagnostic import LayoutproofError
     from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
     from layoutproof.ir.intrinsics import undef
     from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.ir.script.reader import load, loads
-    from layoutproof.lowering.compare.compare_programs import compare
     from layoutproof.lowering.compare.comparison import Comparison
     from layoutproof.lowering.gates import gate
     from layoutproof.lowering.kernels.relayout import relayout
     from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+    from layoutproof.lowering.suggest.suggest import suggest
     from layoutproof.studies.study_table import study
     from layoutproof.verify.maps.check_map import check_map
     from layoutproof.verify.verdict.verdict import NotProved, Status, Verdict
@@ -48,6 +49,7 @@ __all__ = [
     "plan",
     "relayout",
     "study",
+    "suggest",
     "undef",
 ]
 
@@ -64,7 +66,7 @@ _HOME: dict[str, str] = {
     "Status": "layoutproof.verify.verdict.verdict",
     "Verdict": "layoutproof.verify.verdict.verdict",
     "check_map": "layoutproof.verify.maps.check_map",
-    "compare": "layoutproof.lowering.compare.compare_programs",
+    "compare": "layoutproof.importers.compare_files",
     "draw": "layoutproof.cli.render.asked",
     "explain": "layoutproof.cli.render.asked",
     "gate": "layoutproof.lowering.gates",
@@ -73,6 +75,7 @@ _HOME: dict[str, str] = {
     "plan": "layoutproof.cli.render.asked",
     "relayout": "layoutproof.lowering.kernels.relayout",
     "study": "layoutproof.studies.study_table",
+    "suggest": "layoutproof.lowering.suggest.suggest",
     "undef": "layoutproof.ir.intrinsics",
 }
 

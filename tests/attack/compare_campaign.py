@@ -18,13 +18,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
+from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import IRModule, PrimFunc
 from layoutproof.ir.script.printer import print_module
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.verdict.verdict import Status
 from tests.attack.compare_judge import Laid, case_of, difference
 from tests.attack.compare_mutants import KINDS, Mutant, mutants, smaller
-from tests.lowering.compare.pairs import Pair, pairs, told, upstream
+from tests.lowering.compare.pairs import Pair, names_in, pairs, proved_in, told, upstream
 
 
 @dataclass(frozen=True)
@@ -146,14 +147,30 @@ def the_pairs(folder: str) -> tuple[Pair, ...]:
 
 def attack_named(folder: str, name: str, count: int, seed: int, given: bool) -> list[Outcome]:
     """The same for a pair by its name, so that another process can be asked."""
+    if is_elsewhere(folder):
+        known = proved_in(Path(folder), name)
+        return attack(known, count, seed, given) if known is not None else []
     return attack(next(pair for pair in the_pairs(folder) if pair.name == name), count, seed, given)
+
+
+def is_elsewhere(folder: str) -> bool:
+    """Whether a folder is one of pairs with a manifest, wherever it is."""
+    return (Path(folder) / "manifest.json").is_file()
+
+
+def names_of(folder: str) -> list[str]:
+    """The names of a folder's pairs."""
+    return names_in(Path(folder)) if is_elsewhere(folder) else [pair.name for pair in the_pairs(folder)]
 
 
 def report(tally: Tally) -> str:
     """The table, with everything that is wrong or open."""
     counts = tally.counts()
     seconds = sorted(o.seconds for o in tally.outcomes) or [0.0]
+    changed = sum(number for verdict, number in counts.items() if verdict.startswith("changed"))
+    share = 100 * counts["changed and refuted"] / max(changed, 1)
     lines = [
+        f"of {changed} mutants that change a result, {share:.1f} % refuted",
         (
             f"{len(tally.outcomes)} mutants; a comparison takes {seconds[len(seconds) // 2]:.2f} s (median), "
             f"{seconds[-1]:.1f} s at most"
@@ -177,7 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign; 1 where anything is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=30, help="mutants of each pair")
-    parser.add_argument("--folders", nargs="*", default=["upstream", "must"])
+    folders = "upstream, those of tests/data/compare, or paths of folders with a manifest.json"
+    parser.add_argument("--folders", nargs="*", default=["upstream", "must"], help=folders)
     parser.add_argument("--names", nargs="*", default=[], help="only pairs with these names")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
@@ -185,10 +203,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, help="a folder for what is wrong or open, as text")
     options = parser.parse_args(arguments)
     work = [
-        (folder, pair.name)
+        (folder, name)
         for folder in options.folders
-        for pair in the_pairs(folder)
-        if not options.names or pair.name in options.names
+        for name in names_of(folder)
+        if not options.names or name in options.names
     ]
     tally = Tally()
     with ProcessPoolExecutor(options.workers) as pool:
@@ -197,7 +215,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for folder, name in work
         ]
         for (_, name), future in zip(work, asked, strict=True):
-            found = future.result()
+            try:
+                found = future.result()
+            except (LayoutproofError, ValueError) as problem:
+                print(f"{name}: not attacked: {problem}", file=sys.stderr, flush=True)
+                continue
             tally.outcomes += found
             print(f"{name}: {dict(Counter(o.verdict for o in found))}", file=sys.stderr, flush=True)
     print(report(tally))

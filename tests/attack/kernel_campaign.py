@@ -29,7 +29,7 @@ from layoutproof.verify.kernel.rejected import Rejected
 from tests.attack.campaign import assumed_of
 from tests.attack.judge import judge as told_apart
 from tests.attack.kernel_damage import Tally, damage_many
-from tests.attack.kernel_texts import damaged_text, right_rewrites, with_constant, with_extra
+from tests.attack.kernel_texts import damaged_text, right_rewrites, with_choice, with_constant, with_extra, with_let
 from tests.attack.mutants import mutant
 
 
@@ -43,6 +43,8 @@ def attempts(rng: Random) -> Iterator[tuple[str, str, str]]:
             if mutated is not None:
                 yield mutated[0], rewrite_text(mutated[1]), text
             yield "text", damaged_text(text, rng), text
+        yield "let", with_let(text, rng), text
+        yield "choice", with_choice(text, rng), text
         yield "extra", with_extra(rewrite, text, rng), text
         yield "constant", with_constant(rewrite, text, rng), text
 

@@ -21,6 +21,14 @@ _EXTRAS = (
     "T.if_then_else({z} < 2, {S}, {t}(3))", "T.Select({z} >= 0, {S}, {t}(3))", "{S} + {t}(0) * {S}",
     "T.max({t}(0), {S})",
 )  # fmt: skip
+_LOAD = re.compile(r"\b[A-Za-z_]\w*\[[^\[\]]*\]")
+_STORE = re.compile(r"\s+[A-Za-z_]\w*\[[^\[\]]*\] = ")
+_VALUES = (
+    "{v} * 1", "1 * {v}", "{v} - 0", "{v} + 0", "0 - {v}", "{v} / 2 * 2", "{v} * 2 / 2", "{v} + {v} - {v}",
+    "{x} - {x} + {v}", "{v} / 1", "T.max({v}, {v})", "T.max({x}, {v})", "{v} * 2 - {v}",
+    "T.if_then_else({x} == {x}, {v}, {v})", "T.if_then_else(not {x} < 0, {v}, {x})", "T.Select({x} > {v}, {v}, {x})",
+    "{v} - -0.0", "{v} * -1 * -1",
+)  # fmt: skip
 _NEUTRAL = (("+", "-0.0"), ("+", "0"), ("-", "0"), ("*", "1"))
 
 
@@ -52,6 +60,41 @@ def damaged_text(text: str, rng: Random) -> str:
     else:
         new = _SWAPS.get(word) or _WORDS.get(word) or rng.choice(found)[0]
     return text[: chosen.start()] + new + text[chosen.end() :]
+
+
+def with_let(text: str, rng: Random) -> str:
+    """The text with a name for a load, bound in the line of its store or before, and used there or also later."""
+    lines = text.split("\n")
+    found = [(k, m) for k, line in enumerate(lines) for m in _LOAD.finditer(line.partition(" = ")[2])]
+    stores = [(k, m[0]) for k, m in found if _STORE.match(lines[k])]
+    if not stores:
+        return text
+    where, load = rng.choice(stores)
+    for k in range(where, min(where + rng.choice([1, 1, 2, 4]), len(lines))):
+        target, equals, value = lines[k].partition(" = ")
+        lines[k] = target + equals + value.replace(load, "zlet")
+    above = max(where - rng.choice([0, 0, 1, 2, 3]), 0)
+    indent = lines[above][: -len(lines[above].lstrip()) or None]
+    lines.insert(above, f"{indent}zlet = {load}")
+    return "\n".join(lines)
+
+
+def with_choice(text: str, rng: Random) -> str:
+    """The text with a value that is chosen: by both sides or by one, the other way round, or by something else."""
+    lines = text.split("\n")
+    stores = [k for k, line in enumerate(lines) if _STORE.match(line)]
+    if not stores:
+        return text
+    where = rng.choice(stores)
+    target, _, value = lines[where].partition(" = ")
+    for old, new in (("if_then_else", "Select"), ("Select", "if_then_else")):
+        if f"T.{old}(" in value and rng.random() < 0.5:
+            lines[where] = f"{target} = {value.replace(old, new)}"
+            return "\n".join(lines)
+    loads = _LOAD.findall(value)
+    form = rng.choice(_VALUES).format(v=f"({value})", x=rng.choice(loads) if loads else f"({value})")
+    lines[where] = f"{target} = {form}"
+    return "\n".join(lines)
 
 
 def with_extra(rewrite: Rewrite, text: str, rng: Random) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,11 @@ class Caller:
 def steady(text: str, folder: Path | None = None) -> str:
     """A text without what differs from run to run: times, and the folder of the test."""
     text = re.sub(r"\b\d+(\.\d+)? (ms|s)\b", "T", text)
-    return text.replace(str(folder), "FOLDER") if folder is not None else text
+    if folder is None:
+        return text
+    # Paths below the working directory are shown as relative to it.
+    text, relative = text.replace(str(folder), "FOLDER"), os.path.relpath(folder)
+    return text if relative.startswith(".") else text.replace(relative, "FOLDER")
 
 
 def files_below(folder: Path) -> dict[str, bytes]:

@@ -343,6 +343,10 @@ class _Writer:
     def divide(self, a: str) -> str:
         name = self.random.choice(("divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui", "ceildivui"))
         by = self.define(f"arith.constant {self.random.choice(_DIVISORS)} : {self.element}")
+        if name == "ceildivsi":
+            # arith-expand lowers that of the least number to a wrong one.
+            least = self.define(f"arith.constant -127 : {self.element}")
+            a = self.define(f"arith.maxsi {a}, {least} : {self.element}")
         return self.define(f"arith.{name} {a}, {by} : {self.element}")
 
     def cast(self, a: str) -> str:

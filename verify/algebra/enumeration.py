@@ -23,7 +23,7 @@ from layoutproof.ir.expr import (
     logical_or,
 )
 from layoutproof.ir.interval import Interval, interval_of
-from layoutproof.ir.operators import BinaryOp, LogicalOp
+from layoutproof.ir.operators import DIVISIONS, BinaryOp, LogicalOp
 from layoutproof.ir.visit import children, free_variables, rewrite_bottom_up, walk
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ _SAFE = 1 << 62
 
 Ints: TypeAlias = "NDArray[np.int64]"
 
-_DIVISIONS = {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD}
 _SHIFTS = {BinaryOp.SHL, BinaryOp.SHR}
 
 
@@ -68,7 +67,7 @@ def _traps(expr: Expr) -> list[Expr]:
         return [*_traps(expr.lhs), *(logical_and(reached, t) for t in _traps(expr.rhs))]
     found = [t for child in children(expr) if isinstance(child, Expr) for t in _traps(child)]
     if isinstance(expr, Binary) and not (isinstance(expr.rhs, IntImm) and _harmless(expr.op, expr.rhs.value)):
-        if expr.op in _DIVISIONS:
+        if expr.op in DIVISIONS:
             found.append(equal(expr.rhs, 0))
         elif expr.op in _SHIFTS:
             found.append(logical_or(expr.rhs < 0, expr.rhs > 62))
@@ -76,18 +75,18 @@ def _traps(expr: Expr) -> list[Expr]:
 
 
 def _harmless(op: BinaryOp, value: int) -> bool:
-    return value != 0 if op in _DIVISIONS else 0 <= value <= 62
+    return value != 0 if op in DIVISIONS else 0 <= value <= 62
 
 
 def total(expr: Expr) -> Expr:
     """`expr` with 1 for divisors and shift amounts that would trap: equal where it does not trap, and total."""
 
     def visit(node: Any) -> Any:
-        if isinstance(node, Binary) and node.op in _DIVISIONS | _SHIFTS:
+        if isinstance(node, Binary) and node.op in DIVISIONS | _SHIFTS:
             right = node.rhs
             if isinstance(right, IntImm) and _harmless(node.op, right.value):
                 return node
-            bad = equal(right, 0) if node.op in _DIVISIONS else logical_or(right < 0, right > 62)
+            bad = equal(right, 0) if node.op in DIVISIONS else logical_or(right < 0, right > 62)
             return Binary(node.op, node.lhs, Select(bad, const(1, right.dtype), right))
         return node
 

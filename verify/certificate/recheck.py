@@ -17,8 +17,8 @@ from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply, formats_of, takes
 from layoutproof.verify.smt.solver import Answer
 from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.workers.endings import Ending, Limits
 from layoutproof.verify.workers.pool import all_in_workers
-from layoutproof.verify.workers.worker import Ending, Limits
 
 _NONLINEAR = ("NIA", "NRA", "NIRA")
 

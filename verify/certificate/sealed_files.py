@@ -4,11 +4,9 @@ part before it, the document one over all. A hash shows that a file was not alte
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -99,7 +97,7 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
 
 def _part_of(path: Path, folder: Path) -> Path:
     """A new name. A module for temporary files would make one with the permissions of a secret, not of any new file."""
-    return folder / f".{path.name[:40]}.{secrets.token_hex(8)}.part"
+    return folder / f".{path.name[:40]}.{os.urandom(8).hex()}.part"
 
 
 def check_place(path: Path, code: str) -> None:
@@ -203,6 +201,8 @@ Document = dict[str, Any]
 
 def digest(value: Any) -> str:
     """The SHA-256, in hexadecimal, of plain data in its one text."""
+    import hashlib  # takes long to load, and every command that writes a file loads this one
+
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 

@@ -9,8 +9,8 @@ from functools import partial
 from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply, ask
 from layoutproof.verify.smt.solver import Answer
+from layoutproof.verify.workers.endings import Ending, Limits
 from layoutproof.verify.workers.pool import all_in_workers
-from layoutproof.verify.workers.worker import Ending, Limits
 
 # A solver has its own time limit; its process is killed this much later.
 _GRACE = 2.0

@@ -12,7 +12,7 @@ from layoutproof.ir import semantics
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IntImm, Not, Var
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.operators import DIVISIONS, BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
@@ -22,7 +22,6 @@ from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.program.evidence import NoInstance
 from layoutproof.verify.program.instances import (
-    DIVISIONS,
     Arithmetic,
     Dim,
     IterationDomain,
@@ -58,6 +57,13 @@ def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
         if key not in failures:
             failures[key] = _overflow(sizes.facts, arithmetic, expr, domain, found)
     return tuple(failures.values()) if failures else (proved(CLAIM, engine, watch, sizes.reason()),)
+
+
+def assumed_sizes(facts: Facts) -> tuple[Expr, ...]:
+    """The conditions on symbols under which index arithmetic is proved to fit its types: preconditions, which the
+    verdict on it states.
+    """
+    return _Sizes(facts).conditions if facts.program.symbols else ()
 
 
 def _extent_parts(function: PrimFunc) -> Iterator[Expr]:
@@ -101,8 +107,10 @@ class _Sizes:
             ):
                 found.setdefault((frozenset(Polynomial.of(expr).terms.items()), expr.dtype), expr)
         self.assumed = tuple(found.values())
-        conditions = [c for e in self.assumed for c in (at_least(e, e.dtype.min_int), _at_most(e, e.dtype.max_int))]
-        self.facts = facts.with_assumptions(*conditions) if conditions else facts
+        self.conditions = tuple(
+            c for e in self.assumed for c in (at_least(e, e.dtype.min_int), _at_most(e, e.dtype.max_int))
+        )
+        self.facts = facts.with_assumptions(*self.conditions) if self.conditions else facts
         self._in_bounds: dict[tuple[object, ...], set[Expr]] = {}
 
     def reason(self) -> str | None:

@@ -13,7 +13,7 @@ from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, FloatImm, IntImm, Logical, Not, Var, const
 from layoutproof.ir.intrinsics import Assume, Limit, OpaqueCall, Undef, assumed_undef, is_identity
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
+from layoutproof.ir.operators import DIVISIONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
@@ -22,7 +22,7 @@ from layoutproof.verify.faults.arithmetic import call_assumptions
 from layoutproof.verify.faults.example_run import SearchState, certainly_stores, find_run, numbers_of, writes_of
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.faults.no_faults import check_facts
-from layoutproof.verify.program.instances import DIVISIONS, AccessKind, Dim, IterationDomain, conjuncts
+from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain, conjuncts
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
 from layoutproof.verify.values.fast_math import IEEE

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from layoutproof.ir.expr import Binary, Expr, Var, equal
+from layoutproof.ir.expr import Expr, Var, equal
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.flow.computed import passing_on
 from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, RewriteModel
-from layoutproof.verify.flow.sources import Agreement, accumulator, representatives
+from layoutproof.verify.flow.sources import Agreement, accumulator, contribution, representatives
 from layoutproof.verify.flow.stored_values import Leaves, StoredValues, decided
 from layoutproof.verify.isl.instance_sets import Points, Region, covers, only, part_of, tuples_of
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
@@ -386,15 +386,3 @@ def _grouped(reads: Sequence[Read], names: Mapping[Var, Var]) -> dict[Var, list[
     for read in reads:
         groups.setdefault(names[read.var], []).append(read)
     return groups
-
-
-def contribution(value: Expr, op: BinaryOp, acc: Var) -> Expr | None:
-    """`e` of an update `acc (+) e` or `e (+) acc` (`acc - e` only), if independent of `acc`; else None."""
-    match value:
-        case Binary(op=found, lhs=lhs, rhs=rhs) if found is op:
-            for operand, e in ((lhs, rhs),) if op is BinaryOp.SUB else ((lhs, rhs), (rhs, lhs)):
-                if operand == acc and acc not in free_variables(e):
-                    return e
-        case _:
-            pass
-    return None

@@ -14,6 +14,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores, substitute
+from layoutproof.verify.faults.arithmetic import assumed_sizes
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.statement_reader import read_statements
 from layoutproof.verify.isl.dataflow import Dataflow
@@ -165,6 +166,7 @@ class RewriteModel:
         symbols = tuple(dict.fromkeys((*old_facts.program.symbols, *new_facts.program.symbols)))
         ranges = {**old_facts.ranges, **new_facts.ranges}
         workspace = Workspace(symbols, (*old_facts.assumed, *new_facts.assumed), ranges, operations, old_facts.gathered)
+        workspace.fitting = assumed_sizes(new_facts)
         rewrite_model = RewriteModel(
             rewrite,
             old,

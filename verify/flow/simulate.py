@@ -28,6 +28,7 @@ from layoutproof.verify.flow.observable import (
     compare_final_states,
     stored_floats,
 )
+from layoutproof.verify.flow.partial_sums import involved, with_partials
 from layoutproof.verify.flow.sources import Agreement, Reordered, find_reordered
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Sources, covers, no_points, only
@@ -145,12 +146,16 @@ class _Simulator:
         no_ops = find_no_ops(program_model, self.full_facts, regrouped, self.values)
         after = without_no_ops(program_model, no_ops)
         agreement = Agreement(self.rewrite_model, after)
-        reordered = tuple(find_reordered(self.rewrite_model, agreement, self.values.allowed))
+        partial = involved(after, self.rewrite_model.new, frozenset(self.rewrite_model.matched))
+        partial |= involved(self.rewrite_model.before, self.rewrite_model.old, agreement.reached())
+        found = tuple(find_reordered(self.rewrite_model, agreement, self.values.allowed, partial))
+        sums = with_partials(agreement, found, self.values.allowed)
+        reordered = sums.reordered
         if reordered:
             groups = {
                 (name, each.chains.data.name): each.chains for each in reordered for name in self._old_names(each)
             }
-            agreement = Agreement(self.rewrite_model, after, groups)
+            agreement = Agreement(self.rewrite_model, after, groups, sums.new, sums.old)
         return _State(tuple(self._told(no_ops, "overcomputed")), reordered, agreement, self.full_facts.with_flow(after))
 
     def _updates(self, reordered: Sequence[Reordered]) -> Sources:

@@ -5,11 +5,12 @@ trust base.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Var
 from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.visit import free_variables
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, RewriteModel, key_of
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import (
@@ -28,10 +29,11 @@ from layoutproof.verify.isl.instance_sets import (
 )
 from layoutproof.verify.isl.isl_evidence import note_agreement, note_contributions
 from layoutproof.verify.isl.operations import coalesced
-from layoutproof.verify.program.statement import Read, Statement, Statements
+from layoutproof.verify.program.statement import NotModelled, Read, Statement, Statements
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
 
 _ROUNDS = 16
+_CARRIED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,39 @@ class Regrouped:
     data: Var
     old_chain: frozenset[int]
     new_chain: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Carrying:
+    """An update that adds what another accumulator holds: `read` is the load of it."""
+
+    statement: Statement
+    read: Read
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The accumulators of one reduction in one program. `chains` has the numbers of their updates, by memory; `carried`
+    leads from an update that carries a partial result to the updates that made it.
+    """
+
+    chains: Mapping[Var, frozenset[int]]
+    carrying: tuple[Carrying, ...]
+    carried: Relation | None
+
+    def spread(self, flow: Dataflow, found: Relation) -> Relation:
+        """A relation to updates, the carrying ones replaced by what they carry."""
+        if self.carried is None:
+            return found
+        carriers = only(flow.domain(self.carrying[0].statement))
+        for each in self.carrying[1:]:
+            carriers = carriers.union(only(flow.domain(each.statement)))
+        for _ in range(_CARRIED):
+            moved = found.intersect_range(carriers)
+            if moved.is_empty():
+                return found
+            found = coalesced(found.subtract_range(carriers).union(moved.apply_range(self.carried)))
+        raise NotModelled("partial results are carried on too often", None)
 
 
 @dataclass(slots=True)
@@ -54,6 +89,8 @@ class Agreement:
     rewrite_model: RewriteModel
     after: Dataflow
     regrouped: Mapping[tuple[str, str], Regrouped] = field(default_factory=dict)
+    new_sums: Sums | None = None
+    old_sums: Sums | None = None
     _moved: Sources | None = None
     _found: dict[tuple[Key, Var, Var], Points] = field(default_factory=dict)
 
@@ -75,8 +112,10 @@ class Agreement:
         name = f"{NEW}{claim.new.number}"
         group = self.regrouped.get((old.data.name, new.data.name))
         if group is not None:
-            mine = self.after.reduced(claim.new, new, group.new_chain)
-            theirs = self.rewrite_model.before.reduced(claim.old, old, group.old_chain)
+            mine = self._spread(self.after.reduced(claim.new, new, group.new_chain), self.new_sums)
+            theirs = self._spread(
+                self.rewrite_model.before.reduced(claim.old, old, group.old_chain), self.old_sums, old=True
+            )
             return self._regrouped(mine, (step.apply_range(theirs[0]), step.apply_range(theirs[1])), name, region)
         found = self.after.sources(claim.new, new)
         wanted = step.apply_range(self.rewrite_model.before.sources(claim.old, old))
@@ -110,11 +149,24 @@ class Agreement:
         """The cells (old names) of a memory that end with what their counterparts end with; `step` is f on them."""
         group = self.regrouped.get((data.name, new_data.name))
         if group is not None:
-            owner, parts = self.after.reduced_final(new_data, group.new_chain)
-            theirs = self.rewrite_model.before.reduced_final(data, group.old_chain)
+            owner, parts = self._spread(self.after.reduced_final(new_data, group.new_chain), self.new_sums)
+            theirs = self._spread(
+                self.rewrite_model.before.reduced_final(data, group.old_chain), self.old_sums, old=True
+            )
             return self._regrouped((step.apply_range(owner), step.apply_range(parts)), theirs, name, region)
         found = step.apply_range(self.after.final(new_data))
         return self.of_flows(found, self.rewrite_model.before.final(data), name, region)
+
+    def _spread(
+        self, found: tuple[Relation, Relation], sums: Sums | None, *, old: bool = False
+    ) -> tuple[Relation, Relation]:
+        """Owner and contributions, partial results followed to what contributed to them."""
+        flow = self.rewrite_model.before if old else self.after
+        return (found[0], sums.spread(flow, found[1])) if sums is not None else found
+
+    def reached(self) -> frozenset[int]:
+        """The numbers of the old statements of which some instance has a counterpart."""
+        return frozenset(claim.old.number for pairs in self.rewrite_model.matched.values() for claim, _ in pairs)
 
     def _regrouped(
         self, found: tuple[Relation, Relation], wanted: tuple[Relation, Relation], name: str, region: Region
@@ -250,15 +302,21 @@ class Reordered:
     licences: Licences
 
 
-def find_reordered(rewrite_model: RewriteModel, agreement: Agreement, allowed: Licences) -> Iterator[Reordered]:
-    """The reductions whose accumulator does not find, update by update, what it found before."""
+def find_reordered(
+    rewrite_model: RewriteModel, agreement: Agreement, allowed: Licences, partial: Collection[Var] = ()
+) -> Iterator[Reordered]:
+    """The reductions whose accumulator does not find, update by update, what it found before; also those of memories in
+    `partial`, which hold a part of a result, or are made from parts.
+    """
     updates: dict[Var, list[Counterpart]] = {}
     for claims in rewrite_model.matched.values():
         for claim, _ in claims:
             updates.setdefault(claim.new.data, []).append(claim)
     for data in rewrite_model.new.cells:
         pairs = updates.get(data, [])
-        if not any(_out_of_order(rewrite_model, agreement, claim) for claim in pairs):
+        if not any(
+            _out_of_order(rewrite_model, agreement, claim) or {data, claim.old.data} & set(partial) for claim in pairs
+        ):
             continue
         found = _chain(rewrite_model, agreement, pairs, data, allowed)
         if found is not None:
@@ -338,3 +396,15 @@ def accumulator(flow: Dataflow, statement: Statement) -> Read | None:
 def _same_cell(flow: Dataflow, statement: Statement, read: Read) -> bool:
     own = flow.access(statement).intersect_domain(flow.domain(statement))
     return bool(own.is_subset(flow.access(read, statement)))
+
+
+def contribution(value: Expr, op: BinaryOp, acc: Var) -> Expr | None:
+    """`e` of an update `acc (+) e` or `e (+) acc` (`acc - e` only), if independent of `acc`; else None."""
+    match value:
+        case Binary(op=found, lhs=lhs, rhs=rhs) if found is op:
+            for operand, e in ((lhs, rhs),) if op is BinaryOp.SUB else ((lhs, rhs), (rhs, lhs)):
+                if operand == acc and acc not in free_variables(e):
+                    return e
+        case _:
+            pass
+    return None

@@ -158,7 +158,7 @@ def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: 
         try:
             outputs = tuple(widen(decoder.affine(piece.get_aff(k)), dim.var.dtype) for k, dim in enumerate(targets))
             stated = function_between(encoder, _name(link, isl.dim_type.in_), outputs, _name(link, isl.dim_type.out))
-            region = Region(encoder, _in_types(encoder, workspace.symbols, unnamed(where)))
+            region = Region(encoder, _in_types(encoder, workspace, unnamed(where)))
             part = link.intersect_domain(where)
             if stated.intersect_domain(where).is_equal(part) and all(region.fits(output) for output in outputs):
                 yield Piece(where, part, outputs)
@@ -167,9 +167,14 @@ def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: 
             continue
 
 
-def _in_types(encoder: Encoder, symbols: Sequence[Var], points: Points) -> Points:
-    """The points where symbols have values of their types."""
-    for symbol in symbols:
+def _in_types(encoder: Encoder, workspace: Workspace, points: Points) -> Points:
+    """The points where symbols have values of their types, with which index arithmetic has too."""
+    for condition in workspace.fitting:
+        try:
+            points = points.intersect(encoder.set_of(condition))
+        except NotQuasiAffine:
+            continue
+    for symbol in workspace.symbols:
         value = encoder.function(symbol)
         low, high = encoder.constant(symbol.dtype.min_int), encoder.constant(symbol.dtype.max_int)
         points = points.intersect(value.ge_set(low)).intersect(value.le_set(high))

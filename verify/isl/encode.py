@@ -146,6 +146,26 @@ class Encoder:
             result = piece if position == 0 else result.union_add(piece)
         return result
 
+    def by_values(self, expr: Expr, of: Callable[[int], isl.PwAff]) -> isl.PwAff | None:
+        """`of` each value that an expression has, where it has at most a few, and none of them is refused by the
+        caller beforehand; None where they are many, or not known.
+        """
+        values = self.values_of(expr)
+        if values is None:
+            return None
+        function = self.function(expr)
+        result: isl.PwAff | None = None
+        for number in values:
+            piece = of(number).intersect_domain(function.eq_set(self.constant(number)))
+            result = piece if result is None else result.union_add(piece)
+        return result
+
+    def values_of(self, expr: Expr) -> range | None:
+        """All values that an expression may have in the ranges of names, if they are few."""
+        known = {v: Interval(*self.ranges[v.name]) for v in free_variables(expr) if v.name in self.ranges}
+        found = interval_of(expr, known)
+        return range(int(found.low), int(found.high) + 1) if found.high - found.low < MAX_CASES else None
+
     def by_pieces(self, factor: isl.PwAff, other: isl.PwAff) -> isl.PwAff | None:
         """`factor * other` if the factor is a number on each of few pieces, as a quotient with few values is."""
         if factor.n_piece() > MAX_CASES:
@@ -243,12 +263,25 @@ def _divisor(expr: Binary) -> int:
 def _floordiv(enc: Encoder, expr: Binary) -> isl.PwAff:
     if try_constant(expr.rhs) is not None:
         return enc.floor_divide(enc.function(expr.lhs), _divisor(expr))
-    return _by_quotients(enc, expr, lambda number, function, divisor: enc.constant(number))
+    split = _by_divisors(enc, expr, enc.floor_divide)
+    return split if split is not None else _by_quotients(enc, expr, lambda number, *_: enc.constant(number))
+
+
+def _by_divisors(enc: Encoder, expr: Binary, of: Callable[[isl.PwAff, int], isl.PwAff]) -> isl.PwAff | None:
+    """A quotient or remainder by a divisor that has few values, none of them 0; else None."""
+    values = enc.values_of(expr.rhs)
+    if values is None or 0 in values:
+        return None
+    function = enc.function(expr.lhs)
+    return enc.by_values(expr.rhs, lambda number: of(function, number))
 
 
 def _floormod(enc: Encoder, expr: Binary) -> isl.PwAff:
     if try_constant(expr.rhs) is not None:
         return enc.floor_remainder(enc.function(expr.lhs), _divisor(expr))
+    split = _by_divisors(enc, expr, enc.floor_remainder)
+    if split is not None:
+        return split
     return _by_quotients(enc, expr, lambda number, function, divisor: function.sub(enc.scale(divisor, number)))
 
 
@@ -289,11 +322,18 @@ def _truncmod(enc: Encoder, expr: Binary) -> isl.PwAff:
 
 
 def _shift(enc: Encoder, expr: Binary) -> isl.PwAff:
-    amount = try_constant(expr.rhs)
-    if amount is None or not 0 <= amount <= 62:
-        raise NotQuasiAffine(expr, "a shift whose amount is not a constant from 0 to 62")
+    amounts = enc.values_of(expr.rhs)
+    if amounts is None or not (amounts and 0 <= amounts[0] and amounts[-1] <= 62):
+        raise NotQuasiAffine(expr, "a shift whose amount has not few values, all from 0 to 62")
     function = enc.function(expr.lhs)
-    return enc.scale(function, 1 << amount) if expr.op is BinaryOp.SHL else enc.floor_divide(function, 1 << amount)
+
+    def shifted(amount: int) -> isl.PwAff:
+        power = 1 << amount
+        return enc.scale(function, power) if expr.op is BinaryOp.SHL else enc.floor_divide(function, power)
+
+    split = shifted(amounts[0]) if len(amounts) == 1 else enc.by_values(expr.rhs, shifted)
+    assert split is not None
+    return split
 
 
 def _bitwise(enc: Encoder, expr: Binary) -> isl.PwAff:

@@ -74,6 +74,8 @@ class Workspace:
         self.operations, self.gathered = operations, gathered
         self.ctx = new_context()
         self.params = tuple(dict.fromkeys(symbol.name for symbol in self.symbols))
+        self.fitting: tuple[Expr, ...] = ()
+        """Conditions on symbols with which index arithmetic fits its types; not part of the sets."""
         self._nested = False
         with self.limited():
             self.context: isl.Set = self._context(assumed, ranges)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.instance_sets import Link, Points, Relation
-from layoutproof.verify.isl.operations import coalesced, function_of, maps_of
+from layoutproof.verify.isl.operations import bounds_of, coalesced, function_of, maps_of
 from layoutproof.verify.isl.space import NamedSpace, integer, isl, value
+from layoutproof.verify.program.statement import NotModelled
 
 _PIECES = 6
 _SMALL = (8, 40)  # upper bounds of symbols, where possible
@@ -278,3 +280,29 @@ def none_of(link: Link) -> Link:
 def is_inside(link: Link, allowed: Link) -> bool:
     """Whether a link stays within another one at the points from which that one leads somewhere."""
     return bool(link.intersect_domain(allowed.domain()).is_subset(allowed))
+
+
+def touched(flow: Dataflow, name: str) -> Points:
+    """The cells of a memory that a program reads or writes. Raises NotModelled where it does not touch the memory."""
+    found: Points | None = None
+    for statement in flow.statements.statements:
+        accesses = [flow.access(statement)] if statement.data.name == name else []
+        accesses += [flow.access(read, statement) for read in statement.reads if read.data.name == name]
+        for access in accesses:
+            found = access.range() if found is None else found.union(access.range())
+    if found is None:
+        raise NotModelled(f"the memory {name} is not touched", None)
+    return coalesced(found)
+
+
+def lowest(points: Points) -> list[int] | None:
+    """The least value of each coordinate of a set; None if it is empty, or one depends on symbols."""
+    if points.is_empty():
+        return None
+    found: list[int] = []
+    for k in range(points.dim(isl.dim_type.set)):
+        bounds = bounds_of(points.dim_min(k))
+        if bounds is None or bounds[0] != bounds[1]:
+            return None
+        found.append(bounds[0])
+    return found

@@ -30,11 +30,11 @@ from dataclasses import dataclass, replace
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel import refinement
 from layoutproof.verify.kernel.encoding import ALWAYS, Context, Instance, both
-from layoutproof.verify.kernel.extras import NoOp, extras, located, prove_meets, prove_outside, prove_written, record
+from layoutproof.verify.kernel.extras import NoOp, extras, located, prove_meets, prove_outside, prove_written
+from layoutproof.verify.kernel.laws import law
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Expr, Map, Program, Statement, is_affine_condition, loads_of
-from layoutproof.verify.kernel.reader import read_extent, read_map, scope_of
-from layoutproof.verify.kernel.refinement import Part, before, not_before, of_part, operands
+from layoutproof.verify.kernel.programs import Expr, Program, Statement, is_affine_condition, loads_of
+from layoutproof.verify.kernel.refinement import Part, before, not_before, of_part
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Source, Step
 
@@ -65,6 +65,7 @@ class Reads:
 
     def same(self, context: Context, old: Place, new: Place, depth: int) -> None:
         """Two expressions have one value, each load of them the value of its origin or of the paired one."""
+        old, new = replace(old, e=law(old.e)), replace(new, e=law(new.e))
         a, b = old.e, new.e
         if depth > _DEEPEST or a[1] != b[1]:
             raise Rejected("the values have other types, or origins are nested too deeply")
@@ -75,10 +76,17 @@ class Reads:
                 elif a[0] == "load" == b[0]:
                     self.read(here, old, new)
                 elif loads_of(a, b):
-                    for x, y in operands(a, b):
-                        self.same(here, replace(old, e=x), replace(new, e=y), depth)
+                    self.operands(here, old, new, depth)
                 else:
                     refinement.prove_same(self.step, here, (a, old.at.env), (b, new.at.env))
+
+    def operands(self, context: Context, old: Place, new: Place, depth: int) -> None:
+        """Two expressions have one value because their operands have."""
+
+        def prove(x: Expr, y: Expr) -> None:
+            self.same(context, replace(old, e=x), replace(new, e=y), depth)
+
+        refinement.same_operands(self.step, old.e, new.e, prove)
 
     def known(self, context: Context, program: Program, place: Place) -> Iterator[tuple[Context, Place]]:
         """The side that is taken of the choice that an expression is, or the origin of the load, by cases."""
@@ -183,17 +191,12 @@ def prove_not_observable(step: Step, context: Context, index: Sequence[Poly], na
     """A cell is padding that a layout leaves undefined, or one of a temporary."""
     if step.new.is_temporary(name):
         return
-    entries = record(step, name)
-    if len(entries) != 1 or entries[0].get("contract") != "undef":
+    record = step.new.record(step.new.data(name))
+    if len(record.steps) != 1 or record.steps[0].contract != ("undef", step.new.buffers[name].dtype):
         raise Rejected(f"{name} is observable")
     if step.new.data(name) in step.viewed:
         raise Rejected(f"the record of {name} does not say which elements of a view are padding")
-    symbols = scope_of(step.new.symbols)
-    names, outputs, where = read_map(str(entries[0].get("index_map")), symbols, {})
-    if names is None or where != core.TRUE or len(outputs) != len(index):
-        raise Rejected(f"the record of {name} has no such map")
-    logical = step.new.layouts[step.new.data(name)].get("logical_shape", ())
-    prove_outside(context, index, [read_extent(str(extent), symbols) for extent in logical], Map(names, outputs))
+    prove_outside(context, index, record.logical, record.steps[0].map)
 
 
 def prove_unread(extra: NoOp, until: Source | None = None) -> None:
@@ -220,9 +223,14 @@ def prove_unread(extra: NoOp, until: Source | None = None) -> None:
 
 
 def prove_dropped(step: Step, old: Statement) -> None:
-    """What an old store that is dropped stores to is a temporary. That no read is of it is proved of the reads."""
+    """An old store that is dropped is never executed, or stores to a temporary. That no read is of it is proved of the
+    reads.
+    """
     if not step.old.is_temporary(old.buffer):
-        raise Rejected(f"old store {old.number} is not computed, and {old.buffer} is observable")
+        context = step.context()
+        context.instance(old, "o")
+        if not context.is_impossible():
+            raise Rejected(f"old store {old.number} is not computed, and {old.buffer} is observable")
 
 
 def prove_copied(extra: NoOp) -> None:

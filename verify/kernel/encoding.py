@@ -228,6 +228,8 @@ class Context:
             value = self._operation(operator, self.number(e[2], env), self.number(e[3], env))
             if value is not None:
                 return value
+        if operator == "^":
+            return self._exclusive_or(e, self.number(e[2], env), self.number(e[3], env))
         low, high = integer_bounds(dtype)
         return self._named(self._key(e, env), lambda value: (Case((value - low, Poly.const(high) - value)),))
 
@@ -288,6 +290,26 @@ class Context:
 
         quotient = self._named(("truncdiv", a, b), meaning)
         return quotient if operator == "truncdiv" else a - b * quotient
+
+    def _exclusive_or(self, e: Expr, a: Poly, b: Poly) -> Poly:
+        """`a ^ b`: below a power of two where both operands are; and two of the three numbers determine the third."""
+        (low, high), key = integer_bounds(e[1]), ("^", e[1], a, b)
+        if key in self._names:
+            return self._names[key]
+        others = [
+            (name[2], name[3], v) for name, v in self._names.items() if type(name) is tuple and name[:2] == key[:2]
+        ]
+        value = self._named(key, lambda value: (Case((value - low, Poly.const(high) - value)),))
+        constants = [part[2] for part in core.walk(e) if part[0] == "const" and is_index(part[1])]
+        for bound in sorted({1 << k.bit_length() for k in constants} | {k for k in constants if k > 0 == k & k - 1}):
+            above = (*outside(a, Poly(), Poly.const(bound)), *outside(b, Poly(), Poly.const(bound)))
+            self.add((Case((value, bound - 1 - value)), *above))
+        for other in others:
+            equal = [x - y for x, y in zip((a, b, value), other, strict=True)]
+            for k in range(3):
+                different = (*differ(equal[k - 1], Poly()), *differ(equal[k - 2], Poly()))
+                self.add((Case((), (equal[k],)), *different))
+        return value
 
     def _least(self, a: Poly, b: Poly) -> Poly:
         if a.is_constant and b.is_constant:

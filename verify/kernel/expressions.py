@@ -305,6 +305,15 @@ class Expressions:
     def cast_to(self, node: ast.AST, dtype: str, e: Expr) -> Expr:
         return ("cast", dtype, e) if lanes_of(dtype) == lanes_of(e[1]) else fail(node, "a cast that changes the lanes")
 
+    def reinterpret(self, node: ast.Call) -> Expr:
+        """The float that has the bits of an integer; not the other way round, as NaNs of several bits are one value."""
+        bound = bind(node, ("dtype", "value"), 2)
+        dtype, e = dtype_of(bound["dtype"]), self.default(node, self.read(bound["value"]))
+        bits = [t.lstrip("uintbfloa") for t in (dtype, e[1])]
+        if not is_float(dtype) or not is_integer(e[1]) or bits[0] != bits[1]:
+            fail(node, f"the bits of {e[1]} as {dtype}")
+        return ("call", dtype, "reinterpret", e)
+
     def vector(self, node: ast.Call) -> Expr:
         kind = script_name(node).lower()
         names = ("base", "stride", "lanes") if kind == "ramp" else ("value", "lanes")
@@ -344,6 +353,7 @@ _READERS: Mapping[type[ast.AST], Callable[[Expressions, Any], Expr]] = {
 _CALLS: Mapping[str, Callable[[Expressions, ast.Call], Expr]] = {
     "Cast": Expressions.cast,
     "undef": Expressions.undef,
+    "reinterpret": Expressions.reinterpret,
     **dict.fromkeys(("Select", "if_then_else"), Expressions.choice),
     **dict.fromkeys(("Ramp", "ramp", "Broadcast", "broadcast"), Expressions.vector),
     **dict.fromkeys(("infinity", "min_value", "max_value"), Expressions.limit),

@@ -11,14 +11,13 @@ difference only where its first term is, in rounding to nearest (IEEE 754, 6.3).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel import refinement
-from layoutproof.verify.kernel.encoding import ALWAYS, Context, Instance, differ
+from layoutproof.verify.kernel.encoding import ALWAYS, Context, Env, Instance, differ
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Access, Buffer, Expr, Map, Program, Statement, loads_of
@@ -58,7 +57,11 @@ def prove_extras(step: Step, all_parts: Sequence[Part], new: Statement, rules: S
     prove_conditions(step, all_parts, new)
     for asked in extras(step, all_parts, new):
         if not asked()[0].is_impossible():
-            forbid_open_padding(step, new)
+            for name in {new.buffer, *(load[2] for load in loads_of(*new.texts))}:
+                if step.is_open(name):
+                    raise Rejected(f"{name} has padding without a contract")
+            if step.overlaps:
+                raise Rejected("parameters may overlap, and instances compute no old one")
             if loads_of(*new.indices):
                 raise Rejected(f"where line {new.line} stores depends on data")
             extra = NoOp(step, new, asked, all_parts)
@@ -119,19 +122,6 @@ def _prove_evaluated_before(step: Step, all_parts: Sequence[Part], new: Statemen
             refinement.prove_same(step, context, (a, old.env), (b, at.env))
 
 
-def forbid_open_padding(step: Step, statement: Statement) -> None:
-    """Nothing that a statement touches has padding without a contract, which may not be touched."""
-    for name in {statement.buffer, *(load[2] for load in loads_of(*statement.texts))}:
-        if any(entry.get("contract") is None for entry in record(step, name)):
-            raise Rejected(f"{name} has padding without a contract")
-
-
-def record(step: Step, name: str) -> Sequence[Mapping[str, Any]]:
-    """The layouts of a memory, one after another."""
-    entries: Sequence[Mapping[str, Any]] = step.new.layouts.get(step.new.data(name), {"steps": []})["steps"]
-    return entries
-
-
 def prove_new_cell(extra: NoOp) -> None:
     """The cell is no f(c)."""
     step, buffer = extra.step, extra.step.new.buffers[extra.statement.buffer]
@@ -178,10 +168,7 @@ class NoOp:
                     step.prove_fits(context, index, at.env)
                 if not step.new.buffers[part[2]].is_parameter:
                     self.prove_written(part)
-            elif loads_of(part) and (
-                part[0] in ("//", "%", "truncdiv", "truncmod", "<<", ">>", "cast")
-                or (part[0] == "call" and not all(core.is_float(x[1]) for x in (part, *core.parts(part))))
-            ):
+            elif core.may_trap(part):
                 raise Rejected(f"what line {line} computes beyond the old program may trap")
 
     def prove_written(self, load: Expr) -> tuple[Context, Instance, Statement]:
@@ -387,36 +374,53 @@ def folded(operator: str, dtype: str, a: Expr, b: Expr) -> Expr:
 def prove_filled(step: Step, before: Buffer, after: Buffer, f: Map, contract: Expr) -> None:
     """Every cell of `after` that is no f(c) of `before` holds `contract` when the new program ends.
 
-    The evidence names a store of that constant, at which of its instances a cell is written, and the inverse of f. A
-    cell of the new box either is written by that instance, or is f of the cell that the inverse says, and no padding.
+    The evidence names a store, at which of its instances a cell is written, and the inverse of f. A cell of the new box
+    either is written by that instance, with that constant, or is f of the cell that the inverse says, and no padding.
     """
     fill, back = step.given.fills.get(after.data), step.given.backs.get(after.data)
     if fill is None or back is None or not 0 <= fill.index < len(step.new.stores):
         raise Rejected(f"nothing says what fills the padding of {after.name}")
     writer = step.new.stores[fill.index]
-    if writer.buffer != after.name or writer.value != contract or contract[0] != "const":
+    if writer.buffer != after.name or contract[0] != "const":
         raise Rejected(f"line {writer.line} does not fill the padding of {after.name}")
     if not all(map(core.is_affine_condition, writer.guards)):
         raise Rejected(f"whether line {writer.line} fills the padding depends on data")
     if len(back.outputs) != len(before.shape) or len(f.outputs) != len(after.shape):
         raise Rejected(f"the inverse has not as many outputs as {before.name} has axes")
 
-    def some_cell() -> tuple[Context, list[Poly], Instance]:
-        context = step.context()
-        cell = context.some_cell(after, "q")
-        return context, cell, context.image(fill.map, cell, writer)
-
-    context, cell, at = some_cell()
-    prove_executed(step, context, Instance(replace(writer, guards=()), at.env))
-    context.prove_equal((context.number(index, at.env) for index in writer.indices), cell)
+    context = step.context()
+    cell = context.some_cell(after, "q")
+    at = context.image(fill.map, cell, writer)
+    without = context.copy()
+    prove_executed(step, without, Instance(replace(writer, guards=()), at.env))
+    without.prove_equal((without.number(index, at.env) for index in writer.indices), cell)
+    others = list(_other_values(context, writer.value, at.env, contract))
     for guard in writer.guards:
-        context, cell, at = some_cell()
-        context.require(guard, at.env, truth=False)
-        source = list(context.outputs(back, cell))
-        context.prove_inside(source, before.shape)
-        context.prove_equal(context.outputs(f, source), cell)
-    # What computes an old store writes cells f(c). Other instances store the same constant, or there are none.
+        others.append(context.copy())
+        others[-1].require(guard, at.env, truth=False)
+    for other in others:
+        source = list(other.outputs(back, cell))
+        other.prove_inside(source, before.shape)
+        other.prove_equal(other.outputs(f, source), cell)
+    _prove_filled_alike(step, after, contract)
+
+
+def _prove_filled_alike(step: Step, after: Buffer, contract: Expr) -> None:
+    """What computes an old store writes cells f(c). Other instances store the same constant, or there are none."""
     for store in step.new.stores:
-        if store.buffer == after.name and store.value != writer.value:
+        if step.new.data(store.buffer) == after.data:
             for asked in extras(step, parts_of(step), store):
-                asked()[0].refuse(ALWAYS)
+                context, at = asked()
+                for other in _other_values(context, store.value, at.env, contract):
+                    other.refuse(ALWAYS)
+
+
+def _other_values(context: Context, value: Expr, env: Env, constant: Expr) -> Iterator[Context]:
+    """The cases in which a value may be another one than a constant."""
+    if value[0] in ("if", "select") and core.is_affine_condition(value[2]):
+        for truth, side in ((True, value[3]), (False, value[4])):
+            case = context.copy()
+            case.require(value[2], env, truth)
+            yield from _other_values(case, side, env, constant)
+    elif value != constant:
+        yield context

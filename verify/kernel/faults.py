@@ -143,7 +143,7 @@ def prove_no_race(step: Step, program: Program, a: Statement, b: Statement) -> N
     for depth, (mine, theirs) in enumerate(zip(a.loops, b.loops, strict=False)):
         if a.time[: depth + 1] != b.time[: depth + 1]:
             return
-        for access, other in conflicts(program, a, b) if mine.kind in ("parallel", "vectorized") else ():
+        for access, other in conflicts(step, program, a, b) if mine.kind in ("parallel", "vectorized") else ():
             context = step.context()
             first, second = context.instance(a, "i").env, context.instance(b, "j").env
             context.zeros += (first[outer.var] - second[outer.var] for outer in a.loops[:depth])

@@ -7,7 +7,7 @@ holds, the init runs if every reduce variable is at the start of its domain, the
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from layoutproof.verify.kernel import expressions as syntax
@@ -19,7 +19,8 @@ from layoutproof.verify.kernel.rejected import Rejected
 _SUBSTITUTED = (256, 24)  # parts and levels of a value that a name stands for, as it may be written many times
 _NESTED, _LOOPS_IN_ALL = 64, 5_000  # loops around a statement, and in a function
 _LOOPS = {"range": "serial", "serial": "serial", "parallel": "parallel", "vectorized": "vectorized", "unroll": "unroll"}
-_BUFFER = ("shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "", "axis_separators")
+_BUFFER = ("shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "", "axis_separators",
+           "annotations")  # fmt: skip
 _AXES = {"spatial": "S", "S": "S", "reduce": "R", "R": "R", "opaque": "O", "O": "O"}
 _REMARKS = ("reads", "writes", "block_attr", "sblock_attr")
 _NOALIAS = ("tirx.noalias", "tir.noalias", "noalias", "layoutproof.apart")
@@ -43,9 +44,12 @@ class Functions(Expressions):
     def __init__(self, node: ast.FunctionDef) -> None:
         super().__init__({})
         self.node, self.attributes = node, self.function_attributes(node)
+        self.layouts: dict[str, Any] = self.attributes.pop(_LAYOUT, {})
         self.loops: tuple[Loop, ...] = ()
         self.guards: tuple[Expr, ...] = ()
+        self.lets: list[tuple[ast.stmt, Expr, int]] = []  # those that load, of the body that is read
         self.times: list[int] = [0]  # the next position in the function, and in each loop around
+        self.params: dict[str, str | None] = {}  # the names of the parameters, those of handles by what they match
         self.buffers: dict[str, Buffer] = {}
         self.symbols: dict[str, str] = {}
         self.written: dict[str, str] = {}  # of each loop, its name in the text
@@ -55,17 +59,23 @@ class Functions(Expressions):
         self.noalias = any(self.attributes.get(key) in (True, 1) for key in _NOALIAS)
 
     def program(self, name: str) -> core.Program:
-        """The function, called `name`."""
+        """The function, called `name`, but for the records of its layouts."""
         body = [node for node in self.node.body if not self.declares(node)]
-        params = self.parameters()
-        self.body([node for node in body if not is_call(node, "func_attr")])
+        self.parameters()
+        body = body[1:] if is_call(body[0], "func_attr") else body
+        while body and isinstance(body[0], ast.Assign) and script_name(body[0].value) == "match_buffer":
+            self.match(body.pop(0))
+        if None in self.params.values():
+            fail(self.node, "a handle has no buffer")
+        self.body(body)
         if not self.symbols.keys().isdisjoint(self.written):
             fail(self.node, "a loop has the name of a symbol")
-        layouts = self.attributes.pop(_LAYOUT, {})
         always = [s.condition for s in self.statements if s.kind == "assume" and not s.loops and not s.guards]
         assumed = tuple(condition for condition in always if not core.has(condition, "load"))
         found = tuple(self.symbols.items()), self.buffers, tuple(self.statements), tuple(self.insides)
-        return core.Program(name, params, *found, self.noalias, layouts, self.attributes, assumed)
+        return core.Program(
+            name, tuple(map(str, self.params.values())), *found, self.noalias, {}, self.attributes, assumed
+        )
 
     # ---- the signature
 
@@ -74,6 +84,9 @@ class Functions(Expressions):
         calls = [each.value for each in node.body if isinstance(each, ast.Expr) and is_call(each, "func_attr")]
         given = bind(calls[0], ("attrs",), 1)["attrs"] if calls else ast.Dict([], [])
         for part in (part for part in ast.walk(given) if isinstance(part, ast.Dict)):
+            part.values = [
+                ast.List([ast.Constant(ast.unparse(v))]) if script_name(v) == "target" else v for v in part.values
+            ]
             keys = {k.value for k in part.keys if isinstance(k, ast.Constant) and type(k.value) is str}
             if len(keys) != len(part.keys):
                 fail(given, "attributes have different texts as keys")
@@ -105,8 +118,8 @@ class Functions(Expressions):
         self.symbols[name] = dtype
         return e
 
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters; scalars are brought into scope before any buffer is read."""
+    def parameters(self) -> None:
+        """The parameters; scalars are brought into scope before any buffer is read."""
         given = self.node.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults or self.node.returns:
             fail(self.node, "only plain positional parameters are understood")
@@ -114,16 +127,26 @@ class Functions(Expressions):
             dtype = core.parse_dtype(script_name(argument.annotation))
             if dtype is not None:
                 self.symbol(argument, argument.arg, dtype)
-            elif script_name(argument.annotation) != "Buffer":
+            elif script_name(argument.annotation) not in ("Buffer", "handle"):
                 fail(argument, f"the type of parameter `{argument.arg}` is not understood")
+            is_handle = script_name(argument.annotation) == "handle"
+            self.params[argument.arg] = None if is_handle else argument.arg
         for argument in given.args:
-            if argument.arg not in self.symbols:
+            if argument.arg not in self.symbols and self.params[argument.arg] is not None:
                 self.buffer(argument, argument.arg, bind(argument.annotation, _BUFFER, 1), True)
-        return tuple(argument.arg for argument in given.args)
+
+    def match(self, node: Any) -> None:
+        """`A = T.match_buffer(a, ...)` names the array that a handle is of: a parameter like others."""
+        bound = bind(node.value, ("param", *_BUFFER), 2)
+        handle, (target, *others) = ast.unparse(bound.pop("param")), node.targets
+        if self.params.get(handle, "") is not None or not isinstance(target, ast.Name) or others:
+            fail(node, "a handle, which has no buffer yet, is expected")
+        self.params[handle] = target.id
+        self.buffer(node, target.id, bound, True)
 
     def buffer(self, node: ast.AST, name: str, bound: dict[str, ast.expr], is_parameter: bool) -> None:
         """A parameter, an allocation, or, with `data`, a view."""
-        if name in self.buffers or name in self.scope or {"align", "offset_factor", ""} & set(bound):
+        if name in self.buffers or name in self.scope or {"", *(["annotations"] if is_parameter else [])} & set(bound):
             fail(node, f"buffer `{name}` is declared twice, or has an argument that is not understood")
         data, loops, given = f"{name}_data", self.loops, bound.get("data")
         if given is not None:
@@ -136,12 +159,13 @@ class Functions(Expressions):
         )
         if strides and len(strides) != len(shape):
             fail(node, f"`{name}` has not as many strides as axes")
+        align, factor = (max(0, literal(bound[key], int)) if key in bound else 0 for key in ("align", "offset_factor"))
         self.buffers[name] = self.scope[name] = Buffer(
             name, data, syntax.dtype_of(bound["dtype"]) if "dtype" in bound else "float32",
             tuple(map(self.extent, shape)), tuple(map(self.extent, strides)),
             self.extent(bound["elem_offset"]) if "elem_offset" in bound else ("const", "int32", 0),
             literal(bound["scope"], str) if "scope" in bound else "global", is_parameter, loops,
-            tuple(literal(e, int) - 1 for e in separators),
+            tuple(literal(e, int) - 1 for e in separators), (align, factor),
         )  # fmt: skip
 
     def extent(self, node: ast.expr) -> Expr:
@@ -155,11 +179,13 @@ class Functions(Expressions):
 
     def body(self, nodes: Sequence[ast.stmt]) -> None:
         """The statements of a loop, a branch, a block or the function; names that they bind end with it."""
-        scope = dict(self.scope)
+        scope, lets, self.lets = dict(self.scope), self.lets, []
         for node in nodes:
             handler = _STATEMENTS.get(type(node)) or fail(node, f"a {type(node).__name__} is not understood")
             handler(self, node)
-        self.scope = scope
+        for node, value, since in self.lets:
+            self.check_let(node, value, self.statements[since:])
+        self.scope, self.lets = scope, lets
 
     def add(self, node: ast.stmt, store: tuple[str, tuple[Expr, ...], Expr] | None, condition: Expr) -> None:
         kind, number = ("store", self.stores) if store is not None else ("assume", -1)
@@ -190,12 +216,38 @@ class Functions(Expressions):
 
     def let(self, node: ast.stmt, target: ast.expr, value: Expr) -> None:
         """The name stands for the value, which is evaluated here."""
-        if core.has(value, "load", "undef"):
-            fail(node, "a let of a value that may change is not understood")
+        if core.has(value, "undef"):
+            fail(node, "a let of an undefined value is not understood")
         self.stands_for(target, value)
+        if core.has(value, "load"):
+            self.lets.append((node, value, len(self.statements)))
+        else:
+            self.arithmetic(node, value)
+
+    def arithmetic(self, node: ast.stmt, value: Expr) -> None:
+        """Keep the arithmetic of a value, which the program evaluates here whether or not it uses it."""
         for part in core.walk(value):
             if core.is_integer(part[1]):
                 self.evaluated(node, part)
+
+    def check_let(self, node: ast.stmt, value: Expr, inside: Sequence[core.Statement]) -> None:
+        """A value that was loaded stands at each use instead of its name. That is the same where nothing that it loads
+        is written before a use; and, so that it has the faults that it has here, a store that is executed whenever it
+        is evaluated here evaluates it.
+        """
+        read = {self.memory(load[2]) for load in core.loads_of(value)}
+        for k, s in enumerate(inside):
+            later = inside[k + 1 :] if s.loops == self.loops else inside
+            is_changed = s.kind == "store" and self.memory(s.buffer) in read
+            if is_changed and any(value in core.walk(text) for other in later for text in other.texts):
+                fail(node, "a let loads what is changed before it is used")
+        depth, count = len(self.loops), len(self.guards)
+        for s in (s for s in inside if s.kind == "store"):
+            texts = s.guards[count : count + 1] or s.texts
+            is_run = all(loop.extent[0] == "const" and loop.extent[2] > 0 for loop in s.loops[depth:])
+            if is_run and value in always_evaluated(texts):
+                return
+        fail(node, "a let loads what is not always used")
 
     def stands_for(self, target: ast.expr, value: Expr) -> None:
         if not isinstance(target, ast.Name) or target.id in self.scope:
@@ -213,6 +265,12 @@ class Functions(Expressions):
         call: ast.expr = node.value
         if script_name(call) == "evaluate":
             call = bind(call, ("value",), 1)["value"]
+            if script_name(call) != "assume":
+                value = self.value(call)
+                if core.has(value, "load", "undef"):
+                    fail(node, "a value that may change is evaluated")
+                self.arithmetic(node, value)
+                return
         if script_name(call) != "assume":
             fail(node, f"`T.{script_name(call)[:40]}` is not understood as a statement")
         condition = self.value(bind(call, ("condition",), 1)["condition"])
@@ -342,6 +400,14 @@ class Functions(Expressions):
         value = self.read(node)
         found = [(loop.start, loop.extent, value) for loop in self.loops if value == variable(loop)]
         return found[0] if found else fail(node, "T.axis.remap takes loop variables")
+
+
+def always_evaluated(texts: Sequence[Expr]) -> Iterator[Expr]:
+    """What is evaluated whenever these expressions are."""
+    stack = list(texts)
+    while stack:
+        yield (e := stack.pop())
+        stack += [e[2]] if e[0] == "if" else core.parts(e)
 
 
 def is_call(node: ast.stmt, name: str) -> bool:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain, islice, product
-from typing import Any
 
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.encoding import Context, Instance, out_of_type
 from layoutproof.verify.kernel.extras import prove_conditions, prove_filled
+from layoutproof.verify.kernel.lanes import is_lane
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Buffer, Expr, Map, Program, Statement, is_index, loads_of
-from layoutproof.verify.kernel.reader import read_extent, read_map, read_value, scope_of
 from layoutproof.verify.kernel.refinement import first_of, prove_executed, prove_same
 from layoutproof.verify.kernel.rejected import Rejected
-from layoutproof.verify.kernel.step import Step
+from layoutproof.verify.kernel.step import APART, Copies, Step
 
 _MOST_NUMBERS, _MOST_TRIES = 24, 5_000
 
@@ -47,15 +46,13 @@ def prove_cells(step: Step, new_data: str) -> None:
 def prove_interface(step: Step) -> None:
     """Parameters keep their order, types and cells, but for layouts that the step declares to change and records."""
     old, new = step.old, step.new
-    if old.params != new.params or _may_overlap(old) or _may_overlap(new) or (new.noalias and not old.noalias):
-        raise Rejected("the parameters differ, or may overlap")
+    if old.params != new.params:
+        raise Rejected("the parameters differ")
     if not set(new.symbols) <= set(old.symbols):
         raise Rejected("the new program has symbols of its own")
     if any(condition not in step.assumed for condition in new.assumed):
         raise Rejected("the new program assumes more of its symbols")
-    rest = [{k: v for k, v in p.attributes.items() if k != "layoutproof.layout"} for p in (old, new)]
-    if rest[0] != rest[1]:
-        raise Rejected("attributes of the function differ")
+    _prove_attributes(step, old, new)
     for before in (b for b in old.buffers.values() if b.is_parameter):
         _prove_kept(step, before)
     for after in (b for b in new.buffers.values() if b.is_parameter):
@@ -67,12 +64,15 @@ def prove_interface(step: Step) -> None:
             _prove_temporary_recorded(step, owner)
 
 
-def _may_overlap(program: Program) -> bool:
-    """Whether a write to a parameter may change another one. A single one shares its memory with its views alone; and
-    of what is only read it does not matter whether it overlaps.
-    """
-    owned = [b.data for b in program.buffers.values() if b.is_parameter]
-    return not program.noalias and len(owned) > 1 and bool(program.written() & set(owned))
+def _prove_attributes(step: Step, old: Program, new: Program) -> None:
+    """Attributes stay; a step may add as a condition on calls that no parameters overlap."""
+    is_stated = not old.noalias and new.attributes.get(APART) in (True, 1)
+    if new.noalias and not old.noalias and not is_stated:
+        raise Rejected("the new program assumes that no parameters overlap")
+    if step.overlaps and (step.rewrite.cells or step.copies != Copies()):
+        raise Rejected("parameters may overlap, and cells or values take another way")
+    if {**old.attributes, **({APART: new.attributes[APART]} if is_stated else {})} != new.attributes:
+        raise Rejected("attributes of the function differ")
 
 
 def _prove_kept(step: Step, before: Buffer) -> None:
@@ -81,17 +81,17 @@ def _prove_kept(step: Step, before: Buffer) -> None:
     if after is None or not after.is_parameter or (before.data, before.dtype) != (after.data, after.dtype):
         raise Rejected(f"the parameter {before.name} is another one")
     source = step.source_of(after)
-    if source is None or source[0].data != after.data:
-        raise Rejected(f"the cells of {before.name} are elsewhere")
+    if source is None or source[0].data != after.data or before.promises != after.promises:
+        raise Rejected(f"the cells of {before.name} are elsewhere, or callers promise something else of them")
     if (before.strides, before.offset, before.scope) != (after.strides, after.offset, after.scope) or before.strides:
         raise Rejected(f"the parameter {before.name} has strides")
     if source[1] is not None:
         if before.name not in step.rewrite.interface:
             raise Rejected(f"the layout of {before.name} changes, and no change is declared")
         _prove_recorded(step, before, after, source[1])
-        contract = step.new.layouts[after.data]["steps"][-1].get("contract")
-        if before.data in step.old.written() and contract not in (None, "undef"):
-            prove_filled(step, before, after, source[1], read_value(str(contract)))
+        contract = step.new.record(after.data).steps[-1].contract
+        if before.data in step.old.written() and contract is not None and contract[0] != "undef":
+            prove_filled(step, before, after, source[1], contract)
     elif before.shape != after.shape or step.old.layouts.get(before.data) != step.new.layouts.get(before.data):
         raise Rejected(f"{before.name} has another shape or record")
 
@@ -109,25 +109,14 @@ def _prove_temporary_recorded(step: Step, after: Buffer) -> None:
 
 def _prove_recorded(step: Step, before: Buffer, after: Buffer, f: Map) -> None:
     """The record of a memory continues the old one by one step, which says what f says."""
-    old, new = step.old.layouts.get(before.data, {"steps": []}), step.new.layouts.get(after.data, {"steps": []})
-    symbols, context = scope_of(step.new.symbols), step.context()
-    logical = [read_extent(str(extent), symbols) for extent in new.get("logical_shape", ())]
-    if old["steps"] and new.get("logical_shape") != old.get("logical_shape"):
-        raise Rejected(f"the record of {before.name} has another logical shape")
-    if not old["steps"]:
-        if len(logical) != len(before.shape):
-            raise Rejected(f"the record of {before.name} has another number of axes")
-        _prove_same_extents(step, logical, before.shape)
-    if new["steps"][:-1] != old["steps"] or not new["steps"]:
+    old, new, context = step.old.record(before.data), step.new.record(after.data), step.context()
+    if not old.steps:
+        _prove_same_extents(step, new.logical, before.shape)
+    if (old.steps and new.logical != old.logical) or new.steps[:-1] != old.steps or not new.steps:
         raise Rejected(f"the record of {before.name} does not continue the old one")
-    last: dict[str, Any] = new["steps"][-1]
-    names, outputs, where = read_map(str(last.get("index_map")), symbols, {})
-    shape = [read_extent(str(extent), symbols) for extent in last.get("shape", ())]
-    if names is None or where != core.TRUE or (len(outputs), len(shape)) != (len(f.outputs), len(after.shape)):
-        raise Rejected(f"the record of {before.name} has no such map")
     cell = context.some_cell(before, "c")
-    context.prove_equal(context.outputs(Map(names, outputs), cell), context.outputs(f, cell))
-    _prove_same_extents(step, shape, after.shape)
+    context.prove_equal(context.outputs(new.steps[-1].map, cell), context.outputs(f, cell))
+    _prove_same_extents(step, new.steps[-1].shape, after.shape)
 
 
 def _prove_same_extents(step: Step, shape: Sequence[Expr], other: Sequence[Expr]) -> None:
@@ -154,20 +143,19 @@ def _prove_same_assumption(step: Step, old: Statement, new: Statement) -> None:
     prove_executed(step, context, Instance(old, at), [(guard, env) for guard in new.guards])
     prove_same(step, context, (old.condition, at), (new.condition, env))
     for program, statement in ((step.old, old), (step.new, new)):
-        _prove_only_read(program, *statement.guards, statement.condition)
+        _prove_only_read(step, program, *statement.guards, statement.condition)
 
 
-def _prove_only_read(program: Program, *conditions: Expr) -> None:
+def _prove_only_read(step: Step, program: Program, *conditions: Expr) -> None:
     for load in loads_of(*conditions):
-        data = program.data(load[2])
-        if data in program.written() or program.is_temporary(load[2]):
+        if step.may_change(program, load[2]) or program.is_temporary(load[2]):
             raise Rejected(f"what is assumed of {load[2]} depends on when")
 
 
 def _prove_about_padding(step: Step, new: Statement) -> None:
     """Wherever the condition can be false, it loads one cell, and that is padding of a parameter's new layout."""
     loads = loads_of(new.condition)
-    _prove_only_read(step.new, new.condition)
+    _prove_only_read(step, step.new, new.condition)
     every = core.terms(new.condition, "or")
     said = [d for d in every if d[0] == "==" and d[2][0] == "load" and not loads_of(d[3])]
     if len(loads) != 1 or len(said) != 1 or said[0][2] is not loads[0] or loads_of(*new.guards):
@@ -176,8 +164,7 @@ def _prove_about_padding(step: Step, new: Statement) -> None:
     old, f = step.source_of(buffer) or (buffer, None)
     if f is None or buffer.name not in step.rewrite.interface:
         raise Rejected("an assumption is new, and not about padding of this step")
-    contract = step.new.layouts[buffer.data]["steps"][-1].get("contract")
-    if said[0][3] != (("undef", buffer.dtype) if contract == "undef" else read_value(str(contract))):
+    if said[0][3] != step.new.record(buffer.data).steps[-1].contract:
         raise Rejected(f"what is assumed of the padding of {buffer.name} is not its contract")
     context = step.context()
     env = context.instance(new, "i").env
@@ -188,7 +175,8 @@ def _prove_about_padding(step: Step, new: Statement) -> None:
 
 def prove_plain(program: Program) -> None:
     """Only forms that the rules here cover: elements in row-major order, each of one lane; bounds of loops without
-    data; conditions that read nothing that is written under them, as they may be evaluated again at each statement.
+    data; conditions that are evaluated once, though they stand at each lane. (At several statements they stand only if
+    those write nothing that they read; the reader says so.)
     """
     memories = {program.data(name) for name in program.touched()}
     for buffer in program.buffers.values():
@@ -201,7 +189,7 @@ def prove_plain(program: Program) -> None:
         if loads_of(*(e for loop in statement.loops for e in (loop.start, loop.extent))):
             raise Rejected(f"a loop around line {statement.line} has a bound that depends on data")
         read = {program.data(load[2]) for load in loads_of(*statement.guards)}
-        if statement.kind == "store" and program.data(statement.buffer) in read:
+        if any(map(is_lane, statement.loops)) and program.data(statement.buffer) in read:
             raise Rejected(f"line {statement.line} writes what a condition around it reads")
 
 

@@ -12,11 +12,11 @@ from layoutproof.verify.kernel import copies, faults, interface, refinement
 from layoutproof.verify.kernel.extras import prove_extras
 from layoutproof.verify.kernel.lanes import is_lane
 from layoutproof.verify.kernel.programs import Rewrite
+from layoutproof.verify.kernel.reader import ASSUMPTIONS
 from layoutproof.verify.kernel.refinement import Part
 from layoutproof.verify.kernel.rejected import FAILURES, reason_of
 from layoutproof.verify.kernel.step import Evidence, Step
 
-_ASSUMPTIONS = {"nnan", "ninf", "nsz", "reassoc"}
 Claims = Iterator[tuple[Any, ...]]  # kind, line, words; a rule, and what it is asked of, beside the step
 
 
@@ -37,7 +37,7 @@ class Judged:
 
 def stated(rewrite: Rewrite) -> frozenset[str]:
     """The fast-math assumptions that a rewrite states."""
-    return frozenset(rewrite.strictness.split()) & _ASSUMPTIONS
+    return frozenset(rewrite.strictness.split()) & ASSUMPTIONS
 
 
 def judged_in_turn(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str] | None = None) -> Iterator[Judged]:

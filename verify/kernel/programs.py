@@ -114,6 +114,14 @@ def loads_of(*texts: Expr) -> list[Expr]:
     return [part for e in texts for part in walk(e) if part[0] == "load"]
 
 
+def may_trap(e: Expr) -> bool:
+    """Whether the operation at the top of an expression may have no result because of data. Floats always have one."""
+    if not loads_of(e):
+        return False
+    is_of_floats = all(is_float(x[1]) for x in (e, *parts(e)))
+    return e[0] in ("//", "%", "truncdiv", "truncmod", "<<", ">>", "cast") or (e[0] == "call" and not is_of_floats)
+
+
 def is_affine_condition(e: Expr) -> bool:
     """Whether a condition speaks of integers alone, without data: its operations are index arithmetic, which does not
     wrap. Beside data they wrap.
@@ -203,6 +211,10 @@ class Buffer:
     is_parameter: bool
     loops: tuple[Loop, ...]
     separators: tuple[int, ...] = ()
+    promises: tuple[int, int] = (
+        0,
+        0,
+    )  # what callers keep: the alignment in bytes, and of what the offset is a multiple
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +233,7 @@ class Program:
     statements: tuple[Statement, ...]
     insides: tuple[Statement, ...]
     noalias: bool
-    layouts: Mapping[str, Any]
+    layouts: Mapping[str, Record]
     attributes: Mapping[str, Any]
     assumed: tuple[Expr, ...]
 
@@ -233,6 +245,10 @@ class Program:
     def data(self, buffer: str) -> str:
         """The memory of a buffer."""
         return self.buffers[buffer].data
+
+    def record(self, data: str) -> Record:
+        """What is stated of a memory."""
+        return self.layouts.get(data, Record())
 
     def owner(self, data: str) -> Buffer | None:
         """The parameter or allocation that a memory belongs to."""
@@ -246,6 +262,13 @@ class Program:
     def written(self) -> set[str]:
         """The memories to which something is stored."""
         return {self.data(s.buffer) for s in self.stores}
+
+    def may_overlap(self) -> bool:
+        """Whether a write to a parameter may change another one. A single one shares its memory with its views alone;
+        and of what is only read it does not matter whether it overlaps.
+        """
+        owned = {b.data for b in self.buffers.values() if b.is_parameter}
+        return not self.noalias and len(owned) > 1 and bool(self.written() & owned)
 
     def touched(self) -> set[str]:
         """The buffers by which anything is stored or loaded."""
@@ -261,6 +284,25 @@ class Map:
     names: tuple[str, ...]
     outputs: tuple[Expr, ...]
     where: Expr = TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A layout transform of a record: the map, the box after it, and what the padding that it makes holds: a value, or
+    anything (`undef`); None without a contract.
+    """
+
+    map: Map
+    shape: tuple[Expr, ...]
+    contract: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a program states of how the cells of a memory came to their places."""
+
+    logical: tuple[Expr, ...] = ()
+    steps: tuple[Layout, ...] = ()
 
 
 Instances = tuple[int, Map]  # an old store, and at which of its instances

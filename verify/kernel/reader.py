@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.expressions import Expressions, entries_of, fail, parse, script_name
@@ -14,6 +16,7 @@ from layoutproof.verify.kernel.programs import TRUE, Buffer, Expr, Map, Statemen
 from layoutproof.verify.kernel.rejected import Rejected
 
 _IMPORTS = ("from tvm.script import tirx as T", "from tvm.script import tir as T", "from tvm.script import ir as I")
+_EXPECTED, ASSUMPTIONS = ("proved", "refuted", "unknown", "vacuous", ""), {"nnan", "ninf", "nsz", "reassoc"}
 _KEYS = ("about", "clause", "expect", "strictness", "where", "functions", "interface", "theta", "cells")
 _ENTRY = re.compile(r"# ([a-z]+):(.*)")
 _REMARK = re.compile(r"#\s*from \S+ import .*|#|\s*")
@@ -71,9 +74,12 @@ class Header:
         if any(len(self.entries[key]) > 1 for key in _KEYS if key not in ("theta", "cells")):
             raise Rejected("a key of the header is given twice")
         names = self.listed("functions") or ("before", "after")
-        if len(names) != 2:
+        if len(names) != 2 or not all(map(str.isidentifier, names)):
             raise Rejected("the names of two functions are expected")
-        self.old, self.new = one_lane(before.program(names[0])), one_lane(after.program(names[1]))
+        expect, strictness = ("".join(self.entries[key]) for key in ("expect", "strictness"))
+        if expect not in _EXPECTED or (strictness != "ieee" and not set(strictness.split()) <= ASSUMPTIONS):
+            raise Rejected("a verdict, or fast-math assumptions, are not known")
+        self.old, self.new = (recorded(f, name) for f, name in zip((before, after), names, strict=True))
         self.written = after.written
         self.symbols: dict[str, Expr | Buffer] = {}
         for name, dtype in (*self.old.symbols, *self.new.symbols):
@@ -141,6 +147,53 @@ class Header:
         return found
 
 
+def recorded(function: Functions, name: str) -> core.Program:
+    """The program of a function, with the records of its layouts."""
+    program = function.program(name)
+    symbols = {n: ("var", "int32", n) for n, dtype in program.symbols if core.is_index(dtype)}  # as in each record
+    layouts = {}
+    for data, given in function.layouts.items():
+        owner = program.owner(data)
+        if owner is None:
+            raise Rejected(f"there is no memory {data}, of which there is a record")
+        logical, entries = _fields(given, "logical_shape", "steps")
+        steps = tuple(_layout(step, symbols, program, owner.dtype) for step in _items(entries))
+        layouts[data] = core.Record(_box(logical, symbols), steps)
+    return one_lane(replace(program, layouts=layouts))
+
+
+def _fields(given: object, *keys: str) -> list[Any]:
+    """The values of an object that has these keys and no others."""
+    if type(given) is not dict or set(given) != set(keys):
+        raise Rejected(f"a part of a record has not the keys {', '.join(keys)}")
+    return [given[key] for key in keys]
+
+
+def _layout(step: object, symbols: Scope, program: core.Program, dtype: str) -> core.Layout:
+    text, box, said = _fields(step, "index_map", "shape", "contract")
+    names, outputs, where = read_map(str(text), symbols, {})
+    shape = _box(box, symbols)
+    if names is None or where != TRUE:
+        raise Rejected("the map of a record is not understood")
+    if said in (None, "undef"):
+        return core.Layout(Map(names, outputs), shape, ("undef", core.element_of(dtype)) if said else None)
+    tree = parse(str(said), "eval").body
+    inputs = [a.arg for a in tree.args.args] if isinstance(tree, ast.Lambda) else []
+    reader = Expressions({**symbols, **program.buffers, **{n: ("var", "int32", n) for n in inputs}})
+    node = tree.body if isinstance(tree, ast.Lambda) else tree
+    return core.Layout(Map(names, outputs), shape, reader.typed(node, reader.read(node), dtype))
+
+
+def _items(given: object) -> list[object]:
+    if type(given) is not list:
+        raise Rejected("a shape, or the steps of a record, are no list")
+    return cast("list[object]", given)
+
+
+def _box(shape: object, symbols: Scope) -> tuple[Expr, ...]:
+    return tuple(read_extent(str(extent), symbols) for extent in _items(shape))
+
+
 def scope_of(symbols: Sequence[tuple[str, str]]) -> dict[str, Expr | Buffer]:
     """What expressions over symbols may name."""
     return {name: ("var", dtype, name) for name, dtype in symbols}
@@ -149,11 +202,6 @@ def scope_of(symbols: Sequence[tuple[str, str]]) -> dict[str, Expr | Buffer]:
 def read_extent(text: str, symbols: Scope) -> Expr:
     """An integer expression over symbols."""
     return Expressions(symbols).integer(parse(text, "eval").body)
-
-
-def read_value(text: str) -> Expr:
-    """A constant."""
-    return Expressions({}).value(parse(text, "eval").body)
 
 
 def _condition(text: str, scope: Scope) -> Expr:

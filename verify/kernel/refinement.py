@@ -26,6 +26,7 @@ from functools import partial
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.encoding import ALWAYS, Cases, Context, Env, Instance, both, differ, outside
 from layoutproof.verify.kernel.integers import Case
+from layoutproof.verify.kernel.laws import law, pairings
 from layoutproof.verify.kernel.polynomials import Poly
 from layoutproof.verify.kernel.programs import Access, Expr, Map, Program, Statement, is_affine_condition, loads_of
 from layoutproof.verify.kernel.rejected import Rejected
@@ -97,11 +98,9 @@ def prove_executed(step: Step, context: Context, there: Instance, here: Sequence
             first_of(attempts, "a condition on data has no counterpart")
 
 
-def prove_same(step: Step, context: Context, old: Value, new: Value, *, is_index: bool = False) -> None:
-    """Two expressions have one value where paired loads have one; loads are paired by their places in the text. That an
-    index does not wrap is proved elsewhere.
-    """
-    (a, old_env), (b, new_env) = old, new
+def prove_same(step: Step, context: Context, old: Value, new: Value) -> None:
+    """Two expressions have one value where paired loads have one; operands are paired by `laws`."""
+    (a, old_env), (b, new_env) = old, new = (law(old[0]), old[1]), (law(new[0]), new[1])
     if a[1] != b[1]:
         raise Rejected(f"a value of type {b[1]} stands for one of type {a[1]}")
     if a[0] == "undef" == b[0]:
@@ -111,41 +110,45 @@ def prove_same(step: Step, context: Context, old: Value, new: Value, *, is_index
             for case in context.cases(*old, truth):
                 context.refuse(both((case,), context.cases(*new, not truth)))
     elif core.is_index(a[1]) and not any(core.has(e, "load", "undef") for e in (a, b)):
-        _prove_same_integer(step, context, old, new, is_index=is_index)
+        _prove_same_integer(step, context, old, new)
     elif a[0] == "load" == b[0]:
         prove_same_cell(step, context, (a[2:], old_env), (b[2:], new_env))
     else:
-        for x, y in operands(a, b):
-            prove_same(step, context, (x, old_env), (y, new_env))
+        same_operands(step, a, b, lambda x, y: prove_same(step, context, (x, old_env), (y, new_env)))
 
 
-def operands(a: Expr, b: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """The operands of two expressions that have the same operator."""
-    if a[0] != b[0] or a[0] == "load" or len(a) != len(b):
-        raise Rejected(f"{b[0]} stands for {a[0]}")
-    for x, y in zip(a[2:], b[2:], strict=True):
-        if isinstance(x, tuple) and isinstance(y, tuple):
-            yield x, y
-        elif x != y or type(x) is not type(y):
-            raise Rejected(f"{y} stands for {x}")
+def same_operands(step: Step, a: Expr, b: Expr, prove: Callable[[Expr, Expr], None]) -> None:
+    """The operands of two expressions have one value, in pairs, and so have the expressions."""
+
+    def each(pairs: Sequence[tuple[Expr, Expr]]) -> None:
+        step.spend(1)
+        for x, y in pairs:
+            prove(x, y)
+
+    if (a[0], b[0]) == ("if", "select"):
+        # The side that is not taken is evaluated now.
+        loads = loads_of(*b[3:])
+        traps = any(core.may_trap(part) for side in b[3:] for part in core.walk(side))
+        if traps or any(loads_of(*x[3]) or step.new.is_temporary(x[2]) or step.is_open(x[2]) for x in loads):
+            raise Rejected("a choice that evaluates both sides stands for one that does not")
+    first_of(partial(each, pairs) for pairs in pairings(a, b))
 
 
-def _prove_same_integer(step: Step, context: Context, old: Value, new: Value, *, is_index: bool) -> None:
+def _prove_same_integer(step: Step, context: Context, old: Value, new: Value) -> None:
     """Integers without data: as numbers if nothing wraps, which is proved of both, else operand by operand."""
     try:
-        for value in (old, new) if not is_index else ():
+        for value in (old, new):
             step.prove_fits(context, *value)
     except Rejected:
         if old[0][0] != new[0][0] or not core.parts(old[0]):
             raise
-        for x, y in operands(old[0], new[0]):
-            prove_same(step, context, (x, old[1]), (y, new[1]))
+        same_operands(step, old[0], new[0], lambda x, y: prove_same(step, context, (x, old[1]), (y, new[1])))
         return
     context.refuse(differ(context.number(*old), context.number(*new)))
 
 
 def prove_same_cell(step: Step, context: Context, old: tuple[Access, Env], new: tuple[Access, Env]) -> None:
-    """The new cell is f of the old one."""
+    """The new cell is f of the old one. Indices are numbers, of any type: that they do not wrap is proved elsewhere."""
     ((old_name, old_index), old_env), ((new_name, new_index), new_env) = old, new
     buffer = step.new.buffers[new_name]
     f = step.cell_map(step.old.buffers[old_name], buffer)
@@ -159,7 +162,10 @@ def prove_same_cell(step: Step, context: Context, old: tuple[Access, Env], new: 
         raise Rejected(f"{new_name} has an index of {len(new_index)} axes, and f of another number")
     if f is None:
         for mine, theirs in zip(old_index, new_index, strict=True):
-            prove_same(step, context, (mine, old_env), (theirs, new_env), is_index=True)
+            if loads_of(mine, theirs):
+                prove_same(step, context, (mine, old_env), (theirs, new_env))
+            else:
+                context.prove_equal([context.number(mine, old_env)], [context.number(theirs, new_env)])
         return
     target = list(context.outputs(f, [context.number(index, old_env) for index in old_index]))
     if loads_of(*new_index):
@@ -253,11 +259,11 @@ def not_before(a: Instance, b: Instance) -> Cases:
     return (*after, Case((), tuple(x - y for x, y in zip(a.values, b.values, strict=True))))
 
 
-def conflicts(program: Program, a: Statement, b: Statement) -> Iterator[tuple[Access, Access]]:
+def conflicts(step: Step, program: Program, a: Statement, b: Statement) -> Iterator[tuple[Access, Access]]:
     """Pairs of accesses of one memory, one of them a write."""
     for mine, writes in _touched(a):
         for theirs, other_writes in _touched(b):
-            if (writes or other_writes) and program.data(mine[0]) == program.data(theirs[0]):
+            if (writes or other_writes) and step.meets(program, mine[0], theirs[0]):
                 yield mine, theirs
 
 
@@ -288,6 +294,8 @@ def may_change_places(step: Step, a: Statement, b: Statement) -> bool:
     update = _update(step.new, a)
     if step.new.data(a.buffer) != step.new.data(b.buffer) or update is None or update != _update(step.new, b):
         return False
+    if step.overlaps and not step.new.is_temporary(a.buffer):
+        return False
     needed = {"nnan", "nsz"} if update[0] in ("min", "max") else {"reassoc"}
     return core.is_index(update[1]) or (core.is_float(update[1]) and needed <= step.allowed)
 
@@ -298,7 +306,7 @@ def prove_order(step: Step, a: Part, b: Part) -> None:
     """
     free = a.new.access, b.new.access
     sides = (replace(p.new, value=core.TRUE) if step.is_moved(p.new.number, p.old.number) else p.new for p in (a, b))
-    for access, other in conflicts(step.new, *sides):
+    for access, other in conflicts(step, step.new, *sides):
         if not (may_change_places(step, a.new, b.new) and (access, other) == free):
             context = step.context()
             (first, first_old), (second, second_old) = of_part(context, a, "i"), of_part(context, b, "j")

@@ -57,13 +57,17 @@ class Evidence:
     copies: Copies = field(default_factory=Copies)
 
 
+_MOST_PAIRINGS = 200_000
+APART = "layoutproof.apart"  # the attribute by which a step states of calls that no parameters overlap
+
+
 class Step:
     """What the rules ask. `allowed` are the fast-math assumptions under which claims are accepted."""
 
     def __init__(self, rewrite: Rewrite, given: Evidence, allowed: frozenset[str]) -> None:
         self.rewrite, self.given, self.allowed, self.copies = rewrite, given, allowed, given.copies
         self.old, self.new = rewrite.old, rewrite.new
-        self._known: set[Question] = set()
+        self._known, self._left = set[Question](), _MOST_PAIRINGS
         # A caller's arrays have no negative extents.
         shapes = [extent for buffer in self.old.buffers.values() if buffer.is_parameter for extent in buffer.shape]
         positive = [(">=", "bool", e, ("const", e[1], 0)) for e in shapes if e[0] != "const"]
@@ -75,6 +79,9 @@ class Step:
         # The memories that are used under another name than that of the parameter or allocation.
         names = [(p.buffers[name], name) for p in (self.old, self.new) for name in p.touched()]
         self.viewed = frozenset(buffer.data for buffer, name in names if buffer.data != f"{name}_data")
+        # Whether a write to a parameter may change another one: then all accesses of both keep their order.
+        is_apart = self.old.noalias or self.new.attributes.get(APART) in (True, 1)
+        self.overlaps = not is_apart and (self.old.may_overlap() or self.new.may_overlap())
         for data, (_, f) in rewrite.cells.items():
             owner = self.new.owner(data)
             if owner is not None and len(owner.shape) != len(f.outputs):
@@ -93,6 +100,12 @@ class Step:
         if question not in self._known:
             check_refutation(question, self.given.refutation(question))
             self._known.add(question)
+
+    def spend(self, count: int) -> None:
+        """Count work of which a text could ask for too much."""
+        self._left -= count
+        if self._left < 0:
+            raise Rejected("the operands of values can be paired in too many ways")
 
     def prove_fits(self, context: Context, e: Expr, env: Env) -> None:
         """No integer operation in an expression wraps, if the index arithmetic of the new program of symbols alone does
@@ -143,8 +156,24 @@ class Step:
                 number = number * context.number(buffer.shape[axis], context.symbols) + value
         return number + context.number(buffer.offset, context.symbols)
 
+    def meets(self, program: Program, first: str, second: str) -> bool:
+        """Whether two buffers may share a memory."""
+        one, other = program.data(first), program.data(second)
+        return one == other or (self.overlaps and not any(map(program.is_temporary, (first, second))))
+
+    def may_change(self, program: Program, name: str) -> bool:
+        """Whether something is stored to the memory of a buffer."""
+        return any(self.meets(program, store.buffer, name) for store in program.stores)
+
+    def is_open(self, name: str) -> bool:
+        """Whether a new memory has padding without a contract, which may not be touched."""
+        return any(layout.contract is None for layout in self.new.record(self.new.data(name)).steps)
+
     def apart(self, context: Context, program: Program, *accesses: tuple[Access, Env]) -> list[Poly]:
         """Numbers that are all 0 where two accesses of one memory of a program are of one cell."""
+        names = [access[0] for access, _ in accesses]
+        if self.meets(program, *names) and program.data(names[0]) != program.data(names[1]):
+            return []  # parameters that overlap in any way
         a, b = (self.cell(context, program, *access) for access in accesses)
         if len({program.data(access[0]) for access, _ in accesses}) != 1 or len(a) != len(b):
             raise Rejected(f"{' and '.join(access[0] for access, _ in accesses)} are of two memories")

@@ -50,7 +50,7 @@ def read_access(text: str, lanes: str | None, layout: WrittenLayout) -> WrittenL
     given = None if lanes is None else parse_shape(lanes)
     access = read_layout(text, given, name="--access")
     index_map, shape = total_map(access, "--access"), access.extents()
-    if access.notation is Notation.TRITON:
+    if access.notation in (Notation.TRITON, Notation.MMA):
         order = [k for k, v in enumerate(index_map.inputs) if v.name != "lane"]
         order.append(next(k for k, v in enumerate(index_map.inputs) if v.name == "lane"))
         index_map = IndexMap(tuple(index_map.inputs[k] for k in order), index_map.outputs)

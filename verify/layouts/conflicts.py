@@ -31,16 +31,22 @@ MAX_ACCESSES = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """`banks` of `width` bytes each; an element has `element` bytes, a lane accesses `vector` elements at once."""
+    """`banks` of `width` bytes each; an element has `element` bytes, a lane accesses `vector` elements at once.
+
+    `phase` lanes are served together; without it, those whose vectors fill the banks once.
+    """
 
     banks: int = 32
     width: int = 4
     element: int = 4
     vector: int = 1
+    phase: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("banks", "width", "element", "vector"):
+        for name in ("banks", "width", "element", "vector", "phase"):
             value = getattr(self, name)
+            if value is None:
+                continue
             if value < 1 or value & (value - 1):
                 raise error(codes.NOTATION_INCOMPLETE, f"a memory has a power of two as its {name}, not {value}")
         if self.element * self.vector > self.banks * self.width:
@@ -50,7 +56,9 @@ class Memory:
 
     @property
     def lanes(self) -> int:
-        """The lanes of a phase: their vectors fill the banks once."""
+        """The lanes of a phase."""
+        if self.phase is not None:
+            return self.phase
         return max(1, self.banks * self.width // max(self.width, self.element * self.vector))
 
 

@@ -26,7 +26,10 @@ class Written:
 
 def write_layout(index_map: IndexMap, shape: Shape, notation: Notation | str) -> str:
     """The text of a map on a shape in a notation. Raises LayoutproofError, if possible with an index, where none is."""
-    return _WRITERS[Notation(notation)](index_map, shape)
+    writer = _WRITERS.get(Notation(notation))
+    if writer is None:
+        raise refused(index_map, "not written as a matrix instruction", "their operands are read only")
+    return writer(index_map, shape)
 
 
 def all_notations(index_map: IndexMap, shape: Shape) -> tuple[Written, ...]:

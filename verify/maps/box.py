@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
@@ -17,7 +17,6 @@ from layoutproof.verify.algebra.enumeration import MAX_EXACT_POINTS, TooLarge, f
 from layoutproof.verify.algebra.lift import Lifter, NumberTooWide, Renderer, number
 from layoutproof.verify.algebra.polynomials import GiveUp, Poly, add, constant, constant_of, plus
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.relation import Relation, make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.maps.bits import largest_value
 from layoutproof.verify.maps.extents import axis_inputs, symbolic_extreme, tabulated_extreme
@@ -32,6 +31,9 @@ from layoutproof.verify.maps.symbolic_shapes import (
     lopsided_instances,
 )
 from layoutproof.verify.verdict.codes import IMAGE_UNKNOWN
+
+if TYPE_CHECKING:
+    from layoutproof.verify.isl.relation import Relation
 
 OPERATIONS = 150_000
 RLIMIT = 4_000_000
@@ -222,6 +224,9 @@ class _Scope:
 
 
 def _axis_relation(problem: Problem, axis: int, ctx: Any) -> _Scope:
+    # Most maps need no relation, which takes long to load.
+    from layoutproof.verify.isl.relation import make_relation
+
     inputs = axis_inputs(problem, axis)
     names = [problem.index_map.inputs[k].name for k in inputs]
     exprs = [problem.shape[k] for k in inputs]

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.expr import Expr, Var, const, equal, logical_and
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.verify.algebra.lift import number
 from layoutproof.verify.algebra.polynomials import constant
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.relation import Relation, make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.maps.box import size_exprs
 from layoutproof.verify.maps.map_report import Answer, Collision
@@ -21,10 +20,16 @@ from layoutproof.verify.maps.problem import Part, Problem
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict.verdict import Status
 
+if TYPE_CHECKING:
+    from layoutproof.verify.isl.relation import Relation
+
 OPERATIONS = 200_000
 
 
 def _relation(part: Part, ctx: Any) -> Relation:
+    # Most maps need no relation, which takes long to load.
+    from layoutproof.verify.isl.relation import make_relation
+
     problem = part.problem
     names = [*part.names, *part.unit_names]
     extents = [*(problem.shape[k] for k in part.inputs), *(const(1) for _ in part.unit_names)]
@@ -116,6 +121,8 @@ def _with_padding(part: Part, answer: Answer) -> Answer:
 
 def is_unreached_by_isl(problem: Problem, cell: Sequence[int]) -> bool:
     """Whether isl proves that no logical index is mapped to a cell."""
+    from layoutproof.verify.isl.relation import make_relation
+
     names = [v.name for v in problem.index_map.inputs]
     same = logical_and(*(equal(o, number(c, o.dtype)) for o, c in zip(problem.index_map.outputs, cell, strict=True)))
     try:

@@ -8,10 +8,9 @@ from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import Source, error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.notations.detect import READERS, notation_of
+from layoutproof.ir.notations.detect import notation_of, reader_of
 from layoutproof.ir.notations.notation import Context, Notation, WrittenLayout, whole
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.isl.layout_relation import read_isl
 
 
 def read_layout(
@@ -33,7 +32,12 @@ def read_layout(
     if axes and found is not Notation.EINOPS:
         message = f"axes are lengths of an einops pattern, and the text is in the notation {found}"
         raise error(codes.NOTATION_INCOMPLETE, message, whole(Source(name, text)))
-    return read_isl(text, context, name) if found is Notation.ISL else READERS[found](text, context, name)
+    if found is Notation.ISL:
+        # It loads what decides by integer sets.
+        from layoutproof.verify.isl.layout_relation import read_isl
+
+        return read_isl(text, context, name)
+    return reader_of(found)(text, context, name)
 
 
 def total_map(layout: WrittenLayout, name: str = "<layout>") -> IndexMap:

@@ -21,7 +21,6 @@ from layoutproof.verify.algebra.enumeration import MAX_POINTS, TooLarge, first_w
 from layoutproof.verify.algebra.lift import NumberTooWide, Renderer, number
 from layoutproof.verify.algebra.polynomials import Poly, constant_of
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.relation import make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.maps.bits import read_linear
 from layoutproof.verify.maps.box import Size, check_traps, physical_box, shown_sizes, size_exprs
@@ -395,6 +394,9 @@ def _example(problem: Problem, point: tuple[int, ...], symbols: dict[str, int], 
 
 
 def _by_solvers(problem: Problem, different: Expr, claim: Claim, rank: int, start: float) -> Verdict:
+    # Most questions need no relation, which takes long to load.
+    from layoutproof.verify.isl.relation import make_relation
+
     names = [v.name for v in problem.index_map.inputs]
     try:
         with limited(OPERATIONS) as ctx:

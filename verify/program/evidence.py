@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.program.instances import IterationDomain
-from layoutproof.verify.program.questions import Cover
+
+if TYPE_CHECKING:
+    from layoutproof.verify.program.instances import IterationDomain
+    from layoutproof.verify.program.questions import Cover
 
 Bounds = Mapping[str, tuple[int | None, int | None]]
 # A cover by number, and the values of its further dims as expressions over an instance that it reaches.

@@ -16,7 +16,7 @@ from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Logi
 from layoutproof.ir.interval import Interval, Ranges, interval_of, of_type
 from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BinaryOp, LogicalOp
+from layoutproof.ir.operators import DIVISIONS, BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, ForKind, IterVar
 from layoutproof.ir.text import Style, expr_text
@@ -278,7 +278,6 @@ def conjuncts(condition: Expr, holds: bool = True) -> Iterator[Guard]:
                 yield guard
 
 
-DIVISIONS = frozenset((BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD))
 _SHIFTS = frozenset((BinaryOp.SHL, BinaryOp.SHR))
 _CLOSED = frozenset((BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
 

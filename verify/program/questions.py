@@ -7,11 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from layoutproof.ir.dtype import INT64
 from layoutproof.ir.expr import Cast, Expr, IntImm, compare, const
 from layoutproof.ir.operators import CompareOp
-from layoutproof.verify.program.instances import IterationDomain
+
+if TYPE_CHECKING:
+    from layoutproof.verify.program.instances import IterationDomain
 
 
 class NotEncodable(Exception):

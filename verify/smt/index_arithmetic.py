@@ -6,14 +6,16 @@ negative is negated. Part of the trusted computing base.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
-from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import NotEncodable, Search, no_answer, nothing
 from layoutproof.verify.smt.solver import Answer, Query
+
+if TYPE_CHECKING:
+    from layoutproof.verify.program.instances import IterationDomain
 
 
 class NotInteger(NotEncodable):

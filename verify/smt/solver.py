@@ -7,9 +7,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import selectors
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -20,10 +18,13 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.settings import scaled
+
+if TYPE_CHECKING:
+    import subprocess
 
 Handler = Callable[[int, FrameType | None], Any]
 _LATER_SECONDS = 0.01
@@ -238,6 +239,9 @@ class Worker:
         if self._process is not None and self._process.poll() is None:
             return self._process, False
         self._kill()
+        # A process is seldom started, and every command loads this file.
+        import subprocess
+
         self._owner = os.getpid()
         self._process = subprocess.Popen(
             self.command,
@@ -251,6 +255,8 @@ class Worker:
 
     def _exchange(self, process: subprocess.Popen[bytes], request: dict[str, Any], seconds: float) -> bytes:
         """One line out, one line in, before the time is over. Raises _Failed."""
+        import selectors
+
         assert process.stdin is not None and process.stdout is not None
         deadline = time.monotonic() + seconds
         left = memoryview(json.dumps(request).encode() + b"\n")

@@ -8,14 +8,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.shown import Shown
-from layoutproof.verify.program.evidence import Evidence
 from layoutproof.verify.program.location import Place
-from layoutproof.verify.program.questions import Because, SmtQuery
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict import codes
+
+if TYPE_CHECKING:
+    from layoutproof.verify.program.evidence import Evidence
+    from layoutproof.verify.program.questions import SmtQuery
 
 
 class Clause(StrEnum):
@@ -47,6 +50,8 @@ class Clause(StrEnum):
     REDUCTION_FORM = "reduction-form"  # only `acc (+) e` with `e` independent of `acc` is regrouped
     REDUCTION_LAW = "reduction-law"  # only operators that regroup under the licences in force
     CONTRIBUTIONS = "contributions"  # every reader of a reduction sees the same multiset of contributions
+    PARTIAL_START = "partial-start"  # a partial result that is added later began with a neutral value
+    PARTIAL_ONCE = "partial-once"  # no contribution to a partial result is added twice
     ASSUMPTIONS = "assumptions"  # a new assumption follows from old ones, or speaks of a parameter's padding only
     PADDING_POSTCONDITION = "padding-postcondition"  # padding whose contract is a value holds it at the end
     OBSERVABLE = "observable"  # output buffers are preserved

@@ -13,7 +13,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from layoutproof.verify.workers.worker import Ending, Limits, NoWorker, Worker
+from layoutproof.verify.workers.endings import Ending, Limits, NoWorker
+from layoutproof.verify.workers.worker import Worker
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from layoutproof.verify.workers.endings import Ending, Limits, NoWorker
 from layoutproof.verify.workers.keeper import LENGTH
 
 T = TypeVar("T")
@@ -23,53 +23,6 @@ RENEW_ITEMS = 5_000
 RENEW_GROWTH = 160 << 20
 # A worker that was asked to end has its exit handlers to run, and its solver to end.
 GRACE_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How many workers, and what an item may take: `seconds`, and bytes of `memory` of its worker's process tree. Both
-    end the worker at once. None: no limit.
-    """
-
-    workers: int = 1
-    seconds: float | None = None
-    memory: int | None = None
-
-    @property
-    def need_a_process(self) -> bool:
-        """Whether items need processes of their own: only those can be ended."""
-        return self.workers > 1 or self.seconds is not None or self.memory is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a worker process ended. `why`: `time` or `memory` for a limit, `exit` or `signal` with its number in
-    `status`, `told` if it was asked to, `fleet` if the machines of a fleet died with it.
-    """
-
-    why: str
-    status: int = 0
-
-    def __str__(self) -> str:
-        if self.why == "signal":
-            return f"was ended by {_signal_name(self.status)}"
-        return f"ended with exit status {self.status}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-class NoWorker(Exception):
-    """No worker process can be started."""
-
-    @staticmethod
-    def at_start(ending: Ending) -> NoWorker:
-        """For processes that end as soon as they are started."""
-        return NoWorker(f"a worker process {ending} before it could take an item")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.verdict.verdict import Status
 
 if TYPE_CHECKING:
-    from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.lowering.compare.comparison import Comparison
 
 Pairs = tuple[tuple[str, str], ...]
@@ -120,26 +119,18 @@ def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
     from layoutproof.lowering.proof_cache.entries import Clock, is_storable
 
     asked, clock = Asked.read(item.text), Clock()
-    before, after, asked = _functions(item, texts, asked)
-    found = compare(
-        before, after, layouts=dict(asked.layouts), pads=dict(asked.pads), match=dict(asked.match), where=asked.where
-    )
-    return found, is_storable([verdict.to_entry() for verdict in found.verdicts], clock)
-
-
-def _functions(item: Item, texts: tuple[str, str], asked: Asked) -> tuple[PrimFunc, PrimFunc, Asked]:
-    """Both programs, and what is asked of them; of two functions of MLIR with what their types say of layouts."""
+    given = {"layouts": dict(asked.layouts), "pads": dict(asked.pads), "match": dict(asked.match), "where": asked.where}
     first, second = asked.functions
-    if not (is_mlir(item.program) and is_mlir(item.path)):
-        before, after = function_of(item.program, texts[0], first), function_of(item.path, texts[1], second)
-        return before, after, asked
-    from layoutproof.importers.mlir.validation import pair_of_texts
+    if is_mlir(item.program) and is_mlir(item.path):
+        # Their types say more of layouts, and their operations what they leave open.
+        from layoutproof.importers.mlir.validation import pair_of_texts
 
-    pair = pair_of_texts(((item.program, texts[0]), (item.path, texts[1])), asked.functions, asked.may_alias)
-    layouts = {**pair.layouts, **dict(asked.layouts)}
-    terms = [f"({text})" for text in (asked.where, pair.where) if text is not None]
-    where = " and ".join(terms) if terms else None
-    return pair.before.program, pair.after.program, replace(asked, layouts=tuple(layouts.items()), where=where)
+        files = ((item.program, texts[0]), (item.path, texts[1]))
+        found = pair_of_texts(files, asked.functions, asked.may_alias).compared(**given)
+    else:
+        before, after = function_of(item.program, texts[0], first), function_of(item.path, texts[1], second)
+        found = compare(before, after, **given)
+    return found, is_storable([verdict.to_entry() for verdict in found.verdicts], clock)
 
 
 def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], options: Options) -> Outcome:

@@ -25,8 +25,7 @@ from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.verdict.verdict import Status, worst
-from layoutproof.verify.workers.pool import all_in_workers
-from layoutproof.verify.workers.worker import Ending, Limits
+from layoutproof.verify.workers.endings import Ending, Limits
 
 
 def judge(item: Item, options: Options) -> Outcome:
@@ -179,6 +178,8 @@ def check_reports(
     cache: ProofStore, tool: str, choose: Callable[[Sequence[str]], Sequence[str]], jobs: int, told: Callable[[], None]
 ) -> ReportsChecked:
     """Check the whole reports of a version of the tool that `choose` takes, and all brief ones against these."""
+    from layoutproof.verify.workers.pool import all_in_workers
+
     current = [(key, value) for key, value in cache.entries(REPORT) if value.get("tool") == tool]
     brief = {key: value["whole"] for key, value in current if "whole" in value}
     chosen = set(choose(sorted(key for key, _ in current if key not in brief)))

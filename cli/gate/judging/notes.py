@@ -75,6 +75,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
     findings: list[Finding] = []
     verdicts: list[Verdict] = []
     said: list[str] = []
+    duties: list[str] = []
     # What is kept of a schedule holds; two programs that differ hold with nothing.
     all_compared = True
     for result in results:
@@ -89,6 +90,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
             said.extend(remarks_of(result.original))
             steps.extend(steps_of(result))
             verdicts.extend(verdict for step in result.steps for verdict in step.verdicts)
+            duties.extend(result.preconditions)
             if not result.steps:
                 # A map, and a program, say by themselves what was asked.
                 findings.append(nothing_proved(result.func, blank.place, blank.name.rpartition("::")[2]))
@@ -108,6 +110,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
         steps=tuple(steps),
         findings=tuple(findings),
         notes=(*dict.fromkeys(said), *(notes_of(verdicts) if verdicts and all_compared else ())),
+        preconditions=tuple(dict.fromkeys(duties)),
         seconds=seconds_of(steps),
         detail=details(results) if options.detail else None,
     )

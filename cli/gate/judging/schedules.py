@@ -210,6 +210,7 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
             *notes.notes_of([verdict for step in schedule.steps for verdict in step.verdicts]),
             *notes.remarks_of(func),
         ),
+        preconditions=schedule.preconditions,
         seconds=notes.seconds_of(steps),
         certificate=options.certificate,
         detail=notes.details([schedule]) if options.detail else None,

@@ -24,7 +24,7 @@ from layoutproof.cli.gate.outcomes import Outcome
 from layoutproof.cli.gate.workers.fleet_worker import Done, Parcel, Task, difference, do_task, end_run, pack, versions
 from layoutproof.cli.gate.workers.item_limits import Judge, Limits, ended
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.verify.workers.worker import Ending
+from layoutproof.verify.workers.endings import Ending
 
 CONNECT_SECONDS = 10.0
 # So long a fleet may have no worker at all: one that grows with its work starts them when there is some.

@@ -29,7 +29,8 @@ from layoutproof.cli.gate.workers.item_limits import Judge, Limits, ended, judge
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.proof_cache.versions import ENGINES, digest_of, version_of
 from layoutproof.verify.certificate.sealed_files import replacing
-from layoutproof.verify.workers.worker import NoWorker, Worker
+from layoutproof.verify.workers.endings import NoWorker
+from layoutproof.verify.workers.worker import Worker
 
 _KEPT = 64
 

@@ -14,8 +14,8 @@ from layoutproof.cli import codes
 from layoutproof.cli.gate.check_items import Item, Options
 from layoutproof.cli.gate.outcomes import Finding, Outcome, Place
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.verify.workers.worker import Ending, NoWorker
-from layoutproof.verify.workers.worker import Limits as WorkerLimits
+from layoutproof.verify.workers.endings import Ending, NoWorker
+from layoutproof.verify.workers.endings import Limits as WorkerLimits
 
 Judge = Callable[[Item, Options], Outcome]
 

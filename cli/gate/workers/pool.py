@@ -14,8 +14,7 @@ from itertools import chain, islice
 from layoutproof.cli.gate.check_items import Item, Options
 from layoutproof.cli.gate.outcomes import Outcome
 from layoutproof.cli.gate.workers.item_limits import Judge, Limits, ended, judge_one, no_worker
-from layoutproof.verify.workers.pool import run_in_workers
-from layoutproof.verify.workers.worker import NoWorker
+from layoutproof.verify.workers.endings import NoWorker
 
 
 def run_items(items: Iterable[Item], judge: Judge, options: Options, limits: Limits) -> Generator[Outcome, None, None]:
@@ -32,6 +31,9 @@ def run_items(items: Iterable[Item], judge: Judge, options: Options, limits: Lim
 
 
 def _here(items: Iterable[Item], judge: Judge, options: Options, limits: Limits) -> Generator[Outcome, None, None]:
+    # One schedule that is known needs no process, and this file only in order to ask.
+    from layoutproof.verify.workers.pool import run_in_workers
+
     try:
         yield from run_in_workers(items, partial(judge_one, judge, options), partial(ended, limits), limits)
     except NoWorker as problem:

@@ -173,7 +173,7 @@ def body_of(outcome: Outcome, pieces: Pieces, *, detail: bool) -> dict[str, Any]
         "certificate": outcome.certificate,
         "seconds": round(outcome.seconds, 6),
         "cached": outcome.cached,
-        "notes": list(outcome.notes),
+        "notes": list(outcome.remarks),
         "findings": [finding.to_dict() for finding in outcome.findings],
         "steps": [_step(step, pieces) for step in outcome.steps],
         "parts": [_part(part, pieces) for part in parts] if parts is not None and detail else None,

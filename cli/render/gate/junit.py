@@ -110,7 +110,7 @@ def _case(outcome: Outcome) -> str:
     parts = [head]
     if result != "passed":
         parts.append(_element(result, ordered))
-    said = [line for note in outcome.notes for line in plain_lines(note)]
+    said = [line for note in outcome.remarks for line in plain_lines(note)]
     if outcome.certificate is not None:
         said.append(f"certificate: {outcome.certificate}")
     if said:
@@ -119,7 +119,7 @@ def _case(outcome: Outcome) -> str:
 
 
 def _has_body(outcome: Outcome) -> bool:
-    return bool(findings_of(outcome) or outcome.notes) or outcome.certificate is not None
+    return bool(findings_of(outcome) or outcome.remarks) or outcome.certificate is not None
 
 
 def _element(name: str, findings: Sequence[Finding]) -> str:

@@ -99,7 +99,7 @@ def _proved(outcome: Outcome) -> Iterator[str]:
         yield f"  {counted(len(obligations), 'obligation', 'obligations')}, all proved:"
         yield from _claims(obligations)
     elif outcome.kind is not Kind.COMPARISON:
-        for note in outcome.notes:
+        for note in outcome.remarks:
             yield f"  {readable(note)}"
 
 

@@ -23,6 +23,7 @@ from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
+from layoutproof.lowering.runtime.opencl.driver_cache import use_private_driver_cache
 
 if TYPE_CHECKING:
     import pyopencl
@@ -170,6 +171,7 @@ def _named(name: str, found: Sequence[Device], what: str) -> Device:
 
 
 def _pyopencl() -> Any:
+    use_private_driver_cache()
     try:
         import pyopencl
     except ModuleNotFoundError as problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,7 @@ def test_a_failing_input_is_told_once(call: Caller, trace: Path) -> None:
     assert outcome.code == 1 and "'fill'" not in outcome.out
     told = outcome.out.splitlines()
     start = next(number for number, line in enumerate(told) if "expected" in line and "error[LP" in line)
-    assert told[start].startswith(f"  {ROW_SUM}:")
+    assert told[start].startswith(f"  {os.path.relpath(ROW_SUM)}:")
     assert all(line.startswith("    ") for line in told[start + 1 : start + 7])
     assert sum("A, float32 [16, 14]: " in line for line in told) == 1
 
@@ -231,3 +232,19 @@ def test_a_race_is_told(call: Caller, trace: Path) -> None:
     (found,) = json.loads(call("check", ROW_SUM, "--trace", str(trace), "--format", "json").out)["steps"]
     (race,) = [v for v in found["obligations"] if v["status"] == "refuted"]
     assert race["counterexample"]["cell"] == [15]
+
+
+def test_paths_are_shown_as_seen_from_here(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path below the working directory is shown as relative to it, however it was written; others stay."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    gates = inner / "gates.py"
+    gates.write_text(
+        "import layoutproof as lp\n\n\n@lp.gate\ndef f():\n    return lp.check_map('lambda i: [i]', (4,))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert [call("check", path).out.split()[1] for path in (str(gates), "./inner/gates.py", "inner/gates.py")] == [
+        "inner/gates.py::f"
+    ] * 3
+    monkeypatch.chdir(inner)
+    assert call("check", str(tmp_path)).out.split()[1].startswith(str(gates))

@@ -8,6 +8,7 @@ import pytest
 from tests.importers.mlir.programs import function
 
 from layoutproof.importers.mlir import read_functions
+from layoutproof.importers.mlir.validation import pair_of_texts
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.printer import print_func
 
@@ -20,11 +21,6 @@ ERRORS = {
     ),
     "no_module": ("affine.load %m[", 3, ""),
     "undefined_value": ("affine.store %x, %m[0] : memref<8xf32>", None, "%x"),
-    "flags": (
-        "%x = affine.load %m[0] : memref<8xf32>\n%y = arith.addf %x, %x fastmath<nnan> : f32",
-        3,
-        "arith.addf: the flags nnan are not translated",
-    ),
     "free_twice": (
         "%a = memref.alloc() : memref<4xf32>\nmemref.dealloc %a : memref<4xf32>\nmemref.dealloc %a : memref<4xf32>",
         4,
@@ -44,9 +40,9 @@ ERRORS = {
     "element_type": ("%a = memref.alloc() : memref<4xi17>", 2, "the type i17 is not translated"),
     "reduction": (
         '%x = arith.constant 0.0 : f32\n%r = affine.parallel (%i) = (0) to (8) reduce ("addf") -> (f32) {\n'
-        "  affine.yield %x : f32\n}",
+        "  affine.yield %x : f32\n}\naffine.store %r, %m[0] : memref<8xf32>",
         3,
-        "no order",
+        "depends on the order",
     ),
     "branches": ("cf.br ^next\n^next:", 2, "branches between blocks"),
 }
@@ -121,3 +117,39 @@ def test_maps_are_kept_as_written() -> None:
         M, "%x = affine.load %m[((-%n + 3) floordiv 2) mod 8] : memref<8xf32>\naffine.store %x, %m[0] : memref<8xf32>"
     )
     assert "// T.int64(2) % T.int64(8)" in print_func(read_functions(text, "file.mlir")["f"].program)
+
+
+FLAGS = """
+func.func @f(%m: memref<8xf32>, %r: memref<8xi32>, %a: i8, %b: i32) {
+  %e = arith.extsi %a : i8 to i32
+  affine.for %i = 0 to 8 {
+    %x = affine.load %m[%i] : memref<8xf32>
+    %y = arith.addf %x, %x fastmath<nnan> : f32
+    affine.store %y, %m[%i] : memref<8xf32>
+    %z = arith.addi %e, VALUE : i32
+    affine.store %z, %r[%i] : memref<8xi32>
+  }
+  return
+}
+"""
+
+
+def _flags(before: tuple[str, str], after: tuple[str, str]) -> str:
+    """The verdict where `before` and `after` replace a part of the function."""
+    texts = [FLAGS.replace(*each).replace("VALUE", "%e") for each in (before, after)]
+    files = (("before.mlir", texts[0]), ("after.mlir", texts[1]))
+    return pair_of_texts(files, ("f", "f")).compared().status.value
+
+
+def test_flags() -> None:
+    """Flags may be dropped; a difference that they may allow is no refutation; an added `nsw` is an obligation."""
+    nothing, no_flag = ("", ""), (" fastmath<nnan>", "")
+    assert _flags(nothing, nothing) == "proved"
+    assert _flags(nothing, no_flag) == "proved"
+    assert _flags(nothing, ("arith.addf %x, %x fastmath<nnan>", "arith.mulf %x, %x")) == "unknown"
+    assert _flags(no_flag, ("arith.addf %x, %x fastmath<nnan>", "arith.mulf %x, %x")) == "refuted"
+    with pytest.raises(LayoutproofError, match="the flag nnan is not on every"):
+        _flags(no_flag, nothing)
+    assert _flags(nothing, ("VALUE", "%e overflow<nsw>")) == "proved"
+    assert _flags(("VALUE", "%b"), ("VALUE", "%b overflow<nsw>")) == "unknown"
+    assert _flags(("VALUE", "%b overflow<nsw>"), ("VALUE", "%b")) == "proved"

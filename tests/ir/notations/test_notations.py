@@ -18,6 +18,9 @@ from layoutproof.ir.notations.xla import parse_xla
 from layoutproof.verify.maps.layout_text import read_layout
 
 BLOCKED = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
+MMA = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>"
+DOT = f"#ttg.dot_op<{{opIdx = 0, parent = {MMA}, kWidth = 2}}>"
+SHARED = "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>"
 PACK = "outer_dims_perm = [1, 0] inner_dims_pos = [0, 1] inner_tiles = [8, 2]"
 
 # Text, shape and axes, notation, map, shape of the map.
@@ -25,6 +28,8 @@ MEANINGS: list[tuple[str, str | None, dict[str, int], str, str, list[int] | None
     ("(4,(2,4)):(2,(1,8))", None, {}, "cute", "lambda i0, i1, i2: [i0*2 + i1 + i2*8]", [4, 2, 4]),
     ("(4,(2,4)):(2,(1,8))", "4,8", {}, "cute", "lambda i0, i1: [i0*2 + i1%2 + i1//2*8]", [4, 8]),
     ("(4,(2,4)):(2,(1,8))", "32", {}, "cute", "lambda i0: [i0%4*2 + i0//4%2 + i0//8*8]", [32]),
+    ("(4,(2,8)):(1@1,(4@0,1@0))", None, {}, "cute", "lambda i0, i1, i2: [i1*4 + i2, i0]", [4, 2, 8]),
+    ("(4,8):(2@1,0)", "32", {}, "cute", "lambda i0: [0, i0%4*2]", [32]),
     ("_8:_1", None, {}, "cute", "lambda i0: [i0]", [8]),
     ("Sw<3,0,3> o 0 o (8,8):(8,1)", None, {}, "cute", "lambda i0, i1: [i0*8 + i1 ^ i0*8 + i1 >> 3 & 7]", [8, 8]),
     ("Sw<1,2,-1> o 4 o 8:1", None, {}, "cute", "lambda i0: [i0 + 4 ^ (i0 + 4 & 4) << 1]", [8]),
@@ -76,6 +81,17 @@ MEANINGS: list[tuple[str, str | None, dict[str, int], str, str, list[int] | None
         "lambda register, lane, warp, block: [register//8*16 + lane//8 + warp*4, "
         "register%4 + register//4%2*32 + lane%8*4]", [32, 32, 4, 1],
     ),
+    (
+        MMA, "32,16", {}, "triton",
+        "lambda register, lane, warp, block: [register//2*8 + lane//4 + warp//2*16, register%2 + lane%4*2 + warp%2*8]",
+        [4, 32, 4, 1],
+    ),
+    (
+        f"#slice<{{dim = 1, parent = {DOT}}}>", "64", {}, "triton",
+        "lambda register, lane, warp, block: [register%2*8 + register//2*32 + lane//4 + warp//2*16]",
+        [4, 32, 4, 1],
+    ),
+    (SHARED, "8,64", {}, "triton", "lambda offset, block: [offset//64, offset%64 ^ offset//64*8]", [512, 1]),
     ("{ [i, j] -> [4i + j] : 0 <= i < 8 and 0 <= j < 4 }", None, {}, "isl", "lambda i, j: [4*i + j]", [8, 4]),
     ("{ A[i] -> B[7 - i] : 0 <= i < 8 }", None, {}, "isl", "lambda i: [-i + 7]", [8]),
     ("lambda i: [i//4, i%4]", None, {}, "lambda", "lambda i: [i//4, i%4]", None),
@@ -103,6 +119,10 @@ BAD: dict[str, tuple[str, str | None, dict[str, int]]] = {
     "cute_shape": ("(4,8):(8,1)", "8,4", {}),
     "cute_symbols": ("(4,8):(8,1)", "n,8", {}),
     "cute_wide": ("(4,99999999999999999999):(1,4)", None, {}),
+    "cute_unit": ("(4,8):(1@0,3)", None, {}),
+    "cute_deep_unit": ("(4,8):(1@0@1,1@0)", None, {}),
+    "cute_unit_forms": ("(4,(2,4)):(1@0,1@1)", None, {}),
+    "cute_unit_zero": ("(4,0):(1@0,1@1)", None, {}),
     "strides_rank": ("shape=(3,4), strides=(4,1,1)", None, {}),
     "strides_key": ("shape=(3,4), stridez=(4,1)", None, {}),
     "strides_bytes": ("shape=(3,4), strides=(16,3), itemsize=4", None, {}),
@@ -132,6 +152,24 @@ BAD: dict[str, tuple[str, str | None, dict[str, int]]] = {
     "triton_lengths": ("#linear<{lane = [[1, 0], [2]]}>", None, {}),
     "triton_shape": (BLOCKED, None, {}),
     "triton_order": (BLOCKED.replace("[1, 0]}", "[1, 1]}"), "64,64", {}),
+    "triton_kind": ("#ttg.padded_shared<{}>", "8,8", {}),
+    "triton_version": (MMA.replace("versionMajor = 2", "versionMajor = 5"), "64,64", {}),
+    "triton_instruction": (MMA.replace("[16, 8]", "[16, 16]"), "64,64", {}),
+    "triton_warps": (MMA.replace("[2, 2]", "[2, 3]"), "64,64", {}),
+    "triton_tensor": (MMA, "64,48", {}),
+    "triton_no_number": (MMA.replace("versionMajor = 2, ", ""), "64,64", {}),
+    "triton_parent": (f"#ttg.dot_op<{{opIdx = 0, parent = {BLOCKED}, kWidth = 2}}>", "64,64", {}),
+    "triton_no_parent": ("#ttg.slice<{dim = 0}>", "64", {}),
+    "triton_parent_number": ("#ttg.slice<{dim = 0, parent = 3}>", "64", {}),
+    "triton_dim": (f"#ttg.slice<{{dim = 2, parent = {MMA}}}>", "64", {}),
+    "triton_inner": (f"#ttg.slice<{{dim = 0, parent = {MMA.replace('16, 8', '16, 9')}}}>", "64", {}),
+    "triton_operand": (DOT.replace("opIdx = 0", "opIdx = 2"), "64,64", {}),
+    "triton_width": (DOT.replace("kWidth = 2", "kWidth = 3"), "64,64", {}),
+    "triton_shared": (SHARED.replace("vec = 8", "vec = 6"), "64,64", {}),
+    "triton_shared_order": (SHARED.replace("[1, 0]", "[1, 1]"), "64,64", {}),
+    "triton_twice": (SHARED.replace("vec = 8", "vec = 8, vec = 8"), "64,64", {}),
+    "triton_other": (SHARED.replace("vec", "vector"), "64,64", {}),
+    "triton_cluster": (SHARED.replace("vec = 8", "vec = 8, CTAsPerCGA = [2, 1]"), "64,64", {}),
     "isl_syntax": ("{ [i,j -> [i] }", None, {}),
     "isl_two_images": ("{ [i] -> [j] : 0 <= i < 4 and 0 <= j < 2 }", None, {}),
     "isl_unbounded": ("{ [i] -> [i] : i >= 0 }", None, {}),

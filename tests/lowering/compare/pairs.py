@@ -123,6 +123,26 @@ def _upstream(entry: dict[str, Any]) -> Pair:
     return Pair(entry["id"], before, after, {buffer.name: entry["index_map"]}, pads, {})
 
 
+# ---- folders of pairs elsewhere
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of the pairs that a folder's manifest wants proved, without hardware threads."""
+    entries: list[dict[str, Any]] = json.loads((folder / "manifest.json").read_text())
+    return [entry["id"] for entry in entries if entry["wanted"] == "proved" and not entry.get("threads")]
+
+
+def proved_in(folder: Path, name: str) -> Pair | None:
+    """A pair of such a folder, with the layouts and pad values that its proof found; None if it is not proved."""
+    before, after = (load(folder / f"{name}.{side}.py") for side in ("before", "after"))
+    found = compare(before, after)
+    if found.status is not Status.PROVED:
+        return None
+    layouts = {each.buffer: each.index_map for each in found.layouts}
+    pads = {each.buffer: each.pad_value for each in found.layouts if each.pad_value is not None}
+    return Pair(name, before, after, layouts, pads, {}, strictness=found.strictness)
+
+
 # ---- what is to be found
 
 

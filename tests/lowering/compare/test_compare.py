@@ -278,26 +278,53 @@ def test_a_fault_of_both_programs_refutes_nothing() -> None:
 # ---- neither
 
 
-def test_a_guessed_layout_refutes_nothing() -> None:
-    """What differs with a layout that nobody stated is wrong about the layout, maybe: it is unknown, with what was
-    tried.
+def test_layouts_that_were_not_given_are_all_tried_before_a_refutation() -> None:
+    """What differs with each layout that comes into question is refuted, with the number of them; what differs with a
+    layout that was stated is refuted by that one.
     """
     new = func(TILED, "for i in range(14):\n    B[i // 4, i % 4] = A[i] + T.float32(1)")
     assert lp.compare(COPY, new, layouts=FOURS).status is Status.REFUTED
     found = lp.compare(COPY, new)
-    assert found.status is Status.UNKNOWN
-    assert not any(verdict.status is Status.REFUTED for verdict in found.verdicts)
+    assert found.status is Status.REFUTED
+    reason = found.verdicts[0].reason
+    assert reason is not None and reason.startswith("a run differs with each of the ") and "layouts of B" in reason
+    assert found.rewrite is None and found.records == ()
     given = lp.compare(COPY, COPY_TILED, pads={"B": 5.0})
-    assert given.status is Status.UNKNOWN
-    reason = given.verdicts[0].reason
-    assert reason is not None and "of B that fit" in reason
+    assert given.status is Status.REFUTED
+
+
+def test_a_layout_of_another_kind_that_agrees_refutes_nothing() -> None:
+    """One layout with which no run differs is enough to leave it open, or to prove it."""
+    new = func(TILED, "for i in range(14):\n    B[i % 4, i // 4] = A[i]")
+    assert lp.compare(COPY, new).status is Status.PROVED
+    swapped = func(
+        'A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 8), "float32")',
+        "for i, j in T.grid(4, 4):\n    B[i, j + 2] = A[i, j]",
+    )
+    old = func(
+        'A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")',
+        "for i, j in T.grid(4, 4):\n    B[i, j] = A[i, j]",
+    )
+    assert lp.compare(old, swapped).status is not Status.REFUTED
+
+
+def test_a_result_that_lies_transposed_in_its_own_shape_is_refuted() -> None:
+    """A buffer whose shape did not change keeps its cells, whatever layouts others have."""
+    old = func(
+        'A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")',
+        "for i, j in T.grid(4, 4):\n    C[i, j] = A[i, j]",
+    )
+    new = func(
+        'A: T.Buffer((4, 2, 2), "float32"), C: T.Buffer((4, 4), "float32")',
+        "for i, j in T.grid(4, 4):\n    C[j, i] = A[i, j // 2, j % 2] + A[0, 0, 0]",
+    )
+    assert lp.compare(old, new).status is Status.REFUTED
 
 
 def test_a_program_that_stores_nothing_is_no_answer_to_one_that_does() -> None:
     """That is not vacuous, which it would be only where nothing is asked."""
     found = lp.compare(COPY, func(TILED, "for i in range(0):\n    B[i // 4, i % 4] = A[i]"))
-    assert found.status is Status.UNKNOWN
-    assert found.furthest is not None
+    assert found.status is Status.REFUTED
 
 
 def test_padding_that_is_assumed_to_hold_two_things_refutes_nothing() -> None:
@@ -324,17 +351,16 @@ def test_a_fault_refutes_whatever_the_layout_is() -> None:
 
 
 def test_what_no_witness_was_found_for_says_how_far_the_search_came() -> None:
-    """Partial sums that are added up later are not related, and the furthest point is in the verdict."""
+    """A factor that is taken out of a sum is not found, and the furthest point is in the verdict."""
     old = func(
         'A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")',
-        "for i in range(4):\n    B[i] = 0\n    for k in range(8):\n        B[i] = B[i] + A[i, k]",
+        "for i in range(4):\n    B[i] = 0\n    for k in range(8):\n        B[i] = B[i] + A[i, k] * 2",
     )
     new = func(
         'A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")',
-        'P = T.alloc_buffer((4, 2), "int32")\n'
-        "for i, l in T.grid(4, 2):\n    P[i, l] = 0\n    for m in range(4):\n"
-        "        P[i, l] = P[i, l] + A[i, m * 2 + l]\n"
-        "for i in range(4):\n    B[i] = 0\n    for l in range(2):\n        B[i] = B[i] + P[i, l]",
+        'P = T.alloc_buffer((4,), "int32")\n'
+        "for i in range(4):\n    P[i] = 0\n    for k in range(8):\n        P[i] = P[i] + A[i, k]\n"
+        "for i in range(4):\n    B[i] = P[i] * 2",
     )
     found = lp.compare(old, new)
     assert found.status is Status.UNKNOWN

@@ -116,7 +116,7 @@ def test_nothing_is_written() -> None:
 
 
 def test_several_instances() -> None:
-    """Partial sums that are added up later: no instance of the one program is that of the other."""
+    """Partial maxima that are added up later: no instance of the one program is that of the other."""
     signature = 'A: T.Buffer((8, 12), "float32"), B: T.Buffer((8,), "float32")'
     found = ended(
         """
@@ -130,7 +130,7 @@ p = T.alloc_buffer((8, 3), "float32")
 for i, x in T.grid(8, 3):
     p[i, x] = T.float32(0)
     for y in range(4):
-        p[i, x] = p[i, x] + A[i, 4 * x + y]
+        p[i, x] = T.max(p[i, x], A[i, 4 * x + y])
 for i in range(8):
     B[i] = T.float32(0)
     for x in range(3):

@@ -71,6 +71,8 @@ SAMPLES: Mapping[ArgumentKind, Any] = {
     ArgumentKind.NAME: "copy",
     ArgumentKind.INDEX_MAP: "lambda i: [i//4, i%4]",
     ArgumentKind.PAD_VALUE: 0.5,
+    ArgumentKind.PAD_VALUES: (("A", 0.5),),
+    ArgumentKind.LAYOUT: "NHWC8c",
     ArgumentKind.INTEGER: 3,
     ArgumentKind.INTEGERS: (2, 1),
     ArgumentKind.LOOP: "i",

@@ -102,6 +102,17 @@ def a_map(drawing: Drawing) -> str:
     return _map_of(drawing.rng, len(drawing.block.iter_vars)).replace("AXIS_SEPARATOR, ", "")
 
 
+def a_layout(drawing: Drawing) -> str:
+    """An injective map for the rank of one buffer that the block touches."""
+    return _map_of(drawing.rng, drawing.pick([b.rank for b in drawing.buffers if b.rank > 0]))
+
+
+def pads_by_name(drawing: Drawing) -> dict[str, Any]:
+    """Pad values of some buffers that the block touches."""
+    some = [b.name for b in drawing.buffers if drawing.rng.random() < 0.7]
+    return {name: drawing.rng.choice([None, "T.undef()", "T.undef()", 0]) for name in some}
+
+
 def _map_of(rng: Random, rank: int) -> str:
     """A random map, seldom a swizzle: every step of a program that has one takes long."""
     text = random_map(rng, rank)
@@ -211,6 +222,8 @@ KINDS: Mapping[ArgumentKind, Callable[[Drawing], Any]] = {
     ArgumentKind.NAME: a_name,
     ArgumentKind.INDEX_MAP: a_map,
     ArgumentKind.PAD_VALUE: a_pad_value,
+    ArgumentKind.PAD_VALUES: pads_by_name,
+    ArgumentKind.LAYOUT: a_layout,
     ArgumentKind.INTEGER: lambda drawing: drawing.rng.randint(0, 4),
     ArgumentKind.INTEGERS: paddings,
     ArgumentKind.LOOP: a_loop,
@@ -225,6 +238,7 @@ OPTIONS: Mapping[str, Callable[[Drawing], Any]] = {
     "block": a_block,
     "buffer": a_buffer,
     "pad_value": a_pad_value,
+    "pad_values": pads_by_name,
     "separators": separators,
     "fuse.loops": neighbours,
     "merge_adjacent_loops.loop": a_loop_before_another,

@@ -10,6 +10,7 @@ from tests.tree import ROOT
 
 from layoutproof.verify.certificate.finder.kernel_evidence import try_kernel
 from layoutproof.verify.kernel.judge import Judged
+from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected
 
 REFUTED = sorted((ROOT / "proofs" / "refuted").glob("*.py"))
@@ -220,3 +221,57 @@ def test_padding_that_a_parameter_ends_with(was: str, becomes: str, kinds: set[s
     """Each cell of the padding is filled with the contract's value, and nothing else is."""
     assert was in PADDED
     assert rejected(PADDED.replace(was, becomes) if was else PADDED) == kinds
+
+
+HEAD = '@T.prim_func\ndef main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n'
+RECORD = """{"A_data": {"logical_shape": [8], "steps": [{"index_map": "lambda i: [i // 4, i % 4]",
+        "shape": [2, "1 * 4"], "contract": "lambda a, b: A[0, 0] + T.Cast('float32', b)"}]}}"""
+RECORDED = HEAD.replace("(8,)", "(2, 4)", 1)
+RECORDED += f"""    T.func_attr({{"layoutproof.layout": {RECORD}}})\n    B[0] = A[0, 0]\n"""
+
+
+def test_records_are_read() -> None:
+    """The box, the map and the contract of each layout of a memory."""
+    text = RECORDED.replace("main", "before") + RECORDED.replace("main", "after")
+    (layout,) = read_rewrite(text).new.record("A_data").steps
+    assert (layout.map.names, len(layout.shape)) == (("i",), 2)
+    assert layout.contract is not None
+    assert layout.contract[:2] == ("+", "float32")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("A_data", "C_data"),
+        ("logical_shape", "logical"),
+        ("[8]", "8.5"),
+        ("[8]", "[None]"),
+        ("index_map", "map"),
+        ("lambda i: [i // 4, i % 4]", "lambda i: [i // 4, i % 4] where i < 3"),
+        ("lambda i: [i // 4, i % 4]", "lambda i: [j]"),
+        ("1 * 4", "1 *"),
+        ("A[0, 0] +", "C[0, 0] +"),
+        ("A[0, 0] +", "A[0] +"),
+        ("'float32'", "'float16'"),
+        ("lambda a, b: A", "lambda a: A"),
+        ("lambda a, b: A", "lambda a, b A"),
+    ],
+)
+def test_records_that_are_not_understood_are_rejected(old: str, new: str) -> None:
+    """Whether or not a rule asks what they say."""
+    assert old in RECORDED
+    damaged = RECORDED.replace(old, new)
+    with pytest.raises(Rejected):
+        read_rewrite(RECORDED.replace("main", "before") + damaged.replace("main", "after"))
+
+
+def test_attributes_stand_first() -> None:
+    """In a function, and in their own place alone."""
+    attribute, store = '    T.func_attr({"tirx.noalias": True})\n', "    B[0] = A[0]\n"
+    first, second = (HEAD.replace("main", name) + "    n = T.int32()\n" for name in ("before", "after"))
+    right = first + attribute + store
+    assert read_rewrite(right + second + attribute + store).new.noalias
+    inside = f"    for i in range(2):\n    {attribute}    {store}"
+    for body in (store + attribute, attribute + attribute + store, inside):
+        with pytest.raises(Rejected):
+            read_rewrite(right + second + body)

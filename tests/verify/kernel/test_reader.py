@@ -342,6 +342,9 @@ def test_a_header_is_read() -> None:
         ("n = T.int32()", "n = T.int64()"),
         ("def after", "def later"),
         ("    B[0] = A[0, 0]\n", "    B[0] = A[0, 0]\n# interface: B\n"),
+        ("# strictness: nnan nsz", "# strictness: nnan nsx"),
+        ("# strictness: nnan nsz", "# expect: prooved"),
+        ("# functions: f, g", "# functions: f, g h"),
     ],
 )
 def test_a_header_that_is_not_understood_is_rejected(old: str, new: str) -> None:

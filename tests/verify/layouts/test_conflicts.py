@@ -151,6 +151,20 @@ def test_known_answers() -> None:
     assert not judge_accesses(swizzled, [access], Memory(element=2, vector=8)).has_conflicts
 
 
+@pytest.mark.parametrize("element", [1, 2, 4])
+@pytest.mark.parametrize("row", [32, 64, 128])
+def test_the_swizzles_of_cutlass_are_found(element: int, row: int) -> None:
+    """For eight rows of 32, 64 and 128 bytes, read 16 bytes a lane, the search ends at CUTLASS's own: 1, 2 and 3 bits,
+    from the vector on, 3 places up. All of fewer bits were counted, and have conflicts.
+    """
+    columns, vector = row // element, 16 // element
+    layout = read_layout(f"(8,{columns}):({columns},1)")
+    access = read_access(f"lambda k, t: [t, k*{vector}]", f"{columns // vector},8", layout)
+    found = judge_accesses(layout, [access], Memory(element=element, vector=vector), row=None).found
+    expected = Swizzle({32: 1, 64: 2, 128: 3}[row], vector.bit_length() - 1, 3)
+    assert found is not None and found.swizzle == expected
+
+
 def test_patterns_in_other_notations() -> None:
     """Lanes of a Triton layout access its tensor; a CuTe layout may be accessed by one index."""
     layout = read_layout("(8,32):(32,1)")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.shares import one_in
 
+from layoutproof.verify.workers.endings import Ending, Limits
 from layoutproof.verify.workers.pool import all_in_workers, run_in_workers
-from layoutproof.verify.workers.worker import Ending, Limits
 
 
 def work(item: int) -> int:

@@ -189,8 +189,8 @@ def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
 
 
 def fills_of(rewrite: Rewrite, text: str) -> tuple[dict[str, Source], dict[str, Map]]:
-    """By memory whose layout changes: a store of a constant that no line of theta names, at the cell that it writes by
-    its loops; and the inverse of the cell map.
+    """By memory whose layout changes: a store of a constant that no line of theta names, or else the last one that
+    chooses a constant, at the cell that it writes by its loops; and the inverse of the cell map.
     """
     program = read_rewrite(text).new
     computed = {each.new_store for each in rewrite.witness.instances if each.old_store is not None}
@@ -208,13 +208,19 @@ def fills_of(rewrite: Rewrite, text: str) -> tuple[dict[str, Source], dict[str, 
             axes = tuple(f"q{k}" for k in range(len(store.indices)))
             given = {index: ("var", "int32", axis) for index, axis in zip(store.indices, axes, strict=True)}
             loops = [("var", loop.dtype, loop.var) for loop in store.loops]
+            is_fill = store.number not in computed and store.value[0] == "const" and len(store.loops) > 0
+            found = fills.get(cells.new_data)
+            is_better = is_fill or found is None or found.index in computed
             if (
                 program.buffers[store.buffer].data == cells.new_data
-                and store.number not in computed
-                and store.value[0] == "const"
-                and all(loop in given for loop in loops)
+                and is_better
+                and (is_fill or store.value[0] in ("if", "select"))
+                and all(
+                    loop in given or each.start[0] == "const" for loop, each in zip(loops, store.loops, strict=True)
+                )
             ):
-                fills[cells.new_data] = Source("store", store.number, Map(axes, tuple(given[loop] for loop in loops)))
+                outputs = tuple(given.get(loop, each.start) for loop, each in zip(loops, store.loops, strict=True))
+                fills[cells.new_data] = Source("store", store.number, Map(axes, outputs))
     return fills, backs
 
 

@@ -18,7 +18,7 @@ from layoutproof.cli.gate.outcomes import Outcome
 from layoutproof.cli.gate.workers.item_limits import Limits, may_be_kept
 from layoutproof.cli.gate.workers.pool import run_items
 from layoutproof.verify.workers import worker
-from layoutproof.verify.workers.worker import Ending
+from layoutproof.verify.workers.endings import Ending
 
 MEMORY = 400 << 20
 TIME = Limits(workers=2, seconds=1.5)
