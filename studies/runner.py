@@ -19,7 +19,7 @@ from layoutproof.studies.journal import Journal, read_journal
 from layoutproof.studies.study_file import Study
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.workers.pool import run_in_workers
-from layoutproof.verify.workers.worker import Ending, Limits
+from layoutproof.verify.workers.endings import Ending, Limits
 
 ROOMS = ("ir", "verify", "lowering", "studies")
 """The folders of code whose text a journal's digest covers."""

@@ -17,7 +17,7 @@ from layoutproof.studies.report.interchange import Frame
 from layoutproof.studies.report.tables import Table, tables_of
 from layoutproof.studies.runner import RunOptions, run_study
 from layoutproof.studies.study_file import Study, load_study, parse_study
-from layoutproof.verify.workers.worker import Limits
+from layoutproof.verify.workers.endings import Limits
 
 _COLOURS = {"proved": "#d9ecf7", "refuted": "#fbe3c8"}
 _SHOWN = 60

@@ -202,11 +202,5 @@ def test_the_container_is_made_of_what_is_there() -> None:
     assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
     assert dict(instructions)["COPY"] == ". /source" and dict(instructions)["ENTRYPOINT"] == '["layoutproof"]'
     left_out = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
-    kept = [
-        *PROJECT["tool"]["setuptools"]["package-dir"].values(),
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "docs/man",
-    ]
+    kept = [*PROJECT["tool"]["setuptools"]["package-dir"].values(), "pyproject.toml", "README.md", "LICENSE", "docs/man"]
     assert not any(name.split("/")[0] in left_out or name in left_out for name in kept)

@@ -23,7 +23,7 @@ from layoutproof.studies.report.results import Results, results_of
 from layoutproof.studies.runner import Progress, RunOptions, Shard, run_study
 from layoutproof.studies.study_file import Study, load_study
 from layoutproof.verify.certificate.sealed_files import write_whole_files
-from layoutproof.verify.workers.worker import Limits
+from layoutproof.verify.workers.endings import Limits
 
 EXIT_DECIDED, EXIT_UNKNOWN = 0, 3
 

@@ -169,8 +169,11 @@ def _by_count(cells: Cells) -> Iterator[Fact]:
     """Values that are no identity, and change nothing in the number in which padding holds them."""
     for operator in ("parity", "sum", "product"):
         for record in cells.where(operator=operator, verdict="proved", layout="block4", shape="fixed"):
-            if record["dtype"].startswith(("int", "uint")) and record["value"] not in ("0", "1"):
-                sentence = f"{record['value']} in the padding leaves the {operator} of {record['dtype']} as it is"
+            if any(claim["engine"] == "repeated update" for claim in record["claims"]):
+                sentence = (
+                    f"{record['value']}, no identity of the {operator} of {record['dtype']}, leaves it as it is in the "
+                    "number of cells that pad a row"
+                )
                 yield Fact(sentence, _keys(record))
 
 

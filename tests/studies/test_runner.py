@@ -17,7 +17,7 @@ from layoutproof.studies.journal import Journal, line_of, read_journal
 from layoutproof.studies.report.data_files import csv_text, json_lines
 from layoutproof.studies.runner import Progress, RunOptions, Shard, run_study
 from layoutproof.studies.study_file import Study, load_study, parse_study
-from layoutproof.verify.workers.worker import Limits
+from layoutproof.verify.workers.endings import Limits
 
 STUDY = """schema = 1
 name = "small"
