@@ -18,8 +18,8 @@ from layoutproof.studies.cells import Cell
 from layoutproof.studies.journal import Journal, read_journal
 from layoutproof.studies.study_file import Study
 from layoutproof.verify.settings import Settings, within
-from layoutproof.verify.workers.pool import run_in_workers
 from layoutproof.verify.workers.endings import Ending, Limits
+from layoutproof.verify.workers.pool import run_in_workers
 
 ROOMS = ("ir", "verify", "lowering", "studies")
 """The folders of code whose text a journal's digest covers."""

@@ -15,14 +15,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-from ml_dtypes import finfo
 from numpy.typing import NDArray
 
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, FloatImm, IntImm
-from layoutproof.ir.interp import run, same_values
+from layoutproof.ir.interp import Fault, run, same_values
 from layoutproof.ir.intrinsics import Limit, LimitKind
 from layoutproof.ir.layout_record import Cell as Kind
 from layoutproof.ir.layout_record import layout_records, padding_cells
@@ -93,7 +93,11 @@ def _differing(judged: Judged, old: PrimFunc, new: PrimFunc, generator: np.rando
     runs = 1 if judged.cell.shape == ALL_OF_16_BITS else RUNS
     for number in range(runs):
         arrays = {b.name: _array(generator, old, b.name, number, finite) for b in old.buffers}
-        before, after = run(old, arrays), run(new, arrays)
+        try:
+            before = run(old, arrays)
+        except Fault:
+            continue  # the input breaks an assumption of the operator
+        after = run(new, arrays)
         for buffer in new.buffers:
             same = same_values(before[buffer.name], after[buffer.name])
             if Licence.NSZ in licences:
@@ -133,7 +137,8 @@ def _array(generator: np.random.Generator, func: PrimFunc, name: str, number: in
 def _constant(value: Expr, dtype: np.dtype[Any]) -> Array:
     """The value of a contract, read off its node."""
     if isinstance(value, Limit):
-        ends = np.iinfo(dtype) if dtype.kind in "iu" else finfo(dtype)
+        info: Any = ml_dtypes.finfo
+        ends = np.iinfo(dtype) if dtype.kind in "iu" else info(dtype)
         return np.array({LimitKind.MIN: ends.min, LimitKind.MAX: ends.max}[value.kind]).astype(dtype)
     assert isinstance(value, FloatImm | IntImm)
     return np.array(value.value).astype(dtype)
