@@ -13,6 +13,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -82,7 +83,8 @@ def confirm(judged: Judged, seed: int = 0) -> str | None:
         licences = parse_licences(judged.cell.strictness) if decision.claim.block is not None else frozenset[Licence]()
         # Some are of the step from the guarded program, others of the last step alone.
         assert judged.question is not None
-        if not replays(decision.rewrite, example, licences=licences):
+        whole = replace(decision.rewrite, old=judged.question.guarded)
+        if not any(replays(each, example, licences=licences) for each in (decision.rewrite, whole)):
             return f"{decision.claim.name}: the counterexample shows nothing"
     return None
 
