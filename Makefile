@@ -14,10 +14,14 @@ unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 <<<<<<< HEAD
+<<<<<<< HEAD
 .PHONY: help demo test lint format bench shares docs playground pages campaign browser oclgrind wild integers proofs recheck clean distclean
 =======
 .PHONY: help demo test lint format bench shares docs playground pages campaign browser oclgrind mlir integers proofs recheck clean distclean
 >>>>>>> 005640a391a6a98b65934ac1028ced9bf2aae741
+=======
+.PHONY: help demo test lint format bench shares studies docs playground pages campaign browser oclgrind integers proofs recheck clean distclean
+>>>>>>> 991dcd85b61278072078506f1d14eb12cec457a4
 
 help:
 	@echo 'make demo      the tool in thirty lines: a layout, its proof, a refutation, two kernels'
@@ -26,6 +30,7 @@ help:
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
 	@echo 'make shares        which share of each kind of claim the kernel accepts, and what it does not (some minutes)'
+	@echo 'make studies   the studies of padding policies under docs/studies (half an hour on two cores)'
 	@echo 'make docs      the documentation as a site, in docs/_build/html'
 	@echo 'make playground  the page on which maps are decided in a browser, in docs/_build/playground (PYODIDE=DIR: with Pyodide from a folder)'
 	@echo 'make pages     what documents, examples and the action say, done as their readers do'
@@ -62,7 +67,14 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.attack.kernel_campaign --seconds 3600 --workers 2
 	@$(BIN)/python -m tests.oracle --fresh
 	@$(BIN)/python -m tests.oracle.integers --fresh
+<<<<<<< HEAD
 	@if command -v mlir-opt mlir-opt-19 > /dev/null; then $(BIN)/python -m tests.oracle.mlir_campaign --programs 10000; fi
+=======
+	@$(BIN)/python -m tests.studies.brute_force --cells 200
+
+studies: $(VENV)/.ready-dev
+	@for study in operators semantics rfc77 network; do $(BIN)/layoutproof study $$study -o docs/studies/$$study || test $$? -eq 3 || exit 1; done
+>>>>>>> 991dcd85b61278072078506f1d14eb12cec457a4
 
 browser: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -m browser tests/browser

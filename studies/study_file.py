@@ -92,7 +92,7 @@ def parse_study(text: str, name: str, folder: Path) -> Study:
         raise error(codes.STUDY_FILE, f"{name}: no [[grid]], so the study has no cells", help=f"a grid has {_GRID}")
     return Study(
         reader.text("name", data, Path(name).stem),
-        reader.text("title", data, Path(name).stem),
+        reader.text("title", data, reader.text("name", data, Path(name).stem)),
         reader.text("about", data, ""),
         text,
         grids,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from layoutproof.lowering.kernels.relayout import relayout
     from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
     from layoutproof.lowering.suggest.suggest import suggest
+    from layoutproof.studies.study_table import study
     from layoutproof.verify.maps.check_map import check_map
     from layoutproof.verify.verdict.verdict import NotProved, Status, Verdict
 
@@ -47,6 +48,7 @@ __all__ = [
     "loads",
     "plan",
     "relayout",
+    "study",
     "suggest",
     "undef",
 ]
@@ -72,6 +74,7 @@ _HOME: dict[str, str] = {
     "loads": "layoutproof.ir.script.reader",
     "plan": "layoutproof.cli.render.asked",
     "relayout": "layoutproof.lowering.kernels.relayout",
+    "study": "layoutproof.studies.study_table",
     "suggest": "layoutproof.lowering.suggest.suggest",
     "undef": "layoutproof.ir.intrinsics",
 }

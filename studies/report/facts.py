@@ -44,6 +44,10 @@ def text_of(results: Results) -> str:
     lines = [f"# {results.study.title}", "", results.study.about.strip(), ""]
     for fact in facts_of(results.records):
         lines += [f"* {fact.sentence} ({'; '.join(f'`{key}`' for key in fact.keys)})"]
+    for table in results.tables:
+        lines += ["", table.markdown()]
+    for name in sorted(results.figures):
+        lines += ["", f"![{name}]({name}.svg)"]
     undecided = [r for r in results.records if r["verdict"] in ("unknown", "vacuous")]
     if undecided:
         lines += ["", "Not decided:", ""]
@@ -143,12 +147,33 @@ def _semantics(cells: Cells) -> Iterator[Fact]:
             yield Fact(sentence, _keys(record, other))
 
 
+def _opposites(cells: Cells) -> Iterator[Fact]:
+    """What a scan and a sum allow is the opposite: one reads no padding before its end, the other keeps zeros."""
+    for dtype in ("float32", "int32"):
+        found = {
+            (name, policy): cells.one(operator=name, dtype=dtype, policy=policy)
+            for name in ("scan", "sum")
+            for policy in ("poison", "zero")
+        }
+        keeps, allows = found["sum", "zero"], found["scan", "poison"]
+        others = found["scan", "zero"], found["sum", "poison"]
+        if _proved(keeps) and _proved(allows) and all(map(_refuted, others)):
+            sentence = (
+                "a scan allows poison at the end of its rows and cannot keep zeros there; a sum needs zeros and does "
+                f"not allow poison ({dtype})"
+            )
+            yield Fact(sentence, _keys(allows, others[0], keeps, others[1]))
+
+
 def _by_count(cells: Cells) -> Iterator[Fact]:
     """Values that are no identity, and change nothing in the number in which padding holds them."""
     for operator in ("parity", "sum", "product"):
         for record in cells.where(operator=operator, verdict="proved", layout="block4", shape="fixed"):
-            if record["dtype"].startswith(("int", "uint")) and record["value"] not in ("0", "1"):
-                sentence = f"{record['value']} in the padding leaves the {operator} of {record['dtype']} as it is"
+            if any(claim["engine"] == "repeated update" for claim in record["claims"]):
+                sentence = (
+                    f"{record['value']}, no identity of the {operator} of {record['dtype']}, leaves it as it is in the "
+                    "number of cells that pad a row"
+                )
                 yield Fact(sentence, _keys(record))
 
 
@@ -177,6 +202,7 @@ RULES: Sequence[Callable[[Cells], Iterator[Fact]]] = (
     _products,
     _by_count,
     _halos,
+    _opposites,
     _semantics,
     _ways,
 )

@@ -62,7 +62,7 @@ def _panel(drawing: Drawing, left: float, top: float, timings: Sequence[Timing])
 
 
 def speed_table(timings: Sequence[Timing]) -> Table:
-    """The medians with their quartiles, and where the branch-free kernel begins to lose."""
+    """The medians with their quartiles, and where the branch-free kernel is faster."""
     keys = list(dict.fromkeys((t.operator, t.dtype, t.variant) for t in timings))
     shares = sorted({t.padding for t in timings})
     rows = []
@@ -70,10 +70,10 @@ def speed_table(timings: Sequence[Timing]) -> Table:
         mine = {t.padding: t for t in timings if (t.operator, t.dtype, t.variant) == key}
         entries = [_entry(mine[share]) if share in mine else Entry("") for share in shares]
         rows.append((key, (*entries, Entry(crossover(list(mine.values()))))))
-    columns = (*(f"{share:.0%}" for share in shares), "faster up to")
+    columns = (*(f"{share:.0%}" for share in shares), "faster at")
     note = (
-        "Median of paired ratios, quartiles in brackets; above 1 the branch-free kernel is faster. `faster up to`: the "
-        "largest share of padding up to which it is, by a median whose quartiles are on one side of 1."
+        "Median of paired ratios, quartiles in brackets; above 1 the branch-free kernel is faster. `faster at`: the "
+        "shares of padding at which it is, by a lower quartile above 1."
     )
     return Table("F1", TITLE, note, ("operator", "type", "variant"), columns, tuple(rows))
 
@@ -83,10 +83,17 @@ def _entry(timing: Timing) -> Entry:
 
 
 def crossover(timings: Sequence[Timing]) -> str:
-    """The largest share of padding up to which the branch-free kernel is faster at every share measured."""
-    found = "never"
-    for timing in sorted(timings, key=lambda t: t.padding):
-        if timing.lower <= 1:
-            return found
-        found = f"{timing.padding:.0%}"
-    return "always"
+    """The shares of padding at which the branch-free kernel is faster, as ranges of those that were measured."""
+    ordered = sorted(timings, key=lambda t: t.padding)
+    faster = [timing.lower > 1 for timing in ordered]
+    if all(faster) or not any(faster):
+        return "everywhere" if any(faster) else "nowhere"
+    ranges: list[list[str]] = []
+    for number, timing in enumerate(ordered):
+        if faster[number]:
+            share = f"{timing.padding:.0%}"
+            if number and faster[number - 1]:
+                ranges[-1][1:] = [share]
+            else:
+                ranges.append([share])
+    return ", ".join(" to ".join(each) for each in ranges)

@@ -9,6 +9,7 @@ from typing import Any
 from layoutproof.studies.cells import NO_VALUE, Cell
 from layoutproof.studies.operators import library
 from layoutproof.studies.policies import POLICIES, ROADMAP
+from layoutproof.studies.roadmap_errors import known_errors
 
 Record = Mapping[str, Any]
 
@@ -56,6 +57,18 @@ class Table:
             "  ".join(f"{word:<{width}}" for word, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
         return "\n".join([self.title, "", *shown, ""])
+
+    def markdown(self) -> str:
+        """The table as Markdown, under its title and note."""
+        heads = [*self.corner, *self.columns]
+        lines = [[*names, *(entry.text for entry in entries)] for names, entries in self.rows]
+        shown = [f"| {' | '.join(map(_cell_text, line))} |" for line in (heads, *lines)]
+        rule = "|" + "---|" * len(heads)
+        return "\n".join([f"## {self.title}", "", self.note, "", shown[0], rule, *shown[1:]])
+
+
+def _cell_text(text: str) -> str:
+    return text.replace("|", "\\|") if text else " "
 
 
 def key_of(record: Record) -> str:
@@ -185,6 +198,17 @@ def _best(records: Iterable[Record]) -> list[Record]:
     return list(found.values())
 
 
+def kinds_table(records: Sequence[Record]) -> Table:
+    """Kinds of operators of networks by contracts."""
+    columns, rows = pivot(
+        records,
+        lambda r: (r["operator"],),
+        lambda r: "anything" if r["policy"] == "element-wise" else r["value"],
+    )
+    note = "yes: every guard of the operator may go with this in the padding of its channels."
+    return Table("T4", "T4. Kind of operator by contract", note, ("operator",), columns, rows)
+
+
 LADDER = ("bit for bit", "nsz", "ninf", "nnan", "nnan ninf", "nnan ninf nsz")
 
 
@@ -208,12 +232,25 @@ def _words(rung: str) -> set[str]:
     return set() if rung == LADDER[0] else set(rung.split())
 
 
+def errors_table(records: Sequence[Record]) -> Table:
+    """The known errors, with what shows each."""
+    rows = tuple(
+        ((str(number), each.place), (Entry(each.said), Entry(each.shown, "refuted" if each.key else "", each.key)))
+        for number, each in enumerate(known_errors(records), 1)
+    )
+    note = "Errors of the roadmap's text, evaluated at every point, and of programs like its own, each a cell."
+    return Table(
+        "errors", "Known errors, each with the run that shows it", note, ("", "where"), ("said", "shown"), rows
+    )
+
+
 MAKERS: Mapping[str, tuple[Callable[[Sequence[Record]], Table], ...]] = {
     "values": (values_table,),
     "layouts": (layouts_table,),
     "semantics": (semantics_table,),
     "decision": (decision_table, costs_table),
     "ladder": (ladder_table,),
+    "errors": (errors_table,),
 }
 
 
