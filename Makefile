@@ -13,15 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-<<<<<<< HEAD
-<<<<<<< HEAD
-.PHONY: help demo test lint format bench shares docs playground pages campaign browser oclgrind wild integers proofs recheck clean distclean
-=======
-.PHONY: help demo test lint format bench shares docs playground pages campaign browser oclgrind mlir integers proofs recheck clean distclean
->>>>>>> 005640a391a6a98b65934ac1028ced9bf2aae741
-=======
-.PHONY: help demo test lint format bench shares studies docs playground pages campaign browser oclgrind integers proofs recheck clean distclean
->>>>>>> 991dcd85b61278072078506f1d14eb12cec457a4
+.PHONY: help demo test lint format bench shares studies docs playground pages campaign browser oclgrind wild mlir integers proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the tool in thirty lines: a layout, its proof, a refutation, two kernels'
@@ -37,11 +29,8 @@ help:
 	@echo 'make campaign  the long random runs that make test leaves out'
 	@echo 'make browser   the HTML report in a headless Chromium (needs chromium and its driver)'
 	@echo 'make oclgrind  the generated OpenCL kernels in a simulator that tells of races and of accesses out of bounds (needs oclgrind)'
-<<<<<<< HEAD
 	@echo 'make wild      real bugs of public compilers: each is refuted, and its repair proved (some minutes); writes docs/wild.md'
-=======
-	@echo 'make mlir      random functions of MLIR run here and by LLVM, and what docs/wild.md says of mlir-opt (needs mlir-19-tools)'
->>>>>>> 005640a391a6a98b65934ac1028ced9bf2aae741
+	@echo 'make mlir      random functions of MLIR run here and by LLVM, and what docs/wild-mlir.md says of mlir-opt (needs mlir-19-tools)'
 	@echo 'make integers  two implementations of the arithmetic of the kernel on 10,000 damaged proofs (and Coq, if coqc is installed)'
 	@echo 'make proofs    write the lemmas under proofs/ anew; make recheck checks everything there with two solvers'
 	@echo 'make clean     remove caches and build outputs; make distclean removes the virtual environment too'
@@ -67,14 +56,11 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.attack.kernel_campaign --seconds 3600 --workers 2
 	@$(BIN)/python -m tests.oracle --fresh
 	@$(BIN)/python -m tests.oracle.integers --fresh
-<<<<<<< HEAD
 	@if command -v mlir-opt mlir-opt-19 > /dev/null; then $(BIN)/python -m tests.oracle.mlir_campaign --programs 10000; fi
-=======
 	@$(BIN)/python -m tests.studies.brute_force --cells 200
 
 studies: $(VENV)/.ready-dev
 	@for study in operators semantics rfc77 network; do $(BIN)/layoutproof study $$study -o docs/studies/$$study || test $$? -eq 3 || exit 1; done
->>>>>>> 991dcd85b61278072078506f1d14eb12cec457a4
 
 browser: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -m browser tests/browser
@@ -82,14 +68,12 @@ browser: $(VENV)/.ready-dev
 oclgrind: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.lowering.runtime.opencl.under_oclgrind
 
-<<<<<<< HEAD
 wild: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.wild --write docs/wild.md
-=======
+
 mlir: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.oracle.mlir_campaign --programs 200
 	@$(BIN)/python -m pytest -q tests/oracle/hunt/test_mlir_wild.py tests/oracle/test_mlir.py
->>>>>>> 005640a391a6a98b65934ac1028ced9bf2aae741
 
 integers: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.oracle.integers

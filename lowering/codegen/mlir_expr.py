@@ -179,7 +179,7 @@ def _float(s: Scope, expr: FloatImm) -> str:
 
 def _limit(s: Scope, expr: Limit) -> str:
     if expr.dtype.is_integer:
-        whole = expr.dtype.max_int if expr.kind is LimitKind.MAX else expr.dtype.min_int
+        whole: int = expr.dtype.max_int if expr.kind is LimitKind.MAX else expr.dtype.min_int
         return _int(s, IntImm(whole, expr.dtype))
     if expr.kind is LimitKind.INFINITY:
         return s.define(f"arith.constant {float_text(float('inf'), expr.dtype, expr)}")

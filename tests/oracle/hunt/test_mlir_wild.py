@@ -1,4 +1,4 @@
-"""What docs/wild.md says of passes of mlir-opt: LLVM's own runs differ, and the pair is refuted. Runs where it is."""
+"""What docs/wild-mlir.md says of passes of mlir-opt: LLVM's own runs differ, and the pair is refuted. Runs where it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.oracle.hunt.mlir_reduce import runs_differ
 from tests.shares import one_in
 from tests.tree import ROOT
 
-PAGE = (ROOT / "docs" / "wild.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "wild-mlir.md").read_text(encoding="utf-8")
 FOUND = re.findall(r"^Pass: `(.*?)`\n.*?:caption: wild/(\w+)\.mlir\n\n(.*?)```", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
