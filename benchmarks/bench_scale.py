@@ -65,11 +65,11 @@ def measured(count: int) -> list[float]:
     rounds = []
     for _ in range(ROUNDS):
         schedule = Schedule(function)
-        row = [milliseconds(lambda s=schedule: s.parallel(f"b{middle + 1}", f"i{middle + 1}"))]
+        row = [milliseconds(partial(schedule.parallel, f"b{middle + 1}", f"i{middle + 1}"))]
         for name, step in STEPS.items():
             place = middle if name == "branch removal" else middle + 1
             fork = schedule.fork()
-            row.append(milliseconds(lambda f=fork, s=step, p=place: s(f, p)))
+            row.append(milliseconds(partial(step, fork, place)))
         rounds.append(row)
     return [max(column) if n == 0 else min(column) for n, column in enumerate(zip(*rounds, strict=True))]
 

@@ -57,6 +57,10 @@ class PrimFunc(Node, Shown):
         """Whether the function assumes that its parameters do not overlap."""
         return any(self.attrs.get(key) in (True, 1) for key in NOALIAS)
 
+    def with_parameters_apart(self) -> PrimFunc:
+        """The same function, taken to be called with parameters that do not overlap."""
+        return self if self.noalias else replace(self, attrs=self.attrs.with_value(APART, True))
+
     def with_body(self, body: Stmt) -> PrimFunc:
         """The same function with another body."""
         return replace(self, body=body)

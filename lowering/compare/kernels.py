@@ -59,12 +59,11 @@ class Question:
         """Why threads of the function after may disturb one another in memory of the grid; None if they do not."""
         from layoutproof.verify.faults.facts import Facts
         from layoutproof.verify.faults.races import prove_race_free
-        from layoutproof.verify.faults.vacuity import with_parameters_apart
 
         apart = self.forms[1].apart
         if apart is None:
             return None
-        for verdict in prove_race_free(Facts.of(with_parameters_apart(apart))):
+        for verdict in prove_race_free(Facts.of(apart.with_parameters_apart())):
             if verdict.status is not Status.PROVED:
                 return f"without a barrier between, {verdict.claim}: {counterexample_text(verdict)}"
         return None

@@ -25,8 +25,8 @@ from tests.random.mlir_programs import Program
 
 Arrays = list[npt.NDArray[np.generic]]
 
-# What arith-expand makes of maximumf, minimumf and ceildivsi is wrong for some operands (docs/wild-mlir.md): it gets only
-# what has no other lowering.
+# What arith-expand makes of maximumf, minimumf and ceildivsi is wrong for some operands (docs/wild-mlir.md): it gets
+# only what has no other lowering.
 LOWERING = (
     "-one-shot-bufferize", "-convert-linalg-to-loops", "-convert-vector-to-scf", "-lower-affine",
     "-expand-strided-metadata", "-lower-affine", "-convert-scf-to-cf", "-convert-arith-to-llvm", "-arith-expand",

@@ -14,7 +14,7 @@ from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, FloatImm, IntImm, L
 from layoutproof.ir.intrinsics import Assume, Limit, OpaqueCall, Undef, assumed_undef, is_identity
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import DIVISIONS, BinaryOp, CompareOp, LogicalOp
-from layoutproof.ir.primfunc import APART, Kept, PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
@@ -343,7 +343,7 @@ def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict:
         return _runs(watch)
     if find_run(facts, _SMALL_RUN, _RUNS, state):
         return _runs(watch)
-    apart = with_parameters_apart(function)
+    apart = function.with_parameters_apart()  # inputs that do not overlap are among all
     if not known and not possible_faults(apart, where) and _shown_without_a_run(facts, state, opaque):
         return _runs(watch)
     why, hints = why_impossible(facts, opaque)
@@ -352,11 +352,6 @@ def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict:
     if find_run(facts, _LARGE_RUN, _MORE_RUNS, state, hints):
         return _runs(watch)
     return Verdict(Status.UNKNOWN, CLAIM, "search", reason=_what_failed(state), seconds=watch.seconds())
-
-
-def with_parameters_apart(function: PrimFunc) -> PrimFunc:
-    """The function on inputs that do not overlap, of which there are some."""
-    return function if function.noalias else replace(function, attrs=function.attrs.with_value(APART, True))
 
 
 def _runs(watch: Stopwatch) -> Verdict:

@@ -19,7 +19,8 @@ from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.script.reader import load
 from layoutproof.lowering.compare.compare_programs import compare
 from layoutproof.lowering.compare.comparison import Found, Question
-from layoutproof.lowering.compare.layout_search import find_witnesses, index_names
+from layoutproof.lowering.compare.layout_candidates import index_names
+from layoutproof.lowering.compare.layout_search import find_witnesses
 from layoutproof.verify.verdict.verdict import Status
 
 PAIRS = ROOT / "tests" / "data" / "pairs"

@@ -13,6 +13,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.passes import steps
 from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.passes.in_part import try_in_part
 from layoutproof.verify.replay.refute import find_counterexample
 
 COUNT = 40
@@ -75,7 +76,7 @@ def test_the_checker_looks_at_the_part() -> None:
 def test_refusals_are_those_of_the_whole() -> None:
     """What a pass refuses, or the checker, is told of the whole program."""
     messages = []
-    for patched in (steps.try_in_part, lambda *_: None):
+    for patched in (try_in_part, lambda *_: None):
         schedule = lp.Schedule(loads(chain()))
         with patch.object(steps, "try_in_part", patched), pytest.raises(IllegalTransform) as refused:
             schedule.split("b20", "nothing", [None, 2])

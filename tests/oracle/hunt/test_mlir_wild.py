@@ -1,4 +1,4 @@
-"""What docs/wild-mlir.md says of passes of mlir-opt: LLVM's own runs differ, and the pair is refuted. Runs where it is."""
+"""What docs/wild-mlir.md says of mlir-opt: LLVM's own runs differ, and the pair is refuted. Runs where it is."""
 
 from __future__ import annotations
 
