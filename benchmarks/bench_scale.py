@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import log
 
 from layoutproof.ir.primfunc import PrimFunc
