@@ -67,7 +67,7 @@ def draw(
 ) -> Drawing:
     """The picture of a layout, of a buffer through the steps of a schedule, or of a counterexample.
 
-    `what` is a map and `of` its logical shape of numbers; or a report of `check_map`; or a schedule and `of` the name
+    `what` is a map and `of` its logical shape of numbers, if its text does not say it; or a report of `check_map`; or a schedule and `of` the name
     of a buffer, with the `sizes` of symbols; or a verdict or an `IllegalTransform` with a counterexample. `pad` is what
     padding holds (a number or `undef`), to be shown. `colour` is "order", "row", "bank" (of 32; "bank:8" of 8) or
     "auto". About `cells` cells of a box are shown. Raises LayoutproofError where there is nothing to draw.
@@ -87,7 +87,7 @@ def draw(
         raise error(
             codes.NOTHING_TO_DRAW, f"colour is one of {', '.join(COLOURS)}, or bank:8 and so on, not {colour!r}"
         )
-    if of is None and not isinstance(what, MapReport):
+    if of is None and not isinstance(what, MapReport | str):  # a text may say its shape
         raise error(codes.NOTHING_TO_DRAW, "draw(index_map, shape) needs the logical shape, such as (8, 8)")
     report = what if isinstance(what, MapReport) else check_map(what, of)
     options = PictureOptions(cells, kind, int(banks or 32), None if pad is None else str(pad))

@@ -33,7 +33,7 @@ def test_a_drawing_is_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "named", "said"),
     [
-        (("lambda i: [i]",), {}, "needs the logical shape"),
+        (("lambda i: [i]",), {}, "does not say its shape"),
         (("lambda i: [i]", (4,)), {"colour": "pink"}, "colour is one of auto, order, row, bank"),
         (("lambda i: [i]", (4,)), {"colour": "bank:1"}, "bank:8"),
         (("lambda i: [i]", "n"), {}, "not known as numbers|symbolic"),

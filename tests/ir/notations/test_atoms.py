@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from tensor_layouts import analysis, atoms_amd, atoms_amx, atoms_nv, atoms_xe
 from tensor_layouts.atoms import MMAAtom
 from tests.random.layout_campaign import cells_of
 from tests.random.layouts import Ints
+from tests.shares import one_in
 
+import layoutproof as lp
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.notations.atoms import Operand, atom_of, parse_operand
 from layoutproof.ir.notations.cute import CuteLayout, leaves
@@ -35,6 +38,7 @@ def named() -> Iterator[tuple[str, MMAAtom]]:
                 yield name, value
 
 
+MOST_COLLIDING = 1 << 18  # points of a map that is not injective, as `map_picture` draws them
 ATOMS = dict(named())
 # Names of instructions that the architecture lacks: RDNA4 has 16x16x16, and 16x16x32 of 4 bits.
 LACKING = [name for name in ATOMS if name.startswith("RDNA4")]
@@ -84,6 +88,20 @@ def test_named_operands_are_those_of_the_library() -> None:
     # Lane 1 holds K from 8 on: offset 64 of N = 8 rows. The library, and CUTLASS, say 32, which is K = 4.
     assert wrong == {"SM80_16x8x32_S32S4S4S32_TN.B": (1, 0, 64, 32)}
     assert seen == 3 * 137
+
+
+@one_in(8)
+@pytest.mark.parametrize("name", [name for name in ATOMS if name not in LACKING])
+def test_operands_are_drawn_by_lane(name: str) -> None:
+    """Each operand has a picture with the cells of it that are shown; but those that all lanes of a large tile hold."""
+    for which in OPERANDS:
+        layout = atom_of(name).operand(which).layout()
+        if layout.size > MOST_COLLIDING and layout.size > len(set(offsets(layout))):
+            with pytest.raises(LayoutproofError, match="too many to draw"):
+                lp.draw(f"{name}.{which}")
+            continue
+        picture = ElementTree.fromstring(lp.draw(f"{name}.{which}", cells=64).svg)
+        assert sum(part.tag.endswith("title") for part in picture.iter()) >= min(16, layout.size), which
 
 
 def test_amd_in_the_library_takes_lanes_apart_the_wrong_way() -> None:
