@@ -67,10 +67,11 @@ def draw(
 ) -> Drawing:
     """The picture of a layout, of a buffer through the steps of a schedule, or of a counterexample.
 
-    `what` is a map and `of` its logical shape of numbers, if its text does not say it; or a report of `check_map`; or a schedule and `of` the name
-    of a buffer, with the `sizes` of symbols; or a verdict or an `IllegalTransform` with a counterexample. `pad` is what
-    padding holds (a number or `undef`), to be shown. `colour` is "order", "row", "bank" (of 32; "bank:8" of 8) or
-    "auto". About `cells` cells of a box are shown. Raises LayoutproofError where there is nothing to draw.
+    `what` is a map and `of` its logical shape of numbers, if its text does not say it; or a report of `check_map`; or a
+    schedule and `of` the name of a buffer, with the `sizes` of symbols; or a verdict or an `IllegalTransform` with a
+    counterexample. `pad` is what padding holds (a number or `undef`), to be shown. `colour` is "order", "row", "bank"
+    (of 32; "bank:8" of 8) or "auto". About `cells` cells of a box are shown. Raises LayoutproofError where there is
+    nothing to draw.
     """
     from layoutproof.cli.plot.map_picture import COLOURS, PictureOptions, scene_of_map
 
