@@ -13,7 +13,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.dtype import Kind
 from layoutproof.ir.expr import IntImm, Var
-from layoutproof.ir.intrinsics import Assume, OpaqueCall, StringImm, Undef
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, Let
@@ -180,6 +180,10 @@ def _check_let(target: Target, node: Let) -> Iterator[Diagnostic]:
         )
 
 
+def _check_reducer(target: Target, node: Reducer) -> Iterator[Diagnostic]:
+    yield Diagnostic(codes.UNSUPPORTED, f"{target.name} has no reductions over threads", node.span)
+
+
 def _check_string(target: Target, node: StringImm) -> Iterator[Diagnostic]:
     yield Diagnostic(codes.UNSUPPORTED, f"{target.name} has no texts: {node.value!r}", node.span)
 
@@ -202,6 +206,7 @@ _CHECKS: Mapping[type[Node], Callable[[Target, Any], Iterator[Diagnostic]]] = {
     Assume: _check_assume,
     OpaqueCall: _check_opaque,
     StringImm: _check_string,
+    Reducer: _check_reducer,
     Let: _check_let,
     Evaluate: _check_evaluate,
     Allocate: lambda target, node: _check_declaration(target, node.buffer),

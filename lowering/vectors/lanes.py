@@ -28,7 +28,7 @@ from layoutproof.ir.expr import (
     Var,
     const,
 )
-from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, StringImm, Undef
+from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, Reducer, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import walk
@@ -232,6 +232,7 @@ _SAID: Mapping[type[Expr], Callable[[Lanes, Any, bool], Expr]] = {
     OpaqueCall: Lanes._refused,
     PointerCast: Lanes._refused,
     StringImm: Lanes._refused,
+    Reducer: Lanes._refused,
     Assume: Lanes._refused,
     Ramp: Lanes._refused,  # Never reached: both have lanes already.
     Broadcast: Lanes._refused,

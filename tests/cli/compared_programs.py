@@ -36,8 +36,8 @@ for io in range(4):
 LAYOUT = ("--layout", "B=lambda i: [i//4, i%4]")
 WRONG = AFTER.replace("< 14", "< 13")
 """The last element is taken for padding."""
-STRANGE = program("for io, ii in T.grid(4, 4):\n    B[io, ii] = T.float32(0)", PACKED)
-"""Nothing of it comes from A."""
+STRANGE = program('for io, ii in T.grid(4, 4):\n    B[io, ii] = T.call_extern("float32", "f", io * 4 + ii)', PACKED)
+"""What it stores is known to nobody."""
 SUM = program(
     """
 for i in range(4):

@@ -40,7 +40,7 @@ MAPS: dict[str, tuple[str, ...]] = {
     "shape_with_a_float": (SPLIT, "--shape", "14.5"),
     "huge_shape": (SPLIT, "--shape", str(1 << 40)),
     "enormous_shape": (SPLIT, "--shape", str(1 << 80)),
-    "condition_of_other_names": (SPLIT, "--shape", "n", "--where", "m >= 1"),
+    "condition_of_other_names": (SPLIT, "--shape", "n", "--where", "A[0] >= 1"),
     "condition_that_is_none": (SPLIT, "--shape", "n", "--where", "n +"),
     "image_below_zero": ("lambda i: [i - 1]", "--shape", "14"),
     "division_by_zero": ("lambda i: [i // (i - 3)]", "--shape", "14"),

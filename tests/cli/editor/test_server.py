@@ -148,17 +148,17 @@ def test_scripts(tmp_path: Path) -> None:
     async def script() -> None:
         async with editor(tmp_path) as shown:
             shown.open(path)
-            await shown.codes(path, "LP129")
+            await shown.codes(path)
             text = PROGRAM.replace("A[vi, vj]", "A[vi, vk]")
             shown.change(path, text)
             (found,) = await shown.codes(path, "LP116")
             assert under(text, found.range) == "vk"
             text = PROGRAM.replace("A[vi, vj]", "A[vi, vj + 1]")
             shown.change(path, text)
-            *_, found = await shown.codes(path, "LP129", "LP215")
+            *_, found = await shown.codes(path, "LP215")
             assert "stays within" in found.message and found.range.start.line == 11
             shown.change(path, PROGRAM)
-            await shown.codes(path, "LP129")
+            await shown.codes(path)
 
     driven(script())
 
@@ -170,10 +170,10 @@ def test_schedules_beside_a_program(tmp_path: Path) -> None:
     async def script() -> None:
         async with editor(tmp_path) as shown:
             shown.open(path)
-            await shown.codes(path, "LP129")
+            await shown.codes(path)
             text = PROGRAM.replace("B[vi] + A", "B[vi] * A").replace("float32(0)", "float32(1)")
             shown.change(path, text)
-            await shown.codes(path, "LP129", "LP373")
+            await shown.codes(path, "LP373")
 
     driven(script())
 

@@ -18,7 +18,7 @@ from layoutproof.verify.verdict.verdict import Status
 BUFFERED = func(TWO, 'T_1 = T.alloc_buffer((4,), "float32")\nT_1[0] = A[0]\nB[0] = T_1[0]')
 PLACED, TYPE = codes.COMPARED_LAYOUT, codes.ARGUMENT_TYPE
 WRONG: Mapping[str, tuple[Any, Any, Mapping[str, Any], str, str]] = {
-    "path": ("before.py", COPY, {}, TYPE, "argument 'before' is str, a PrimFunc is expected"),
+    "number": (3, COPY, {}, TYPE, "argument 'before' is int"),
     "after": (COPY, None, {}, TYPE, "argument 'after' is NoneType"),
     "list": (COPY, COPY, {"layouts": ["B"]}, TYPE, "argument 'layouts' is list"),
     "where": (COPY, COPY, {"where": 3}, TYPE, "argument 'where' is int"),

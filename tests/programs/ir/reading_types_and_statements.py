@@ -93,7 +93,8 @@ def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.i
 @T.prim_func
 def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
     while n > 0:
-    # error[LP117] 5-4:12: a `while` loop is not supported
+    # error[LP117] 11-15: how often this `while` loop runs is not known from its text
+    # help: a `while` is read if it counts: `i[0] = 0`, then `while i[0] < 10:` with one `i[0] = i[0] + 1` directly in its body, of a buffer that the function allocates
         pass
 
 # ----- return_statement
