@@ -32,8 +32,9 @@ from layoutproof.ir.interp.slice_cells import (
     unique_rows,
 )
 from layoutproof.ir.interp.slice_units import Access, Unit, by_loop, find_controls, take_apart
+from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.primfunc import Kept, PrimFunc
-from layoutproof.ir.stmt import Allocate, Block, Stmt
+from layoutproof.ir.stmt import Allocate, Block, Evaluate, Stmt
 from layoutproof.ir.visit import walk
 
 Rows = npt.NDArray[np.int64]
@@ -249,8 +250,14 @@ def slice_inputs(func: PrimFunc, arguments: Arguments, cells: CellNumbers) -> di
 
 
 def _settled(prepared: Prepared, cells: CellNumbers) -> tuple[_Slicer, dict[str, npt.NDArray[np.int64]]]:
-    """The slice of chosen cells, and their element numbers."""
+    """The slice of chosen cells, and their element numbers.
+
+    Raises LayoutproofError for a program with an opaque call as a statement, which may write anything.
+    """
     body = prepared.func.body
+    for node in walk(body):
+        if isinstance(node, Evaluate) and isinstance(node.value, OpaqueCall):
+            raise cannot_slice(f"the call of {node.value.function} may touch anything")
     slicer = _Slicer(body, _needed_cells(prepared), take_apart(body))
     places = {name: _mark(prepared, slicer.cells, name, chosen) for name, chosen in cells.items()}
     slicer.settle()

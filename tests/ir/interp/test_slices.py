@@ -292,3 +292,14 @@ def test_the_only_cell_of_a_scalar_buffer() -> None:
                 B[()] = A[i]
     """)
     agree(func, [np.arange(4, dtype=np.float32), None], "B", [()])
+
+
+def test_an_opaque_call_is_not_left_out() -> None:
+    """It may write any cell: there is no slice without it, and none with it."""
+    func = program("""
+        def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+            B[0] = A[0]
+            T.evaluate(T.call_extern("int32", "f", B.data))
+    """)
+    with pytest.raises(LayoutproofError, match="the call of call_extern may touch anything"):
+        run_slice(func, [np.ones(4, np.float32), None], {"B": [(0,)]})
