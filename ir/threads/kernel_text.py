@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, equal, widen
-from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer, StringImm
 from layoutproof.ir.stmt import (
     NOTHING,
     Allocate,
@@ -36,6 +36,7 @@ from layoutproof.ir.threads.axes import Axis, thread_loops
 from layoutproof.ir.visit import bound_variables, free_variables, replace_buffers, stores_in, substitute, take_fresh
 
 SYNC = "tvm_storage_sync"
+_BLOCK_WIDE = ((StringImm("shared"),), (StringImm("shared.dyn"),))  # a barrier of a warp joins its threads only
 _ALLREDUCE = "tvm_thread_allreduce"
 _REDUCE_SCOPE = "reduce_scope"
 
@@ -220,6 +221,8 @@ class _Reader:
         if isinstance(value, Assume):
             return substitute(stmt, values)
         if isinstance(value, OpaqueCall) and value.function == SYNC:
+            if value.arguments[:1] not in _BLOCK_WIDE:
+                raise NotSequential("a barrier that is not one of the whole block", stmt)
             self.kernel.syncs = True
             return stmt
         if isinstance(value, OpaqueCall) and value.function == _ALLREDUCE and self.reducer is not None:

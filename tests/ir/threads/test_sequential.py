@@ -241,6 +241,13 @@ REFUSED = {
     V[t // 2, t % 2] = A[t]
     B[t] = S[t]
 """,
+    "not one of the whole block": """A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    S = T.decl_buffer((64,), "int32", scope="shared")
+    t = T.launch_thread("threadIdx.x", 64)
+    S[t] = A[t]
+    T.tvm_storage_sync("warp")
+    B[t] = S[63 - t]
+""",
     "asynchronous": """A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
     t = T.launch_thread("threadIdx.x", 4)
     with T.attr(0, "async_scope", 1):
