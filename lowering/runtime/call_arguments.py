@@ -336,9 +336,11 @@ def _contracts(record: LayoutRecord | None) -> list[str]:
 
 def _of_data(original: PrimFunc) -> Iterator[str]:
     """The program's own assumptions that no call can check: on contents of buffers, or on loop variables."""
+    evaluated = ((node, node.value) for node in walk(original.body) if isinstance(node, Evaluate))
+    assumed = [(node, value.condition) for node, value in evaluated if isinstance(value, Assume)]
+    if not assumed:
+        return  # facts take a solver, which a run that finds everything in the cache does not load
     known = set(Facts.of(original).assumed)
-    for node in walk(original.body):
-        if isinstance(node, Evaluate) and isinstance(node.value, Assume):
-            condition = node.value.condition
-            if not {g.as_expr for g in conjuncts(condition)} <= known:
-                yield f"{expr_text(condition, Style.PLAIN)}{_place(node)}"
+    for node, condition in assumed:
+        if not {g.as_expr for g in conjuncts(condition)} <= known:
+            yield f"{expr_text(condition, Style.PLAIN)}{_place(node)}"

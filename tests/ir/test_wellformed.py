@@ -175,7 +175,7 @@ def test_every_rule_is_broken_by_something() -> None:
 
 
 @one_in(3)
-@pytest.mark.parametrize("path", sorted(DATA.glob("*/*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(set(DATA.glob("*/*.py")) - set(DATA.glob("wild/*.py"))), ids=lambda p: p.stem)
 def test_real_programs_pass(path: Path) -> None:
     """Every operator, and every program that was transformed elsewhere, is well-formed."""
     assert [check_wellformed(func) for func in load_module(path).functions if check_wellformed(func)] == []
