@@ -106,7 +106,9 @@ class Forms:
         """The same with one load replaced, wherever possible, that keeps values from matching on a part; None if none
         can be.
         """
-        for is_new, load in self._matcher(mine.statement, theirs.statement, part.new, part.old).blocked():
+        blocked = self._matcher(mine.statement, theirs.statement, part.new, part.old).blocked()
+        # An accumulator that is replaced is only the update before it: other loads are tried first.
+        for is_new, load in sorted(blocked, key=lambda each: _is_own(mine if each[0] else theirs, each[1])):
             found = self._replaced(mine, theirs, link, part, load, is_new)
             if found is not None:
                 return found
@@ -139,6 +141,11 @@ class Forms:
             return 2 * int(inputs[0] is not inputs[1]) + 2 * int(updates[0] is not updates[1]) + int(strange)
 
         return Matcher(value, other, compatible)
+
+
+def _is_own(form: Form, load: Var) -> bool:
+    """Whether a load is of the memory that the statement writes."""
+    return any(read.var == load and read.data == form.statement.data for read in form.statement.reads)
 
 
 _AT = "at"

@@ -62,7 +62,7 @@ class Matcher:
     def matches(self, claim: Counterpart, points: Points) -> Iterator[Match]:
         """The answers for one counterpart by region; if not proved, asked again with values in place of loads."""
         for match in self._matches(claim, self.rewrite_model.of_points(claim.new, points)):
-            if match.answer.status is Status.PROVED or claim.new.number in self.reductions:
+            if match.answer.status is Status.PROVED:
                 yield match
             else:
                 yield from self._with_values(match, every=False) or self._with_values(match, every=True) or [match]
@@ -99,9 +99,10 @@ class Matcher:
         )
         stored_values = StoredValues(self.new_facts.flow, kept[0], updates=not every, loose=self.loose)
         back = StoredValues(before, kept[1], updates=not every)
-        for mine in stored_values.through(claim.new, region.named(name)):
+        new_stay, old_stay = self._accumulators(claim)
+        for mine in stored_values.through(claim.new, region.named(name), stay=new_stay):
             reached = part_of(only(mine.points).apply(step), f"{OLD}{claim.old.number}", like)
-            for theirs in back.through(claim.old, reached):
+            for theirs in back.through(claim.old, reached, stay=old_stay):
                 points = mine.points.intersect(
                     part_of(step.intersect_range(only(theirs.points)).domain(), name, mine.points)
                 )
@@ -111,6 +112,19 @@ class Matcher:
                     asked,
                     self.rewrite_model.of_points(claim.new, points),
                 )
+
+    def _accumulators(self, claim: Counterpart) -> tuple[frozenset[Var], frozenset[Var]]:
+        """The loads of the accumulators of updates that were regrouped. They stay loads: what single updates find is
+        not compared, only what they contribute. Values in the place of other loads are those that were contributed: no
+        regrouped update of the new program is looked through, and each program's own values are exact.
+        """
+        if claim.new.number not in self.reductions:
+            return frozenset(), frozenset()
+        found = accumulator(self.new_facts.flow, claim.new), accumulator(self.rewrite_model.before, claim.old)
+        return (
+            frozenset() if found[0] is None else frozenset((found[0].var,)),
+            frozenset() if found[1] is None else frozenset((found[1].var,)),
+        )
 
     def _choosing_once(self) -> Matcher:
         """The matcher without licences to choose: one computed value, loaded in several places, is one choice."""
@@ -276,8 +290,21 @@ class Matcher:
         self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], more: Sequence[Given]
     ) -> ValueAnswer:
         computed = _looked_at(claim.old, theirs) - self._passed_on(claim, bound.region, theirs)
-        loose = frozenset(v for v in theirs.values() if v.dtype.is_float) if self.loose else frozenset()
+        loose = self._loose(claim.old, theirs) if self.loose else frozenset()
         return self.values.answer(Question(new, old, (*bound.given, *more), computed=computed).loosened(loose))
+
+    def _loose(self, old: Statement, theirs: Mapping[Var, Var]) -> frozenset[Var]:
+        """The names of the floats that may have another zero in the new program. What an input holds has not, also
+        where copies lead to it, if no store was taken out of the new program that may have changed a copy.
+        """
+        after, flow = self.agreement.after, self.rewrite_model.before
+        dtypes = self.rewrite_model.new.dtypes
+        kept = all(after.is_whole(data) for data, dtype in dtypes.items() if dtype.is_float)
+        return frozenset(
+            theirs[read.var]
+            for read in old.reads
+            if read.var.dtype.is_float and not (kept and not flow.statements.writers(read.data))
+        )
 
     def _passed_on(self, claim: Counterpart, region: Region, theirs: Mapping[Var, Var]) -> frozenset[Var]:
         """The counterpart's loads that may find an infinity or NaN that the old program did not compute."""

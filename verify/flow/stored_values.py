@@ -190,15 +190,15 @@ class StoredValues:
     updates: bool = True
     loose: bool = False
 
-    def through(self, statement: Statement, points: Points) -> list[Form]:
+    def through(self, statement: Statement, points: Points, *, stay: frozenset[Var] = frozenset()) -> list[Form]:
         """A statement with a value in the place of each load, and so on in these values. The forms' points are all of
-        `points`, each once.
+        `points`, each once. Loads in `stay` are not replaced.
 
         A load that cannot be replaced stays. Where it would take too many forms, or too large ones, the statement stays
         what it is. Raises NotModelled or BudgetExceeded where sources are not known.
         """
         done: list[Form] = []
-        todo: list[tuple[Form, frozenset[Var], int]] = [(Form(statement, points), frozenset(), 0)]
+        todo: list[tuple[Form, frozenset[Var], int]] = [(Form(statement, points), stay, 0)]
         while todo:
             form, settled, rounds = todo.pop()
             read = next((each for each in form.statement.reads if each.var not in settled), None)
