@@ -40,7 +40,7 @@ from layoutproof.verify.isl.proposing import (
 )
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement, Statements
-from layoutproof.verify.values.terms import constant_value
+from layoutproof.verify.values.terms import converted_constant
 
 # The longest texts of values in messages.
 _SHOWN = 70
@@ -142,7 +142,7 @@ class Side:
         found = (self.statement(name) for _, name in by_pair(self.sources(each.statement, each.read)))
         sources = [source for source in found if source is not None]
         updates = [source for source in sources if update_operator(self.flow, source) is operator]
-        return bool(updates) and all(s in updates or constant_value(s.value) is not None for s in sources)
+        return bool(updates) and all(s in updates or converted_constant(s.value) is not None for s in sources)
 
     def through(self, statement: Statement, link: Link, inward: bool) -> Relation | None:
         """A link with a copying statement replaced by what it copied; None if it copies nothing on it. `inward`: the

@@ -28,7 +28,7 @@ from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Relation, only, tuples_of
 from layoutproof.verify.program.statement import Statements
 from layoutproof.verify.values.fast_math import Licence, Licences
-from layoutproof.verify.values.terms import constant_value
+from layoutproof.verify.values.terms import converted_constant
 
 
 def carrying_updates(
@@ -104,7 +104,7 @@ def carries_once(carried: Relation) -> bool:
 
 def is_neutral(operator: BinaryOp, value: Expr) -> bool:
     """Whether a value is a literal that changes nothing, but for the sign of a zero."""
-    number = constant_value(value)
+    number = converted_constant(value)
     if number is None:
         return False
     dtype = value.dtype
