@@ -181,17 +181,21 @@ class Search:
         return forms is not None
 
     def _carried_by(self, new: Statement | None, old: Statement | None, link: Link) -> Relation | None:
-        """Of two updates of which one adds a partial result, and the other does not: the update that contributed to it
-        last in its place, and what both accumulators began with. None for any others.
+        """Of two updates of which one adds a partial result, and the other does not, or one that was made in fewer
+        stages: the update that contributed to it last in its place, and what both accumulators began with. None for any
+        others.
         """
-        if new is None or old is None:
+        if new is None or old is None or self.new.is_copy(new) or self.old.is_copy(old):
             return None
-        mine, theirs = self.new.carrying(new), self.old.carrying(old)
-        if (mine is None) is (theirs is None) or (self.old if theirs is None else self.new).adds_a_temporary(
-            old if theirs is None else new
-        ):
+        stages = self.new.stages(new), self.old.stages(old)
+        if stages[0] == stages[1]:
             return None
-        side, statement, each = (self.new, new, mine) if mine is not None else (self.old, old, theirs)
+        mine = self.new.carrying(new) if stages[0] > stages[1] else None
+        side, statement = (self.new, new) if mine is not None else (self.old, old)
+        rest = (self.old, old) if mine is not None else (self.new, new)
+        if not min(stages) and rest[0].adds_a_temporary(rest[1]):
+            return None
+        each = side.carrying(statement)
         assert each is not None
         _, parts = side.flow.reduced(statement, each.read, side.chain(each.read.data))
         last = parts.intersect(side.sources(statement, each.read))

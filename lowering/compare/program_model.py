@@ -130,6 +130,14 @@ class Side:
             self._carrying = {each.statement.number: each for each in found if self._adds_up(each)}
         return self._carrying.get(statement.number)
 
+    def stages(self, statement: Statement, within: frozenset[int] = frozenset()) -> int:
+        """How many partial results stand between an update and what is summed up: 0 if it adds none."""
+        each = self.carrying(statement)
+        if each is None or statement.number in within:
+            return 0
+        within |= {statement.number}
+        return 1 + max(self.stages(self.by_number[number], within) for number in self.chain(each.read.data))
+
     def adds_a_temporary(self, statement: Statement) -> bool:
         """Whether a statement updates what it writes by one load of another memory that the program writes."""
         operator, acc = update_operator(self.flow, statement), accumulator(self.flow, statement)

@@ -5,14 +5,15 @@ trust base.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Var
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, RewriteModel, key_of
-from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.dataflow import Dataflow, Reduced
 from layoutproof.verify.isl.instance_sets import (
     Points,
     Region,
@@ -31,6 +32,9 @@ from layoutproof.verify.isl.isl_evidence import note_agreement, note_contributio
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import NotModelled, Read, Statement, Statements
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
+
+# A memory, and by the updates of a sum in it: from readers to what it began with, and to its contributions.
+_SumFound: TypeAlias = "tuple[Var, Callable[[frozenset[int]], Reduced]]"
 
 _ROUNDS = 16
 _CARRIED = 8
@@ -118,8 +122,15 @@ class Agreement:
             )
             return self._regrouped(mine, (step.apply_range(theirs[0]), step.apply_range(theirs[1])), name, region)
         found = self.after.sources(claim.new, new)
-        wanted = step.apply_range(self.rewrite_model.before.sources(claim.old, old))
-        return self.of_flows(found, wanted, name, region)
+        wanted = self.rewrite_model.before.sources(claim.old, old)
+        points = self.of_flows(found, step.apply_range(wanted), name, region)
+        if not self.regrouped or region.outside(points).is_empty:
+            return points
+        mine = self._sums_found(new.data, found, lambda chain: self.after.reduced(claim.new, new, chain))
+        theirs = self._sums_found(
+            old.data, wanted, lambda chain: self.rewrite_model.before.reduced(claim.old, old, chain), old=True
+        )
+        return self._any_sum(mine, theirs, (None, step), name, region, points)
 
     def of_flows(self, found: Relation, wanted: Relation, name: str, region: Region) -> Points:
         """Where two relations from one tuple, to sources of the new and of the old program, lead to one source."""
@@ -154,8 +165,51 @@ class Agreement:
                 self.rewrite_model.before.reduced_final(data, group.old_chain), self.old_sums, old=True
             )
             return self._regrouped((step.apply_range(owner), step.apply_range(parts)), theirs, name, region)
-        found = step.apply_range(self.after.final(new_data))
-        return self.of_flows(found, self.rewrite_model.before.final(data), name, region)
+        found, wanted = self.after.final(new_data), self.rewrite_model.before.final(data)
+        points = self.of_flows(step.apply_range(found), wanted, name, region)
+        if not self.regrouped or region.outside(points).is_empty:
+            return points
+        mine = self._sums_found(new_data, found, lambda chain: self.after.reduced_final(new_data, chain))
+        theirs = self._sums_found(
+            data, wanted, lambda chain: self.rewrite_model.before.reduced_final(data, chain), old=True
+        )
+        return self._any_sum(mine, theirs, (step, None), name, region, points)
+
+    def _sums_found(
+        self, data: Var, found: Relation, directly: Callable[[frozenset[int]], Reduced], *, old: bool = False
+    ) -> list[_SumFound]:
+        """What readers of a memory may find of a sum: `found` leads from each to the last writer, `directly` to what
+        was contributed in the memory itself. A copy of a sum holds what the copy's load found, bit for bit.
+        """
+        flow = self.rewrite_model.before if old else self.after
+        result = [(data, directly)]
+        for statement in flow.statements.writers(data):
+            for read in copied_reads(statement):
+                if read.data != data:
+                    result.append((read.data, _followed(flow, found, statement, read)))
+        return result
+
+    def _any_sum(
+        self,
+        mine: Sequence[_SumFound],
+        theirs: Sequence[_SumFound],
+        steps: tuple[Relation | None, Relation | None],
+        name: str,
+        region: Region,
+        points: Points,
+    ) -> Points:
+        """`points`, and where a sum of the new program is one of the old program; `steps` lead from the tuple `name` to
+        the readers, if these are others.
+        """
+        for data, found in mine:
+            for other, wanted in theirs:
+                group = self.regrouped.get((other.name, data.name))
+                if group is None:
+                    continue
+                first = self._spread(found(group.new_chain), self.new_sums)
+                second = self._spread(wanted(group.old_chain), self.old_sums, old=True)
+                points = points.union(self._regrouped(_from(steps[0], first), _from(steps[1], second), name, region))
+        return coalesced(points)
 
     def _spread(
         self, found: tuple[Relation, Relation], sums: Sums | None, *, old: bool = False
@@ -219,6 +273,15 @@ class Agreement:
         for position in reversed(range(len(claim.new.dims), len(new.access.domain.dims))):
             differ = without_dim(differ, position)
         return coalesced(region.named(name).subtract(differ.set_tuple_name(name)))
+
+
+def _from(step: Relation | None, reduced: Reduced) -> Reduced:
+    return reduced if step is None else (step.apply_range(reduced[0]), step.apply_range(reduced[1]))
+
+
+def _followed(flow: Dataflow, found: Relation, copy: Statement, read: Read) -> Callable[[frozenset[int]], Reduced]:
+    """The owner and the contributions of a sum that readers find through a copy, by its chain."""
+    return lambda chain: _from(found, flow.reduced(copy, read, chain))
 
 
 def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of: frozenset[str]) -> Relation:
