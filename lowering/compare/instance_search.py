@@ -21,9 +21,9 @@ from layoutproof.lowering.compare.instance_pairs import Forms, Part, Places, Sup
 from layoutproof.lowering.compare.program_model import Cause, Endings, Side, Stuck
 from layoutproof.lowering.compare.value_trees import Way
 from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
-from layoutproof.verify.flow.sources import accumulator
+from layoutproof.verify.flow.sources import Carrying, accumulator
 from layoutproof.verify.flow.stored_values import Form
-from layoutproof.verify.isl.instance_sets import Link, Points, Relation
+from layoutproof.verify.isl.instance_sets import Link, Points, Relation, only
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, in_relation
 from layoutproof.verify.program.statement import Read, Statement
@@ -197,8 +197,7 @@ class Search:
             return None
         each = side.carrying(statement)
         assert each is not None
-        _, parts = side.flow.reduced(statement, each.read, side.chain(each.read.data))
-        last = parts.intersect(side.sources(statement, each.read))
+        last = _last_contributions(side, each)
         relation = in_relation(link)
         if mine is not None:
             moved = last.reverse().apply_range(relation)
@@ -443,6 +442,20 @@ class Search:
             return found
         owners = self.new.flow.reduced(new, mine, first)[0], self.old.flow.reduced(old, theirs, second)[0]
         return together.union(owners[0].reverse().apply_range(link).apply_range(owners[1]))
+
+
+def _last_contributions(side: Side, each: Carrying) -> Relation:
+    """From updates that add partial results to the last contribution that each adds; if to its partial result nothing
+    was contributed, to the last one of the updates before it.
+    """
+    _, parts = side.flow.reduced(each.statement, each.read, side.chain(each.read.data))
+    last = parts.intersect(side.sources(each.statement, each.read))
+    empty = only(side.domain(each.statement)).subtract(last.domain())
+    acc = accumulator(side.flow, each.statement)
+    if empty.is_empty() or acc is None:
+        return last
+    _, before = side.flow.reduced(each.statement, acc, side.chain(each.statement.data))
+    return last.union(before.intersect_domain(empty).intersect_range(last.domain()).lexmax().apply_range(last))
 
 
 def _union(links: list[Link]) -> Link:
