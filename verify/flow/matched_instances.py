@@ -20,6 +20,7 @@ from layoutproof.verify.flow.stored_values import Leaves, StoredValues, decided
 from layoutproof.verify.isl.instance_sets import Points, Region, covers, only, part_of, tuples_of
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.values.laws import agrees_up_to_zero_signs
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Given, Holds, Identical, Question, ValueAnswer, placeholder, together
 from layoutproof.verify.verdict.verdict import Status
@@ -47,7 +48,9 @@ class _Bound:
 
 @dataclass(slots=True)
 class Matcher:
-    """Compares statements with their counterparts. With `loose`, values may differ in the sign of a zero already."""
+    """Compares statements with their counterparts. With `loose`, values may differ in the sign of a zero already;
+    `passes_zeros`: that is passed on where no operation may choose a sign.
+    """
 
     rewrite_model: RewriteModel
     agreement: Agreement
@@ -56,6 +59,7 @@ class Matcher:
     values: ValueProver
     reductions: Mapping[int, BinaryOp] = field(default_factory=dict)
     loose: bool = False
+    passes_zeros: bool = False
     _once: Matcher | None = None
     _passing: frozenset[int] | None = None
 
@@ -129,7 +133,11 @@ class Matcher:
     def _choosing_once(self) -> Matcher:
         """The matcher without licences to choose: one computed value, loaded in several places, is one choice."""
         if self._once is None:
-            self._once = replace(self, values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}))
+            self._once = replace(
+                self,
+                values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}),
+                passes_zeros=self.loose and Licence.NSZ in self.values.allowed,
+            )
         return self._once
 
     def _matches(self, claim: Counterpart, whole: Region) -> Iterator[Match]:
@@ -291,7 +299,13 @@ class Matcher:
     ) -> ValueAnswer:
         computed = _looked_at(claim.old, theirs) - self._passed_on(claim, bound.region, theirs)
         loose = self._loose(claim.old, theirs) if self.loose else frozenset()
-        return self.values.answer(Question(new, old, (*bound.given, *more), computed=computed).loosened(loose))
+        question = Question(new, old, (*bound.given, *more), computed=computed).loosened(loose)
+        answer = self.values.answer(question)
+        if answer.status is not Status.PROVED and self.passes_zeros:
+            # A zero's sign that differed before may be passed on: nothing chooses it here.
+            passed = agrees_up_to_zero_signs(question)
+            return answer if passed is None else passed
+        return answer
 
     def _loose(self, old: Statement, theirs: Mapping[Var, Var]) -> frozenset[Var]:
         """The names of the floats that may have another zero in the new program. What an input holds has not, also
