@@ -126,11 +126,11 @@ class Agreement:
         points = self.of_flows(found, step.apply_range(wanted), name, region)
         if not self.regrouped or region.outside(points).is_empty:
             return points
-        mine = self._sums_found(new.data, found, lambda chain: self.after.reduced(claim.new, new, chain))
-        theirs = self._sums_found(
+        sums = self._sums_found(new.data, found, lambda chain: self.after.reduced(claim.new, new, chain))
+        others = self._sums_found(
             old.data, wanted, lambda chain: self.rewrite_model.before.reduced(claim.old, old, chain), old=True
         )
-        return self._any_sum(mine, theirs, (None, step), name, region, points)
+        return self._any_sum(sums, others, (None, step), name, region, points)
 
     def of_flows(self, found: Relation, wanted: Relation, name: str, region: Region) -> Points:
         """Where two relations from one tuple, to sources of the new and of the old program, lead to one source."""
@@ -169,11 +169,11 @@ class Agreement:
         points = self.of_flows(step.apply_range(found), wanted, name, region)
         if not self.regrouped or region.outside(points).is_empty:
             return points
-        mine = self._sums_found(new_data, found, lambda chain: self.after.reduced_final(new_data, chain))
-        theirs = self._sums_found(
+        sums = self._sums_found(new_data, found, lambda chain: self.after.reduced_final(new_data, chain))
+        others = self._sums_found(
             data, wanted, lambda chain: self.rewrite_model.before.reduced_final(data, chain), old=True
         )
-        return self._any_sum(mine, theirs, (step, None), name, region, points)
+        return self._any_sum(sums, others, (step, None), name, region, points)
 
     def _sums_found(
         self, data: Var, found: Relation, directly: Callable[[frozenset[int]], Reduced], *, old: bool = False
