@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from layoutproof.lowering.compare.comparison import NoWitness
 from layoutproof.lowering.compare.extend_pairs import Extended, Extender, Undecided
 from layoutproof.lowering.compare.instance_pairs import Forms, Part, Places, Supposed
-from layoutproof.lowering.compare.program_model import Cause, Endings, Side, Stuck
+from layoutproof.lowering.compare.program_model import Cause, Endings, Side, Stuck, starts_of
 from layoutproof.lowering.compare.value_trees import Way
 from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
-from layoutproof.verify.flow.sources import Carrying, accumulator
 from layoutproof.verify.flow.stored_values import Form
-from layoutproof.verify.isl.instance_sets import Link, Points, Relation, only
+from layoutproof.verify.isl.instance_sets import Link, Points, Relation
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, in_relation
 from layoutproof.verify.program.statement import Read, Statement
@@ -197,7 +196,7 @@ class Search:
             return None
         each = side.carrying(statement)
         assert each is not None
-        last = _last_contributions(side, each)
+        last = side.last_contributions(each)
         relation = in_relation(link)
         if mine is not None:
             moved = last.reverse().apply_range(relation)
@@ -207,16 +206,7 @@ class Search:
             first, second = self.new.statement(one), self.old.statement(other)
             if first is not None and second is not None:
                 self._carried.add((first.number, second.number))
-        return moved.union(self._starts(new, old, relation))
-
-    def _starts(self, new: Statement, old: Statement, relation: Relation) -> Relation:
-        """What the accumulators of two related updates began with."""
-        accumulators = accumulator(self.new.flow, new), accumulator(self.old.flow, old)
-        if accumulators[0] is None or accumulators[1] is None:
-            return self.rewrite_model.nothing
-        first = self.new.flow.reduced(new, accumulators[0], self.new.chain(new.data))[0]
-        second = self.old.flow.reduced(old, accumulators[1], self.old.chain(old.data))[0]
-        return first.reverse().apply_range(relation).apply_range(second)
+        return moved.union(starts_of(self.new, new, self.old, old, relation))
 
     def _past(self, new: Statement | None, old: Statement | None, link: Link) -> Relation | None:
         """The sources of a copy in its place, or of a store that may have kept the old value; None if there is
@@ -442,20 +432,6 @@ class Search:
             return found
         owners = self.new.flow.reduced(new, mine, first)[0], self.old.flow.reduced(old, theirs, second)[0]
         return together.union(owners[0].reverse().apply_range(link).apply_range(owners[1]))
-
-
-def _last_contributions(side: Side, each: Carrying) -> Relation:
-    """From updates that add partial results to the last contribution that each adds; if to its partial result nothing
-    was contributed, to the last one of the updates before it.
-    """
-    _, parts = side.flow.reduced(each.statement, each.read, side.chain(each.read.data))
-    last = parts.intersect(side.sources(each.statement, each.read))
-    empty = only(side.domain(each.statement)).subtract(last.domain())
-    acc = accumulator(side.flow, each.statement)
-    if empty.is_empty() or acc is None:
-        return last
-    _, before = side.flow.reduced(each.statement, acc, side.chain(each.statement.data))
-    return last.union(before.intersect_domain(empty).intersect_range(last.domain()).lexmax().apply_range(last))
 
 
 def _union(links: list[Link]) -> Link:

@@ -17,14 +17,13 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.comparison import Furthest
 from layoutproof.lowering.compare.value_trees import Value
+from layoutproof.verify.flow.copies import copied_reads, resolved
 from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.flow.partial_sums import carrying_updates
 from layoutproof.verify.flow.sources import (
     Carrying,
     accumulator,
     contribution,
-    copied_reads,
-    resolved,
     update_operator,
 )
 from layoutproof.verify.flow.stored_values import Form, decided, unfolded
@@ -138,6 +137,19 @@ class Side:
         within |= {statement.number}
         return 1 + max(self.stages(self.by_number[number], within) for number in self.chain(each.read.data))
 
+    def last_contributions(self, each: Carrying) -> Relation:
+        """From updates that add partial results to the last contribution that each adds; if to its partial result
+        nothing was contributed, to the last one of the updates before it.
+        """
+        _, parts = self.flow.reduced(each.statement, each.read, self.chain(each.read.data))
+        last = parts.intersect(self.sources(each.statement, each.read))
+        empty = only(self.domain(each.statement)).subtract(last.domain())
+        acc = accumulator(self.flow, each.statement)
+        if empty.is_empty() or acc is None:
+            return last
+        _, before = self.flow.reduced(each.statement, acc, self.chain(each.statement.data))
+        return last.union(before.intersect_domain(empty).intersect_range(last.domain()).lexmax().apply_range(last))
+
     def adds_a_temporary(self, statement: Statement) -> bool:
         """Whether a statement updates what it writes by one load of another memory that the program writes."""
         operator, acc = update_operator(self.flow, statement), accumulator(self.flow, statement)
@@ -211,6 +223,16 @@ class Side:
         """The line of a store in its source, from 1; None for a program that was not read from text."""
         span: Span | None = statement.access.node.span
         return span.line if span is not None else None
+
+
+def starts_of(new_side: Side, new: Statement, old_side: Side, old: Statement, relation: Relation) -> Relation:
+    """What the accumulators of related updates began with."""
+    mine, theirs = accumulator(new_side.flow, new), accumulator(old_side.flow, old)
+    if mine is None or theirs is None:
+        return new_side.rewrite_model.nothing
+    first = new_side.flow.reduced(new, mine, new_side.chain(new.data))[0]
+    second = old_side.flow.reduced(old, theirs, old_side.chain(old.data))[0]
+    return first.reverse().apply_range(relation).apply_range(second)
 
 
 # The longest text of a relation in a message.

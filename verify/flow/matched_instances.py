@@ -12,7 +12,7 @@ from layoutproof.ir.expr import Expr, Var, equal
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, substitute, walk
-from layoutproof.verify.flow.computed import passing_on
+from layoutproof.verify.flow.computed import may_have_chosen, passing_on
 from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, RewriteModel
 from layoutproof.verify.flow.sources import Agreement, accumulator, contribution, representatives
@@ -60,16 +60,22 @@ class Matcher:
     reductions: Mapping[int, BinaryOp] = field(default_factory=dict)
     loose: bool = False
     passes_zeros: bool = False
+    _chosen: set[int] = field(default_factory=set)
+    _looked_through: set[int] = field(default_factory=set)
     _once: Matcher | None = None
     _passing: frozenset[int] | None = None
 
     def matches(self, claim: Counterpart, points: Points) -> Iterator[Match]:
         """The answers for one counterpart by region; if not proved, asked again with values in place of loads."""
         for match in self._matches(claim, self.rewrite_model.of_points(claim.new, points)):
-            if match.answer.status is Status.PROVED:
-                yield match
-            else:
-                yield from self._with_values(match, every=False) or self._with_values(match, every=True) or [match]
+            found = [match]
+            if match.answer.status is not Status.PROVED:
+                found = self._with_values(match, every=False) or self._with_values(match, every=True) or found
+            if any(may_have_chosen(each.answer, claim.old.value) for each in found):
+                self._chosen.add(claim.old.number)
+                if not self._computes_once(claim):
+                    self._looked_through.add(claim.old.number)
+            yield from found
 
     def _with_values(self, match: Match, *, every: bool) -> list[Match] | None:
         """Proofs for all of the region of one that failed, where values stand for loads of what only one of the
@@ -101,8 +107,9 @@ class Matcher:
             (no_operand if every else self.rewrite_model.theta.domain()).union(self.agreement.moved),
             no_operand if every else self.rewrite_model.theta.range(),
         )
+        used = self._looked_through if every else set[int]()
         stored_values = StoredValues(self.new_facts.flow, kept[0], updates=not every, loose=self.loose)
-        back = StoredValues(before, kept[1], updates=not every)
+        back = StoredValues(before, kept[1], updates=not every, used=used)
         new_stay, old_stay = self._accumulators(claim)
         for mine in stored_values.through(claim.new, region.named(name), stay=new_stay):
             reached = part_of(only(mine.points).apply(step), f"{OLD}{claim.old.number}", like)
@@ -129,6 +136,12 @@ class Matcher:
             frozenset() if found[0] is None else frozenset((found[0].var,)),
             frozenset() if found[1] is None else frozenset((found[1].var,)),
         )
+
+    def chosen_twice(self) -> frozenset[int]:
+        """The old statements whose operations chose the sign of a zero, or a grouping, where they were compared, and
+        whose values are computed anew elsewhere, by IEEE 754 in the place of loads, or by other new instances.
+        """
+        return frozenset(self._chosen & self._looked_through)
 
     def _choosing_once(self) -> Matcher:
         """The matcher without licences to choose: one computed value, loaded in several places, is one choice."""

@@ -5,15 +5,15 @@ trust base.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Var
+from layoutproof.ir.expr import Binary, Expr, Var
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables
+from layoutproof.verify.flow.copies import SumFound, resolved, stepped, sums_found
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, RewriteModel, key_of
-from layoutproof.verify.isl.dataflow import Dataflow, Reduced
+from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import (
     Points,
     Region,
@@ -22,7 +22,6 @@ from layoutproof.verify.isl.instance_sets import (
     agreement,
     function_between,
     no_points,
-    no_relation,
     only,
     part_of,
     relations,
@@ -30,13 +29,9 @@ from layoutproof.verify.isl.instance_sets import (
 )
 from layoutproof.verify.isl.isl_evidence import note_agreement, note_contributions
 from layoutproof.verify.isl.operations import coalesced
-from layoutproof.verify.program.statement import NotModelled, Read, Statement, Statements
+from layoutproof.verify.program.statement import NotModelled, Read, Statement
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
 
-# A memory, and by the updates of a sum in it: from readers to what it began with, and to its contributions.
-_SumFound: TypeAlias = "tuple[Var, Callable[[frozenset[int]], Reduced]]"
-
-_ROUNDS = 16
 _CARRIED = 8
 
 
@@ -126,10 +121,9 @@ class Agreement:
         points = self.of_flows(found, step.apply_range(wanted), name, region)
         if not self.regrouped or region.outside(points).is_empty:
             return points
-        sums = self._sums_found(new.data, found, lambda chain: self.after.reduced(claim.new, new, chain))
-        others = self._sums_found(
-            old.data, wanted, lambda chain: self.rewrite_model.before.reduced(claim.old, old, chain), old=True
-        )
+        sums = sums_found(self.after, new.data, found, lambda chain: self.after.reduced(claim.new, new, chain))
+        before = self.rewrite_model.before
+        others = sums_found(before, old.data, wanted, lambda chain: before.reduced(claim.old, old, chain))
         return self._any_sum(sums, others, (None, step), name, region, points)
 
     def of_flows(self, found: Relation, wanted: Relation, name: str, region: Region) -> Points:
@@ -169,30 +163,15 @@ class Agreement:
         points = self.of_flows(step.apply_range(found), wanted, name, region)
         if not self.regrouped or region.outside(points).is_empty:
             return points
-        sums = self._sums_found(new_data, found, lambda chain: self.after.reduced_final(new_data, chain))
-        others = self._sums_found(
-            data, wanted, lambda chain: self.rewrite_model.before.reduced_final(data, chain), old=True
-        )
+        sums = sums_found(self.after, new_data, found, lambda chain: self.after.reduced_final(new_data, chain))
+        before = self.rewrite_model.before
+        others = sums_found(before, data, wanted, lambda chain: before.reduced_final(data, chain))
         return self._any_sum(sums, others, (step, None), name, region, points)
-
-    def _sums_found(
-        self, data: Var, found: Relation, directly: Callable[[frozenset[int]], Reduced], *, old: bool = False
-    ) -> list[_SumFound]:
-        """What readers of a memory may find of a sum: `found` leads from each to the last writer, `directly` to what
-        was contributed in the memory itself. A copy of a sum holds what the copy's load found, bit for bit.
-        """
-        flow = self.rewrite_model.before if old else self.after
-        result = [(data, directly)]
-        for statement in flow.statements.writers(data):
-            for read in copied_reads(statement):
-                if read.data != data:
-                    result.append((read.data, _followed(flow, found, statement, read)))
-        return result
 
     def _any_sum(
         self,
-        mine: Sequence[_SumFound],
-        theirs: Sequence[_SumFound],
+        mine: Sequence[SumFound],
+        theirs: Sequence[SumFound],
         steps: tuple[Relation | None, Relation | None],
         name: str,
         region: Region,
@@ -208,7 +187,9 @@ class Agreement:
                     continue
                 first = self._spread(found(group.new_chain), self.new_sums)
                 second = self._spread(wanted(group.old_chain), self.old_sums, old=True)
-                points = points.union(self._regrouped(_from(steps[0], first), _from(steps[1], second), name, region))
+                points = points.union(
+                    self._regrouped(stepped(steps[0], first), stepped(steps[1], second), name, region)
+                )
         return coalesced(points)
 
     def _spread(
@@ -273,53 +254,6 @@ class Agreement:
         for position in reversed(range(len(claim.new.dims), len(new.access.domain.dims))):
             differ = without_dim(differ, position)
         return coalesced(region.named(name).subtract(differ.set_tuple_name(name)))
-
-
-def _from(step: Relation | None, reduced: Reduced) -> Reduced:
-    return reduced if step is None else (step.apply_range(reduced[0]), step.apply_range(reduced[1]))
-
-
-def _followed(flow: Dataflow, found: Relation, copy: Statement, read: Read) -> Callable[[frozenset[int]], Reduced]:
-    """The owner and the contributions of a sum that readers find through a copy, by its chain."""
-    return lambda chain: _from(found, flow.reduced(copy, read, chain))
-
-
-def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of: frozenset[str]) -> Relation:
-    """The relation with copies replaced by their sources, a few times; not copies of memories in `except_of`."""
-    copies = [(s, read) for s in statements.statements for read in copied_reads(s) if read.data.name not in except_of]
-    if not copies:
-        return found
-    step, places = no_relation(flow.domain(copies[0][0])), no_points(flow.domain(copies[0][0]))
-    for statement, read in copies:
-        source = flow.sources(statement, read)
-        step, places = step.union(source), places.union(source.domain())
-    current = found
-    for _ in range(_ROUNDS):
-        moved = current.intersect_range(places)
-        if moved.is_empty():
-            break
-        current = coalesced(current.subtract_range(places).union(moved.apply_range(step)))
-    return current
-
-
-def copied_reads(statement: Statement) -> Iterator[Read]:
-    """The loads that are all that a statement stores: its value, or one side of a lazy choice on loops."""
-    if statement.scatter:
-        return
-    final_states = list(_lazy_ends(statement.value))
-    # A load on a side of a choice on data is not sure to happen; one under a choice on the loops has the condition
-    # among its guards.
-    yield from (
-        r for r in statement.reads if r.var in final_states and not r.anywhere and (r.sure or r.var == statement.value)
-    )
-
-
-def _lazy_ends(value: Expr) -> Iterator[Expr]:
-    if isinstance(value, IfThenElseExpr):
-        yield from _lazy_ends(value.then)
-        yield from _lazy_ends(value.otherwise)
-    else:
-        yield value
 
 
 def representatives(flow: Dataflow, statement: Statement) -> dict[Var, Var]:
