@@ -141,14 +141,25 @@ class Side:
         """From updates that add partial results to the last contribution that each adds; if to its partial result
         nothing was contributed, to the last one of the updates before it.
         """
-        _, parts = self.flow.reduced(each.statement, each.read, self.chain(each.read.data))
+        parts = self._parts(each)
         last = parts.intersect(self.sources(each.statement, each.read))
+        last = last.union(parts.subtract_domain(last.domain()).lexmax())
         empty = only(self.domain(each.statement)).subtract(last.domain())
         acc = accumulator(self.flow, each.statement)
         if empty.is_empty() or acc is None:
             return last
         _, before = self.flow.reduced(each.statement, acc, self.chain(each.statement.data))
         return last.union(before.intersect_domain(empty).intersect_range(last.domain()).lexmax().apply_range(last))
+
+    def _parts(self, each: Carrying) -> Relation:
+        """From updates that add partial results to the updates that contributed something to them."""
+        _, parts = self.flow.reduced(each.statement, each.read, self.chain(each.read.data))
+        for number in self.chain(each.read.data):
+            inner = self.carrying(self.by_number[number])
+            if inner is not None and self.stages(each.statement) > self.stages(inner.statement):
+                nothing = only(self.domain(inner.statement)).subtract(self._parts(inner).domain())
+                parts = parts.subtract_range(nothing)
+        return parts
 
     def adds_a_temporary(self, statement: Statement) -> bool:
         """Whether a statement updates what it writes by one load of another memory that the program writes."""
