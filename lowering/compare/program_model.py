@@ -135,14 +135,14 @@ class Side:
         if each is None or statement.number in within:
             return 0
         within |= {statement.number}
-        return 1 + max(self.stages(self.by_number[number], within) for number in self.chain(each.read.data))
+        return 1 + max(self.stages(self.by_number[number], within) for number in self.chain(each.data))
 
     def last_contributions(self, each: Carrying) -> Relation:
         """From updates that add partial results to the last contribution that each adds; if to its partial result
         nothing was contributed, to the last one of the updates before it.
         """
         parts = self._parts(each)
-        last = parts.intersect(self.sources(each.statement, each.read))
+        last = parts.intersect(each.sources(self.flow))
         last = last.union(parts.subtract_domain(last.domain()).lexmax())
         empty = only(self.domain(each.statement)).subtract(last.domain())
         acc = accumulator(self.flow, each.statement)
@@ -153,8 +153,8 @@ class Side:
 
     def _parts(self, each: Carrying) -> Relation:
         """From updates that add partial results to the updates that contributed something to them."""
-        _, parts = self.flow.reduced(each.statement, each.read, self.chain(each.read.data))
-        for number in self.chain(each.read.data):
+        _, parts = each.reduced(self.flow, self.chain(each.data))
+        for number in self.chain(each.data):
             inner = self.carrying(self.by_number[number])
             if inner is not None and self.stages(each.statement) > self.stages(inner.statement):
                 nothing = only(self.domain(inner.statement)).subtract(self._parts(inner).domain())
@@ -170,7 +170,7 @@ class Side:
     def _adds_up(self, each: Carrying) -> bool:
         """Whether what is added was stored by updates with the same operator, at least in part."""
         operator = update_operator(self.flow, each.statement)
-        found = (self.statement(name) for _, name in by_pair(self.sources(each.statement, each.read)))
+        found = (self.statement(name) for _, name in by_pair(each.sources(self.flow)))
         sources = [source for source in found if source is not None]
         updates = [source for source in sources if update_operator(self.flow, source) is operator]
         return bool(updates) and all(s in updates or converted_constant(s.value) is not None for s in sources)

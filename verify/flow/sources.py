@@ -13,7 +13,7 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.flow.copies import SumFound, resolved, stepped, sums_found
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, RewriteModel, key_of
-from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.dataflow import Dataflow, Reduced
 from layoutproof.verify.isl.instance_sets import (
     Points,
     Region,
@@ -46,10 +46,29 @@ class Regrouped:
 
 @dataclass(frozen=True, slots=True)
 class Carrying:
-    """An update that adds what another accumulator holds: `read` is the load of it."""
+    """An update that adds what another accumulator holds: `read` is the load of it, or of a copy, which `copy` made."""
 
     statement: Statement
     read: Read
+    copy: tuple[Statement, Read] | None = None
+
+    @property
+    def data(self) -> Var:
+        """The memory of the other accumulator."""
+        return self.read.data if self.copy is None else self.copy[1].data
+
+    def reduced(self, flow: Dataflow, chain: frozenset[int]) -> Reduced:
+        """From updates to what the other accumulator began with, and to the updates in `chain` that made it. Nothing of
+        updates that find no copy.
+        """
+        if self.copy is None:
+            return flow.reduced(self.statement, self.read, chain)
+        return stepped(flow.sources(self.statement, self.read), flow.reduced(*self.copy, chain))
+
+    def sources(self, flow: Dataflow) -> Relation:
+        """From updates to the last writers of the other accumulator."""
+        found = flow.sources(self.statement, self.read)
+        return found if self.copy is None else found.apply_range(flow.sources(*self.copy))
 
 
 @dataclass(frozen=True, slots=True)

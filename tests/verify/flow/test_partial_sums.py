@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -63,90 +64,127 @@ def _two_stages(rng: Random) -> tuple[PrimFunc, PrimFunc]:
 _WRONG = (
     "start of lanes", "start of threads", "start of the sum", "no start of lanes", "no start of threads",
     "start in the loop", "one lane lost", "one lane twice", "one thread lost", "one thread twice",
-    "predicate too small", "next element", "other half byte", "late copy", "lanes not reset", "read too early",
-    "one row for all",
+    "predicate too small", "next element", "other byte", "late copy", "lanes not reset", "read too early",
+    "one row for all", "copied too early",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """A sum over lanes, threads and steps of rows of some length, and what is wrong with it."""
+
+    lanes: int
+    threads: int
+    steps: int
+    rows: int
+    size: int
+    dtype: str
+    wrong: str | None
+
+    def number(self, value: int) -> str:
+        """A literal of the accumulators' type."""
+        return f"T.float32({value})" if self.dtype == "float32" else str(value)
+
+    def start(self, stage: str) -> str:
+        """What the accumulators of a stage begin with."""
+        return self.number(int(self.wrong == f"start of {stage}"))
+
+    def count(self, number: int, what: str) -> str:
+        """The rest of the head of a loop over lanes or threads."""
+        if self.wrong == f"one {what} twice":
+            return f", again in T.grid({number}, 2)"
+        return f" in range({number - (self.wrong == f'one {what} lost')})"
+
+    def decoded(self, place: str, *, after: bool) -> str:
+        """A weight, one byte of a word."""
+        byte = f"({place}) % 4 // 2" if self.wrong == "other byte" and after else f"({place}) % 4"
+        shifted = f"W[r, ({place}) // 4] >> T.Cast('uint32', 8 * ({byte}))"
+        return f"T.Cast('{self.dtype}', ({shifted}) & T.uint32(255))"
 
 
 def three_stages(rng: Random) -> tuple[PrimFunc, PrimFunc, str | None]:
     """A product of rows with decoded weights, and one with partial sums over lanes and threads, right or wrong."""
     lanes, threads, steps, rows = rng.choice((2, 4)), rng.choice((2, 3)), rng.choice((1, 2, 3)), rng.choice((1, 2))
-    chunk = lanes * threads
-    size = chunk * steps - rng.choice((0, 0, 1, lanes))
-    wrong = rng.choice((*(None,) * 4, *_WRONG))
-    dtype = rng.choice(("int32", "float32"))
-    zero = "T.float32(0)" if dtype == "float32" else "0"
-    words = (size + 3) // 4
-
-    def decoded(place: str, of: str) -> str:
-        shift = "8 * ((k) % 4 // 2)" if wrong == "other half byte" and of == "after" else "8 * ((k) % 4)"
-        text = f"T.Cast('{dtype}', (W[r, (k) // 4] >> T.Cast('uint32', {shift})) & T.uint32(255))"
-        return text.replace("(k)", f"({place})")
-
+    size = lanes * threads * steps - rng.choice((0, 0, 1, lanes))
+    wrong, dtype = rng.choice((*(None,) * 4, *_WRONG)), rng.choice(("int32", "float32"))
+    sizes = _Sizes(lanes, threads, steps, rows, size, dtype, wrong)
     head = (
         "@T.prim_func(s_tir=True)\n"
-        f'def main(X: T.Buffer(({rows}, {size}), "{dtype}"), W: T.Buffer(({rows}, {words}), "uint32"), '
+        f'def main(X: T.Buffer(({rows}, {size}), "{dtype}"), W: T.Buffer(({rows}, {(size + 3) // 4}), "uint32"), '
         f'Y: T.Buffer(({rows},), "{dtype}")):\n    T.func_attr({{"tirx.noalias": True}})\n'
     )
-    temporary = rng.choice((True, False))
-    plain = [f'    D = T.alloc_buffer(({rows}, {size}), "{dtype}")'] if temporary else []
-    if temporary:
-        plain += [f"    for r, k in T.grid({rows}, {size}):", f"        D[r, k] = {decoded('k', 'before')}"]
-    weight = "D[r, k]" if temporary else decoded("k", "before")
-    plain += [
+    plain, after = _plain(sizes, rng), _in_stages(sizes, rng)
+    return loads(head + "\n".join(plain) + "\n"), loads(head + "\n".join(after) + "\n"), wrong
+
+
+def _plain(sizes: _Sizes, rng: Random) -> list[str]:
+    """One sum for each row, of weights that may be decoded before."""
+    rows, size = sizes.rows, sizes.size
+    weight, lines = sizes.decoded("k", after=False), list[str]()
+    if rng.choice((True, False)):
+        lines = [
+            f'    D = T.alloc_buffer(({rows}, {size}), "{sizes.dtype}")',
+            f"    for r, k in T.grid({rows}, {size}):",
+            f"        D[r, k] = {weight}",
+        ]
+        weight = "D[r, k]"
+    return [
+        *lines,
         f"    for r in range({rows}):",
-        f"        Y[r] = {zero}",
+        f"        Y[r] = {sizes.number(0)}",
         f"        for k in range({size}):",
         f"            Y[r] = Y[r] + X[r, k] * {weight}",
     ]
+
+
+def _in_stages(sizes: _Sizes, rng: Random) -> list[str]:
+    """A sum for each lane, of these one for each thread, and of these one."""
+    lanes, threads, steps, wrong = sizes.lanes, sizes.threads, sizes.steps, sizes.wrong
+    lane, chunk = f"P[t * {lanes} + v]", lanes * threads
+    allocated = [("P", chunk), ("L", threads), ("M", threads), ("C", 1), ("S", sizes.size)]
+    memories = [f'    {name} = T.alloc_buffer(({size},), "{sizes.dtype}")' for name, size in allocated]
+    reset = [f"for t, v in T.grid({threads}, {lanes}):", f"    {lane} = {sizes.start('lanes')}"]
+    copy = [f"for k in range({sizes.size}):", f"    S[k] = X[{'0' if wrong == 'one row for all' else 'r'}, k]"]
+    copied = rng.choice((True, False)) or wrong == "copied too early"
     place = rng.choice(
-        (f"o * {chunk} + t * {lanes} + v", f"o * {chunk} + v * {threads} + t", f"(v * {threads} + t) * {steps} + o")
+        (
+            f"o * {chunk} + t * {lanes} + v",
+            f"o * {chunk} + v * {threads} + t",
+            f"(v * {threads} + t) * {steps} + o",
+        )
     )
-    element = f"({place}) % {size - 1} + 1" if wrong == "next element" and size > 1 else place
-    shared = rng.choice((True, False))
-    row = "0" if wrong == "one row for all" else "r"
-    value = f"{'S[' if shared else f'X[{row}, '}{element}] * {decoded(place, 'after')}"
-    guard = f"if {place} < {size - (wrong == 'predicate too small')}:"
-    first = "1" if wrong == "start of lanes" else "0"
-    second = "1" if wrong == "start of threads" else "0"
-    third = "1" if wrong == "start of the sum" else "0"
-    number = zero.replace("0)", "{})") if dtype == "float32" else "{}"
-    begin = ["T.evaluate(0)"] if wrong == "no start of lanes" else [f"P[t * {lanes} + v] = {number.format(first)}"]
-    after = [
-        f'    P = T.alloc_buffer(({chunk},), "{dtype}")', f'    L = T.alloc_buffer(({threads},), "{dtype}")',
-        f'    C = T.alloc_buffer((1,), "{dtype}")', f'    S = T.alloc_buffer(({size},), "{dtype}")',
-    ]  # fmt: skip
-    inits = [f"        for t, v in T.grid({threads}, {lanes}):", f"            {begin[0]}"]
-    if wrong == "lanes not reset":
-        after, inits = [*after, *(line[4:] for line in inits)], []
-    after.append(f"    for r in range({rows}):")
-    copy = [f"        for k in range({size}):", f"            S[k] = X[{row}, k]"]
-    after += copy if wrong != "late copy" else []
-    after += inits
-    inner = [f"P[t * {lanes} + v] = P[t * {lanes} + v] + {value}"]
-    after += [f"        for t, o, v in T.grid({threads}, {steps}, {lanes}):"]
-    if wrong == "start in the loop":
-        after += [f"            if v == 0:\n                P[t * {lanes} + v] = {zero}"]
-    after += [f"            {guard}", *(f"                {line}" for line in inner)]
-    again = {"one lane twice": f", again in T.grid({lanes}, 2)", "one lane lost": f" in range({lanes - 1})"}
-    lane = again.get(str(wrong), f" in range({lanes})")
+    element = f"({place}) % {sizes.size - 1} + 1" if wrong == "next element" and sizes.size > 1 else place
+    once = [f"    if v == 0:\n                {lane} = {sizes.number(0)}"] if wrong == "start in the loop" else []
+    update = [
+        f"for t, o, v in T.grid({threads}, {steps}, {lanes}):",
+        *once,
+        f"    if {place} < {sizes.size - (wrong == 'predicate too small')}:",
+        f"        {lane} = {lane} + S[{element}] * {sizes.decoded(place, after=True)}",
+    ]
+    early = ["    M[t] = L[t]"] if wrong == "copied too early" else []
     stage = [
-        f"        for t in range({threads}):",
-        "            T.evaluate(0)"
-        if wrong == "no start of threads"
-        else f"            L[t] = {number.format(second)}",
-        f"            for v{lane}:",
-        f"                L[t] = L[t] + P[t * {lanes} + v]",
+        f"for t in range({threads}):",
+        *([] if wrong == "no start of threads" else [f"    L[t] = {sizes.start('threads')}"]),
+        *early,
+        f"    for v{sizes.count(lanes, 'lane')}:",
+        f"        L[t] = L[t] + {lane}",
+        *(["    M[t] = L[t]"] if copied and not early else []),
     ]
-    again = {"one thread twice": f", again in T.grid({threads}, 2)", "one thread lost": f" in range({threads - 1})"}
     total = [
-        f"        C[0] = {number.format(third)}",
-        f"        for t{again.get(str(wrong), f' in range({threads})')}:",
-        "            C[0] = C[0] + L[t]",
+        f"C[0] = {sizes.start('the sum')}",
+        f"for t{sizes.count(threads, 'thread')}:",
+        f"    C[0] = C[0] + {'M' if copied else 'L'}[t]",
     ]
-    after += [*total, *stage] if wrong == "read too early" else [*stage, *total]
-    after += ["        Y[r] = C[0]", *(copy if wrong == "late copy" else [])]
-    return loads(head + "\n".join(plain) + "\n"), loads(head + "\n".join(after) + "\n"), wrong
+    body = [
+        *(copy if wrong != "late copy" else []),
+        *(reset if wrong not in ("no start of lanes", "lanes not reset") else []),
+        *update,
+        *([*total, *stage] if wrong == "read too early" else [*stage, *total]),
+        "Y[r] = C[0]",
+        *(copy if wrong == "late copy" else []),
+    ]
+    before = [f"    {line}" for line in reset] if wrong == "lanes not reset" else []
+    return [*memories, *before, f"    for r in range({sizes.rows}):", *(f"        {line}" for line in body)]
 
 
 def differ_somewhere(before: PrimFunc, after: PrimFunc, numbers: np.random.Generator) -> bool:
