@@ -161,6 +161,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     },
     Clause.INLINED_LICENCES: {
         "flow.matched_instances.Matcher._choosing_once": lambda matcher: matcher,
+        "flow.matched_instances.Matcher.chosen_twice": always(frozenset()),
         "flow.simulate.chooses_for_several": always(False),
     },
     Clause.VALUES: {

@@ -28,12 +28,14 @@ class Sequential:
     """A function whose kernels are written as parallel loops. `crosswise`: how floats are joined over threads, in an
     order that is not fixed. `implied`: whether barriers were put in. `apart`: kernels whose threads meet in memory of
     the whole grid without a barrier between, each thread with shared memory of its own; there may be no race in it.
+    `fitting`: index arithmetic of sizes that is no longer in the text, and taken not to overflow.
     """
 
     func: PrimFunc
     crosswise: frozenset[BinaryOp] = frozenset()
     implied: bool = False
     apart: PrimFunc | None = None
+    fitting: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

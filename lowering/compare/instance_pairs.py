@@ -6,7 +6,7 @@ access the same cells, are supposed to hold the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from layoutproof.ir.expr import Expr, Var
@@ -19,6 +19,7 @@ from layoutproof.verify.isl.instance_sets import Link, Relation, function_betwee
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, every_pair, in_relation
 from layoutproof.verify.program.statement import Read, Statement
+from layoutproof.verify.values.terms import converted_constant
 
 # How many loads of two statements are replaced by values until these match.
 _UNFOLDINGS = 48
@@ -106,11 +107,21 @@ class Forms:
         """The same with one load replaced, wherever possible, that keeps values from matching on a part; None if none
         can be.
         """
-        for is_new, load in self._matcher(mine.statement, theirs.statement, part.new, part.old).blocked():
-            found = self._replaced(mine, theirs, link, part, load, is_new)
+        blocked = self._matcher(mine.statement, theirs.statement, part.new, part.old).blocked()
+        number = any(converted_constant(value.expr) is not None for value in (part.new, part.old))
+        # An accumulator that is replaced is only the update before it: other loads are tried first, and no number comes
+        # of it.
+        for own, (is_new, load) in self._ordered(mine, theirs, blocked):
+            found = self._replaced(mine, theirs, link, part, load, is_new) if not (own and number) else None
             if found is not None:
                 return found
         return None
+
+    @staticmethod
+    def _ordered(mine: Form, theirs: Form, loads: Sequence[tuple[bool, Var]]) -> list[tuple[bool, tuple[bool, Var]]]:
+        """Loads with whether they are of the memory that their statement writes; those that are not come first."""
+        owned = [(_is_own(mine if each[0] else theirs, each[1]), each) for each in loads]
+        return sorted(owned, key=lambda each: each[0])
 
     def _replaced(
         self, mine: Form, theirs: Form, link: Link, part: Part, load: Var, is_new: bool
@@ -139,6 +150,11 @@ class Forms:
             return 2 * int(inputs[0] is not inputs[1]) + 2 * int(updates[0] is not updates[1]) + int(strange)
 
         return Matcher(value, other, compatible)
+
+
+def _is_own(form: Form, load: Var) -> bool:
+    """Whether a load is of the memory that the statement writes."""
+    return any(read.var == load and read.data == form.statement.data for read in form.statement.reads)
 
 
 _AT = "at"

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from layoutproof.lowering.compare.comparison import NoWitness
 from layoutproof.lowering.compare.extend_pairs import Extended, Extender, Undecided
 from layoutproof.lowering.compare.instance_pairs import Forms, Part, Places, Supposed
-from layoutproof.lowering.compare.program_model import Cause, Endings, Side, Stuck
+from layoutproof.lowering.compare.program_model import Cause, Endings, Side, Stuck, starts_of
 from layoutproof.lowering.compare.value_trees import Way
 from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
-from layoutproof.verify.flow.sources import accumulator
 from layoutproof.verify.flow.stored_values import Form
 from layoutproof.verify.isl.instance_sets import Link, Points, Relation
 from layoutproof.verify.isl.operations import coalesced
@@ -181,20 +180,23 @@ class Search:
         return forms is not None
 
     def _carried_by(self, new: Statement | None, old: Statement | None, link: Link) -> Relation | None:
-        """Of two updates of which one adds a partial result, and the other does not: the update that contributed to it
-        last in its place, and what both accumulators began with. None for any others.
+        """Of two updates of which one adds a partial result, and the other does not, or one that was made in fewer
+        stages: the update that contributed to it last in its place, and what both accumulators began with. None for any
+        others.
         """
-        if new is None or old is None:
+        if new is None or old is None or self.new.is_copy(new) or self.old.is_copy(old):
             return None
-        mine, theirs = self.new.carrying(new), self.old.carrying(old)
-        if (mine is None) is (theirs is None) or (self.old if theirs is None else self.new).adds_a_temporary(
-            old if theirs is None else new
-        ):
+        stages = self.new.stages(new), self.old.stages(old)
+        if stages[0] == stages[1]:
             return None
-        side, statement, each = (self.new, new, mine) if mine is not None else (self.old, old, theirs)
+        mine = self.new.carrying(new) if stages[0] > stages[1] else None
+        side, statement = (self.new, new) if mine is not None else (self.old, old)
+        rest = (self.old, old) if mine is not None else (self.new, new)
+        if not min(stages) and rest[0].adds_a_temporary(rest[1]):
+            return None
+        each = side.carrying(statement)
         assert each is not None
-        _, parts = side.flow.reduced(statement, each.read, side.chain(each.read.data))
-        last = parts.intersect(side.sources(statement, each.read))
+        last = side.last_contributions(each)
         relation = in_relation(link)
         if mine is not None:
             moved = last.reverse().apply_range(relation)
@@ -204,16 +206,7 @@ class Search:
             first, second = self.new.statement(one), self.old.statement(other)
             if first is not None and second is not None:
                 self._carried.add((first.number, second.number))
-        return moved.union(self._starts(new, old, relation))
-
-    def _starts(self, new: Statement, old: Statement, relation: Relation) -> Relation:
-        """What the accumulators of two related updates began with."""
-        accumulators = accumulator(self.new.flow, new), accumulator(self.old.flow, old)
-        if accumulators[0] is None or accumulators[1] is None:
-            return self.rewrite_model.nothing
-        first = self.new.flow.reduced(new, accumulators[0], self.new.chain(new.data))[0]
-        second = self.old.flow.reduced(old, accumulators[1], self.old.chain(old.data))[0]
-        return first.reverse().apply_range(relation).apply_range(second)
+        return moved.union(starts_of(self.new, new, self.old, old, relation))
 
     def _past(self, new: Statement | None, old: Statement | None, link: Link) -> Relation | None:
         """The sources of a copy in its place, or of a store that may have kept the old value; None if there is

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block
+from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.answers import ENGINE
 from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.lowering.compare.split_loops import with_split_loops
 from layoutproof.verify.lockstep.memories import ASKED
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
@@ -49,7 +51,7 @@ class Question:
         if isinstance(new, Sequential) and new.implied and not (_has_blocks(after) or _is_implied(old)):
             # Barriers are put in when blocks are lowered: what came of plain loops, or has some, has to have all.
             found[1] = sequential(after, as_written=True)
-        forms = tuple(form for form in found if isinstance(form, Sequential))
+        forms = tuple(_with_split_loops(form) for form in found if isinstance(form, Sequential))
         obstacle = next((form for form in found if isinstance(form, NoSequence)), None)
         if obstacle is not None:
             return Question(before, after, asked, forms, obstacle)
@@ -89,9 +91,17 @@ class Question:
         notes = [first.reason] if first.reason is not None else []
         if self.forms[1].apart is not None and not self.after.noalias and ASKED.text not in notes:
             notes.append(ASKED.text)
+        fitting = dict.fromkeys(extent for form in self.forms for extent in form.fitting)
+        notes += [f"precondition: `{expr_text(e, Style.PLAIN)}` does not overflow {e.dtype}" for e in fitting]
         notes += [_BARRIERS] if any(form.implied for form in self.forms) else []
         licences = tuple(sorted({*first.strictness, *needed}))
         return _with_first(answer, first.status, "; ".join(notes) if notes else None, licences)
+
+
+def _with_split_loops(form: Sequential) -> Sequential:
+    func, extents = with_split_loops(form.func)
+    apart = None if form.apart is None else with_split_loops(form.apart)[0]
+    return replace(form, func=func, apart=apart, fitting=extents) if extents else form
 
 
 def _has_blocks(func: PrimFunc) -> bool:

@@ -17,14 +17,13 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.comparison import Furthest
 from layoutproof.lowering.compare.value_trees import Value
+from layoutproof.verify.flow.copies import copied_reads, resolved
 from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.flow.partial_sums import carrying_updates
 from layoutproof.verify.flow.sources import (
     Carrying,
     accumulator,
     contribution,
-    copied_reads,
-    resolved,
     update_operator,
 )
 from layoutproof.verify.flow.stored_values import Form, decided, unfolded
@@ -40,7 +39,7 @@ from layoutproof.verify.isl.proposing import (
 )
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement, Statements
-from layoutproof.verify.values.terms import constant_value
+from layoutproof.verify.values.terms import converted_constant
 
 # The longest texts of values in messages.
 _SHOWN = 70
@@ -130,6 +129,38 @@ class Side:
             self._carrying = {each.statement.number: each for each in found if self._adds_up(each)}
         return self._carrying.get(statement.number)
 
+    def stages(self, statement: Statement, within: frozenset[int] = frozenset()) -> int:
+        """How many partial results stand between an update and what is summed up: 0 if it adds none."""
+        each = self.carrying(statement)
+        if each is None or statement.number in within:
+            return 0
+        within |= {statement.number}
+        return 1 + max(self.stages(self.by_number[number], within) for number in self.chain(each.data))
+
+    def last_contributions(self, each: Carrying) -> Relation:
+        """From updates that add partial results to the last contribution that each adds; if to its partial result
+        nothing was contributed, to the last one of the updates before it.
+        """
+        parts = self._parts(each)
+        last = parts.intersect(each.sources(self.flow))
+        last = last.union(parts.subtract_domain(last.domain()).lexmax())
+        empty = only(self.domain(each.statement)).subtract(last.domain())
+        acc = accumulator(self.flow, each.statement)
+        if empty.is_empty() or acc is None:
+            return last
+        _, before = self.flow.reduced(each.statement, acc, self.chain(each.statement.data))
+        return last.union(before.intersect_domain(empty).intersect_range(last.domain()).lexmax().apply_range(last))
+
+    def _parts(self, each: Carrying) -> Relation:
+        """From updates that add partial results to the updates that contributed something to them."""
+        _, parts = each.reduced(self.flow, self.chain(each.data))
+        for number in self.chain(each.data):
+            inner = self.carrying(self.by_number[number])
+            if inner is not None and self.stages(each.statement) > self.stages(inner.statement):
+                nothing = only(self.domain(inner.statement)).subtract(self._parts(inner).domain())
+                parts = parts.subtract_range(nothing)
+        return parts
+
     def adds_a_temporary(self, statement: Statement) -> bool:
         """Whether a statement updates what it writes by one load of another memory that the program writes."""
         operator, acc = update_operator(self.flow, statement), accumulator(self.flow, statement)
@@ -139,10 +170,10 @@ class Side:
     def _adds_up(self, each: Carrying) -> bool:
         """Whether what is added was stored by updates with the same operator, at least in part."""
         operator = update_operator(self.flow, each.statement)
-        found = (self.statement(name) for _, name in by_pair(self.sources(each.statement, each.read)))
+        found = (self.statement(name) for _, name in by_pair(each.sources(self.flow)))
         sources = [source for source in found if source is not None]
         updates = [source for source in sources if update_operator(self.flow, source) is operator]
-        return bool(updates) and all(s in updates or constant_value(s.value) is not None for s in sources)
+        return bool(updates) and all(s in updates or converted_constant(s.value) is not None for s in sources)
 
     def through(self, statement: Statement, link: Link, inward: bool) -> Relation | None:
         """A link with a copying statement replaced by what it copied; None if it copies nothing on it. `inward`: the
@@ -203,6 +234,16 @@ class Side:
         """The line of a store in its source, from 1; None for a program that was not read from text."""
         span: Span | None = statement.access.node.span
         return span.line if span is not None else None
+
+
+def starts_of(new_side: Side, new: Statement, old_side: Side, old: Statement, relation: Relation) -> Relation:
+    """What the accumulators of related updates began with."""
+    mine, theirs = accumulator(new_side.flow, new), accumulator(old_side.flow, old)
+    if mine is None or theirs is None:
+        return new_side.rewrite_model.nothing
+    first = new_side.flow.reduced(new, mine, new_side.chain(new.data))[0]
+    second = old_side.flow.reduced(old, theirs, old_side.chain(old.data))[0]
+    return first.reverse().apply_range(relation).apply_range(second)
 
 
 # The longest text of a relation in a message.

@@ -16,7 +16,7 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.program.instances import is_index_like
 from layoutproof.verify.program.statement import Read
-from layoutproof.verify.values.terms import constant_value, is_identical
+from layoutproof.verify.values.terms import constant_value, converted_constant, is_identical
 
 # Ways that are kept of one pair of values: only long sums have more, and then the first ones are as good.
 _MOST, _FEW = 24, 6
@@ -113,10 +113,10 @@ class Matcher:
             return
         if mine is not None or theirs is not None:
             # A load may find this number. As a whole value it would match anything.
-            if inner and constant_value(old if mine is not None else new) is not None and new.dtype == old.dtype:
+            if inner and converted_constant(old if mine is not None else new) is not None and new.dtype == old.dtype:
                 yield Way(constants=((new, old),))
             return
-        numbers = constant_value(new), constant_value(old)
+        numbers = converted_constant(new), converted_constant(old)
         if numbers[0] is not None and numbers[1] is not None and new.dtype == old.dtype:
             if is_identical(numbers[0], numbers[1]):
                 yield Way()

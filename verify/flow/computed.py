@@ -20,7 +20,10 @@ from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Points, Region, Sources, no_points, only, part_of
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import Read, ReadRole, Statement, Statements
-from layoutproof.verify.values.terms import constant_value
+from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.values.laws import TRANSPARENT
+from layoutproof.verify.values.question import ValueAnswer
+from layoutproof.verify.values.terms import chooses_zero_sign, constant_value
 
 
 def chooses_for_several(function: PrimFunc) -> bool:
@@ -50,6 +53,14 @@ def _is_shared(let: Let) -> bool:
     return sum(part == let.var for part in walk(let.body)) > 1 or any(
         part == let.var for loop in inside for part in walk(loop.body)
     )
+
+
+def may_have_chosen(answer: ValueAnswer, old: Expr) -> bool:
+    """Whether a proof may rest on another sign of a zero within the old value, or on another grouping of it."""
+    if Licence.NSZ in answer.licences and set(answer.laws) != {TRANSPARENT}:
+        inner = [node for node in walk(old) if node is not old and isinstance(node, Expr) and chooses_zero_sign(node)]
+        return bool(inner) or Licence.REASSOC in answer.licences
+    return Licence.REASSOC in answer.licences
 
 
 def passing_on(statements: Statements) -> frozenset[int]:

@@ -12,7 +12,7 @@ from layoutproof.ir.expr import Expr, Var, equal
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, substitute, walk
-from layoutproof.verify.flow.computed import passing_on
+from layoutproof.verify.flow.computed import may_have_chosen, passing_on
 from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, RewriteModel
 from layoutproof.verify.flow.sources import Agreement, accumulator, contribution, representatives
@@ -20,6 +20,7 @@ from layoutproof.verify.flow.stored_values import Leaves, StoredValues, decided
 from layoutproof.verify.isl.instance_sets import Points, Region, covers, only, part_of, tuples_of
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.values.laws import agrees_up_to_zero_signs
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Given, Holds, Identical, Question, ValueAnswer, placeholder, together
 from layoutproof.verify.verdict.verdict import Status
@@ -47,7 +48,9 @@ class _Bound:
 
 @dataclass(slots=True)
 class Matcher:
-    """Compares statements with their counterparts. With `loose`, values may differ in the sign of a zero already."""
+    """Compares statements with their counterparts. With `loose`, values may differ in the sign of a zero already;
+    `passes_zeros`: that is passed on where no operation may choose a sign.
+    """
 
     rewrite_model: RewriteModel
     agreement: Agreement
@@ -56,16 +59,23 @@ class Matcher:
     values: ValueProver
     reductions: Mapping[int, BinaryOp] = field(default_factory=dict)
     loose: bool = False
+    passes_zeros: bool = False
+    _chosen: set[int] = field(default_factory=set)
+    _looked_through: set[int] = field(default_factory=set)
     _once: Matcher | None = None
     _passing: frozenset[int] | None = None
 
     def matches(self, claim: Counterpart, points: Points) -> Iterator[Match]:
         """The answers for one counterpart by region; if not proved, asked again with values in place of loads."""
         for match in self._matches(claim, self.rewrite_model.of_points(claim.new, points)):
-            if match.answer.status is Status.PROVED or claim.new.number in self.reductions:
-                yield match
-            else:
-                yield from self._with_values(match, every=False) or self._with_values(match, every=True) or [match]
+            found = [match]
+            if match.answer.status is not Status.PROVED:
+                found = self._with_values(match, every=False) or self._with_values(match, every=True) or found
+            if any(may_have_chosen(each.answer, claim.old.value) for each in found):
+                self._chosen.add(claim.old.number)
+                if not self._computes_once(claim):
+                    self._looked_through.add(claim.old.number)
+            yield from found
 
     def _with_values(self, match: Match, *, every: bool) -> list[Match] | None:
         """Proofs for all of the region of one that failed, where values stand for loads of what only one of the
@@ -97,11 +107,13 @@ class Matcher:
             (no_operand if every else self.rewrite_model.theta.domain()).union(self.agreement.moved),
             no_operand if every else self.rewrite_model.theta.range(),
         )
+        used = self._looked_through if every else set[int]()
         stored_values = StoredValues(self.new_facts.flow, kept[0], updates=not every, loose=self.loose)
-        back = StoredValues(before, kept[1], updates=not every)
-        for mine in stored_values.through(claim.new, region.named(name)):
+        back = StoredValues(before, kept[1], updates=not every, used=used)
+        new_stay, old_stay = self._accumulators(claim)
+        for mine in stored_values.through(claim.new, region.named(name), stay=new_stay):
             reached = part_of(only(mine.points).apply(step), f"{OLD}{claim.old.number}", like)
-            for theirs in back.through(claim.old, reached):
+            for theirs in back.through(claim.old, reached, stay=old_stay):
                 points = mine.points.intersect(
                     part_of(step.intersect_range(only(theirs.points)).domain(), name, mine.points)
                 )
@@ -112,10 +124,33 @@ class Matcher:
                     self.rewrite_model.of_points(claim.new, points),
                 )
 
+    def _accumulators(self, claim: Counterpart) -> tuple[frozenset[Var], frozenset[Var]]:
+        """The loads of the accumulators of updates that were regrouped. They stay loads: what single updates find is
+        not compared, only what they contribute. Values in the place of other loads are those that were contributed: no
+        regrouped update of the new program is looked through, and each program's own values are exact.
+        """
+        if claim.new.number not in self.reductions:
+            return frozenset(), frozenset()
+        found = accumulator(self.new_facts.flow, claim.new), accumulator(self.rewrite_model.before, claim.old)
+        return (
+            frozenset() if found[0] is None else frozenset((found[0].var,)),
+            frozenset() if found[1] is None else frozenset((found[1].var,)),
+        )
+
+    def chosen_twice(self) -> frozenset[int]:
+        """The old statements whose operations chose the sign of a zero, or a grouping, where they were compared, and
+        whose values are computed anew elsewhere, by IEEE 754 in the place of loads, or by other new instances.
+        """
+        return frozenset(self._chosen & self._looked_through)
+
     def _choosing_once(self) -> Matcher:
         """The matcher without licences to choose: one computed value, loaded in several places, is one choice."""
         if self._once is None:
-            self._once = replace(self, values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}))
+            self._once = replace(
+                self,
+                values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}),
+                passes_zeros=self.loose and Licence.NSZ in self.values.allowed,
+            )
         return self._once
 
     def _matches(self, claim: Counterpart, whole: Region) -> Iterator[Match]:
@@ -276,8 +311,27 @@ class Matcher:
         self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], more: Sequence[Given]
     ) -> ValueAnswer:
         computed = _looked_at(claim.old, theirs) - self._passed_on(claim, bound.region, theirs)
-        loose = frozenset(v for v in theirs.values() if v.dtype.is_float) if self.loose else frozenset()
-        return self.values.answer(Question(new, old, (*bound.given, *more), computed=computed).loosened(loose))
+        loose = self._loose(claim.old, theirs) if self.loose else frozenset()
+        question = Question(new, old, (*bound.given, *more), computed=computed).loosened(loose)
+        answer = self.values.answer(question)
+        if answer.status is not Status.PROVED and self.passes_zeros:
+            # A zero's sign that differed before may be passed on: nothing chooses it here.
+            passed = agrees_up_to_zero_signs(question)
+            return answer if passed is None else passed
+        return answer
+
+    def _loose(self, old: Statement, theirs: Mapping[Var, Var]) -> frozenset[Var]:
+        """The names of the floats that may have another zero in the new program. What an input holds has not, also
+        where copies lead to it, if no store was taken out of the new program that may have changed a copy.
+        """
+        after, flow = self.agreement.after, self.rewrite_model.before
+        dtypes = self.rewrite_model.new.dtypes
+        kept = all(after.is_whole(data) for data, dtype in dtypes.items() if dtype.is_float)
+        return frozenset(
+            theirs[read.var]
+            for read in old.reads
+            if read.var.dtype.is_float and not (kept and not flow.statements.writers(read.data))
+        )
 
     def _passed_on(self, claim: Counterpart, region: Region, theirs: Mapping[Var, Var]) -> frozenset[Var]:
         """The counterpart's loads that may find an infinity or NaN that the old program did not compute."""

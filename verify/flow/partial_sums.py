@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.operators import BinaryOp
+from layoutproof.verify.flow.copies import copied_reads
 from layoutproof.verify.flow.sources import (
     Agreement,
     Carrying,
@@ -28,13 +29,15 @@ from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Relation, only, tuples_of
 from layoutproof.verify.program.statement import Statements
 from layoutproof.verify.values.fast_math import Licence, Licences
-from layoutproof.verify.values.terms import constant_value
+from layoutproof.verify.values.terms import converted_constant
 
 
 def carrying_updates(
     flow: Dataflow, statements: Statements, matched: frozenset[int], operator: BinaryOp | None = None
 ) -> Iterator[Carrying]:
-    """The updates without a counterpart whose contribution is one load of another memory that is updated, too."""
+    """The updates without a counterpart whose contribution is one load of another memory that is updated, too, or of
+    what one store copied from there.
+    """
     updated = {s.data for s in statements.statements if update_operator(flow, s) is not None}
     for statement in statements.statements:
         op = update_operator(flow, statement) if statement.number not in matched else None
@@ -44,8 +47,15 @@ def carrying_updates(
         assert acc is not None
         added = contribution(statement.value, op, acc.var)
         read = next((r for r in statement.reads if r.var == added), None)
-        if read is not None and read.data in updated and read.data != statement.data and not read.anywhere:
+        if read is None or read.data == statement.data or read.anywhere:
+            continue
+        if read.data in updated:
             yield Carrying(statement, read)
+            continue
+        copies = [(s, r) for s in statements.writers(read.data) for r in copied_reads(s)]
+        if len(copies) == 1 and copies[0][1].data in updated - {statement.data}:
+            # Where another store wrote last, no copy is found, and the update carries nothing that is known.
+            yield Carrying(statement, read, copies[0])
 
 
 def sums_of(
@@ -62,7 +72,7 @@ def sums_of(
         more = [
             each
             for each in todo
-            if each.read.data in chains and statements.dtypes[each.read.data] == statements.dtypes[each.statement.data]
+            if each.data in chains and statements.dtypes[each.data] == statements.dtypes[each.statement.data]
         ]
         if not more:
             break
@@ -73,7 +83,7 @@ def sums_of(
             chains[data] = chains.get(data, frozenset()) | {each.statement.number}
     carried: Relation | None = None
     for each in carrying:
-        parts = _parts(flow, statements, each, chains[each.read.data], operator)
+        parts = _parts(flow, statements, each, chains[each.data], operator)
         if parts is None:
             return Sums(direct, (), None)
         carried = parts if carried is None else carried.union(parts)
@@ -86,7 +96,7 @@ def _parts(
     flow: Dataflow, statements: Statements, each: Carrying, chain: frozenset[int], operator: BinaryOp
 ) -> Relation | None:
     """What an update carries; None if a partial result may begin with something that is not neutral."""
-    owners, parts = flow.reduced(each.statement, each.read, chain)
+    owners, parts = each.reduced(flow, chain)
     if not only(flow.domain(each.statement)).is_subset(owners.domain()):
         return None
     by_name = {f"{flow.tag}{s.number}": s for s in statements.statements}
@@ -104,7 +114,7 @@ def carries_once(carried: Relation) -> bool:
 
 def is_neutral(operator: BinaryOp, value: Expr) -> bool:
     """Whether a value is a literal that changes nothing, but for the sign of a zero."""
-    number = constant_value(value)
+    number = converted_constant(value)
     if number is None:
         return False
     dtype = value.dtype
@@ -183,5 +193,5 @@ def _is_one_to_one(agreement: Agreement, reordered: Sequence[Reordered]) -> bool
 def involved(flow: Dataflow, statements: Statements, matched: frozenset[int]) -> frozenset[Var]:
     """The memories of partial results, and those to which they are added."""
     return frozenset(
-        data for each in carrying_updates(flow, statements, matched) for data in (each.statement.data, each.read.data)
+        data for each in carrying_updates(flow, statements, matched) for data in (each.statement.data, each.data)
     )

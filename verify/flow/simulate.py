@@ -202,11 +202,26 @@ class _Simulator:
         matcher = Matcher(self.rewrite_model, state.agreement, facts, self.old_facts, self.values, operators, loose)
         statements = [s for s in self.rewrite_model.new.statements if self.rewrite_model.matched.get(s.number)]
         verdicts = [self._matched(statement, matcher) for statement in statements]
+        verdicts += self._chosen_twice(matcher)
         exact = self.full_facts if loose else state.facts
         final_states = compare_final_states(
             self.rewrite_model, state.agreement, facts, self.old_facts, self.values, exact
         )
         return [*verdicts, *(self._end(end) for end in final_states)]
+
+    def _chosen_twice(self, matcher: Matcher) -> list[Verdict]:
+        """Refusals of values that are computed once and chosen in two ways."""
+        found = matcher.chosen_twice()
+        return [
+            Verdict(
+                Status.UNKNOWN,
+                Claim(ClaimKind.SAME_VALUE, f"`{s.access.text}`", s.access.place, " has one value wherever it is used"),
+                ENGINE,
+                reason="the sign of a zero or a grouping was chosen where it is compared, and not where it is loaded",
+            )
+            for s in self.rewrite_model.old.statements
+            if s.number in found
+        ]
 
     def _matched(self, statement: Statement, matcher: Matcher) -> Verdict:
         watch = Stopwatch()

@@ -5,14 +5,15 @@ trust base.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Var
+from layoutproof.ir.expr import Binary, Expr, Var
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables
+from layoutproof.verify.flow.copies import SumFound, resolved, stepped, sums_found
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, RewriteModel, key_of
-from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.dataflow import Dataflow, Reduced
 from layoutproof.verify.isl.instance_sets import (
     Points,
     Region,
@@ -21,7 +22,6 @@ from layoutproof.verify.isl.instance_sets import (
     agreement,
     function_between,
     no_points,
-    no_relation,
     only,
     part_of,
     relations,
@@ -29,10 +29,9 @@ from layoutproof.verify.isl.instance_sets import (
 )
 from layoutproof.verify.isl.isl_evidence import note_agreement, note_contributions
 from layoutproof.verify.isl.operations import coalesced
-from layoutproof.verify.program.statement import NotModelled, Read, Statement, Statements
+from layoutproof.verify.program.statement import NotModelled, Read, Statement
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
 
-_ROUNDS = 16
 _CARRIED = 8
 
 
@@ -47,10 +46,29 @@ class Regrouped:
 
 @dataclass(frozen=True, slots=True)
 class Carrying:
-    """An update that adds what another accumulator holds: `read` is the load of it."""
+    """An update that adds what another accumulator holds: `read` is the load of it, or of a copy, which `copy` made."""
 
     statement: Statement
     read: Read
+    copy: tuple[Statement, Read] | None = None
+
+    @property
+    def data(self) -> Var:
+        """The memory of the other accumulator."""
+        return self.read.data if self.copy is None else self.copy[1].data
+
+    def reduced(self, flow: Dataflow, chain: frozenset[int]) -> Reduced:
+        """From updates to what the other accumulator began with, and to the updates in `chain` that made it. Nothing of
+        updates that find no copy.
+        """
+        if self.copy is None:
+            return flow.reduced(self.statement, self.read, chain)
+        return stepped(flow.sources(self.statement, self.read), flow.reduced(*self.copy, chain))
+
+    def sources(self, flow: Dataflow) -> Relation:
+        """From updates to the last writers of the other accumulator."""
+        found = flow.sources(self.statement, self.read)
+        return found if self.copy is None else found.apply_range(flow.sources(*self.copy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +136,14 @@ class Agreement:
             )
             return self._regrouped(mine, (step.apply_range(theirs[0]), step.apply_range(theirs[1])), name, region)
         found = self.after.sources(claim.new, new)
-        wanted = step.apply_range(self.rewrite_model.before.sources(claim.old, old))
-        return self.of_flows(found, wanted, name, region)
+        wanted = self.rewrite_model.before.sources(claim.old, old)
+        points = self.of_flows(found, step.apply_range(wanted), name, region)
+        if not self.regrouped or region.outside(points).is_empty:
+            return points
+        sums = sums_found(self.after, new.data, found, lambda chain: self.after.reduced(claim.new, new, chain))
+        before = self.rewrite_model.before
+        others = sums_found(before, old.data, wanted, lambda chain: before.reduced(claim.old, old, chain))
+        return self._any_sum(sums, others, (None, step), name, region, points)
 
     def of_flows(self, found: Relation, wanted: Relation, name: str, region: Region) -> Points:
         """Where two relations from one tuple, to sources of the new and of the old program, lead to one source."""
@@ -154,8 +178,38 @@ class Agreement:
                 self.rewrite_model.before.reduced_final(data, group.old_chain), self.old_sums, old=True
             )
             return self._regrouped((step.apply_range(owner), step.apply_range(parts)), theirs, name, region)
-        found = step.apply_range(self.after.final(new_data))
-        return self.of_flows(found, self.rewrite_model.before.final(data), name, region)
+        found, wanted = self.after.final(new_data), self.rewrite_model.before.final(data)
+        points = self.of_flows(step.apply_range(found), wanted, name, region)
+        if not self.regrouped or region.outside(points).is_empty:
+            return points
+        sums = sums_found(self.after, new_data, found, lambda chain: self.after.reduced_final(new_data, chain))
+        before = self.rewrite_model.before
+        others = sums_found(before, data, wanted, lambda chain: before.reduced_final(data, chain))
+        return self._any_sum(sums, others, (step, None), name, region, points)
+
+    def _any_sum(
+        self,
+        mine: Sequence[SumFound],
+        theirs: Sequence[SumFound],
+        steps: tuple[Relation | None, Relation | None],
+        name: str,
+        region: Region,
+        points: Points,
+    ) -> Points:
+        """`points`, and where a sum of the new program is one of the old program; `steps` lead from the tuple `name` to
+        the readers, if these are others.
+        """
+        for data, found in mine:
+            for other, wanted in theirs:
+                group = self.regrouped.get((other.name, data.name))
+                if group is None:
+                    continue
+                first = self._spread(found(group.new_chain), self.new_sums)
+                second = self._spread(wanted(group.old_chain), self.old_sums, old=True)
+                points = points.union(
+                    self._regrouped(stepped(steps[0], first), stepped(steps[1], second), name, region)
+                )
+        return coalesced(points)
 
     def _spread(
         self, found: tuple[Relation, Relation], sums: Sums | None, *, old: bool = False
@@ -219,44 +273,6 @@ class Agreement:
         for position in reversed(range(len(claim.new.dims), len(new.access.domain.dims))):
             differ = without_dim(differ, position)
         return coalesced(region.named(name).subtract(differ.set_tuple_name(name)))
-
-
-def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of: frozenset[str]) -> Relation:
-    """The relation with copies replaced by their sources, a few times; not copies of memories in `except_of`."""
-    copies = [(s, read) for s in statements.statements for read in copied_reads(s) if read.data.name not in except_of]
-    if not copies:
-        return found
-    step, places = no_relation(flow.domain(copies[0][0])), no_points(flow.domain(copies[0][0]))
-    for statement, read in copies:
-        source = flow.sources(statement, read)
-        step, places = step.union(source), places.union(source.domain())
-    current = found
-    for _ in range(_ROUNDS):
-        moved = current.intersect_range(places)
-        if moved.is_empty():
-            break
-        current = coalesced(current.subtract_range(places).union(moved.apply_range(step)))
-    return current
-
-
-def copied_reads(statement: Statement) -> Iterator[Read]:
-    """The loads that are all that a statement stores: its value, or one side of a lazy choice on loops."""
-    if statement.scatter:
-        return
-    final_states = list(_lazy_ends(statement.value))
-    # A load on a side of a choice on data is not sure to happen; one under a choice on the loops has the condition
-    # among its guards.
-    yield from (
-        r for r in statement.reads if r.var in final_states and not r.anywhere and (r.sure or r.var == statement.value)
-    )
-
-
-def _lazy_ends(value: Expr) -> Iterator[Expr]:
-    if isinstance(value, IfThenElseExpr):
-        yield from _lazy_ends(value.then)
-        yield from _lazy_ends(value.otherwise)
-    else:
-        yield value
 
 
 def representatives(flow: Dataflow, statement: Statement) -> dict[Var, Var]:

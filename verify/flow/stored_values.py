@@ -182,23 +182,24 @@ class StoredValues:
     `updates`, what a statement did that loads what it stored before.
 
     `loose`: instances that were taken out of the flow may have changed the sign of a zero, so floats of their memories
-    stay loads.
+    stay loads. `used` has the numbers of the statements that were looked through.
     """
 
     flow: Dataflow
     kept: Sources
     updates: bool = True
     loose: bool = False
+    used: set[int] = field(default_factory=set)
 
-    def through(self, statement: Statement, points: Points) -> list[Form]:
+    def through(self, statement: Statement, points: Points, *, stay: frozenset[Var] = frozenset()) -> list[Form]:
         """A statement with a value in the place of each load, and so on in these values. The forms' points are all of
-        `points`, each once.
+        `points`, each once. Loads in `stay` are not replaced.
 
         A load that cannot be replaced stays. Where it would take too many forms, or too large ones, the statement stays
         what it is. Raises NotModelled or BudgetExceeded where sources are not known.
         """
         done: list[Form] = []
-        todo: list[tuple[Form, frozenset[Var], int]] = [(Form(statement, points), frozenset(), 0)]
+        todo: list[tuple[Form, frozenset[Var], int]] = [(Form(statement, points), stay, 0)]
         while todo:
             form, settled, rounds = todo.pop()
             read = next((each for each in form.statement.reads if each.var not in settled), None)
@@ -236,6 +237,7 @@ class StoredValues:
             source = stores.get(origin)
             if source is None or not self._is_value(source, read):
                 continue
+            self.used.add(source.number)
             for piece in pieces_said(flow.workspace, link, statement.dims, source.dims):
                 yield self._replaced(statement, read, source, piece)
 

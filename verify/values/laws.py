@@ -53,9 +53,11 @@ from layoutproof.verify.values.question import (
     NotNan,
     NotNegativeZero,
     Question,
+    ValueAnswer,
     operand_of,
 )
 from layoutproof.verify.values.terms import comparable, constant_value, is_identical, literal, trapping_parts
+from layoutproof.verify.verdict.verdict import Status
 
 FOLDED = "arithmetic on literals"
 ONLY_VALUE = "only one value is possible"
@@ -103,6 +105,16 @@ def _by_variants(variants: SignedZeroVariants, licences: Licences, new: Expr, ol
     if variants.are_identical(new, old):
         return SIGN_LOST
     return TRANSPARENT if Licence.NSZ in licences and variants.are_alike(new, old) else None
+
+
+def agrees_up_to_zero_signs(question: Question) -> ValueAnswer | None:
+    """The proof that both sides are one expression, of which variants change at most the sign of a zero result; None
+    for any others. No operation of the old side chooses a sign: it does what IEEE 754 says.
+    """
+    variants = SignedZeroVariants(question, Knowledge(question, frozenset()))
+    if not _traps_as_before(question) or not variants.are_alike(question.new, question.old):
+        return None
+    return ValueAnswer(Status.PROVED, frozenset({Licence.NSZ}), laws=(TRANSPARENT,))
 
 
 def satisfies_by_laws(question: Question, licences: Licences) -> tuple[str, ...] | None:

@@ -13,7 +13,7 @@ from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenEls
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp
-from layoutproof.ir.semantics import max_finite
+from layoutproof.ir.semantics import cast_value, max_finite
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import map_children, walk
 
@@ -38,6 +38,14 @@ def constant_value(expr: Expr) -> Number | None:
             return -largest if kind is LimitKind.MIN else largest
         case _:
             return None
+
+
+def converted_constant(expr: Expr) -> Number | None:
+    """The value of a literal, or of a float literal that is converted to another float type; or None."""
+    if isinstance(expr, Cast) and expr.dtype.is_float and expr.value.dtype.is_float:
+        value = converted_constant(expr.value)
+        return None if value is None else cast_value(value, expr.value.dtype.element, expr.dtype.element)
+    return constant_value(expr)
 
 
 def literal(value: Number, dtype: DType) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -60,6 +61,146 @@ def _two_stages(rng: Random) -> tuple[PrimFunc, PrimFunc]:
     return loads(head + plain), loads(head + stages)
 
 
+_WRONG = (
+    "start of lanes", "start of threads", "start of the sum", "no start of lanes", "no start of threads",
+    "start in the loop", "one lane lost", "one lane twice", "one thread lost", "one thread twice",
+    "predicate too small", "next element", "other byte", "late copy", "lanes not reset", "read too early",
+    "one row for all", "copied too early",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """A sum over lanes, threads and steps of rows of some length, and what is wrong with it."""
+
+    lanes: int
+    threads: int
+    steps: int
+    rows: int
+    size: int
+    dtype: str
+    wrong: str | None
+
+    def number(self, value: int) -> str:
+        """A literal of the accumulators' type."""
+        return f"T.float32({value})" if self.dtype == "float32" else str(value)
+
+    def start(self, stage: str) -> str:
+        """What the accumulators of a stage begin with."""
+        return self.number(int(self.wrong == f"start of {stage}"))
+
+    def count(self, number: int, what: str) -> str:
+        """The rest of the head of a loop over lanes or threads."""
+        if self.wrong == f"one {what} twice":
+            return f", again in T.grid({number}, 2)"
+        return f" in range({number - (self.wrong == f'one {what} lost')})"
+
+    def decoded(self, place: str, *, after: bool) -> str:
+        """A weight, one byte of a word."""
+        byte = f"({place}) % 4 // 2" if self.wrong == "other byte" and after else f"({place}) % 4"
+        shifted = f"W[r, ({place}) // 4] >> T.Cast('uint32', 8 * ({byte}))"
+        return f"T.Cast('{self.dtype}', ({shifted}) & T.uint32(255))"
+
+
+def three_stages(rng: Random) -> tuple[PrimFunc, PrimFunc, str | None]:
+    """A product of rows with decoded weights, and one with partial sums over lanes and threads, right or wrong."""
+    lanes, threads, steps, rows = rng.choice((2, 4)), rng.choice((2, 3)), rng.choice((1, 2, 3)), rng.choice((1, 2))
+    size = lanes * threads * steps - rng.choice((0, 0, 1, lanes))
+    wrong, dtype = rng.choice((*(None,) * 4, *_WRONG)), rng.choice(("int32", "float32"))
+    sizes = _Sizes(lanes, threads, steps, rows, size, dtype, wrong)
+    head = (
+        "@T.prim_func(s_tir=True)\n"
+        f'def main(X: T.Buffer(({rows}, {size}), "{dtype}"), W: T.Buffer(({rows}, {(size + 3) // 4}), "uint32"), '
+        f'Y: T.Buffer(({rows},), "{dtype}")):\n    T.func_attr({{"tirx.noalias": True}})\n'
+    )
+    plain, after = _plain(sizes, rng), _in_stages(sizes, rng)
+    return loads(head + "\n".join(plain) + "\n"), loads(head + "\n".join(after) + "\n"), wrong
+
+
+def _plain(sizes: _Sizes, rng: Random) -> list[str]:
+    """One sum for each row, of weights that may be decoded before."""
+    rows, size = sizes.rows, sizes.size
+    weight, lines = sizes.decoded("k", after=False), list[str]()
+    if rng.choice((True, False)):
+        lines = [
+            f'    D = T.alloc_buffer(({rows}, {size}), "{sizes.dtype}")',
+            f"    for r, k in T.grid({rows}, {size}):",
+            f"        D[r, k] = {weight}",
+        ]
+        weight = "D[r, k]"
+    return [
+        *lines,
+        f"    for r in range({rows}):",
+        f"        Y[r] = {sizes.number(0)}",
+        f"        for k in range({size}):",
+        f"            Y[r] = Y[r] + X[r, k] * {weight}",
+    ]
+
+
+def _in_stages(sizes: _Sizes, rng: Random) -> list[str]:
+    """A sum for each lane, of these one for each thread, and of these one."""
+    lanes, threads, steps, wrong = sizes.lanes, sizes.threads, sizes.steps, sizes.wrong
+    lane, chunk = f"P[t * {lanes} + v]", lanes * threads
+    allocated = [("P", chunk), ("L", threads), ("M", threads), ("C", 1), ("S", sizes.size)]
+    memories = [f'    {name} = T.alloc_buffer(({size},), "{sizes.dtype}")' for name, size in allocated]
+    reset = [f"for t, v in T.grid({threads}, {lanes}):", f"    {lane} = {sizes.start('lanes')}"]
+    copy = [f"for k in range({sizes.size}):", f"    S[k] = X[{'0' if wrong == 'one row for all' else 'r'}, k]"]
+    copied = rng.choice((True, False)) or wrong == "copied too early"
+    place = rng.choice(
+        (
+            f"o * {chunk} + t * {lanes} + v",
+            f"o * {chunk} + v * {threads} + t",
+            f"(v * {threads} + t) * {steps} + o",
+        )
+    )
+    element = f"({place}) % {sizes.size - 1} + 1" if wrong == "next element" and sizes.size > 1 else place
+    once = [f"    if v == 0:\n                {lane} = {sizes.number(0)}"] if wrong == "start in the loop" else []
+    update = [
+        f"for t, o, v in T.grid({threads}, {steps}, {lanes}):",
+        *once,
+        f"    if {place} < {sizes.size - (wrong == 'predicate too small')}:",
+        f"        {lane} = {lane} + S[{element}] * {sizes.decoded(place, after=True)}",
+    ]
+    early = ["    M[t] = L[t]"] if wrong == "copied too early" else []
+    stage = [
+        f"for t in range({threads}):",
+        *([] if wrong == "no start of threads" else [f"    L[t] = {sizes.start('threads')}"]),
+        *early,
+        f"    for v{sizes.count(lanes, 'lane')}:",
+        f"        L[t] = L[t] + {lane}",
+        *(["    M[t] = L[t]"] if copied and not early else []),
+    ]
+    total = [
+        f"C[0] = {sizes.start('the sum')}",
+        f"for t{sizes.count(threads, 'thread')}:",
+        f"    C[0] = C[0] + {'M' if copied else 'L'}[t]",
+    ]
+    body = [
+        *(copy if wrong != "late copy" else []),
+        *(reset if wrong not in ("no start of lanes", "lanes not reset") else []),
+        *update,
+        *([*total, *stage] if wrong == "read too early" else [*stage, *total]),
+        "Y[r] = C[0]",
+        *(copy if wrong == "late copy" else []),
+    ]
+    before = [f"    {line}" for line in reset] if wrong == "lanes not reset" else []
+    return [*memories, *before, f"    for r in range({sizes.rows}):", *(f"        {line}" for line in body)]
+
+
+def differ_somewhere(before: PrimFunc, after: PrimFunc, numbers: np.random.Generator) -> bool:
+    """Whether both programs store different results from some small whole numbers, or the second cannot run."""
+    for _ in range(4):
+        arrays = []
+        for buffer in before.buffers:
+            shape = tuple(int(e.value) for e in buffer.shape if isinstance(e, IntImm))
+            high = 2**32 if buffer.dtype == DType.parse("uint32") else 50
+            arrays.append(numbers.integers(0, high, shape).astype(str(buffer.dtype)))
+        old, new = (run(func, [a.copy() for a in arrays]) for func in (before, after))
+        if not np.array_equal(old.arrays["Y"], new.arrays["Y"]):
+            return True
+    return False
+
+
 def _differ(before: PrimFunc, after: PrimFunc, numbers: np.random.Generator) -> bool:
     """Whether both programs store different results from some inputs."""
     shape = tuple(int(e.value) for e in before.buffers[0].shape if isinstance(e, IntImm))
@@ -82,6 +223,18 @@ def test_random_stages(seed: int) -> None:
     for old, new in ((before, after), (after, before)):
         if lp.compare(old, new).status is Status.PROVED:
             assert not _differ(old, new, np.random.default_rng(seed))
+
+
+@one_in(8)
+@pytest.mark.parametrize("seed", range(64))
+def test_random_sums_over_lanes_and_threads(seed: int) -> None:
+    """What is proved of a sum in three stages holds, and one that is right is proved."""
+    before, after, wrong = three_stages(Random(seed))
+    status = lp.compare(before, after).status
+    if wrong is None:
+        assert status is Status.PROVED
+    elif status is Status.PROVED:
+        assert not differ_somewhere(before, after, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,149 @@
+"""Kernels that sum in several stages, over lanes, over a thread's own elements and over threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.shares import one_in
+
+import layoutproof as lp
+from layoutproof.ir.interp.run import run
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
+from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.lowering.compare.split_loops import with_split_loops
+from layoutproof.verify.verdict.verdict import Status
+
+HEAD = "from tvm.script import tir as T\n\n@T.prim_func\ndef "
+
+PLAIN = """plain(q: T.handle, X: T.Buffer((4, 64), "float16"), y: T.handle):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    Q = T.match_buffer(q, (4, n, 8), "uint32")
+    Y = T.match_buffer(y, (4, n), "float16")
+    D = T.alloc_buffer((4, n, 64), "float16")
+    R = T.alloc_buffer((4, n), "float16")
+    for h, i, k in T.grid(4, n, 64):
+        D[h, i, k] = T.Cast("float16", (Q[h, i, k // 8] >> T.Cast("uint32", k % 8 * 4)) & T.uint32(15)) - T.float16(7)
+    for h, i in T.grid(4, n):
+        R[h, i] = T.float16(0)
+        for k in range(64):
+            R[h, i] = R[h, i] + X[h, k] * D[h, i, k]
+    for h, i in T.grid(4, n):
+        Y[h, i] = T.max(R[h, i] * T.float16(0.5), T.float16(-100))
+"""
+KERNEL = """kernel(q: T.handle, X: T.Buffer((4, 64), "float16"), y: T.handle):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    Q = T.match_buffer(q, (4, n, 8), "uint32")
+    Y = T.match_buffer(y, (4, n), "float16")
+    bx = T.launch_thread("blockIdx.x", n * 4)
+    S = T.decl_buffer((64,), "float16", scope="shared")
+    M = T.decl_buffer((8,), "float16", scope="shared")
+    tx = T.launch_thread("threadIdx.x", 8)
+    P = T.decl_buffer((2,), "float16", scope="local")
+    L = T.decl_buffer((1,), "float16", scope="local")
+    R = T.decl_buffer((1,), "float16", scope="local")
+    for v in T.vectorized(8):
+        S[tx * 8 + v] = X[bx // n, tx * 8 + v]
+    T.tvm_storage_sync("shared")
+    for v in T.vectorized(2):
+        P[v] = T.float16(0)
+    for o, v in T.grid(4, 2):
+        P[v] = P[v] + S[o * 16 + tx * 2 + v] * (T.Cast("float16", (Q[bx // n, bx % n, (o * 16 + tx * 2 + v) // 8]
+            >> T.Cast("uint32", (o * 16 + tx * 2 + v) % 8 * 4)) & T.uint32(15)) - T.float16(7))
+    L[0] = T.float16(0)
+    for v in range(2):
+        L[0] = L[0] + P[v]
+    M[tx] = L[0]
+    T.tvm_storage_sync("shared")
+    if tx == 0:
+        R[0] = T.float16(0)
+        for t in range(8):
+            R[0] = R[0] + M[t]
+        Y[bx // n, bx % n] = T.max(R[0] * T.float16(0.5), T.float16(-100))
+"""
+
+
+def compare(before: str, after: str) -> Comparison:
+    """The comparison of two functions, given from their signatures on."""
+    return lp.compare(lp.loads(HEAD + before), lp.loads(HEAD + after))
+
+
+def test_a_product_with_decoded_weights_in_three_stages_for_all_sizes() -> None:
+    """Blocks count rows of a matrix of any width; what is assumed is stated."""
+    found = compare(PLAIN, KERNEL)
+    assert found.status is Status.PROVED
+    assert set(found.strictness) == {"nsz", "reassoc"}
+    assert "precondition: `n*4` does not overflow int32" in str(found.verdicts[0].reason)
+
+
+RESET = "    for v in T.vectorized(2):\n        P[v] = T.float16(0)\n"
+LOOPS = "    for o, v in T.grid(4, 2):\n"
+WRONG = {
+    "a lane is lost": ("    for v in range(2):", "    for v in range(1):"),
+    "lanes do not start at zero": ("P[v] = T.float16(0)", "P[v] = T.float16(1)"),
+    "lanes do not start": (RESET, ""),
+    "lanes start in the loop": (LOOPS, f"{LOOPS}    {RESET.splitlines()[1]}\n"),
+    "a thread is lost": ("for t in range(8)", "for t in range(7)"),
+    "a thread is counted twice": ("+ M[t]", "+ M[t // 2]"),
+    "a thread's own sum does not start at zero": ("L[0] = T.float16(0)", "L[0] = P[0]"),
+    "the last barrier is missing": ('M[tx] = L[0]\n    T.tvm_storage_sync("shared")\n', "M[tx] = L[0]\n"),
+    "the next half byte": ("% 8 * 4)) & T", "% 7 * 4)) & T"),
+    "another row": ("X[bx // n,", "X[bx % 4,"),
+    "rows and columns of blocks exchanged": ("Q[bx // n, bx % n,", "Q[bx % 4, bx // 4,"),
+    "too few blocks": ('"blockIdx.x", n * 4', '"blockIdx.x", n * 3'),
+    "a block too many": ('"blockIdx.x", n * 4', '"blockIdx.x", n * 4 + 1'),
+    "the last step is missing": ("T.grid(4, 2)", "T.grid(3, 2)"),
+}  # fmt: skip
+
+
+@one_in(4)
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_sums_are_not_proved(what: str) -> None:
+    """Each change alters a result, or is a fault."""
+    wrong = KERNEL.replace(*WRONG[what])
+    assert wrong != KERNEL
+    assert compare(PLAIN, wrong).status in (Status.REFUTED, Status.UNKNOWN)
+
+
+LOOP = """loop(a: T.handle, b: T.handle):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    A = T.match_buffer(a, (3, n), "float32")
+    B = T.match_buffer(b, (n, 3), "float32")
+    for v in range(n * 3):
+        for u in range(1):
+            B[(v + u) % n, v // n] = A[v // n, v % n] + T.float32(1)
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_split_loops_do_the_same(n: int) -> None:
+    """Also where there is nothing to do."""
+    func = loads(HEAD + LOOP)
+    split, extents = with_split_loops(func)
+    assert (" // " not in print_func(split), [str(e.dtype) for e in extents]) == (True, ["int32"])
+    a = np.arange(3 * n, dtype=np.float32).reshape(3, n)
+    first, second = (run(each, [a, np.zeros((n, 3), np.float32)]).arrays["B"] for each in (func, split))
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("n * 3", "n * n"),
+        ("n * 3", "n * -3"),
+        ("v // n] =", "(v + 1) // n] ="),
+        ("v // n] =", "v // 4] ="),
+        ("+ T.float32(1)", '+ T.Cast("float32", v)'),
+        ("range(n * 3)", "T.serial(1, n * 3)"),
+        ("range(n * 3)", "T.unroll(n * 3)"),
+        ("(v + u) %", "(v + v) %"),
+    ],
+)
+def test_other_loops_are_left_alone(old: str, new: str) -> None:
+    """Two negative sizes have a positive product, and an index that is used otherwise is no pair."""
+    assert old in LOOP
+    func = loads(HEAD + LOOP.replace(old, new))
+    assert with_split_loops(func) == (func, ())
