@@ -19,7 +19,7 @@ from layoutproof.lowering.layout.separators import SetAxisSeparators
 from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms, TransformLayout
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
-from layoutproof.lowering.loops.loop_kinds import Parallel, Stream, Unroll, Vectorize
+from layoutproof.lowering.loops.loop_kinds import Bind, Parallel, Stream, Unroll, Vectorize
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.loops.partition_and_merge import MergeAdjacentLoops, Partition
 from layoutproof.lowering.loops.reduce_extents import ReduceLoopExtents
@@ -46,6 +46,7 @@ PASSES: Mapping[str, type[Pass]] = {
         Reorder,
         Fuse,
         Parallel,
+        Bind,
         Vectorize,
         Unroll,
         Stream,
@@ -145,6 +146,16 @@ class Primitives(ABC):
     def parallel(self, block: str, loop: str | int) -> Step:
         """Run the iterations of a loop in parallel. A refusal names two iterations that race on one cell."""
         return self._take(Parallel, block=block, loop=loop)
+
+    def bind(self, block: str, loop: str | int, thread: str) -> Step:
+        """Bind a loop to a thread axis: `blockIdx.x`, `threadIdx.x` (`y`, `z`), `vthread`. Its iterations run as
+        threads.
+
+        Loops of one kernel that are bound to one axis have one index and one number of iterations. A refusal names two
+        threads that race on one cell. A loop over a reduction joins what threads computed, in any order; floats need
+        `reassoc` for that.
+        """
+        return self._take(Bind, block=block, loop=loop, thread=thread)
 
     def vectorize(self, block: str, loop: str | int) -> Step:
         """Run the iterations of a loop of constant extent as lanes of one vector, refused if two lanes touch one cell.
