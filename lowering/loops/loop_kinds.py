@@ -98,7 +98,7 @@ class Bind(Pass):
         """The function with the loop bound.
 
         Raises LayoutproofError for an unknown loop, one that is bound already or is vectorized or unrolled, an unknown
-        axis, and an axis that another loop around it or of another length in the same kernel is bound to.
+        axis, and one that a loop of another length in the same kernel is bound to.
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
@@ -119,18 +119,13 @@ def _check_bindable(func: PrimFunc, loop: For, thread: str) -> None:
         message = f"loop {loop.var.name} is {loop.kind.value}, and cannot be bound to {thread}"
         raise error(codes.LOOP_KIND, message, loop.span)
     around = path_to(func.body, loop)
-    outer = next((s for s in around if isinstance(s, For) and s.thread == thread), None)
-    inner = next((n for n in thread_loops(loop.body) if n.thread == thread), None)
-    nested = outer if outer is not None else inner
-    if nested is not None:
-        message = f"loops {loop.var.name} and {nested.var.name}, one in the other, would both be bound to {thread}"
-        raise error(codes.THREAD_AXIS, message, loop.span, help="two loops of one axis have one index, not two")
     root = next((s for s in around if isinstance(s, For) and s.thread is not None), loop)
     other = next((n for n in thread_loops(root) if n.thread == thread and n.extent != loop.extent), None)
     if other is not None:
         lengths = f"{expr_text(loop.extent, Style.PLAIN)} and {expr_text(other.extent, Style.PLAIN)}"
         message = f"loops {loop.var.name} and {other.var.name} of one kernel would have {lengths} threads on {thread}"
-        raise error(codes.THREAD_AXIS, message, loop.span, help="split them alike first")
+        hint = "loops of one axis have one index: split them so that they have one length"
+        raise error(codes.THREAD_AXIS, message, loop.span, help=hint)
 
 
 def of_kind(func: PrimFunc, loop: For, kind: ForKind) -> Rewrite:

@@ -12,7 +12,7 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.shown import Shown
-from layoutproof.ir.threads.sequential import NoSequence
+from layoutproof.ir.threads.sequential import NoSequence, Sequential
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.as_loops import (
@@ -84,9 +84,12 @@ def _verdicts(transform: Pass, rewrite: Rewrite, options: ProofOptions) -> Itera
         yield from verdicts_of(rewrite, *kept)
         return
     before, after = forms_of(rewrite.old, rewrite.new)
-    if isinstance(after, NoSequence) or isinstance(before, NoSequence):
-        yield not_understood(after if isinstance(after, NoSequence) else before)
-        return
+    for form in (after, before):
+        if isinstance(form, NoSequence):
+            yield not_understood(form)
+            return
+    assert isinstance(before, Sequential)
+    assert isinstance(after, Sequential)
     yield from verdicts_of(in_forms(rewrite, before, after), *kept)
     yield from check_apart(after)
     yield from check_order((before, after), options.allowed)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from layoutproof.lowering.caching.cache_read_write import CacheRead, CacheWrite, Reindex
+from layoutproof.lowering.caching.compute_at import ComputeAt, ReverseComputeAt
 from layoutproof.lowering.caching.decompose_padding import DecomposePadding
 from layoutproof.lowering.caching.pad_einsum import PadEinsum
 from layoutproof.lowering.caching.temporaries import CompactBuffer, InjectDoubleBuffer, SinkAllocation
@@ -60,6 +61,8 @@ PASSES: Mapping[str, type[Pass]] = {
         RemoveOvercomputeThroughBranching,
         CacheRead,
         CacheWrite,
+        ComputeAt,
+        ReverseComputeAt,
         Reindex,
         CompactBuffer,
         SinkAllocation,
@@ -270,6 +273,25 @@ class Primitives(ABC):
         the end of the function.
         """
         return self._take(CacheWrite, block=block, buffer=buffer, scope=scope)
+
+    def compute_at(self, block: str, reader: str, loop: str | int) -> Step:
+        """Move a block into a loop of one that reads what it writes, before the reads: it computes what an iteration
+        needs.
+
+        In loops over threads it computes what they need together, if they share the buffer (`shared` in a block of
+        threads, `global` in the grid), and what one of them needs if it is `local`. The new loops are `ax0`, `ax1`, ...
+        . Refused if something outside of the loop needs what the block writes.
+        """
+        return self._take(ComputeAt, block=block, reader=reader, loop=loop)
+
+    def reverse_compute_at(self, block: str, writer: str, loop: str | int) -> Step:
+        """Move a block into a loop of one that writes what it reads, after the writes: it uses what an iteration
+        leaves.
+
+        In loops over threads it uses what they leave together, if they share the buffer, as for `compute_at`. The new
+        loops are `ax0`, `ax1`, ... .
+        """
+        return self._take(ReverseComputeAt, block=block, writer=writer, loop=loop)
 
     def reindex(self, block: str, buffer: str) -> Step:
         """Let a block access a buffer at its own iterators, through the copy `<buffer>_reindex` before or after its

@@ -111,7 +111,6 @@ def test_a_race_is_refused_with_two_threads_and_the_cell() -> None:
 @pytest.mark.parametrize(
     ("loop", "thread", "code"),
     [
-        (1, "threadIdx.x", "LP343"),
         (2, "threadIdx.x", "LP343"),
         (2, "threadIdx.w", "LP343"),
         (2, "warp", "LP343"),
@@ -121,7 +120,7 @@ def test_a_race_is_refused_with_two_threads_and_the_cell() -> None:
     ],
 )
 def test_loops_that_cannot_be_bound_are_named(loop: int, thread: str, code: str) -> None:
-    """One in another of the same axis, one of another length, an axis that there is not, a loop that is bound or
+    """One of another length than its axis has, an axis that there is not, a loop that is bound or
     unrolled.
     """
     nests = program("""def main(A: T.Buffer((4, 8)), B: T.Buffer((4, 8)), C: T.Buffer((4, 8))):
