@@ -27,7 +27,7 @@ from layoutproof.lowering.caching.footprint import touched_box
 from layoutproof.lowering.caching.stage import Place, Redirection, apart
 from layoutproof.lowering.layout.separators import stated_separators
 from layoutproof.lowering.layout.transform_layout import check_alone
-from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, fresh_variable, names_of, put
+from layoutproof.lowering.loops.nest import LoopName, find_loop, fresh_variable, names_of, put
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.effects import uses_buffer
 from layoutproof.lowering.passes.find import find_buffer
@@ -152,7 +152,8 @@ class SinkAllocation(Pass):
     """Allocate a temporary anew in each iteration of a loop around all of its uses.
 
     Refused if an iteration reads what another one left there. Threads of a parallel loop then have memory of their own,
-    and `compact_buffer` can shrink it to the footprint of one iteration.
+    and `compact_buffer` can shrink it to the footprint of one iteration: of `shared` memory that stands in the loops
+    over blocks to that of one block, of `local` memory in the loops over threads to that of one thread.
     """
 
     primitive: ClassVar[str] = "sink_allocation"
@@ -164,15 +165,14 @@ class SinkAllocation(Pass):
         """The function with the allocation inside of the loop.
 
         Raises LayoutproofError for unknown names, a buffer that the function does not allocate or whose memory
-        something else sees, one that a block allocates (blocks are lowered first), a loop outside of the allocation or
-        bound to a thread, and uses of the buffer outside of the loop.
+        something else sees, one that a block allocates (blocks are lowered first), a loop outside of the allocation,
+        and uses of the buffer outside of the loop.
         """
         buffer, home = find_temporary(func, self.buffer)
         if isinstance(home, Block):
             message = f"{self.buffer} is allocated by block {home.name}; allocations are moved once blocks are lowered"
             raise error(codes.NOT_TEMPORARY, message, buffer.span, help="lower_blocks comes first")
         loop = find_loop(func, self.block, self.loop)
-        check_kind(loop)
         if not any(node is loop for node in walk(home.body)):
             message = f"loop {loop.var.name} is not inside of the statement that allocates {self.buffer}"
             raise error(codes.NOT_IN_BLOCK, message, loop.span)

@@ -26,6 +26,7 @@ from layoutproof.lowering.loops.partition_and_merge import MergeAdjacentLoops, P
 from layoutproof.lowering.loops.reduce_extents import ReduceLoopExtents
 from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
 from layoutproof.lowering.loops.tiling import Fuse, Reorder, Split
+from layoutproof.lowering.lower.barriers import ThreadSync
 from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
@@ -70,6 +71,7 @@ PASSES: Mapping[str, type[Pass]] = {
         DecomposePadding,
         PadEinsum,
         LowerBlocks,
+        ThreadSync,
         FlattenBuffer,
         Simplify,
         RemoveNoOp,
@@ -348,6 +350,14 @@ class Primitives(ABC):
     def lower_blocks(self) -> Step:
         """Replace blocks by guards, allocations and inits among the loops."""
         return self._take(LowerBlocks)
+
+    def thread_sync(self) -> Step:
+        """Put barriers (`T.tvm_storage_sync("shared")`) where the threads of a block meet in shared memory.
+
+        Kernels that have barriers stay as they are. While a kernel has blocks and no barrier, it is taken to have
+        these.
+        """
+        return self._take(ThreadSync)
 
     def flatten_buffer(self) -> Step:
         """Give every buffer as many axes as it has axis groups."""
