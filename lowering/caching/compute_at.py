@@ -118,19 +118,17 @@ class ReverseComputeAt(Pass):
 
 
 @dataclass(frozen=True, slots=True)
-class _Move:
-    """A block in loops of its own, outermost first, under conditions, and the loop that it is to be moved into."""
+class OwnNest:
+    """A block with the loops, outermost first, and conditions in which nothing else stands; `nest` is all of that."""
 
-    func: PrimFunc
     block: Block
     nest: Stmt
     loops: tuple[For, ...]
     conditions: tuple[Expr, ...]
-    loop: For
 
     @staticmethod
-    def of(func: PrimFunc, name: str, loop: For) -> _Move:
-        """Raises LayoutproofError for an unknown block, and one in whose loops other statements stand."""
+    def of(func: PrimFunc, name: str) -> OwnNest:
+        """Raises LayoutproofError for an unknown block."""
         block = find_block(func, name)
         found: Stmt = block
         loops: list[For] = []
@@ -143,10 +141,63 @@ class _Move:
             else:
                 break
             found = stmt
-        if any(node is loop for node in walk(found)):
+        return OwnNest(block, found, tuple(reversed(loops)), tuple(conditions))
+
+    def guards(self) -> tuple[Expr, ...]:
+        """The conditions of the block and around it, over its loops."""
+        return (*parts_of(self.block.where), *(part for c in self.conditions for part in parts_of(c)))
+
+    def old_loops(self, bindings: Sequence[Expr]) -> dict[Var, Expr]:
+        """The loops over values of the block's iterators. Raises LayoutproofError where they do not follow."""
+        own = {loop.var for loop in self.loops}
+        pairs = [(affine_of(v.binding), b) for v, b in zip(self.block.iter_vars, bindings, strict=True)]
+        values: dict[Var, Expr] = {}
+        for loop in self.loops:
+            uses = [(old, new) for old, new in pairs if any(loop.var in free_variables(term) for term in old.terms)]
+            alone = [
+                (old, new)
+                for old, new in uses
+                if old.terms.get(loop.var) == 1
+                and not (own - {loop.var}) & {v for term in old.terms for v in free_variables(term)}
+            ]
+            if uses and not alone:
+                message = f"loop {loop.var.name} of block {self.block.name} does not follow from one of its iterators"
+                raise error(codes.NO_PLACE, message, loop.span, help="move the block before its loops are split")
+            if alone:
+                old, new = alone[0]
+                rest = old - Affine({loop.var: 1})
+                values[loop.var] = new if rest == Affine({}) else new - expression_of(rest, loop.var.dtype)
+            else:
+                values[loop.var] = loop.start
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A block, and the loop that it is to be moved into."""
+
+    func: PrimFunc
+    own: OwnNest
+    loop: For
+
+    @staticmethod
+    def of(func: PrimFunc, name: str, loop: For) -> _Move:
+        """Raises LayoutproofError for an unknown block, and a loop that is one of its own."""
+        own = OwnNest.of(func, name)
+        if any(node is loop for node in walk(own.nest)):
             message = f"loop {loop.var.name} is a loop of block {name} itself"
             raise error(codes.NO_PLACE, message, loop.span)
-        return _Move(func, block, found, tuple(reversed(loops)), tuple(conditions), loop)
+        return _Move(func, own, loop)
+
+    @property
+    def block(self) -> Block:
+        """The block."""
+        return self.own.block
+
+    @property
+    def nest(self) -> Stmt:
+        """The block with its loops."""
+        return self.own.nest
 
     def one_access(self, accesses: Sequence[BufferLoad], verb: str) -> BufferLoad:
         """The access that all of them are. Raises LayoutproofError where they differ, or are not at iterators."""
@@ -202,7 +253,7 @@ class _Move:
 
     def over(self, ranges: Mapping[Var, Range]) -> _Moved:
         """The block in new loops, over these ranges of its iterators; others keep their domains."""
-        taken = names_of(self.func)
+        taken = names_of(put(self.func, self.nest, NOTHING))
         scope = scope_around(self.func, self.loop).with_range(self.loop.var, self.loop.start, self.loop.extent)
         loops: list[For] = []
         bindings: list[Expr] = []
@@ -221,41 +272,16 @@ class _Move:
                 end = v.domain.extent if is_zero(v.domain.start) else v.domain.start + v.domain.extent
                 needed = (binding >= v.domain.start, binding < end)
                 guards += [part for part in needed if not scope.proves(part)]
-        values = self.old_loops(bindings)
-        kept = (*parts_of(self.block.where), *(part for c in self.conditions for part in parts_of(c)))
-        guards += [part for c in kept if not scope.proves(part := substitute(c, values))]
+        values = self.own.old_loops(bindings)
+        guards += [part for c in self.own.guards() if not scope.proves(part := substitute(c, values))]
         iter_vars = tuple(replace(v, binding=b) for v, b in zip(self.block.iter_vars, bindings, strict=True))
         block = replace(self.block, iter_vars=iter_vars, where=logical_and(*dict.fromkeys(guards)))
         return _Moved(nest(loops, block), values)
 
-    def old_loops(self, bindings: Sequence[Expr]) -> dict[Var, Expr]:
-        """The block's own loops over its iterators. Raises LayoutproofError where they do not follow."""
-        own = {loop.var for loop in self.loops}
-        pairs = [(affine_of(v.binding), b) for v, b in zip(self.block.iter_vars, bindings, strict=True)]
-        values: dict[Var, Expr] = {}
-        for loop in self.loops:
-            uses = [(old, new) for old, new in pairs if any(loop.var in free_variables(term) for term in old.terms)]
-            alone = [
-                (old, new)
-                for old, new in uses
-                if old.terms.get(loop.var) == 1
-                and not (own - {loop.var}) & {v for term in old.terms for v in free_variables(term)}
-            ]
-            if uses and not alone:
-                message = f"loop {loop.var.name} of block {self.block.name} does not follow from one of its iterators"
-                raise error(codes.NO_PLACE, message, loop.span, help="move the block before its loops are split")
-            if alone:
-                old, new = alone[0]
-                rest = old - Affine({loop.var: 1})
-                values[loop.var] = new if rest == Affine({}) else new - expression_of(rest, loop.var.dtype)
-            else:
-                values[loop.var] = loop.start
-        return values
-
     def instances(self, new: PrimFunc, moved: _Moved) -> tuple[InstanceMap, ...]:
         """Each store computes what it computed, in the loops of its names; those of the block in its new loops."""
         ours = {id(store) for store in stores_in(self.block)}
-        own = {id(loop) for loop in self.loops}
+        own = {id(loop) for loop in self.own.loops}
         old_loops = loops_of_stores(self.func.body)
         numbers = {id(store): number for number, store in enumerate(stores_in(self.func.body))}
         maps: list[InstanceMap] = []

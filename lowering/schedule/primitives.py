@@ -11,8 +11,15 @@ from typing import Any
 from layoutproof.lowering.caching.cache_read_write import CacheRead, CacheWrite, Reindex
 from layoutproof.lowering.caching.compute_at import ComputeAt, ReverseComputeAt
 from layoutproof.lowering.caching.decompose_padding import DecomposePadding
+from layoutproof.lowering.caching.inline import ComputeInline, ReverseComputeInline
 from layoutproof.lowering.caching.pad_einsum import PadEinsum
-from layoutproof.lowering.caching.temporaries import CompactBuffer, InjectDoubleBuffer, SinkAllocation
+from layoutproof.lowering.caching.temporaries import (
+    CompactBuffer,
+    InjectDoubleBuffer,
+    SetScope,
+    SinkAllocation,
+    StorageAlign,
+)
 from layoutproof.lowering.cleanup.hoist_expression import HoistExpression
 from layoutproof.lowering.cleanup.remove_no_op import RemoveNoOp
 from layoutproof.lowering.layout.block_layouts import TransformLayouts
@@ -64,9 +71,13 @@ PASSES: Mapping[str, type[Pass]] = {
         CacheWrite,
         ComputeAt,
         ReverseComputeAt,
+        ComputeInline,
+        ReverseComputeInline,
         Reindex,
         CompactBuffer,
         SinkAllocation,
+        SetScope,
+        StorageAlign,
         InjectDoubleBuffer,
         DecomposePadding,
         PadEinsum,
@@ -295,6 +306,21 @@ class Primitives(ABC):
         """
         return self._take(ReverseComputeAt, block=block, writer=writer, loop=loop)
 
+    def compute_inline(self, block: str) -> Step:
+        """Compute what a block stores wherever it is loaded, and drop the block and its buffer.
+
+        The block stores one value, at its iterators.
+        """
+        return self._take(ComputeInline, block=block)
+
+    def reverse_compute_inline(self, block: str) -> Step:
+        """Do what a block does with the one buffer that it reads where that is stored, and drop the block and that
+        buffer.
+
+        The block stores one value, and loads the buffer at its iterators; one other block stores to the buffer, once.
+        """
+        return self._take(ReverseComputeInline, block=block)
+
     def reindex(self, block: str, buffer: str) -> Step:
         """Let a block access a buffer at its own iterators, through the copy `<buffer>_reindex` before or after its
         nest.
@@ -317,9 +343,26 @@ class Primitives(ABC):
         """Allocate a temporary anew in each iteration of a loop around all of its uses.
 
         Refused if an iteration reads what another one left there. Threads of a parallel loop then have memory of their
-        own, and `compact_buffer` can shrink it to the footprint of one iteration.
+        own, and `compact_buffer` can shrink it to the footprint of one iteration: of `shared` memory that stands in the
+        loops over blocks to that of one block, of `local` memory in the loops over threads to that of one thread.
         """
         return self._take(SinkAllocation, buffer=buffer, block=block, loop=loop)
+
+    def set_scope(self, buffer: str, scope: str) -> Step:
+        """Put a temporary into memory of another scope: `global`, `shared` (one a block of threads) or `local` (one a
+        thread).
+
+        Refused if a thread then reads what another one left in memory that is its own.
+        """
+        return self._take(SetScope, buffer=buffer, scope=scope)
+
+    def storage_align(self, buffer: str, axis: int, factor: int, offset: int = 0) -> Step:
+        """Lengthen a temporary so that steps along one axis are `factor * n + offset` elements apart.
+
+        Rows of 32 floats in shared memory, all of which start in one bank, are 33 apart with `axis=0, factor=32,
+        offset=1`.
+        """
+        return self._take(StorageAlign, buffer=buffer, axis=axis, factor=factor, offset=offset)
 
     def inject_double_buffer(self, block: str, buffer: str, loop: str | int) -> Step:
         """Give a temporary a first axis of 2, which iterations of a loop around the block take in turns.
