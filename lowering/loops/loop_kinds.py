@@ -23,6 +23,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.threads.axes import thread_loops
 from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
+from layoutproof.lowering.layout.transform_layout import ROOT
 from layoutproof.lowering.loops.nest import (
     LoopName,
     check_kind,
@@ -86,25 +87,32 @@ class Bind(Pass):
 
     Loops of one kernel that are bound to one axis have one index and one number of iterations. A refusal names two
     threads that race on one cell. A loop over a reduction joins what threads computed, in any order; floats need
-    `reassoc` for that.
+    `reassoc` for that. `also` are loops anywhere in the function that are bound in the same step: a block of a kernel
+    that is not bound is run by every thread, and if it is a reduction, they race.
     """
 
     primitive: ClassVar[str] = "bind"
     block: str = field(metadata=option(ArgumentKind.NAME))
     loop: LoopName = field(metadata=option(ArgumentKind.LOOP))
     thread: str = field(metadata=option(ArgumentKind.NAME))
+    also: tuple[str, ...] = field(default=(), metadata=option(ArgumentKind.NAMES))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the loop bound.
+        """The function with the loops bound.
 
         Raises LayoutproofError for an unknown loop, one that is bound already or is vectorized or unrolled, an unknown
         axis, and one that a loop of another length in the same kernel is bound to.
         """
-        loop = find_loop(func, self.block, self.loop)
-        check_kind(loop)
-        _check_bindable(func, loop, self.thread)
-        bound = replace(loop, kind=ForKind.THREAD_BINDING, thread=self.thread)
-        return rewrite_of(func, put(func, loop, bound))
+        new = _bound(func, find_loop(func, self.block, self.loop), self.thread)
+        for name in self.also:
+            new = _bound(new, find_loop(new, ROOT, name), self.thread)
+        return rewrite_of(func, new)
+
+
+def _bound(func: PrimFunc, loop: For, thread: str) -> PrimFunc:
+    check_kind(loop)
+    _check_bindable(func, loop, thread)
+    return put(func, loop, replace(loop, kind=ForKind.THREAD_BINDING, thread=thread))
 
 
 _AXIS = re.compile(r"(blockIdx|threadIdx)\.[xyz]|vthread(\.[xyz])?|cthread")

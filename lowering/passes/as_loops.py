@@ -20,7 +20,7 @@ from layoutproof.ir.threads.axes import has_threads
 from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
 from layoutproof.ir.visit import loops_of_stores, substitute, walk
 from layoutproof.verify.faults.facts import STRUCTURE
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import Licence, Licences, names_of
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 _ORDER: Mapping[BinaryOp, Licences] = {
@@ -85,7 +85,7 @@ def check_order(forms: Iterable[Sequential], allowed: Licences) -> Iterator[Verd
     if needed:
         claim = Claim(ClaimKind.OTHER, "threads join floats in an order that is not fixed", about=("join-order",))
         if needed <= allowed:
-            yield Verdict(Status.PROVED, claim, STRUCTURE, tuple(sorted(needed)))
+            yield Verdict(Status.PROVED, claim, STRUCTURE, names_of(needed))
         else:
             missing = ", ".join(sorted(needed - allowed))
             yield Verdict(Status.UNKNOWN, claim, STRUCTURE, (), f"that takes {missing}")

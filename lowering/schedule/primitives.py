@@ -13,6 +13,7 @@ from layoutproof.lowering.caching.compute_at import ComputeAt, ReverseComputeAt
 from layoutproof.lowering.caching.decompose_padding import DecomposePadding
 from layoutproof.lowering.caching.inline import ComputeInline, ReverseComputeInline
 from layoutproof.lowering.caching.pad_einsum import PadEinsum
+from layoutproof.lowering.caching.rfactor import Rfactor
 from layoutproof.lowering.caching.temporaries import (
     CompactBuffer,
     InjectDoubleBuffer,
@@ -61,6 +62,7 @@ PASSES: Mapping[str, type[Pass]] = {
         Stream,
         Partition,
         DecomposeReduction,
+        Rfactor,
         MergeAdjacentLoops,
         ReduceLoopExtents,
         TransformBlockLayout,
@@ -163,15 +165,16 @@ class Primitives(ABC):
         """Run the iterations of a loop in parallel. A refusal names two iterations that race on one cell."""
         return self._take(Parallel, block=block, loop=loop)
 
-    def bind(self, block: str, loop: str | int, thread: str) -> Step:
+    def bind(self, block: str, loop: str | int, thread: str, also: Sequence[str] = ()) -> Step:
         """Bind a loop to a thread axis: `blockIdx.x`, `threadIdx.x` (`y`, `z`), `vthread`. Its iterations run as
         threads.
 
         Loops of one kernel that are bound to one axis have one index and one number of iterations. A refusal names two
         threads that race on one cell. A loop over a reduction joins what threads computed, in any order; floats need
-        `reassoc` for that.
+        `reassoc` for that. `also` are loops anywhere in the function that are bound in the same step: a block of a
+        kernel that is not bound is run by every thread, and if it is a reduction, they race.
         """
-        return self._take(Bind, block=block, loop=loop, thread=thread)
+        return self._take(Bind, block=block, loop=loop, thread=thread, also=also)
 
     def vectorize(self, block: str, loop: str | int) -> Step:
         """Run the iterations of a loop of constant extent as lanes of one vector, refused if two lanes touch one cell.
@@ -209,6 +212,15 @@ class Primitives(ABC):
         the reduction may be empty, or its first instance guarded off, the new block has that as its guard.
         """
         return self._take(DecomposeReduction, block=block, loop=loop)
+
+    def rfactor(self, block: str, loop: str | int, factor_axis: int = 0) -> Step:
+        """Reduce along all loops but one into a buffer with an axis for that loop, `<buffer>_rf`, and join its cells
+        after.
+
+        The block that makes the partial results is `<block>_rf`; the loop is one of its spatial ones, which may run in
+        parallel or over threads. `factor_axis` is the place of the new axis. Floats need `reassoc` and `nsz`.
+        """
+        return self._take(Rfactor, block=block, loop=loop, factor_axis=factor_axis)
 
     def merge_adjacent_loops(self, block: str, loop: str | int) -> Step:
         """Merge a loop with the next one, which runs equally often.
