@@ -34,16 +34,16 @@ class Access:
     assumed: bool = False
 
 
-NO_LOOPS: frozenset[Var] = frozenset()
+def loaded_box(func: PrimFunc, place: Place, buffer: Buffer, over: AbstractSet[Var] | None = None) -> tuple[Range, ...]:
+    """The box that holds all loads from a buffer in one run of a block's nest.
 
-
-def loaded_box(func: PrimFunc, place: Place, buffer: Buffer, over: AbstractSet[Var] = NO_LOOPS) -> tuple[Range, ...]:
-    """The box that holds all loads from a buffer in one run of a block's nest, or in all over some loops."""
+    If `over` is given, in all runs over these loops, and the box may be beyond the buffer.
+    """
     return _box(func, place, buffer, BufferLoad, over=over)
 
 
-def stored_box(func: PrimFunc, place: Place, buffer: Buffer, over: AbstractSet[Var] = NO_LOOPS) -> tuple[Range, ...]:
-    """The box that holds all stores to a buffer in one run of a block's nest, or in all over some loops."""
+def stored_box(func: PrimFunc, place: Place, buffer: Buffer, over: AbstractSet[Var] | None = None) -> tuple[Range, ...]:
+    """The box that holds all stores to a buffer in one run of a block's nest; `over` is as in `loaded_box`."""
     return _box(func, place, buffer, BufferStore, over=over)
 
 
@@ -59,13 +59,13 @@ def _box(
     kind: type | UnionType,
     *,
     assumed: bool = False,
-    over: AbstractSet[Var] = NO_LOOPS,
+    over: AbstractSet[Var] | None = None,
 ) -> tuple[Range, ...]:
     """The least box known to contain the accesses, in terms of invariants; axes without known bounds are whole."""
     outside = around = symbol_scope(func)
     for stmt in path_to(func.body, place.nest):
         around = _inside(stmt, around)
-        varies = isinstance(stmt, For) and stmt.var in over
+        varies = isinstance(stmt, For) and over is not None and stmt.var in over
         outside = _inside(stmt, outside) if varies else _fixed(stmt, outside)
     scope = outside
     for stmt in path_to(place.nest, place.target):
@@ -73,10 +73,10 @@ def _box(
     every = (a for a in _accesses(place.target, scope) if a.node.buffer == buffer and isinstance(a.node, kind))
     found = [a for a in every if assumed or not a.assumed]
     hull = [
-        _axis([(a.node.indices[axis], a.scope) for a in found], extent, around)
+        _axis([(a.node.indices[axis], a.scope) for a in found], extent, around, cut=over is None)
         for axis, extent in enumerate(buffer.shape)
     ]
-    there = {*outside.known, *constants_of(func)} - over
+    there = {*outside.known, *constants_of(func)} - (frozenset() if over is None else over)
     return tuple(
         least if found and set(free_variables(least)) <= there else Range(const(0, extent.dtype), extent)
         for least, extent in zip(hull, buffer.shape, strict=True)
@@ -148,13 +148,16 @@ def _accesses(node: Node, scope: Scope, conditions: tuple[Expr, ...] = ()) -> It
                 yield from _accesses(child, inner, conditions)
 
 
-def _axis(indices: Sequence[tuple[Expr, Scope]], extent: Expr, around: Scope) -> Range:
-    """The range of some indices; `around` is what is known of the invariants in which its ends are."""
+def _axis(indices: Sequence[tuple[Expr, Scope]], extent: Expr, around: Scope, *, cut: bool) -> Range:
+    """The range of some indices; `around` is what is known of the invariants in which its ends are. If `cut`, it is one
+    within the buffer.
+    """
     whole = Range(const(0, extent.dtype), extent)
     end = affine_of(extent) + Affine({}, -1)
     ends = [_ends(index, scope) for index, scope in indices]
-    low = _least([_cut(first, Affine({}), around, up=True) for first, _ in ends], around)
-    last = _largest([_cut(final, end, around, up=False) for _, final in ends], around)
+    lows = [_cut(first, Affine({}), around, up=True) if cut or first is None else first for first, _ in ends]
+    lasts = [_cut(final, end, around, up=False) if cut or final is None else final for _, final in ends]
+    low, last = _least(lows, around), _largest(lasts, around)
     if low is None or last is None:
         return whole
     return Range(expression_of(low, extent.dtype), expression_of(last - low + Affine({}, 1), extent.dtype))
