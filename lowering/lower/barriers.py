@@ -44,7 +44,8 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 class ThreadSync(Pass):
     """Put barriers (`T.tvm_storage_sync("shared")`) where the threads of a block meet in shared memory.
 
-    Kernels that have barriers stay as they are. While a kernel has blocks and no barrier, it is taken to have these.
+    Kernels that have barriers stay as they are. While a kernel has blocks and no barrier, it is taken to have these;
+    without blocks it has those of its text, so that this comes before `lower_blocks`.
     """
 
     primitive: ClassVar[str] = "thread_sync"

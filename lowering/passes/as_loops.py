@@ -47,6 +47,12 @@ def forms_of(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Seq
     return forms
 
 
+def own_forms(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Sequential | NoSequence]:
+    """Two functions as parallel loops, each by itself: without blocks a kernel has the barriers of its text."""
+    before, after = (_form(func, as_written=not _has_blocks(func)) for func in (old, new))
+    return before, after
+
+
 def _form(func: PrimFunc, *, as_written: bool) -> Sequential | NoSequence:
     return _FORMS.get(func, (as_written,), lambda: sequential(func, as_written=as_written))
 
@@ -102,7 +108,7 @@ def as_loops(rewrite: Rewrite) -> Rewrite:
     """
     if not has_kernel(rewrite):
         return rewrite
-    before, after = forms_of(rewrite.old, rewrite.new)
+    before, after = own_forms(rewrite.old, rewrite.new)
     if isinstance(before, NoSequence) or isinstance(after, NoSequence):
         return rewrite
     return in_forms(rewrite, before, after)

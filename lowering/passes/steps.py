@@ -19,10 +19,10 @@ from layoutproof.lowering.passes.as_loops import (
     as_loops,
     check_apart,
     check_order,
-    forms_of,
     has_kernel,
     in_forms,
     not_understood,
+    own_forms,
 )
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.find import all_buffers
@@ -83,7 +83,7 @@ def _verdicts(transform: Pass, rewrite: Rewrite, options: ProofOptions) -> Itera
     if not has_kernel(rewrite):
         yield from verdicts_of(rewrite, *kept)
         return
-    before, after = forms_of(rewrite.old, rewrite.new)
+    before, after = own_forms(rewrite.old, rewrite.new)
     for form in (after, before):
         if isinstance(form, NoSequence):
             yield not_understood(form)

@@ -410,7 +410,7 @@ class Primitives(ABC):
         """Put barriers (`T.tvm_storage_sync("shared")`) where the threads of a block meet in shared memory.
 
         Kernels that have barriers stay as they are. While a kernel has blocks and no barrier, it is taken to have
-        these.
+        these; without blocks it has those of its text, so that this comes before `lower_blocks`.
         """
         return self._take(ThreadSync)
 
