@@ -274,7 +274,9 @@ def is_right(old: PrimFunc, new: PrimFunc, seed: int) -> bool:
     with_barriers = ThreadSync().propose(new).new if has_blocks else new
     for _ in range(ORDERS):
         inputs = {
-            b.name: np.array([rng.randint(-9, 9) for _ in range(_size(b))], np.int32).reshape(_shape(b))
+            b.name: np.array(
+                [rng.choice((rng.randint(-9, 9), rng.randint(-9999, 9999))) for _ in range(_size(b))], np.int32
+            ).reshape(_shape(b))
             for b in old.buffers
             if b.name != "C"
         }

@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not
-from layoutproof.ir.intrinsics import OpaqueCall
+from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, Evaluate, For, ForKind, IterKind, Stmt
@@ -68,6 +68,9 @@ class KernelThread(Thread):
                 yield from self.run(body)
             case Evaluate(value=OpaqueCall(function="tvm_storage_sync")):
                 yield True
+            case Evaluate(value=Assume(condition=condition)):
+                if not self.value(condition):
+                    raise Broken("an assumption does not hold")
             case Evaluate():
                 pass
             case _:
@@ -104,8 +107,9 @@ class KernelThread(Thread):
                 return self.value(rhs) if bool(left) is (op is LogicalOp.AND) else left
             case Not(operand=operand):
                 return int(not self.value(operand))
-            case Cast(value=value):
-                return self.value(value)
+            case Cast(value=value, dtype=dtype):
+                half = 1 << (dtype.bits - 1)
+                return (self.value(value) + half) % (2 * half) - half
             case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
                 return self.value(then if self.value(condition) else otherwise)
             case Compare(op=op, lhs=lhs, rhs=rhs):
