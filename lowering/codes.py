@@ -46,6 +46,8 @@ NO_ORDER = "LP339"
 NO_GUARD = "LP340"
 BLOCKS_FIRST = "LP341"
 STRIDES_AND_SEPARATORS = "LP342"
+THREAD_AXIS = "LP343"
+NO_PLACE = "LP344"
 NO_STEP = "LP349"
 UNDEF_IN_CONTROL = "LP351"
 SEVERAL_ACCESSES = "LP352"
@@ -166,6 +168,8 @@ MEANINGS: Mapping[str, str] = {
     STRIDES_AND_SEPARATORS: "Memory with more than one physical axis has no strides and no offset.",
     NO_PADDING: "The block accesses no padding, so it has no iterations that could be skipped.",
     NO_LAYOUT_STEP: "Pad values are tried in the step that changed the buffer's layout; the schedule has no such step.",
+    THREAD_AXIS: "A loop is bound to an axis that there is, whose loops in one kernel agree in their length.",
+    NO_PLACE: "The block cannot be moved there: a block that it needs or that needs it stands in the way.",
     NO_STEP: "A schedule without steps has none to undo.",
     SEVERAL_ACCESSES: (
         "A buffer over the iterators of a block has one cell for each instance, so the block may access one place only."

@@ -30,6 +30,10 @@ class Touched:
         """The memories that both touch, one of them writing."""
         return (self.writes & (other.reads | other.writes)) | (other.writes & self.reads)
 
+    def waits_for(self, other: Touched) -> frozenset[Var]:
+        """The memories that one writes and the other reads."""
+        return (self.writes & other.reads) | (other.writes & self.reads)
+
     def without(self, memories: Iterable[Var]) -> Touched:
         """The same, some memories left out."""
         gone = frozenset(memories)

@@ -1,8 +1,9 @@
 """The order that barriers give to a kernel: what all threads have done before any goes on is a phase, and a phase is a
 parallel loop over the threads.
 
-Where a kernel has barriers of its own they are taken. Where it has none, there is one between two statements that touch
-one buffer in shared memory, one of them writing: TVM puts one there when it lowers the kernel (its pass ThreadSync).
+Where a kernel has barriers of its own they are taken. Where it has none, there is one between two statements if one of
+them writes a buffer in shared memory that the other one reads: TVM puts one there when it lowers the kernel (its pass
+ThreadSync), and none between two that write.
 That the threads of a phase do not disturb one another is not assumed here: it is what a parallel loop has to satisfy.
 """
 
@@ -31,7 +32,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.threads.axes import Axis, Sharing
 from layoutproof.ir.threads.kernel_text import SYNC, Across, Kernel, NotSequential
-from layoutproof.ir.threads.open_phases import OpenPhases, Touched, in_branch, in_let
+from layoutproof.ir.threads.open_phases import OpenPhase, OpenPhases, Touched, in_branch, in_let
 from layoutproof.ir.visit import children, free_variables, loads_in, loops_of_stores, map_children, stores_in, walk
 
 Tags = frozenset[str]
@@ -145,7 +146,7 @@ class Phases:
         return {data for data in memories if self.sharing.get(data) is Sharing.BLOCK}
 
     def _meet_in_shared(self, first: Stmt, second: Stmt) -> bool:
-        return bool(self._shared(self.touched(first).meets(self.touched(second))))
+        return bool(self._shared(self.touched(first).waits_for(self.touched(second))))
 
     def needs_barrier(self, stmt: Stmt) -> bool:
         """Whether threads meet inside a statement, so that no thread can run all of it by itself."""
@@ -306,17 +307,23 @@ class Phases:
         mine = self.touched(stmt)
         meeting = self.open.meeting(mine)
         if self.kernel.syncs and meeting:
-            if any(isinstance(node, Across) for each in (stmt, *(p.stmt for p in meeting)) for node in walk(each)):
-                raise NotSequential("a reduction over threads meets others without a barrier between them", stmt)
-            self.open.require_apart(meeting, stmt)
+            self._require_apart(meeting, stmt)
         elif meeting:
             common = {data for phase in meeting for data in phase.touched.meets(mine)}
             shared = self._shared(common)
-            self.implied |= bool(shared)
-            # The barrier is put in for shared memory. It need not be where other memory would want it.
-            self.open.forget(data for data, sharing in self.sharing.items() if shared and sharing is Sharing.BLOCK)
+            if self._shared({data for phase in meeting for data in phase.touched.waits_for(mine)}):
+                self.implied = True
+                # The barrier is put in for shared memory. It need not be where other memory would want it.
+                self.open.forget(data for data, sharing in self.sharing.items() if sharing is Sharing.BLOCK)
+            elif shared:
+                self._require_apart([phase for phase in meeting if phase.touched.meets(mine) & shared], stmt)
             self.unordered |= common - shared
         self.open.add(stmt, mine)
+
+    def _require_apart(self, meeting: list[OpenPhase], stmt: Stmt) -> None:
+        if any(isinstance(node, Across) for each in (stmt, *(p.stmt for p in meeting)) for node in walk(each)):
+            raise NotSequential("a reduction over threads meets others without a barrier between them", stmt)
+        self.open.require_apart(meeting, stmt)
 
     def on_all_threads(self, stmt: Stmt) -> Stmt:
         """A statement in loops over all threads."""

@@ -8,7 +8,7 @@ there are none, every order in which a device may run the threads gives what the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, IntImm, Var, equal
@@ -29,6 +29,8 @@ class Sequential:
     order that is not fixed. `implied`: whether barriers were put in. `apart`: kernels whose threads meet in memory of
     the whole grid without a barrier between, each thread with shared memory of its own; there may be no race in it.
     `fitting`: index arithmetic of sizes that is no longer in the text, and taken not to overflow.
+    `axes`: the tags of the loops over threads, by variable. `copies`: the tags along which each thread has a copy of a
+    memory, as its first axes, by the name of its data.
     """
 
     func: PrimFunc
@@ -36,6 +38,8 @@ class Sequential:
     implied: bool = False
     apart: PrimFunc | None = None
     fitting: tuple[Expr, ...] = ()
+    axes: Mapping[Var, str] = field(default_factory=dict[Var, str])
+    copies: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ def sequential(func: PrimFunc, *, as_written: bool = False) -> Sequential | NoSe
     except NotSequential as problem:
         return NoSequence(problem.reason, problem.stmt)
     apart = func.with_body(seq(*writer.apart)) if writer.apart else None
-    return Sequential(func.with_body(body), frozenset(writer.crosswise), writer.implied, apart)
+    found = Sequential(func.with_body(body), frozenset(writer.crosswise), writer.implied, apart)
+    return replace(found, axes=writer.axes, copies=writer.copies)
 
 
 class _Writer:
@@ -73,6 +78,8 @@ class _Writer:
         self.crosswise: set[BinaryOp] = set()
         self.implied = False
         self.apart: list[Stmt] = []
+        self.axes: dict[Var, str] = {}
+        self.copies: dict[str, tuple[str, ...]] = {}
 
     def write(self, stmt: Stmt) -> Stmt:
         """A statement outside kernels, kernels inside it written out."""
@@ -106,8 +113,9 @@ class _Writer:
                 raise NotSequential(f"{buffer.name} is in memory of scope {buffer.scope} in a kernel", root)
         self._note_crosswise(kernel)
         phases = Phases(kernel, {buffer.data: sharing for buffer, sharing in memories.items()})
-        result = _place(phases.all_phases(), memories, phases)
+        result = _place(phases.all_phases(), memories, phases, self.copies)
         self.implied |= phases.implied
+        self.axes |= {axis.var: axis.tag for axis in kernel.axes.values()}
         axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
         if phases.unordered:
             alone = phases.on_all_threads(_allocated(_alone(kernel, phases.unordered), list(memories)))
@@ -176,9 +184,9 @@ def _touched_outside(stmt: Stmt) -> Iterator[Var]:
         stack += children(node)
 
 
-def _place(stmt: Stmt, memories: Mapping[Buffer, Sharing], phases: Phases) -> Stmt:
+def _place(stmt: Stmt, memories: Mapping[Buffer, Sharing], phases: Phases, copies: dict[str, tuple[str, ...]]) -> Stmt:
     """The phases with their memory: what a thread uses in one phase only inside it, other memory around all phases,
-    with a place for each thread that may have a value of its own.
+    with a place for each thread that may have a value of its own, which is noted in `copies`.
     """
     uses: dict[Var, list[Nest]] = {}
     for nest in walk(stmt):
@@ -197,6 +205,7 @@ def _place(stmt: Stmt, memories: Mapping[Buffer, Sharing], phases: Phases) -> St
         axes = tuple(axis for tag, axis in phases.threads.items() if tag in tags)
         if axes:
             wider[buffer] = _wider(buffer, axes, stmt), axes
+            copies[buffer.data.name] = tuple(axis.tag for axis in axes)
         outer.append(wider[buffer][0] if axes else buffer)
 
     def filled(node: Node) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from types import UnionType
 
@@ -33,14 +34,17 @@ class Access:
     assumed: bool = False
 
 
-def loaded_box(func: PrimFunc, place: Place, buffer: Buffer) -> tuple[Range, ...]:
-    """The box that holds all loads from a buffer in one run of a block's nest."""
-    return _box(func, place, buffer, BufferLoad)
+def loaded_box(func: PrimFunc, place: Place, buffer: Buffer, over: AbstractSet[Var] | None = None) -> tuple[Range, ...]:
+    """The box that holds all loads from a buffer in one run of a block's nest.
+
+    If `over` is given, in all runs over these loops, and the box may be beyond the buffer.
+    """
+    return _box(func, place, buffer, BufferLoad, over=over)
 
 
-def stored_box(func: PrimFunc, place: Place, buffer: Buffer) -> tuple[Range, ...]:
-    """The box that holds all stores to a buffer in one run of a block's nest."""
-    return _box(func, place, buffer, BufferStore)
+def stored_box(func: PrimFunc, place: Place, buffer: Buffer, over: AbstractSet[Var] | None = None) -> tuple[Range, ...]:
+    """The box that holds all stores to a buffer in one run of a block's nest; `over` is as in `loaded_box`."""
+    return _box(func, place, buffer, BufferStore, over=over)
 
 
 def touched_box(func: PrimFunc, place: Place, buffer: Buffer) -> tuple[Range, ...]:
@@ -49,25 +53,33 @@ def touched_box(func: PrimFunc, place: Place, buffer: Buffer) -> tuple[Range, ..
 
 
 def _box(
-    func: PrimFunc, place: Place, buffer: Buffer, kind: type | UnionType, *, assumed: bool = False
+    func: PrimFunc,
+    place: Place,
+    buffer: Buffer,
+    kind: type | UnionType,
+    *,
+    assumed: bool = False,
+    over: AbstractSet[Var] | None = None,
 ) -> tuple[Range, ...]:
     """The least box known to contain the accesses, in terms of invariants; axes without known bounds are whole."""
-    outside = symbol_scope(func)
+    outside = around = symbol_scope(func)
     for stmt in path_to(func.body, place.nest):
-        outside = _fixed(stmt, outside)
+        around = _inside(stmt, around)
+        varies = isinstance(stmt, For) and over is not None and stmt.var in over
+        outside = _inside(stmt, outside) if varies else _fixed(stmt, outside)
     scope = outside
     for stmt in path_to(place.nest, place.target):
         scope = _inside(stmt, scope)
     every = (a for a in _accesses(place.target, scope) if a.node.buffer == buffer and isinstance(a.node, kind))
     found = [a for a in every if assumed or not a.assumed]
     hull = [
-        _axis([(a.node.indices[axis], a.scope) for a in found], extent, outside)
+        _axis([(a.node.indices[axis], a.scope) for a in found], extent, around, cut=over is None)
         for axis, extent in enumerate(buffer.shape)
     ]
-    there = {*outside.known, *constants_of(func)}
+    there = {*outside.known, *constants_of(func)} - (frozenset() if over is None else over)
     return tuple(
-        over if found and set(free_variables(over)) <= there else Range(const(0, extent.dtype), extent)
-        for over, extent in zip(hull, buffer.shape, strict=True)
+        least if found and set(free_variables(least)) <= there else Range(const(0, extent.dtype), extent)
+        for least, extent in zip(hull, buffer.shape, strict=True)
     )
 
 
@@ -136,12 +148,16 @@ def _accesses(node: Node, scope: Scope, conditions: tuple[Expr, ...] = ()) -> It
                 yield from _accesses(child, inner, conditions)
 
 
-def _axis(indices: Sequence[tuple[Expr, Scope]], extent: Expr, outside: Scope) -> Range:
+def _axis(indices: Sequence[tuple[Expr, Scope]], extent: Expr, around: Scope, *, cut: bool) -> Range:
+    """The range of some indices; `around` is what is known of the invariants in which its ends are. If `cut`, it is one
+    within the buffer.
+    """
     whole = Range(const(0, extent.dtype), extent)
     end = affine_of(extent) + Affine({}, -1)
     ends = [_ends(index, scope) for index, scope in indices]
-    low = _least([_cut(first, Affine({}), outside, up=True) for first, _ in ends], outside)
-    last = _largest([_cut(final, end, outside, up=False) for _, final in ends], outside)
+    lows = [_cut(first, Affine({}), around, up=True) if cut or first is None else first for first, _ in ends]
+    lasts = [_cut(final, end, around, up=False) if cut or final is None else final for _, final in ends]
+    low, last = _least(lows, around), _largest(lasts, around)
     if low is None or last is None:
         return whole
     return Range(expression_of(low, extent.dtype), expression_of(last - low + Affine({}, 1), extent.dtype))

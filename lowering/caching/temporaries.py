@@ -9,12 +9,13 @@ allocations itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, Range
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import Broadcast, Expr, Ramp, Var, const, is_zero
+from layoutproof.ir.expr import Broadcast, Expr, IntImm, Ramp, Var, const, is_zero
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -27,7 +28,7 @@ from layoutproof.lowering.caching.footprint import touched_box
 from layoutproof.lowering.caching.stage import Place, Redirection, apart
 from layoutproof.lowering.layout.separators import stated_separators
 from layoutproof.lowering.layout.transform_layout import check_alone
-from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, fresh_variable, names_of, put
+from layoutproof.lowering.loops.nest import LoopName, find_loop, fresh_variable, names_of, put
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.effects import uses_buffer
 from layoutproof.lowering.passes.find import find_buffer
@@ -82,7 +83,7 @@ def reallocated(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
 
     body = visit(func.body)
     assert isinstance(body, Stmt)
-    attrs = _without(func.attrs, LAYOUT, old.data.name) if old.data != new.data else func.attrs
+    attrs = without_entry(func.attrs, LAYOUT, old.data.name) if old.data != new.data else func.attrs
     separators = attrs.get(AXIS_SEPARATORS)
     if isinstance(separators, Attributes) and old.data.name in separators:
         attrs = attrs.with_value(
@@ -91,7 +92,7 @@ def reallocated(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
     return replace(func, body=body, attrs=attrs)
 
 
-def _without(attrs: Attributes, key: str, name: str) -> Attributes:
+def without_entry(attrs: Attributes, key: str, name: str) -> Attributes:
     """The attributes without one entry of a table; an empty table is left out."""
     table = attrs.get(key)
     if not isinstance(table, Attributes) or name not in table:
@@ -152,7 +153,8 @@ class SinkAllocation(Pass):
     """Allocate a temporary anew in each iteration of a loop around all of its uses.
 
     Refused if an iteration reads what another one left there. Threads of a parallel loop then have memory of their own,
-    and `compact_buffer` can shrink it to the footprint of one iteration.
+    and `compact_buffer` can shrink it to the footprint of one iteration: of `shared` memory that stands in the loops
+    over blocks to that of one block, of `local` memory in the loops over threads to that of one thread.
     """
 
     primitive: ClassVar[str] = "sink_allocation"
@@ -164,15 +166,14 @@ class SinkAllocation(Pass):
         """The function with the allocation inside of the loop.
 
         Raises LayoutproofError for unknown names, a buffer that the function does not allocate or whose memory
-        something else sees, one that a block allocates (blocks are lowered first), a loop outside of the allocation or
-        bound to a thread, and uses of the buffer outside of the loop.
+        something else sees, one that a block allocates (blocks are lowered first), a loop outside of the allocation,
+        and uses of the buffer outside of the loop.
         """
         buffer, home = find_temporary(func, self.buffer)
         if isinstance(home, Block):
             message = f"{self.buffer} is allocated by block {home.name}; allocations are moved once blocks are lowered"
             raise error(codes.NOT_TEMPORARY, message, buffer.span, help="lower_blocks comes first")
         loop = find_loop(func, self.block, self.loop)
-        check_kind(loop)
         if not any(node is loop for node in walk(home.body)):
             message = f"loop {loop.var.name} is not inside of the statement that allocates {self.buffer}"
             raise error(codes.NOT_IN_BLOCK, message, loop.span)
@@ -186,6 +187,77 @@ class SinkAllocation(Pass):
 
 def _uses(node: Node, buffer: Buffer) -> bool:
     return any(isinstance(n, BufferLoad | BufferStore) and n.buffer.data == buffer.data for n in walk(node))
+
+
+@dataclass(frozen=True)
+class SetScope(Pass):
+    """Put a temporary into memory of another scope: `global`, `shared` (one a block of threads) or `local` (one a
+    thread).
+
+    Refused if a thread then reads what another one left in memory that is its own.
+    """
+
+    primitive: ClassVar[str] = "set_scope"
+    buffer: str = field(metadata=option(ArgumentKind.NAME))
+    scope: str = field(metadata=option(ArgumentKind.NAME))
+
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The function with the buffer in the scope. Raises LayoutproofError for a buffer that the function does not
+        allocate or whose memory something else sees.
+        """
+        buffer, home = find_temporary(func, self.buffer)
+        return _in_place_of(func, buffer, replace(buffer, scope=self.scope), home)
+
+
+@dataclass(frozen=True)
+class StorageAlign(Pass):
+    """Lengthen a temporary so that steps along one axis are `factor * n + offset` elements apart.
+
+    Rows of 32 floats in shared memory, all of which start in one bank, are 33 apart with `axis=0, factor=32, offset=1`.
+    """
+
+    primitive: ClassVar[str] = "storage_align"
+    buffer: str = field(metadata=option(ArgumentKind.NAME))
+    axis: int = field(metadata=option(ArgumentKind.INTEGER))
+    factor: int = field(metadata=option(ArgumentKind.INTEGER))
+    offset: int = field(default=0, metadata=option(ArgumentKind.INTEGER))
+
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The function with the longer buffer.
+
+        Raises LayoutproofError for a buffer that the function does not allocate or whose memory something else sees, an
+        axis that is none or the last one, axes after it whose lengths are not known, and a step that cannot be had.
+        """
+        buffer, home = find_temporary(func, self.buffer)
+        if not 0 <= self.axis < buffer.rank - 1:
+            message = f"{self.buffer} has {counted(buffer.rank, 'axis', 'axes')}; steps along the last one are 1 apart"
+            raise error(codes.ARGUMENT_TYPE, message, buffer.span)
+        if self.factor < 1 or not 0 <= self.offset < self.factor:
+            message = f"steps of {self.factor}*n + {self.offset} are none: 0 <= offset < factor is expected"
+            raise error(codes.ARGUMENT_TYPE, message, buffer.span)
+        inner = [extent.value for extent in buffer.shape[self.axis + 1 :] if isinstance(extent, IntImm)]
+        if len(inner) != buffer.rank - self.axis - 1:
+            message = f"the axes of {self.buffer} after axis {self.axis} have no constant lengths"
+            raise error(codes.ARGUMENT_TYPE, message, buffer.span, help="compact_buffer makes it as large as a tile")
+        length, rest = inner[0], prod(inner[1:])
+        longer = next((n for n in range(length, length + self.factor) if n * rest % self.factor == self.offset), None)
+        if longer is None:
+            message = (
+                f"no length of axis {self.axis + 1} makes steps along axis {self.axis} {self.factor}*n + {self.offset}"
+            )
+            raise error(codes.ARGUMENT_TYPE, message, buffer.span)
+        shape = list(buffer.shape)
+        shape[self.axis + 1] = const(longer, shape[self.axis + 1].dtype)
+        separators = stated_separators(func).get(buffer.data.name, buffer.axis_separators)
+        return _in_place_of(func, buffer, reshaped(func, buffer, tuple(shape), separators), home)
+
+
+def _in_place_of(func: PrimFunc, old: Buffer, new: Buffer, home: Allocate | Block) -> Rewrite:
+    """The function with another buffer at the same indices."""
+    if new == old:
+        return rewrite_of(func, func)
+    moved = put(func, home.body, Redirection(old, new, True).statement(home.body))
+    return rewrite_of(func, apart(reallocated(moved, old, new)))
 
 
 @dataclass(frozen=True)

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
-from layoutproof.ir.visit import walk
+from layoutproof.ir.threads.sequential import NoSequence, Sequential
 from layoutproof.lowering.compare.answers import ENGINE
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.compare.split_loops import with_split_loops
+from layoutproof.lowering.passes.as_loops import check_apart, forms_of, licences_needed
 from layoutproof.verify.lockstep.memories import ASKED
-from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
-
-_ORDER: dict[BinaryOp, Licences] = {
-    BinaryOp.ADD: frozenset({Licence.REASSOC, Licence.NSZ}),
-    BinaryOp.MUL: frozenset({Licence.REASSOC, Licence.NSZ}),
-    BinaryOp.MIN: frozenset({Licence.NNAN, Licence.NSZ}),
-    BinaryOp.MAX: frozenset({Licence.NNAN, Licence.NSZ}),
-}
-"""What it takes for a result to be the same in every order of threads: sums of floats differ by rounding, and which NaN
-or zero a minimum yields depends on the order."""
 
 _BARRIERS = "barriers are taken to stand where threads meet in shared memory, as TVM puts them"
 
@@ -46,11 +33,7 @@ class Question:
         asked = (before, after)
         if not all(isinstance(func, PrimFunc) for func in asked):
             return Question(before, after, asked, ())
-        found = [sequential(func) for func in asked]
-        old, new = found
-        if isinstance(new, Sequential) and new.implied and not (_has_blocks(after) or _is_implied(old)):
-            # Barriers are put in when blocks are lowered: what came of plain loops, or has some, has to have all.
-            found[1] = sequential(after, as_written=True)
+        found = forms_of(before, after)
         forms = tuple(_with_split_loops(form) for form in found if isinstance(form, Sequential))
         obstacle = next((form for form in found if isinstance(form, NoSequence)), None)
         if obstacle is not None:
@@ -59,13 +42,7 @@ class Question:
 
     def _disturbed(self) -> str | None:
         """Why threads of the function after may disturb one another in memory of the grid; None if they do not."""
-        from layoutproof.verify.faults.facts import Facts
-        from layoutproof.verify.faults.races import prove_race_free
-
-        apart = self.forms[1].apart
-        if apart is None:
-            return None
-        for verdict in prove_race_free(Facts.of(apart.with_parameters_apart())):
+        for verdict in check_apart(self.forms[1]):
             if verdict.status is not Status.PROVED:
                 return f"without a barrier between, {verdict.claim}: {counterexample_text(verdict)}"
         return None
@@ -82,7 +59,7 @@ class Question:
         disturbed = self._disturbed()
         if disturbed is not None:
             return _with_first(answer, Status.UNKNOWN, disturbed, ())
-        needed = _needed(op for form in self.forms for op in form.crosswise)
+        needed = licences_needed(op for form in self.forms for op in form.crosswise)
         if not needed <= answer.allowed:
             missing = ", ".join(sorted(needed - answer.allowed))
             why = f"threads join floats in an order that is not fixed, which takes {missing}"
@@ -102,21 +79,6 @@ def _with_split_loops(form: Sequential) -> Sequential:
     func, extents = with_split_loops(form.func)
     apart = None if form.apart is None else with_split_loops(form.apart)[0]
     return replace(form, func=func, apart=apart, fitting=extents) if extents else form
-
-
-def _has_blocks(func: PrimFunc) -> bool:
-    return any(isinstance(node, Block) and not node.is_root for node in walk(func.body))
-
-
-def _is_implied(form: Sequential | NoSequence) -> bool:
-    return isinstance(form, Sequential) and form.implied
-
-
-def _needed(operators: Iterable[BinaryOp]) -> Licences:
-    needed: Licences = frozenset()
-    for op in operators:
-        needed |= _ORDER[op]
-    return needed
 
 
 def _with_first(answer: Comparison, status: Status, reason: str | None, licences: tuple[str, ...]) -> Comparison:

@@ -1,4 +1,4 @@
-"""Kinds of loops: parallel, vectorized, unrolled, or streamed past the cache as one tile.
+"""Kinds of loops: parallel, vectorized, unrolled, bound to a thread axis, or streamed past the cache as one tile.
 
 That parallel iterations do not race is proved of the resulting program. The mark of a tile changes no result: a code
 generator with non-temporal stores uses them.
@@ -6,6 +6,7 @@ generator with non-temporal stores uses them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -18,9 +19,21 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, For, ForKind, IterKind, Stmt, seq
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.threads.axes import thread_loops
 from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
-from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, names_of, put, scope_around, tidied
+from layoutproof.lowering.layout.transform_layout import ROOT
+from layoutproof.lowering.loops.nest import (
+    LoopName,
+    check_kind,
+    find_loop,
+    names_of,
+    path_to,
+    put,
+    scope_around,
+    tidied,
+)
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 
@@ -66,6 +79,61 @@ class Vectorize(Pass):
             message = f"loops {loop.var.name} and {other.var.name} would both be vectorized, one in the other"
             raise error(codes.LANES, message, loop.span, help="fuse them first")
         return of_kind(func, loop, ForKind.VECTORIZED)
+
+
+@dataclass(frozen=True)
+class Bind(Pass):
+    """Bind a loop to a thread axis: `blockIdx.x`, `threadIdx.x` (`y`, `z`), `vthread`. Its iterations run as threads.
+
+    Loops of one kernel that are bound to one axis have one index and one number of iterations. A refusal names two
+    threads that race on one cell. A loop over a reduction joins what threads computed, in any order; floats need
+    `reassoc` for that. `also` are loops anywhere in the function that are bound in the same step: a block of a kernel
+    that is not bound is run by every thread, and if it is a reduction, they race.
+    """
+
+    primitive: ClassVar[str] = "bind"
+    block: str = field(metadata=option(ArgumentKind.NAME))
+    loop: LoopName = field(metadata=option(ArgumentKind.LOOP))
+    thread: str = field(metadata=option(ArgumentKind.NAME))
+    also: tuple[str, ...] = field(default=(), metadata=option(ArgumentKind.NAMES))
+
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The function with the loops bound.
+
+        Raises LayoutproofError for an unknown loop, one that is bound already or is vectorized or unrolled, an unknown
+        axis, and one that a loop of another length in the same kernel is bound to.
+        """
+        new = _bound(func, find_loop(func, self.block, self.loop), self.thread)
+        for name in self.also:
+            new = _bound(new, find_loop(new, ROOT, name), self.thread)
+        return rewrite_of(func, new)
+
+
+def _bound(func: PrimFunc, loop: For, thread: str) -> PrimFunc:
+    check_kind(loop)
+    _check_bindable(func, loop, thread)
+    return put(func, loop, replace(loop, kind=ForKind.THREAD_BINDING, thread=thread))
+
+
+_AXIS = re.compile(r"(blockIdx|threadIdx)\.[xyz]|vthread(\.[xyz])?|cthread")
+
+
+def _check_bindable(func: PrimFunc, loop: For, thread: str) -> None:
+    if _AXIS.fullmatch(thread) is None:
+        message = f"there is no thread axis {thread!r}"
+        hint = "there are blockIdx.x, .y and .z, threadIdx.x, .y and .z, and vthread, vthread.x, .y and .z"
+        raise error(codes.THREAD_AXIS, message, loop.span, help=hint)
+    if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED):
+        message = f"loop {loop.var.name} is {loop.kind.value}, and cannot be bound to {thread}"
+        raise error(codes.LOOP_KIND, message, loop.span)
+    around = path_to(func.body, loop)
+    root = next((s for s in around if isinstance(s, For) and s.thread is not None), loop)
+    other = next((n for n in thread_loops(root) if n.thread == thread and n.extent != loop.extent), None)
+    if other is not None:
+        lengths = f"{expr_text(loop.extent, Style.PLAIN)} and {expr_text(other.extent, Style.PLAIN)}"
+        message = f"loops {loop.var.name} and {other.var.name} of one kernel would have {lengths} threads on {thread}"
+        hint = "loops of one axis have one index: split them so that they have one length"
+        raise error(codes.THREAD_AXIS, message, loop.span, help=hint)
 
 
 def of_kind(func: PrimFunc, loop: For, kind: ForKind) -> Rewrite:

@@ -12,8 +12,18 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.shown import Shown
+from layoutproof.ir.threads.sequential import NoSequence, Sequential
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering import codes
+from layoutproof.lowering.passes.as_loops import (
+    as_loops,
+    check_apart,
+    check_order,
+    has_kernel,
+    in_forms,
+    not_understood,
+    own_forms,
+)
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.find import all_buffers
 from layoutproof.lowering.passes.illegal import IllegalTransform, hint_of, refusing, worst_first
@@ -58,15 +68,31 @@ def check_step(transform: Pass, rewrite: Rewrite, options: ProofOptions = DEFAUL
 def _check_meaning(transform: Pass, rewrite: Rewrite, options: ProofOptions) -> tuple[Verdict, ...]:
     """As `check_step`, of a well-formed program."""
     try:
-        verdicts = verdicts_of(
-            rewrite, options.where, options.allowed, options.search, transform.primitive, transform.arguments()
-        )
+        verdicts = tuple(_verdicts(transform, rewrite, options))
     except LayoutproofError as problem:
         raise IllegalTransform(problem.diagnostics) from problem
     refused = worst_first(_about_the_program(v) for v in verdicts if v.status not in options.accepted)
     if refused:
         raise IllegalTransform(list(_diagnostics(transform, rewrite, refused)), refused)
     return verdicts
+
+
+def _verdicts(transform: Pass, rewrite: Rewrite, options: ProofOptions) -> Iterator[Verdict]:
+    """The checker's verdicts; of kernels those on their forms as parallel loops, and on what these leave out."""
+    kept = options.where, options.allowed, options.search, transform.primitive, transform.arguments()
+    if not has_kernel(rewrite):
+        yield from verdicts_of(rewrite, *kept)
+        return
+    before, after = own_forms(rewrite.old, rewrite.new)
+    for form in (after, before):
+        if isinstance(form, NoSequence):
+            yield not_understood(form)
+            return
+    assert isinstance(before, Sequential)
+    assert isinstance(after, Sequential)
+    yield from verdicts_of(in_forms(rewrite, before, after), *kept)
+    yield from check_apart(after)
+    yield from check_order((before, after), options.allowed)
 
 
 def _about_the_program(verdict: Verdict) -> Verdict:
@@ -153,8 +179,9 @@ class Step(Shown):
 
     @property
     def record(self) -> StepRecord:
-        """The step as certificates have it."""
-        return StepRecord(self.transform.primitive, self.transform.arguments(), self.rewrite, self.where, self.allowed)
+        """The step as certificates have it: kernels as programs with parallel loops, if they can be written so."""
+        rewrite = as_loops(self.rewrite)
+        return StepRecord(self.transform.primitive, self.transform.arguments(), rewrite, self.where, self.allowed)
 
     @property
     def status(self) -> Status:

@@ -9,9 +9,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from layoutproof.lowering.caching.cache_read_write import CacheRead, CacheWrite, Reindex
+from layoutproof.lowering.caching.compute_at import ComputeAt, ReverseComputeAt
 from layoutproof.lowering.caching.decompose_padding import DecomposePadding
+from layoutproof.lowering.caching.inline import ComputeInline, ReverseComputeInline
 from layoutproof.lowering.caching.pad_einsum import PadEinsum
-from layoutproof.lowering.caching.temporaries import CompactBuffer, InjectDoubleBuffer, SinkAllocation
+from layoutproof.lowering.caching.rfactor import Rfactor
+from layoutproof.lowering.caching.temporaries import (
+    CompactBuffer,
+    InjectDoubleBuffer,
+    SetScope,
+    SinkAllocation,
+    StorageAlign,
+)
 from layoutproof.lowering.cleanup.hoist_expression import HoistExpression
 from layoutproof.lowering.cleanup.remove_no_op import RemoveNoOp
 from layoutproof.lowering.layout.block_layouts import TransformLayouts
@@ -19,12 +28,13 @@ from layoutproof.lowering.layout.separators import SetAxisSeparators
 from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms, TransformLayout
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
-from layoutproof.lowering.loops.loop_kinds import Parallel, Stream, Unroll, Vectorize
+from layoutproof.lowering.loops.loop_kinds import Bind, Parallel, Stream, Unroll, Vectorize
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.loops.partition_and_merge import MergeAdjacentLoops, Partition
 from layoutproof.lowering.loops.reduce_extents import ReduceLoopExtents
 from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
 from layoutproof.lowering.loops.tiling import Fuse, Reorder, Split
+from layoutproof.lowering.lower.barriers import ThreadSync
 from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
@@ -46,11 +56,13 @@ PASSES: Mapping[str, type[Pass]] = {
         Reorder,
         Fuse,
         Parallel,
+        Bind,
         Vectorize,
         Unroll,
         Stream,
         Partition,
         DecomposeReduction,
+        Rfactor,
         MergeAdjacentLoops,
         ReduceLoopExtents,
         TransformBlockLayout,
@@ -59,13 +71,20 @@ PASSES: Mapping[str, type[Pass]] = {
         RemoveOvercomputeThroughBranching,
         CacheRead,
         CacheWrite,
+        ComputeAt,
+        ReverseComputeAt,
+        ComputeInline,
+        ReverseComputeInline,
         Reindex,
         CompactBuffer,
         SinkAllocation,
+        SetScope,
+        StorageAlign,
         InjectDoubleBuffer,
         DecomposePadding,
         PadEinsum,
         LowerBlocks,
+        ThreadSync,
         FlattenBuffer,
         Simplify,
         RemoveNoOp,
@@ -146,6 +165,17 @@ class Primitives(ABC):
         """Run the iterations of a loop in parallel. A refusal names two iterations that race on one cell."""
         return self._take(Parallel, block=block, loop=loop)
 
+    def bind(self, block: str, loop: str | int, thread: str, also: Sequence[str] = ()) -> Step:
+        """Bind a loop to a thread axis: `blockIdx.x`, `threadIdx.x` (`y`, `z`), `vthread`. Its iterations run as
+        threads.
+
+        Loops of one kernel that are bound to one axis have one index and one number of iterations. A refusal names two
+        threads that race on one cell. A loop over a reduction joins what threads computed, in any order; floats need
+        `reassoc` for that. `also` are loops anywhere in the function that are bound in the same step: a block of a
+        kernel that is not bound is run by every thread, and if it is a reduction, they race.
+        """
+        return self._take(Bind, block=block, loop=loop, thread=thread, also=also)
+
     def vectorize(self, block: str, loop: str | int) -> Step:
         """Run the iterations of a loop of constant extent as lanes of one vector, refused if two lanes touch one cell.
 
@@ -182,6 +212,15 @@ class Primitives(ABC):
         the reduction may be empty, or its first instance guarded off, the new block has that as its guard.
         """
         return self._take(DecomposeReduction, block=block, loop=loop)
+
+    def rfactor(self, block: str, loop: str | int, factor_axis: int = 0) -> Step:
+        """Reduce along all loops but one into a buffer with an axis for that loop, `<buffer>_rf`, and join its cells
+        after.
+
+        The block that makes the partial results is `<block>_rf`; the loop is one of its spatial ones, which may run in
+        parallel or over threads. `factor_axis` is the place of the new axis. Floats need `reassoc` and `nsz`.
+        """
+        return self._take(Rfactor, block=block, loop=loop, factor_axis=factor_axis)
 
     def merge_adjacent_loops(self, block: str, loop: str | int) -> Step:
         """Merge a loop with the next one, which runs equally often.
@@ -260,6 +299,40 @@ class Primitives(ABC):
         """
         return self._take(CacheWrite, block=block, buffer=buffer, scope=scope)
 
+    def compute_at(self, block: str, reader: str, loop: str | int) -> Step:
+        """Move a block into a loop of one that reads what it writes, before the reads: it computes what an iteration
+        needs.
+
+        In loops over threads it computes what they need together, if they share the buffer (`shared` in a block of
+        threads, `global` in the grid), and what one of them needs if it is `local`. The new loops are `ax0`, `ax1`, ...
+        . Refused if something outside of the loop needs what the block writes.
+        """
+        return self._take(ComputeAt, block=block, reader=reader, loop=loop)
+
+    def reverse_compute_at(self, block: str, writer: str, loop: str | int) -> Step:
+        """Move a block into a loop of one that writes what it reads, after the writes: it uses what an iteration
+        leaves.
+
+        In loops over threads it uses what they leave together, if they share the buffer, as for `compute_at`. The new
+        loops are `ax0`, `ax1`, ... .
+        """
+        return self._take(ReverseComputeAt, block=block, writer=writer, loop=loop)
+
+    def compute_inline(self, block: str) -> Step:
+        """Compute what a block stores wherever it is loaded, and drop the block and its buffer.
+
+        The block stores one value, at its iterators.
+        """
+        return self._take(ComputeInline, block=block)
+
+    def reverse_compute_inline(self, block: str) -> Step:
+        """Do what a block does with the one buffer that it reads where that is stored, and drop the block and that
+        buffer.
+
+        The block stores one value, and loads the buffer at its iterators; one other block stores to the buffer, once.
+        """
+        return self._take(ReverseComputeInline, block=block)
+
     def reindex(self, block: str, buffer: str) -> Step:
         """Let a block access a buffer at its own iterators, through the copy `<buffer>_reindex` before or after its
         nest.
@@ -282,9 +355,26 @@ class Primitives(ABC):
         """Allocate a temporary anew in each iteration of a loop around all of its uses.
 
         Refused if an iteration reads what another one left there. Threads of a parallel loop then have memory of their
-        own, and `compact_buffer` can shrink it to the footprint of one iteration.
+        own, and `compact_buffer` can shrink it to the footprint of one iteration: of `shared` memory that stands in the
+        loops over blocks to that of one block, of `local` memory in the loops over threads to that of one thread.
         """
         return self._take(SinkAllocation, buffer=buffer, block=block, loop=loop)
+
+    def set_scope(self, buffer: str, scope: str) -> Step:
+        """Put a temporary into memory of another scope: `global`, `shared` (one a block of threads) or `local` (one a
+        thread).
+
+        Refused if a thread then reads what another one left in memory that is its own.
+        """
+        return self._take(SetScope, buffer=buffer, scope=scope)
+
+    def storage_align(self, buffer: str, axis: int, factor: int, offset: int = 0) -> Step:
+        """Lengthen a temporary so that steps along one axis are `factor * n + offset` elements apart.
+
+        Rows of 32 floats in shared memory, all of which start in one bank, are 33 apart with `axis=0, factor=32,
+        offset=1`.
+        """
+        return self._take(StorageAlign, buffer=buffer, axis=axis, factor=factor, offset=offset)
 
     def inject_double_buffer(self, block: str, buffer: str, loop: str | int) -> Step:
         """Give a temporary a first axis of 2, which iterations of a loop around the block take in turns.
@@ -315,6 +405,14 @@ class Primitives(ABC):
     def lower_blocks(self) -> Step:
         """Replace blocks by guards, allocations and inits among the loops."""
         return self._take(LowerBlocks)
+
+    def thread_sync(self) -> Step:
+        """Put barriers (`T.tvm_storage_sync("shared")`) where the threads of a block meet in shared memory.
+
+        Kernels that have barriers stay as they are. While a kernel has blocks and no barrier, it is taken to have
+        these; without blocks it has those of its text, so that this comes before `lower_blocks`.
+        """
+        return self._take(ThreadSync)
 
     def flatten_buffer(self) -> Step:
         """Give every buffer as many axes as it has axis groups."""

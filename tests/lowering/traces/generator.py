@@ -138,6 +138,12 @@ def a_loop(drawing: Drawing) -> str | int:
     return _called(drawing, drawing.pick(range(len(drawing.loops))))
 
 
+def a_loop_of_another(drawing: Drawing) -> str | int:
+    """A loop of the block that reads or writes what the block does."""
+    other = drawing.chosen.get("reader", drawing.chosen.get("writer"))
+    return a_loop(Drawing(drawing.func, drawing.rng, {"block": other}))
+
+
 def some_loops(drawing: Drawing) -> list[str | int]:
     """Some loops in any order."""
     count = len(drawing.loops)
@@ -242,6 +248,12 @@ OPTIONS: Mapping[str, Callable[[Drawing], Any]] = {
     "separators": separators,
     "fuse.loops": neighbours,
     "merge_adjacent_loops.loop": a_loop_before_another,
+    "compute_at.loop": a_loop_of_another,
+    "reverse_compute_at.loop": a_loop_of_another,
+    "reader": a_block,
+    "writer": a_block,
+    "thread": lambda drawing: drawing.pick(["blockIdx.x", "threadIdx.x", "threadIdx.y", "vthread"]),
+    "set_scope.scope": lambda drawing: drawing.pick(["global", "shared", "local"]),
     "guards": some_guards,
     "places": some_guards,
     "wrap": seldom,
@@ -267,6 +279,8 @@ WEIGHTS: Mapping[str, float] = {
     "rewrite_ramp_as_pointer_cast": 0.05,
     "vector_type_rewrite": 0.05,
     "stream": 0.3,
+    "bind": 0.3,
+    "set_scope": 0.3,
     "partition": 0.5,
 }
 

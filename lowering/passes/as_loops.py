@@ -1,0 +1,185 @@
+"""Rewrites of kernels as rewrites of programs with parallel loops, which is what thread axes mean: the checker is asked
+about these.
+
+What that leaves out is asked beside it: races in memory of the grid without a barrier between, and joins of floats in
+an order that is not fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.expr import Expr, IntImm, Var, widen
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.primfunc import Kept, PrimFunc
+from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
+from layoutproof.ir.stmt import Block, For
+from layoutproof.ir.threads.axes import has_threads
+from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
+from layoutproof.ir.visit import loops_of_stores, substitute, walk
+from layoutproof.verify.faults.facts import STRUCTURE
+from layoutproof.verify.values.fast_math import Licence, Licences, names_of
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
+
+_ORDER: Mapping[BinaryOp, Licences] = {
+    BinaryOp.ADD: frozenset({Licence.REASSOC, Licence.NSZ}),
+    BinaryOp.MUL: frozenset({Licence.REASSOC, Licence.NSZ}),
+    BinaryOp.MIN: frozenset({Licence.NNAN, Licence.NSZ}),
+    BinaryOp.MAX: frozenset({Licence.NNAN, Licence.NSZ}),
+}
+"""What it takes for a result to be the same in every order of threads: sums of floats differ by rounding, and which NaN
+or zero a minimum yields depends on the order."""
+
+_FORMS: Kept[Sequential | NoSequence] = Kept(16)
+
+
+def forms_of(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Sequential | NoSequence]:
+    """Two functions as parallel loops. Where the new one has no barriers, they are taken to stand where TVM puts them
+    if it has blocks, which are lowered first, or if the old one is taken so; what came of plain loops has to have all.
+    """
+    forms = (_form(old, as_written=False), _form(new, as_written=False))
+    before, after = forms
+    implied = isinstance(before, Sequential) and before.implied
+    if isinstance(after, Sequential) and after.implied and not (_has_blocks(new) or implied):
+        return before, _form(new, as_written=True)
+    return forms
+
+
+def own_forms(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Sequential | NoSequence]:
+    """Two functions as parallel loops, each by itself: without blocks a kernel has the barriers of its text."""
+    before, after = (_form(func, as_written=not _has_blocks(func)) for func in (old, new))
+    return before, after
+
+
+def _form(func: PrimFunc, *, as_written: bool) -> Sequential | NoSequence:
+    return _FORMS.get(func, (as_written,), lambda: sequential(func, as_written=as_written))
+
+
+def _has_blocks(func: PrimFunc) -> bool:
+    return any(isinstance(node, Block) and not node.is_root for node in walk(func.body))
+
+
+def licences_needed(operators: Iterable[BinaryOp]) -> Licences:
+    """The fast-math assumptions under which the order makes no difference in which floats are joined."""
+    needed: Licences = frozenset()
+    for op in operators:
+        needed |= _ORDER[op]
+    return needed
+
+
+def not_understood(obstacle: NoSequence) -> Verdict:
+    """That a kernel has no form as parallel loops, so that nothing is known of it."""
+    claim = Claim(ClaimKind.OTHER, "the threads of the kernel are independent between barriers", about=("threads",))
+    place = f" ({obstacle.stmt.span})" if obstacle.stmt.span is not None else ""
+    return Verdict(Status.UNKNOWN, claim, STRUCTURE, (), f"{obstacle.reason}{place}")
+
+
+def check_apart(form: Sequential) -> Iterator[Verdict]:
+    """That threads do not disturb one another in memory of the grid where no barrier is between."""
+    from layoutproof.verify.faults.facts import Facts
+    from layoutproof.verify.faults.races import prove_race_free
+
+    if form.apart is not None:
+        yield from prove_race_free(Facts.of(form.apart.with_parameters_apart()))
+
+
+def check_order(forms: Iterable[Sequential], allowed: Licences) -> Iterator[Verdict]:
+    """That the order in which threads join floats makes no difference, under what is allowed."""
+    needed = licences_needed(op for form in forms for op in form.crosswise)
+    if needed:
+        claim = Claim(ClaimKind.OTHER, "threads join floats in an order that is not fixed", about=("join-order",))
+        if needed <= allowed:
+            yield Verdict(Status.PROVED, claim, STRUCTURE, names_of(needed))
+        else:
+            missing = ", ".join(sorted(needed - allowed))
+            yield Verdict(Status.UNKNOWN, claim, STRUCTURE, (), f"that takes {missing}")
+
+
+def has_kernel(rewrite: Rewrite) -> bool:
+    """Whether one of the two programs has thread axes."""
+    return has_threads(rewrite.old.body) or has_threads(rewrite.new.body)
+
+
+def as_loops(rewrite: Rewrite) -> Rewrite:
+    """A rewrite of kernels between their forms as parallel loops; the rewrite itself where there is none of them, or
+    where a kernel has no such form.
+    """
+    if not has_kernel(rewrite):
+        return rewrite
+    before, after = own_forms(rewrite.old, rewrite.new)
+    if isinstance(before, NoSequence) or isinstance(after, NoSequence):
+        return rewrite
+    return in_forms(rewrite, before, after)
+
+
+def in_forms(rewrite: Rewrite, before: Sequential, after: Sequential) -> Rewrite:
+    """A rewrite between the forms of its programs, with the witness over their loops."""
+    old, new = _Side.of(rewrite.old, before), _Side.of(rewrite.new, after)
+    instances = tuple(_instance(claim, old, new) for claim in rewrite.witness.instances)
+    cells = tuple(_cells(rewrite, before, after))
+    return Rewrite(before.func, after.func, replace(rewrite.witness, instances=instances, cells=cells))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The loops around each store of a function, and around the same store in its form."""
+
+    tags: Mapping[Var, str]
+    written: Sequence[tuple[For, ...]]
+    formed: Sequence[tuple[For, ...]]
+
+    @staticmethod
+    def of(func: PrimFunc, form: Sequential) -> _Side:
+        return _Side(form.axes, loops_of_stores(func.body), loops_of_stores(form.func.body))
+
+    def axes(self, store: int) -> dict[str, Var]:
+        """The thread loops around a store of the form, by tag."""
+        return {self.tags[loop.var]: loop.var for loop in self.formed[store] if loop.var in self.tags}
+
+
+def _instance(claim: InstanceMap, old: _Side, new: _Side) -> InstanceMap:
+    if claim.old_store is None or claim.instances is None:
+        return claim
+    formed = tuple(loop.var for loop in new.formed[claim.new_store])
+    axes = new.axes(claim.new_store)
+    # The loops of the kernel as it is written, over those of its form.
+    written = new.written[claim.new_store]
+    values = {
+        variable: _in_form(loop, axes, formed) for variable, loop in zip(claim.instances.inputs, written, strict=True)
+    }
+    outputs = [substitute(output, values) for output in claim.instances.outputs]
+    found = dict(zip((loop.var for loop in old.written[claim.old_store]), outputs, strict=True))
+    threads: dict[str, Expr] = {}
+    for loop in old.written[claim.old_store]:
+        if loop.thread is not None and loop.thread not in threads:
+            index = found[loop.var]
+            threads[loop.thread] = index if loop.start == IntImm(0, loop.start.dtype) else index - loop.start
+    result: list[Expr] = []
+    for loop in old.formed[claim.old_store]:
+        tag = old.tags.get(loop.var)
+        if tag is None:
+            result.append(found.get(loop.var, loop.start))
+            continue
+        index = threads.get(tag, axes.get(tag, loop.start))
+        result.append(widen(index, loop.var.dtype))
+    where = None if claim.where is None else substitute(claim.where, values)
+    return replace(claim, instances=IndexMap(formed, tuple(result)), where=where)
+
+
+def _in_form(loop: For, axes: Mapping[str, Var], formed: Sequence[Var]) -> Expr:
+    """The variable of a loop over the loops of the form; where it makes no difference, its start."""
+    if loop.thread is None:
+        return loop.var if loop.var in formed else loop.start
+    if loop.thread not in axes:
+        return loop.start
+    index = widen(axes[loop.thread], loop.var.dtype)
+    return index if loop.start == IntImm(0, loop.start.dtype) else index + loop.start
+
+
+def _cells(rewrite: Rewrite, before: Sequential, after: Sequential) -> Iterator[CellMap]:
+    """The cell maps of memory of which there is one; of the copies that threads have, dataflow finds the values."""
+    for cells in rewrite.witness.cells:
+        if cells.old_data not in before.copies and cells.new_data not in after.copies:
+            yield cells

@@ -1,0 +1,78 @@
+"""Reference schedules for GPUs: proved for all sizes, as short as they should be, and as quick to prove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from layoutproof.ir.interp.run import run
+from layoutproof.ir.script.reader import loads
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.kernels.gpu import (
+    conv2d_on_threads,
+    lowered,
+    matmul_on_threads,
+    softmax_on_threads,
+    transpose_on_threads,
+)
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.verify.verdict.verdict import Status
+
+EVERY: dict[str, tuple[Callable[[], Schedule], set[str]]] = {
+    "matmul": (matmul_on_threads, set()),
+    "softmax": (softmax_on_threads, {"nnan", "nsz", "reassoc"}),
+    "transpose": (transpose_on_threads, set()),
+    "conv2d": (conv2d_on_threads, set()),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_each_step_is_proved_for_all_sizes(name: str) -> None:
+    """Sizes are symbols; bit for bit, where no threads join floats. All is proved once more, as a whole."""
+    make, licences = EVERY[name]
+    schedule = make()
+    assert {step.status for step in schedule.steps} == {Status.PROVED}
+    assert {name for step in schedule.steps for v in step.verdicts for name in v.strictness} == licences
+    assert schedule.original.buffers[0].shape == schedule.func.buffers[0].shape
+    assert compare(schedule.original, schedule.func).status is Status.PROVED
+
+
+def test_the_product_has_tiles_in_shared_memory_and_in_registers() -> None:
+    """As large as a tile, with two barriers in each round, and right in the interpreter."""
+    schedule = lowered(matmul_on_threads(), {"k_0": ("A_shared", "B_shared"), "j_1": ("C_local",)})
+    text = schedule.script()
+    assert 'A_shared = T.alloc_buffer((64, 8), "float32", scope="shared")' in text
+    assert 'B_shared = T.alloc_buffer((8, 64), "float32", scope="shared")' in text
+    assert 'C_local = T.alloc_buffer((4, 4), "float32", scope="local")' in text
+    assert text.count('T.tvm_storage_sync("shared")') == 2
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((64, 16), (16, 64)))
+    assert (run(schedule.func, {"A": a, "B": b, "n": 1, "l": 2, "m": 1})["C"] == a @ b).all()
+
+
+def test_a_tile_that_threads_do_not_cover_is_refused() -> None:
+    """Half of the tile is fetched, and the rest read all the same."""
+    schedule = matmul_on_threads()
+    while schedule.steps[-1].transform.primitive != "compute_at":
+        schedule.undo()
+    text = schedule.script()
+    half = text.replace("T.grid(8, 64)", "T.grid(8, 32)")
+    assert half != text
+    assert compare(schedule.original, loads(half)).status is not Status.PROVED
+
+
+def test_memory_of_one_thread_is_not_seen_by_others() -> None:
+    """Tiles in registers are refused, sums in shared memory are not."""
+    with pytest.raises(IllegalTransform) as refused:
+        transpose_on_threads().set_scope("A_shared", "local")
+    assert refused.value.status is Status.REFUTED
+    assert matmul_on_threads().set_scope("C_local", "shared").status is Status.PROVED
+
+
+def test_a_schedule_is_replayed_from_its_trace() -> None:
+    """Steps with thread axes are data as others are."""
+    schedule = softmax_on_threads()
+    assert Schedule.replay(schedule.original, schedule.trace).func == schedule.func
