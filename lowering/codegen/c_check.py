@@ -36,7 +36,7 @@ class Target:
     @property
     def scopes(self) -> tuple[str, ...]:
         """Its memory scopes."""
-        return ("", "global", "local", *((self.textures,) if self.textures is not None else ()))
+        return ("", "global", "local", "shared", "shared.dyn", *((self.textures,) if self.textures is not None else ()))
 
 
 C = Target("the C target")

@@ -28,6 +28,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
+from layoutproof.ir.threads.axes import KERNEL
 from layoutproof.ir.visit import free_variables, loads_in, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_expr import Expressions
@@ -43,19 +44,25 @@ _AXES = "xyz"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One kernel: its statement, the loops of it that are work items, outermost first, and the statements around it."""
+    """One kernel: its statement, the loops of it that are work items, outermost first, and the statements around it.
+    `has_threads`: it was a kernel with thread axes.
+    """
 
     unit: Stmt
     grid: tuple[For, ...]
     around: tuple[Stmt, ...]
+    has_threads: bool = False
 
     @property
     def stmt(self) -> Stmt:
         """The statement with the enclosing statements that it needs."""
-        found = self.unit
+        return self.around_of(self.unit)
+
+    def around_of(self, stmt: Stmt) -> Stmt:
+        """A statement with the enclosing statements that it needs."""
         for outer in reversed(self.around):
-            found = _wrapped(outer, found)
-        return found
+            stmt = _wrapped(outer, stmt)
+        return stmt
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +135,8 @@ def _pieces(
         case Allocate(body=body):
             allocate(stmt)
             yield from _pieces(body, around, context, allocate)
+        case AttrStmt(key=key, body=body) if key == KERNEL:
+            yield Piece(body, (), around, has_threads=True)
         case DeclBuffer(body=body) | AttrStmt(body=body):
             yield from _pieces(body, (*around, stmt), context, allocate)
         case Let(value=value, body=body) if context.lasts(value) and _has_grid(body):
@@ -182,7 +191,7 @@ def _joins(before: Piece, after: Piece, memory: MemoryMap, images: Mapping[str, 
     """Whether two statements may be one kernel: both single work items, and no image that one writes and the other
     reads.
     """
-    if before.grid or after.grid or before.around != after.around:
+    if before.grid or after.grid or before.around != after.around or before.has_threads or after.has_threads:
         return False
     first, second = usage_of(before.unit, memory), usage_of(after.unit, memory)
     crossing = (first.written & second.read) | (first.read & second.written)
@@ -242,12 +251,12 @@ class WorkItems:
         return tuple(sizes) if sizes else (IntImm(1),)
 
     @property
-    def local_size(self) -> tuple[int, ...] | None:
+    def local_size(self) -> tuple[Expr, ...] | None:
         """The size of a group where threads are named. Raises LayoutproofError (LP403) where that is no constant."""
         if not self.is_bound:
             return None
         threads = self._axes("threadIdx")
-        return tuple(_constant(threads.get(axis)) for axis in _AXES[: len(self.global_size)])
+        return tuple(IntImm(_constant(threads.get(axis))) for axis in _AXES[: len(self.global_size)])
 
     def _axes(self, role: str) -> dict[str, For]:
         found: dict[str, For] = {}
