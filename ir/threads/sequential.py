@@ -114,8 +114,9 @@ class _Writer:
             self.apart.append(_on_grid(alone, axes, root))
         own = [buffer for buffer, sharing in memories.items() if sharing is Sharing.THREAD]
         others = [buffer for buffer in memories if buffer not in own]
+        loops = frozenset(axis.var for axis in phases.threads.values() if axis.index == axis.var)
         for part in phases.open.parts:
-            meeting = _allocated(_with_own(part, own), others)
+            meeting = _allocated(_with_own(part, own, loops) if loops else _allocated(part, own), others)
             self.apart.append(_on_grid(meeting, axes, root))
         result = _on_grid(result, axes, root)
         return _marked(result, kernel, copies) if self.marked else result
@@ -161,16 +162,18 @@ def _on_grid(stmt: Stmt, axes: Sequence[Axis], root: Stmt) -> Stmt:
     return stmt
 
 
-def _with_own(stmt: Stmt, buffers: Sequence[Buffer]) -> Stmt:
-    """A statement whose loops over threads have the memory of each thread inside the innermost of them."""
-    if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL:
+def _with_own(stmt: Stmt, buffers: Sequence[Buffer], loops: frozenset[Var]) -> Stmt:
+    """A statement whose loops over threads, which have the variables `loops`, have the memory of each thread inside the
+    innermost of them.
+    """
+    if isinstance(stmt, For) and stmt.var in loops:
         inner = stmt.body
-        if isinstance(inner, For) and inner.kind is ForKind.PARALLEL:
-            return replace(stmt, body=_with_own(inner, buffers))
+        if isinstance(inner, For) and inner.var in loops:
+            return replace(stmt, body=_with_own(inner, buffers, loops))
         return replace(stmt, body=_allocated(inner, buffers))
 
     def visit(node: Node) -> Node:
-        return _with_own(node, buffers) if isinstance(node, Stmt) else node
+        return _with_own(node, buffers, loops) if isinstance(node, Stmt) else node
 
     return map_children(stmt, visit)
 
