@@ -13,7 +13,6 @@ from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.ir.stmt import For, ForKind, Stmt
 from layoutproof.ir.visit import walk
 
-
 KERNEL = "layoutproof.kernel"
 """The key of the statement around a kernel that is written as parallel loops."""
 

@@ -208,9 +208,7 @@ def _touched_outside(stmt: Stmt) -> Iterator[Var]:
         stack += children(node)
 
 
-def _place(
-    stmt: Stmt, memories: Mapping[Buffer, Sharing], phases: Phases, copies: dict[Var, tuple[str, ...]]
-) -> Stmt:
+def _place(stmt: Stmt, memories: Mapping[Buffer, Sharing], phases: Phases, copies: dict[Var, tuple[str, ...]]) -> Stmt:
     """The phases with their memory: what a thread uses in one phase only inside it, other memory around all phases,
     with a place for each thread that may have a value of its own; `copies` are told of it.
     """

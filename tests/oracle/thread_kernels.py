@@ -18,7 +18,6 @@ from itertools import repeat
 from multiprocessing import get_context
 
 import numpy as np
-from tests.oracle.thread_walker import Walker
 
 import layoutproof as lp
 from layoutproof.ir.interp.run import run
@@ -27,6 +26,7 @@ from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.races import prove_race_free
 from layoutproof.verify.verdict.verdict import Status
+from tests.oracle.thread_walker import Walker
 
 ORDERS = 10
 MORE = 20  # runs with other contents, where a race was not seen

@@ -46,7 +46,7 @@ from layoutproof.lowering.codegen.opencl.cl_stmt import OpenCLStatements
 from layoutproof.lowering.codegen.requirements import NOTHING_ASSUMED, Contract
 from layoutproof.lowering.codegen.writer import Writer, comment, inside_comment
 
-OPENCL = Target("the OpenCL target", threads=True, assumptions=True, textures=TEXTURE)
+OPENCL = Target("the OpenCL target", assumptions=True, textures=TEXTURE)
 DOUBLES = "cl_khr_fp64"
 # What the text does without where a device has no doubles.
 _WITH_DOUBLES = re.compile(r"^#if(?: LP_EXACT|def cl_khr_fp64)$.*?^#(?:else|endif)$", re.MULTILINE | re.DOTALL)
