@@ -55,7 +55,8 @@ def opencl_interface(source: OpenCLSource, layouts: Layouts, assumptions: Iterab
                 "kernel": launch.name,
                 "arguments": [_argument(argument) for argument in launch.arguments],
                 "global_size": _sizes(launch.global_size),
-                "local_size": None if launch.local_size is None else list(launch.local_size),
+                "local_size": None if launch.local_size is None else _sizes(launch.local_size),
+                "local_bytes": launch.local_bytes,
             }
             for launch in source.launches
         ],

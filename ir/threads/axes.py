@@ -13,6 +13,15 @@ from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.ir.stmt import For, ForKind, Stmt
 from layoutproof.ir.visit import walk
 
+KERNEL = "layoutproof.kernel"
+"""The key of the statement around a kernel that is written as parallel loops."""
+
+AXIS = "layoutproof.axis"
+"""The annotation of a parallel loop that stands for a thread axis: its tag."""
+
+COPIES = "layoutproof.copies"
+"""The annotation of memory that each thread has a copy of: the tags of the axes along which the copies lie."""
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:

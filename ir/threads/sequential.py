@@ -15,8 +15,8 @@ from layoutproof.ir.expr import Expr, IntImm, Var, equal
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
-from layoutproof.ir.threads.axes import Axis, Sharing, has_threads, sharing_of
+from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.threads.axes import AXIS, COPIES, KERNEL, Axis, Sharing, has_threads, sharing_of
 from layoutproof.ir.threads.crosswise import joined_floats
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
 from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
@@ -50,13 +50,13 @@ class NoSequence:
     stmt: Stmt
 
 
-def sequential(func: PrimFunc, *, as_written: bool = False) -> Sequential | NoSequence:
+def sequential(func: PrimFunc, *, as_written: bool = False, marked: bool = False) -> Sequential | NoSequence:
     """`func` without thread axes; the function itself if it has none. `as_written`: without barriers of its own, a
-    kernel has none.
+    kernel has none. `marked`: kernels, loops over threads and copies of memory can be told from others.
     """
     if not has_threads(func.body):
         return Sequential(func)
-    writer = _Writer(func, as_written)
+    writer = _Writer(func, as_written, marked)
     try:
         body = writer.write(func.body)
     except NotSequential as problem:
@@ -67,8 +67,8 @@ def sequential(func: PrimFunc, *, as_written: bool = False) -> Sequential | NoSe
 
 
 class _Writer:
-    def __init__(self, func: PrimFunc, as_written: bool) -> None:
-        self.as_written = as_written
+    def __init__(self, func: PrimFunc, as_written: bool, marked: bool) -> None:
+        self.as_written, self.marked = as_written, marked
         self.names = names_in(func.body) | {p.name for p in func.params} | {b.name for b in func.buffers}
         self.names |= {b.data.name for b in (*func.buffers, *buffers_in(func.body))}
         # Memory of one kernel, which the text may allocate around it; not what is touched outside of kernels, too: such
@@ -113,8 +113,11 @@ class _Writer:
                 raise NotSequential(f"{buffer.name} is in memory of scope {buffer.scope} in a kernel", root)
         self._note_crosswise(kernel)
         phases = Phases(kernel, {buffer.data: sharing for buffer, sharing in memories.items()})
-        result = _place(phases.all_phases(), memories, phases, self.copies)
+        copies: dict[Var, tuple[str, ...]] = {}
+        arranged = phases.all_phases()
+        result = _if_any(phases, arranged, _place(arranged, memories, phases, copies))
         self.implied |= phases.implied
+        self.copies |= {data.name: tags for data, tags in copies.items()}
         self.axes |= {axis.var: axis.tag for axis in kernel.axes.values()}
         axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
         if phases.unordered:
@@ -122,10 +125,12 @@ class _Writer:
             self.apart.append(_on_grid(alone, axes, root))
         own = [buffer for buffer, sharing in memories.items() if sharing is Sharing.THREAD]
         others = [buffer for buffer in memories if buffer not in own]
+        loops = frozenset(axis.var for axis in phases.threads.values() if axis.index == axis.var)
         for part in phases.open.parts:
-            meeting = _allocated(_with_own(part, own), others)
+            meeting = _allocated(_with_own(part, own, loops) if loops else _allocated(part, own), others)
             self.apart.append(_on_grid(meeting, axes, root))
-        return _on_grid(result, axes, root)
+        result = _on_grid(result, axes, root)
+        return _marked(result, kernel, copies) if self.marked else result
 
     def _note_crosswise(self, kernel: Kernel) -> None:
         for node in walk(kernel.body):
@@ -134,22 +139,52 @@ class _Writer:
                 self.crosswise |= joined_floats(node, axes)
 
 
+def _if_any(phases: Phases, arranged: Stmt, placed: Stmt) -> Stmt:
+    """A kernel, under the condition that it has threads where a phase is in no loop over them."""
+    along = [set(nest.axes) for nest in walk(arranged) if isinstance(nest, Nest)]
+    for tag, axis in phases.threads.items():
+        none, extent = IntImm(0, axis.var.dtype), axis.extent
+        certain = isinstance(extent, IntImm) and extent.value > 0
+        if not certain and not all(tag in axes for axes in along):
+            placed = IfThenElse(none < extent, placed, span=placed.span)
+    return placed
+
+
+def _marked(stmt: Stmt, kernel: Kernel, copies: Mapping[Var, tuple[str, ...]]) -> Stmt:
+    """A kernel as parallel loops, with marks at its beginning, at its loops over threads and at copies of memory."""
+    tags = {axis.var: tag for tag, axis in kernel.axes.items()}
+
+    def visit(node: Node) -> Node:
+        rebuilt = map_children(node, visit)
+        if isinstance(rebuilt, For) and rebuilt.kind is ForKind.PARALLEL and rebuilt.var in tags:
+            return replace(rebuilt, annotations=rebuilt.annotations.with_value(AXIS, tags[rebuilt.var]))
+        if isinstance(rebuilt, Allocate) and rebuilt.buffer.data in copies:
+            return replace(rebuilt, annotations=rebuilt.annotations.with_value(COPIES, copies[rebuilt.buffer.data]))
+        return rebuilt
+
+    body = visit(stmt)
+    assert isinstance(body, Stmt)
+    return AttrStmt(IntImm(0), KERNEL, IntImm(0), body, span=stmt.span)
+
+
 def _on_grid(stmt: Stmt, axes: Sequence[Axis], root: Stmt) -> Stmt:
     for axis in reversed([axis for axis in axes if axis.is_block]):
         stmt = loop_over(axis, ForKind.PARALLEL, stmt, root)
     return stmt
 
 
-def _with_own(stmt: Stmt, buffers: Sequence[Buffer]) -> Stmt:
-    """A statement whose loops over threads have the memory of each thread inside the innermost of them."""
-    if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL:
+def _with_own(stmt: Stmt, buffers: Sequence[Buffer], loops: frozenset[Var]) -> Stmt:
+    """A statement whose loops over threads, which have the variables `loops`, have the memory of each thread inside the
+    innermost of them.
+    """
+    if isinstance(stmt, For) and stmt.var in loops:
         inner = stmt.body
-        if isinstance(inner, For) and inner.kind is ForKind.PARALLEL:
-            return replace(stmt, body=_with_own(inner, buffers))
+        if isinstance(inner, For) and inner.var in loops:
+            return replace(stmt, body=_with_own(inner, buffers, loops))
         return replace(stmt, body=_allocated(inner, buffers))
 
     def visit(node: Node) -> Node:
-        return _with_own(node, buffers) if isinstance(node, Stmt) else node
+        return _with_own(node, buffers, loops) if isinstance(node, Stmt) else node
 
     return map_children(stmt, visit)
 
@@ -184,9 +219,9 @@ def _touched_outside(stmt: Stmt) -> Iterator[Var]:
         stack += children(node)
 
 
-def _place(stmt: Stmt, memories: Mapping[Buffer, Sharing], phases: Phases, copies: dict[str, tuple[str, ...]]) -> Stmt:
+def _place(stmt: Stmt, memories: Mapping[Buffer, Sharing], phases: Phases, copies: dict[Var, tuple[str, ...]]) -> Stmt:
     """The phases with their memory: what a thread uses in one phase only inside it, other memory around all phases,
-    with a place for each thread that may have a value of its own, which is noted in `copies`.
+    with a place for each thread that may have a value of its own; `copies` are told of it.
     """
     uses: dict[Var, list[Nest]] = {}
     for nest in walk(stmt):
@@ -205,7 +240,7 @@ def _place(stmt: Stmt, memories: Mapping[Buffer, Sharing], phases: Phases, copie
         axes = tuple(axis for tag, axis in phases.threads.items() if tag in tags)
         if axes:
             wider[buffer] = _wider(buffer, axes, stmt), axes
-            copies[buffer.data.name] = tuple(axis.tag for axis in axes)
+            copies[buffer.data] = tuple(axis.tag for axis in axes)
         outer.append(wider[buffer][0] if axes else buffer)
 
     def filled(node: Node) -> Node:

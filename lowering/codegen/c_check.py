@@ -21,6 +21,9 @@ from layoutproof.ir.visit import MAX_EXPRESSION, expression_depth, make_room_for
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.calling_convention import MemoryMap, find_memory, pointer_source
 
+KERNELS_OWN = ("shared", "shared.dyn")
+"""Scopes of memory that a kernel allocates; no parameter is in one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -29,14 +32,13 @@ class Target:
     """
 
     name: str
-    threads: bool = False
     assumptions: bool = False
     textures: str | None = None
 
     @property
     def scopes(self) -> tuple[str, ...]:
         """Its memory scopes."""
-        return ("", "global", "local", *((self.textures,) if self.textures is not None else ()))
+        return ("", "global", "local", *KERNELS_OWN, *((self.textures,) if self.textures is not None else ()))
 
 
 C = Target("the C target")
@@ -84,6 +86,8 @@ def _check_parameters(target: Target, func: PrimFunc) -> Iterator[Diagnostic]:
                 yield Diagnostic(codes.UNSUPPORTED, message, param.span)
             continue
         yield from _check_declaration(target, buffer)
+        if buffer.scope in KERNELS_OWN:
+            yield _no_scope(target, buffer)
         if isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value != 0:
             offset = f"the parameter {buffer.name} starts at element {buffer.elem_offset.value} of its memory"
             yield Diagnostic(
@@ -101,12 +105,16 @@ def _check_declaration(target: Target, buffer: Buffer) -> Iterator[Diagnostic]:
             codes.UNSUPPORTED, f"{target.name} has no buffers of {buffer.dtype}: {buffer.name}", buffer.span
         )
     if buffer.scope not in target.scopes:
-        help_text = _texture_help(target) if "texture" in buffer.scope else None
-        message = f"{target.name} has no memory of scope {buffer.scope!r}, which {buffer.name} is in"
-        yield Diagnostic(codes.UNSUPPORTED, message, buffer.span, help=help_text)
+        yield _no_scope(target, buffer)
     if buffer.strides and not _is_compact(buffer):
         message = f"{target.name} takes row-major buffers; {buffer.name} has strides of its own"
         yield Diagnostic(codes.UNSUPPORTED, message, buffer.span)
+
+
+def _no_scope(target: Target, buffer: Buffer) -> Diagnostic:
+    help_text = _texture_help(target) if "texture" in buffer.scope else None
+    message = f"{target.name} has no memory of scope {buffer.scope!r}, which {buffer.name} is in"
+    return Diagnostic(codes.UNSUPPORTED, message, buffer.span, help=help_text)
 
 
 def _texture_help(target: Target) -> str:
@@ -153,9 +161,10 @@ def _check_block(target: Target, node: Block) -> Iterator[Diagnostic]:
 
 
 def _check_loop(target: Target, node: For) -> Iterator[Diagnostic]:
-    if node.kind is ForKind.THREAD_BINDING and not target.threads:
-        message = f"{target.name} has no hardware threads; loop {node.var.name} is bound to {node.thread}"
-        yield Diagnostic(codes.UNSUPPORTED, message, node.span)
+    if node.kind is ForKind.THREAD_BINDING:
+        message = f"{target.name} takes kernels as parallel loops; loop {node.var.name} is bound to {node.thread}"
+        help_text = "lower the kernels first (Schedule.lower), which proves that they have no race"
+        yield Diagnostic(codes.NOT_LOWERED, message, node.span, help=help_text)
 
 
 def _check_undef(target: Target, node: Undef) -> Iterator[Diagnostic]:

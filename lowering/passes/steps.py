@@ -142,7 +142,7 @@ def _further(verdict: Verdict, func: PrimFunc, first: Span | None) -> Iterator[t
     """Further lines of the reason, if two places matter: the accesses of a race."""
     lines = dict(reversed(verdict.related)) if first is not None and verdict.status is Status.REFUTED else {}
     for line, what in lines.items():
-        place = _line(func, line)
+        place = line_span(func, line)
         if first is not None and place is not None and line != first.line:
             yield place, what
 
@@ -150,10 +150,11 @@ def _further(verdict: Verdict, func: PrimFunc, first: Span | None) -> Iterator[t
 def place_of_claim(claim: Claim, func: PrimFunc) -> Span | None:
     """The line of a claim, in the text that the function was read from; else the function's own place."""
     line = claim.place.line if claim.place is not None else None
-    return _line(func, line) if line is not None else func.span
+    return line_span(func, line) if line is not None else func.span
 
 
-def _line(func: PrimFunc, line: int) -> Span | None:
+def line_span(func: PrimFunc, line: int) -> Span | None:
+    """A line of the text that a function was read from."""
     if func.span is None:
         return None
     source = func.span.source

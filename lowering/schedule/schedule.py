@@ -29,6 +29,7 @@ from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.lowering.lower.simplify import Simplify
+from layoutproof.lowering.lower.threads import without_threads
 from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.padding.value_search import PadValueReport, search_pad_values
 from layoutproof.lowering.passes.base import Pass
@@ -283,13 +284,15 @@ class Schedule(Primitives, Shown):
         statements.
 
         Every pass on the way is checked like a step; a program that does nothing may be lowered, its steps then are
-        vacuous. A simplification that cannot be decided is left out. Raises IllegalTransform if a pass is refused.
+        vacuous. A simplification that cannot be decided is left out. Kernels with thread axes become parallel loops.
+        Raises IllegalTransform if a pass is refused, or two threads of a kernel disturb one another.
         """
         if self._lowered is None:
             where = self._assumed()
             # Where assumptions cannot all hold, everything is vacuous, and a kernel would do anything.
             options = ProofOptions(where, GOOD_OR_EMPTY if where is None else GOOD, self.allowed)
-            self._lowered = _lower(self.func, options, self._known)
+            func = without_threads(self.func)
+            self._lowered = _lower(func, options, self._known if func is self.func else None)
         return self._lowered[0]
 
     def lower_nested(self) -> PrimFunc:

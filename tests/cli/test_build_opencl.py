@@ -36,7 +36,8 @@ DESCRIPTION = closed(
                 }
             ),
             global_size={"type": "array", "items": SIZE, "minItems": 1, "maxItems": 3},
-            local_size=nullable(listed(COUNT)),
+            local_size=nullable(listed(SIZE)),
+            local_bytes=COUNT,
         )
     ),
     parameters=listed({"type": "object", "required": ["name", "kind", "type"]}),

@@ -7,7 +7,7 @@ of the proofs, memory that does not overlap). Undefined behaviour is not checked
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer
@@ -16,6 +16,7 @@ from layoutproof.ir.dtype import Kind
 from layoutproof.ir.expr import Expr, binary
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import describe_parameter
@@ -26,6 +27,8 @@ from layoutproof.lowering.codegen.c_stmt import describe, describe_extent
 from layoutproof.lowering.codegen.c_types import CType, loaded, storage_type
 from layoutproof.lowering.codegen.calling_convention import Bounds, MemoryMap, Parameter, parameters_of
 from layoutproof.lowering.codegen.opencl.cl_expr import OpenCLExpressions
+from layoutproof.lowering.codegen.opencl.cl_group_stmt import GroupStatements
+from layoutproof.lowering.codegen.opencl.cl_groups import Group, GroupItems, make_group
 from layoutproof.lowering.codegen.opencl.cl_helpers import (
     READ_WRITE_IMAGES,
     Image,
@@ -43,7 +46,7 @@ from layoutproof.lowering.codegen.opencl.cl_stmt import OpenCLStatements
 from layoutproof.lowering.codegen.requirements import NOTHING_ASSUMED, Contract
 from layoutproof.lowering.codegen.writer import Writer, comment, inside_comment
 
-OPENCL = Target("the OpenCL target", threads=True, assumptions=True, textures=TEXTURE)
+OPENCL = Target("the OpenCL target", assumptions=True, textures=TEXTURE)
 DOUBLES = "cl_khr_fp64"
 # What the text does without where a device has no doubles.
 _WITH_DOUBLES = re.compile(r"^#if(?: LP_EXACT|def cl_khr_fp64)$.*?^#(?:else|endif)$", re.MULTILINE | re.DOTALL)
@@ -88,6 +91,15 @@ class _Shared:
     data: str
     buffer: Buffer
     image: Image | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """What statements have to know of the work items of their kernel, as `OpenCLStatements` takes it."""
+
+    work_items: WorkItems
+    both_ways: frozenset[str]
+    new_temporary: Callable[[Buffer], str]
 
 
 class _Emission:
@@ -156,10 +168,11 @@ class _Emission:
     # --- one kernel
 
     def _kernel(self, name: str, piece: Piece) -> str:
-        stmt = piece.stmt
-        usage = usage_of(stmt, self.memory)
+        usage = usage_of(piece.stmt, self.memory)
         both = frozenset(data for data in usage.read & usage.written if data in self.images)
-        work_items = WorkItems(piece.grid, frozenset(p.name for p in self.scalars))
+        hosts = frozenset(p.name for p in self.scalars)
+        group = make_group(piece.unit, self.memory, hosts) if piece.has_threads else None
+        work_items = WorkItems(piece.grid, hosts) if group is None else GroupItems(group.loops, hosts, group=group)
         expressions = OpenCLExpressions(self.memory, Integers(self.index_type), target=OPENCL.name, images=self.images)
         for shared in self.shared:
             expressions.pointers[shared.data] = shared.c_name
@@ -177,30 +190,52 @@ class _Emission:
             own.append(self.shared[-1])
             return c_name
 
-        writer = Writer(depth=1, spell=spell)
-        with self.names.block():
-            statements = OpenCLStatements(
-                expressions,
-                writer,
-                self.names,
-                self.func.noalias,
-                work_items=work_items,
-                both_ways=both,
-                new_temporary=new_temporary,
-            )
-            statements.emit(stmt)
+        items = _Items(work_items, both, new_temporary)
+        code = self._text_of(piece, expressions, items, group)
         self.helpers |= expressions.helpers
         self.overflows = self.overflows or expressions.integers.overflows
         used = [s for s in self.shared if s.data in usage.read | usage.written]
         memory = [KernelArgument(s.name, s.image, _access(s.data in usage.read, s.data in usage.written)) for s in used]
         memory += [KernelArgument(s.name, None, "read_write") for s in own]
-        code = writer.text()
         uncommented = re.sub(r"/\*.*?\*/", "", code)
         scalars = [p for p in self.scalars if re.search(rf"\b{p.c_name}\b", uncommented) is not None]
-        self.launches.append(Launch(name, (*memory, *scalars), work_items.global_size, work_items.local_size))
+        sizes = work_items.global_size, work_items.local_size, 0 if group is None else group.shared_bytes
+        self.launches.append(Launch(name, (*memory, *scalars), *sizes))
         arguments = [self._argument(s, a) for s, a in zip([*used, *own], memory, strict=True)]
         arguments += [f"const {spell(storage_type(p.dtype))} {p.c_name}" for p in scalars]
-        return f"{self._about(piece)}\n__kernel void {name}(\n    " + ",\n    ".join(arguments) + f"\n) {{\n{code}}}\n"
+        about = self._about(work_items.grid, group)
+        return f"{about}\n__kernel void {name}(\n    " + ",\n    ".join(arguments) + f"\n) {{\n{code}}}\n"
+
+    def _text_of(self, piece: Piece, expressions: OpenCLExpressions, items: _Items, group: Group | None) -> str:
+        """The statements of a kernel, behind the declarations of what a group shares."""
+        writer, declared = Writer(depth=1, spell=spell), Writer(depth=1, spell=spell)
+        with self.names.block():
+            if group is None:
+                statements = OpenCLStatements(
+                    expressions,
+                    writer,
+                    self.names,
+                    self.func.noalias,
+                    work_items=items.work_items,
+                    both_ways=items.both_ways,
+                    new_temporary=items.new_temporary,
+                )
+                statements.emit(piece.stmt)
+                return writer.text()
+            in_groups = GroupStatements(
+                expressions,
+                writer,
+                self.names,
+                self.func.noalias,
+                work_items=items.work_items,
+                both_ways=items.both_ways,
+                new_temporary=items.new_temporary,
+                group=group,
+            )
+            in_groups.emit(piece.around_of(group.body))
+        for line in in_groups.declarations:
+            declared.line(line)
+        return declared.text() + writer.text()
 
     def _argument(self, shared: _Shared, argument: KernelArgument) -> str:
         if shared.image is not None:
@@ -209,12 +244,13 @@ class _Emission:
         restrict = "restrict " if self.func.noalias else ""
         return f"__global {const}{spell(storage_type(shared.buffer.dtype))} *{restrict}{shared.c_name}"
 
-    def _about(self, piece: Piece) -> str:
+    def _about(self, grid: tuple[For, ...], group: Group | None) -> str:
         """What a kernel's work items are."""
-        if not piece.grid:
+        if not grid:
             return "/* One work item. */"
-        loops = ", ".join(f"{loop.var.name} of {describe_extent(loop.extent)}" for loop in piece.grid)
-        return spell(comment(f"One work item for each {loops}."))
+        loops = ", ".join(f"{loop.var.name} of {describe_extent(loop.extent)}" for loop in grid)
+        shared = f"; a group shares {group.shared_bytes} bytes" if group is not None and group.shared_bytes else ""
+        return spell(comment(f"One work item for each {loops}{shared}."))
 
     # --- the whole text
 

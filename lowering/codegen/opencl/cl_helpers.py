@@ -292,13 +292,14 @@ class Launch:
     """One kernel of the program. Launches run in order, each after the one before it is done.
 
     `arguments` are in the order of the kernel's own parameters; a `Parameter` is a scalar. `local_size` is None where
-    the device may choose.
+    the device may choose. `local_bytes` is the size of the memory that the work items of a group share.
     """
 
     name: str
     arguments: tuple[KernelArgument | Parameter, ...]
     global_size: tuple[Expr, ...]
-    local_size: tuple[int, ...] | None
+    local_size: tuple[Expr, ...] | None
+    local_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

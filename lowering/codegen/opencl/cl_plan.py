@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, IntImm, Not, Var, binary
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -28,34 +27,37 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
+from layoutproof.ir.threads.axes import KERNEL
 from layoutproof.ir.visit import free_variables, loads_in, walk
-from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_expr import Expressions
 from layoutproof.lowering.codegen.c_types import Binding, Fragment
 from layoutproof.lowering.codegen.calling_convention import MemoryMap
 from layoutproof.lowering.codegen.opencl.cl_helpers import Image
 
-_GRID = (ForKind.PARALLEL, ForKind.THREAD_BINDING)
-
 DIMENSIONS = 3
-_AXES = "xyz"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One kernel: its statement, the loops of it that are work items, outermost first, and the statements around it."""
+    """One kernel: its statement, the loops of it that are work items, outermost first, and the statements around it.
+    `has_threads`: it was a kernel with thread axes.
+    """
 
     unit: Stmt
     grid: tuple[For, ...]
     around: tuple[Stmt, ...]
+    has_threads: bool = False
 
     @property
     def stmt(self) -> Stmt:
         """The statement with the enclosing statements that it needs."""
-        found = self.unit
+        return self.around_of(self.unit)
+
+    def around_of(self, stmt: Stmt) -> Stmt:
+        """A statement with the enclosing statements that it needs."""
         for outer in reversed(self.around):
-            found = _wrapped(outer, found)
-        return found
+            stmt = _wrapped(outer, stmt)
+        return stmt
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,8 @@ def _pieces(
         case Allocate(body=body):
             allocate(stmt)
             yield from _pieces(body, around, context, allocate)
+        case AttrStmt(key=key, body=body) if key == KERNEL:
+            yield Piece(body, (), around, has_threads=True)
         case DeclBuffer(body=body) | AttrStmt(body=body):
             yield from _pieces(body, (*around, stmt), context, allocate)
         case Let(value=value, body=body) if context.lasts(value) and _has_grid(body):
@@ -145,21 +149,22 @@ def _pieces(
 
 
 def _has_grid(stmt: Stmt) -> bool:
-    return any(isinstance(node, For) and node.kind in _GRID for node in walk(stmt))
+    return any(isinstance(node, For) and node.kind is ForKind.PARALLEL for node in walk(stmt))
 
 
 def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
     """The loops of a statement that become work items: parallel ones around all of it, with extents that the host
     knows.
 
-    Statements between them may not read memory that the body may write. If loops are bound to threads, only those
-    count.
+    Statements between them may not read memory that the body may write.
     """
     found: list[For] = []
     current: Stmt | None = stmt
     while current is not None:
         match current:
-            case For(kind=kind, start=start, extent=extent, body=body) if kind in _GRID and context.lasts(start):
+            case For(kind=kind, start=start, extent=extent, body=body) if kind is ForKind.PARALLEL and context.lasts(
+                start
+            ):
                 if any(v.name not in context.hosts for v in free_variables(extent)):
                     break
                 if any(True for _ in loads_in(extent)):
@@ -174,15 +179,14 @@ def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
                 current = then
             case _:
                 break
-    threads = tuple(loop for loop in found if loop.kind is ForKind.THREAD_BINDING)
-    return threads if threads else tuple(found)
+    return tuple(found)
 
 
 def _joins(before: Piece, after: Piece, memory: MemoryMap, images: Mapping[str, Image]) -> bool:
     """Whether two statements may be one kernel: both single work items, and no image that one writes and the other
     reads.
     """
-    if before.grid or after.grid or before.around != after.around:
+    if before.grid or after.grid or before.around != after.around or before.has_threads or after.has_threads:
         return False
     first, second = usage_of(before.unit, memory), usage_of(after.unit, memory)
     crossing = (first.written & second.read) | (first.read & second.written)
@@ -223,17 +227,8 @@ class WorkItems:
         return any(loop is stmt for loop in self.grid)
 
     @property
-    def is_bound(self) -> bool:
-        """Whether the loops name hardware axes."""
-        return any(loop.kind is ForKind.THREAD_BINDING for loop in self.grid)
-
-    @property
     def global_size(self) -> tuple[Expr, ...]:
         """How many work items there are in each dimension; one where there are no loops."""
-        if self.is_bound:
-            blocks, threads = self._axes("blockIdx"), self._axes("threadIdx")
-            rank = 1 + max(_AXES.index(axis) for axis in {*blocks, *threads})
-            return tuple(_product([sizes[a].extent for sizes in (blocks, threads) if a in sizes]) for a in _AXES[:rank])
         inner = self.grid[::-1]
         sizes = [loop.extent for loop in inner[: DIMENSIONS - 1]]
         outer = self.grid[: -(DIMENSIONS - 1)]
@@ -242,41 +237,13 @@ class WorkItems:
         return tuple(sizes) if sizes else (IntImm(1),)
 
     @property
-    def local_size(self) -> tuple[int, ...] | None:
-        """The size of a group where threads are named. Raises LayoutproofError (LP403) where that is no constant."""
-        if not self.is_bound:
-            return None
-        threads = self._axes("threadIdx")
-        return tuple(_constant(threads.get(axis)) for axis in _AXES[: len(self.global_size)])
-
-    def _axes(self, role: str) -> dict[str, For]:
-        found: dict[str, For] = {}
-        for loop in self.grid:
-            name, _, axis = (loop.thread if loop.thread is not None else "").partition(".")
-            if name not in ("blockIdx", "threadIdx") or axis not in tuple(_AXES):
-                raise error(
-                    codes.UNSUPPORTED,
-                    f"the OpenCL target has no axis {loop.thread}, which loop {loop.var.name} is bound to",
-                    loop.span,
-                )
-            if name == role:
-                if axis in found:
-                    message = (
-                        f"the OpenCL target takes one loop for each axis; {loop.thread} has {found[axis].var.name} and "
-                        f"{loop.var.name}"
-                    )
-                    raise error(codes.UNSUPPORTED, message, loop.span)
-                found[axis] = loop
-        return found
+    def local_size(self) -> tuple[Expr, ...] | None:
+        """The size of a group in each dimension; None where the device may choose."""
+        return None
 
     def position(self, stmt: For, expressions: Expressions) -> str:
         """A work item's place in a loop, from 0, as an expression that binds as a product or tighter."""
         integer = expressions.integers.index_type.value
-        if self.is_bound:
-            assert stmt.thread is not None
-            role, _, axis = stmt.thread.partition(".")
-            name = "get_group_id" if role == "blockIdx" else "get_local_id"
-            return f"({integer}){name}({_AXES.index(axis)})"
         number = next(k for k, loop in enumerate(self.grid) if loop is stmt)
         inner = len(self.grid) - 1 - number
         outer = self.grid[: -(DIMENSIONS - 1)]
@@ -293,18 +260,6 @@ class WorkItems:
         if rest is not None:
             text = f"{text} / {rest.at(Binding.UNARY)}"
         return text if number == 0 else f"{text} % {sizes[number].at(Binding.UNARY)}"
-
-
-def _constant(loop: For | None) -> int:
-    if loop is None:
-        return 1
-    if not isinstance(loop.extent, IntImm):
-        message = (
-            f"the OpenCL target takes groups of constant size; loop {loop.var.name}, bound to {loop.thread}, has "
-            "another"
-        )
-        raise error(codes.UNSUPPORTED, message, loop.span)
-    return loop.extent.value
 
 
 def _product(factors: list[Expr]) -> Expr:

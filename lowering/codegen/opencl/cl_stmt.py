@@ -87,12 +87,6 @@ class OpenCLStatements(Statements):
         if self.work_items.counts(stmt):
             self._work_item(stmt)
             return
-        if stmt.kind is ForKind.THREAD_BINDING:
-            message = (
-                f"the OpenCL target takes threads in loops around whole statements; loop {stmt.var.name}, bound to "
-                f"{stmt.thread}, is deeper inside, or has an extent that the host does not know"
-            )
-            raise error(codes.UNSUPPORTED, message, stmt.span)
         image_of = self.images.image_of
         guard = hoisted_guard(stmt)
         if guard is not None and is_over_lanes(inner := replace(stmt, body=guard.then), image_of):

@@ -22,7 +22,13 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import (
+    READ_WRITE_IMAGES,
+    Image,
+    KernelArgument,
+    Launch,
+    OpenCLSource,
+)
 from layoutproof.lowering.runtime.opencl.driver_cache import use_private_driver_cache
 
 if TYPE_CHECKING:
@@ -72,6 +78,7 @@ class Device:
     extensions: frozenset[str]
     memory: int
     largest_buffer: int
+    local_memory: int
     largest_group: int
     group_sizes: tuple[int, ...]
     is_pocl: bool
@@ -236,6 +243,7 @@ def _device(cl: Any, platform: Any, handle: Any) -> Device:
         extensions=extensions,
         memory=int(handle.global_mem_size),
         largest_buffer=int(handle.max_mem_alloc_size),
+        local_memory=int(handle.local_mem_size),
         largest_group=int(handle.max_work_group_size),
         group_sizes=tuple(int(size) for size in handle.max_work_item_sizes),
         is_pocl=_POCL in str(platform.name),
@@ -335,14 +343,34 @@ def _lacking(source: OpenCLSource, device: Device) -> Iterator[LayoutproofError]
             )
             yield error(codes.LACKING, message, help=f"`layoutproof devices` tells what each device has ({extension})")
     for launch in source.launches:
-        local = launch.local_size
-        if local is not None and not _fits_group(local, device):
-            most = f"{device.largest_group} in all and {list(device.group_sizes)} by axis"
+        if launch.local_bytes > device.local_memory:
             message = (
-                f"{device.title} takes work groups of at most {most}; the loops of {launch.name} are bound to "
-                f"{list(local)}"
+                f"the work items of a group of {launch.name} share {launch.local_bytes:,} bytes; {device.title} has "
+                f"{device.local_memory:,} bytes of local memory"
             )
-            yield error(codes.LACKING, message, help="split the loops that are bound to work items by smaller factors")
+            yield error(codes.LACKING, message, help="smaller tiles take less shared memory")
+        yield from _too_large(launch, device, {})
+
+
+def _too_large(launch: Launch, device: Device, known: Mapping[str, int]) -> Iterator[LayoutproofError]:
+    """Work groups that a device does not take; none where their size depends on more than what is known."""
+    extents = launch.local_size if launch.local_size is not None else ()
+    if any(v.name not in known for extent in extents for v in free_variables(extent)):
+        return
+    local = [int(evaluate(extent, known)) for extent in extents]
+    if local and not _fits_group(local, device):
+        most = f"{device.largest_group} in all and {list(device.group_sizes)} by axis"
+        message = (
+            f"{device.title} takes work groups of at most {most}; the loops of {launch.name} are bound to {list(local)}"
+        )
+        yield error(codes.LACKING, message, help="split the loops that are bound to work items by smaller factors")
+
+
+def check_groups(source: OpenCLSource, device: Device, known: Mapping[str, int]) -> None:
+    """Raise LayoutproofError (LP445) for work groups, of known sizes, that a device does not take."""
+    for launch in source.launches:
+        for problem in _too_large(launch, device, known):
+            raise problem
 
 
 _NEEDS: Mapping[str, str] = {

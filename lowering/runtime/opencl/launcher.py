@@ -32,6 +32,7 @@ from layoutproof.lowering.runtime.opencl.devices import (
     Device,
     Profile,
     bytes_of,
+    check_groups,
     check_image,
     check_memory,
     textures_of,
@@ -194,12 +195,15 @@ class OpenCLLauncher:
         return f"the compiler of {self._device.title}"
 
     def check(self, symbols: call.Symbols) -> None:
-        """Raise LayoutproofError for images (LP444) or memory (LP447) that exceed the device or the profile."""
+        """Raise LayoutproofError for images (LP444), work groups (LP445) or memory (LP447) that exceed the device or
+        the profile.
+        """
         for texture in self._textures.values():
             if texture.symbols:
                 sizes = [symbols.evaluate(size, texture.name) for size in texture.sizes]
                 check_image(texture, sizes, self._device, self._profile)
         check_memory(self._sizes(symbols.values), self._device)
+        check_groups(self._source, self._device, symbols.values)
 
     def _sizes(self, known: Mapping[str, int]) -> dict[str, int]:
         buffers = {p.name: p.buffer for p in self._source.parameters if p.buffer is not None}
@@ -226,7 +230,9 @@ class OpenCLLauncher:
             if min(size) > 0:
                 for number, argument in enumerate(launch.arguments):
                     kernel.set_arg(number, _argument(argument, held, scalars))
-                cl.enqueue_nd_range_kernel(place.queue, kernel, size, launch.local_size)
+                local = launch.local_size
+                group = None if local is None else tuple(int(evaluate(extent, env)) for extent in local)
+                cl.enqueue_nd_range_kernel(place.queue, kernel, size, group)
         for parameter in self._source.parameters:
             if parameter.writes:
                 self._read(parameter.name, arrays[parameter.name], held[parameter.name], env)

@@ -77,7 +77,7 @@ CASES: list[tuple[str, Callable[[], PrimFunc], str, str]] = [
     ("opaque", lambda: function("f", [A], Evaluate(OpaqueCall("tvm_storage_sync", (), FLOAT32))),
      codes.UNSUPPORTED, "tvm_storage_sync"),
     ("text", lambda: function("f", [A], Evaluate(StringImm("shared"))), codes.UNSUPPORTED, "'shared'"),
-    ("thread", thread, codes.UNSUPPORTED, "blockIdx.x"),
+    ("thread", thread, codes.NOT_LOWERED, "blockIdx.x"),
     ("texture", lambda: one(replace(A, scope="global.texture")), codes.UNSUPPORTED, "global.texture.*OpenCL"),
     ("strides", lambda: one(replace(A, strides=(const(2),))), codes.UNSUPPORTED, "A has strides"),
     ("offset", lambda: one(replace(A, elem_offset=const(3))), codes.UNSUPPORTED, "element 3"),

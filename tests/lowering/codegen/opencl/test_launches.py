@@ -8,13 +8,14 @@ from tests.shares import one_in
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr, IfThenElseExpr, Var, const, equal
+from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, Var, const, equal
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
 from layoutproof.lowering.codegen.calling_convention import Parameter
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, Launch
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def sizes(launch: Launch, **values: int) -> tuple[int, ...]:
@@ -202,12 +203,13 @@ for y in T.thread_binding(6, thread="blockIdx.y"):
             B[y, z, x] = A[y, z, x]
 """,
     )
-    source = emit_opencl(func)
+    source = emit_opencl(Schedule(func).lower())
     compile_source(source)
     (launch,) = source.launches
     assert sizes(launch) == (16, 6)
-    assert launch.local_size == (8, 1)
-    assert "const int x = (int)get_local_id(0);" in source.text and "const int y = (int)get_group_id(1);" in source.text
+    assert launch.local_size == (IntImm(8), IntImm(1))
+    assert "const int threadIdx_x = (int)get_local_id(0);" in source.text
+    assert "const int blockIdx_y = (int)get_group_id(1);" in source.text
 
 
 @one_in(5)

@@ -18,6 +18,7 @@ from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evalua
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import emit_c
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
+from layoutproof.lowering.lower.threads import without_threads
 
 A = make_buffer("A", (4,), "float32")
 ZERO = const(0.0, FLOAT32)
@@ -104,29 +105,38 @@ def plain_view() -> PrimFunc:
 
 
 def inner_threads() -> PrimFunc:
-    """A thread below a serial loop."""
+    """A thread axis that is not lowered."""
     return program(
         PLAIN.join(["A: ", ""]),
         'for k in range(6):\n    for x in T.thread_binding(8, thread="threadIdx.x"):\n        A[k, x] = T.float32(0)',
     )
 
 
-def odd_threads(first: str, second: str) -> PrimFunc:
-    """Two loops bound to axes."""
-    outer, inner = (
-        f'for y in T.thread_binding(6, thread="{first}"):',
-        f'for x in T.thread_binding(8, thread="{second}"):',
-    )
-    return program(f"A: {PLAIN}", f"{outer}\n    {inner}\n        A[y, x] = T.float32(0)")
+def bound_to(axis: str) -> PrimFunc:
+    """A kernel along an axis, as parallel loops."""
+    kernel = f'for y in T.thread_binding(6, thread="{axis}"):\n    A[y, 0] = T.float32(0)'
+    return without_threads(program(f"A: {PLAIN}", kernel))
 
 
-def symbolic_group() -> PrimFunc:
-    """A group of as many threads as the call says."""
-    body = (
-        'A = T.match_buffer(a, (n,), "float32")\nfor x in T.thread_binding(n, thread="threadIdx.x"):\n'
-        "    A[x] = T.float32(0)"
+def read_length() -> PrimFunc:
+    """A kernel of as many threads as an element says."""
+    signature = 'A: T.Buffer((4,), "float32"), N: T.Buffer((1,), "int32")'
+    return without_threads(
+        program(signature, 'for x in T.thread_binding(N[0], thread="threadIdx.x"):\n    A[x] = T.float32(0)')
     )
-    return program("a: T.handle", body, symbols="n")
+
+
+def shared_by_symbol() -> PrimFunc:
+    """A kernel whose shared memory has the size that the call says."""
+    body = """
+A = T.match_buffer(a, (n,), "float32")
+S = T.decl_buffer((n,), "float32", scope="shared")
+for x in T.thread_binding(4, thread="threadIdx.x"):
+    S[x] = T.float32(1)
+    T.tvm_storage_sync("shared")
+    A[x] = S[3 - x]
+"""
+    return without_threads(program("a: T.handle", body, symbols="n"))
 
 
 def hidden_extent() -> PrimFunc:
@@ -260,10 +270,10 @@ CASES: list[tuple[str, Callable[[], PrimFunc], str, str]] = [
     ),
     ("loaded extent", lambda: memory_of_an_item(loaded), codes.UNSUPPORTED, "allocate t.*host does not know"),
     ("hidden extent", hidden_extent, codes.UNSUPPORTED, "allocate t.*the host does not know m"),
-    ("inner threads", inner_threads, codes.UNSUPPORTED, "loop x, bound to threadIdx.x"),
-    ("odd axis", lambda: odd_threads("blockIdx.x", "vthread"), codes.UNSUPPORTED, "no axis vthread, which loop x"),
-    ("one axis twice", lambda: odd_threads("threadIdx.x", "threadIdx.x"), codes.UNSUPPORTED, "threadIdx.x has y and x"),
-    ("symbolic group", symbolic_group, codes.UNSUPPORTED, "groups of constant size; loop x"),
+    ("threads", inner_threads, codes.NOT_LOWERED, "loop x is bound to threadIdx.x.*Schedule.lower"),
+    ("odd axis", lambda: bound_to("blockIdx.w"), codes.UNSUPPORTED, "no axis blockIdx.w"),
+    ("hidden axis", read_length, codes.UNSUPPORTED, "that of threadIdx.x depends on memory"),
+    ("symbolic memory", shared_by_symbol, codes.UNSUPPORTED, "shared memory of constant size; the size of S"),
     (
         "block",
         lambda: function("f", [A], Block("root", (), filled())),

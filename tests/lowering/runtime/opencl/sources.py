@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tests.lowering.codegen.programs import function, loop
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
-from layoutproof.ir.expr import Expr, Var, const
+from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.lowering.codegen.calling_convention import Parameter, find_memory, parameters_of
@@ -80,7 +80,8 @@ def copy_source(
     """The two textures of `copied`, one work item a texel."""
     a, b = (texture(buffer) for buffer in func.buffers)
     arguments = (argument(a.buffer, "read_only", a), argument(b.buffer, "write_only", b))
-    launch = Launch("copied", arguments, (a.width, a.height), local)
+    sizes = None if local is None else tuple(IntImm(size) for size in local)
+    launch = Launch("copied", arguments, (a.width, a.height), sizes)
     return OpenCLSource(text, (launch,), parameters(func), (), 32, tuple(extensions))
 
 

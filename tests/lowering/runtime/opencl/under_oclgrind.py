@@ -3,33 +3,46 @@
     python -m tests.lowering.runtime.opencl.under_oclgrind
 
 needs the package oclgrind of the system (`apt install oclgrind`), or its liboclgrind-rt-icd.so named by $OCLGRIND_ICD.
-Operators run with their memory in buffers and in textures, serial and with the loops in parallel that may be. The exit
-code is 0 where Oclgrind has nothing to say and all results are right, 1 where it has, and 2 where it is not there.
+Operators run with their memory in buffers and in textures, serial and with the loops in parallel that may be; kernels
+of work groups with their barriers, and, as a test of the test, without. The exit code is 0 where Oclgrind has nothing
+to say and all results are right, 1 where it has, and 2 where it is not there.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from tests.lowering.runtime.opencl.sources import pointer_source, pointwise
 from tests.lowering.runtime.opencl.test_operators import SIZES
 from tests.lowering.runtime.opencl.textures import Flattening, assert_same, flattenings, scheduled
 from tests.lowering.small_operators import NAMES, inputs_of, small
+from tests.oracle.thread_kernels import judge
+from tests.oracle.thread_mutants import PAIRS
+from tests.oracle.thread_targets import in_opencl
+from tests.oracle.thread_walker import shape_of
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl.devices import find_device
-from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
+from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel, load_opencl
 from layoutproof.lowering.schedule.schedule import Schedule
+
+RANDOM = 60
+"""Random kernels of work groups that are judged; those without a race are run."""
 
 PLACES = ("/usr/lib/oclgrind/liboclgrind-rt-icd.so", "/usr/local/lib/liboclgrind-rt-icd.so")
 
@@ -66,6 +79,38 @@ def problem_of(name: str, schedule: Schedule, log: Path) -> str | None:
         return "it computes something else than the interpreter"
     said = log.read_text(errors="replace")[before:].strip()
     return said if said else None
+
+
+def problems_of_kernels(log: Path) -> Iterator[str]:
+    """What is wrong with kernels of work groups: those that are scheduled by hand, and random ones without a race."""
+    for name, (_, text) in PAIRS.items():
+        kernel = Schedule(loads(text)).build("opencl", device="Oclgrind", check=False)
+        assert isinstance(kernel, OpenCLKernel)
+        before = log.stat().st_size
+        arrays = {b.name: np.arange(prod(shape_of(b)), dtype=np.int32) for b in kernel.lowered.buffers}
+        kernel.raw(**arrays)
+        said = log.read_text(errors="replace")[before:].strip()
+        if said:
+            yield f"{name}: {said}"
+        if "barrier(" in kernel.source.text and not _misses_barrier(kernel, arrays, log):
+            yield f"{name}: nothing is said of it without its barriers"
+    accepted = [found for found in map(judge, range(RANDOM)) if found.accepted]
+    for each in accepted:
+        before = log.stat().st_size
+        in_opencl([each], "Oclgrind")
+        said = log.read_text(errors="replace")[before:].strip()
+        if said:
+            yield f"{each.text}\n{said}"
+    print(f"{len(PAIRS)} scheduled and {len(accepted)} random kernels of work groups")
+
+
+def _misses_barrier(kernel: OpenCLKernel, arrays: Mapping[str, npt.NDArray[np.int32]], log: Path) -> bool:
+    """Whether a race is seen where the kernel has no barriers."""
+    before = log.stat().st_size
+    bare = replace(kernel.source, text=re.sub(r"barrier\([^)]*\);", "", kernel.source.text))
+    without = load_opencl(LoweredFunc(kernel.lowered), bare, find_device("Oclgrind"), check=False)
+    without.raw(**arrays)
+    return "race" in log.read_text(errors="replace")[before:]
 
 
 def notices_faults(log: Path) -> bool:
@@ -113,6 +158,9 @@ def main() -> int:
             if problem is not None:
                 wrong += 1
                 print(f"{name} {flattening if flattening is not None else 'in buffers'}: {problem}")
+        for problem in problems_of_kernels(log):
+            wrong += 1
+            print(problem)
     print(
         f"{count} kernels, {wrong} with something to say; {lacking} need what the simulator has not (images that are "
         "read and written)"

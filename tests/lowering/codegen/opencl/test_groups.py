@@ -1,0 +1,141 @@
+"""Kernels with thread axes as work groups: local memory, what is a work item's own, and where barriers stand."""
+
+import re
+
+import pytest
+from tests.lowering.codegen.opencl.programs import compile_source
+
+import layoutproof as lp
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
+from layoutproof.lowering.codegen.opencl.cl_helpers import OpenCLSource
+
+HEAD = """from tvm.script import tir as T
+
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+"""
+LOCAL, GLOBAL = "barrier(CLK_LOCAL_MEM_FENCE);", "barrier(CLK_GLOBAL_MEM_FENCE);"
+
+
+def source(body: str) -> OpenCLSource:
+    """The OpenCL of a kernel, which compiles."""
+    found = emit_opencl(lp.Schedule(lp.loads(HEAD + body)).lower())
+    compile_source(found)
+    return found
+
+
+def steps(found: OpenCLSource) -> list[str]:
+    """Stores and barriers, in the order of the text."""
+    kernel = found.text[found.text.index("__kernel") :]
+    return re.findall(r"barrier\([^)]*\);|\b\w+(?=\[[^=\n]*\] = )", kernel)
+
+
+STEP = """    S = T.decl_buffer((8,), "int32", scope="{scope}")
+    tx = T.launch_thread("threadIdx.x", 8)
+    L = T.decl_buffer((2,), "int32", scope="local")
+    L[0] = A[tx] * 2
+    L[1] = tx
+    S[tx] = L[0]
+    T.tvm_storage_sync("shared")
+    B[tx] = S[7 - tx] + L[1]
+"""
+
+
+@pytest.mark.parametrize("scope", ["shared", "shared.dyn"])
+def test_shared_memory_is_local_and_local_memory_is_private(scope: str) -> None:
+    """One barrier, where work items read what others have stored; what is a thread's own lives on over it."""
+    found = source(STEP.format(scope=scope))
+    assert "    __local int S[8];" in found.text and "    int L[2];" in found.text
+    assert steps(found) == ["L", "L", "S", LOCAL, "B"]
+    (launch,) = found.launches
+    assert launch.local_bytes == 32 and "a group shares 32 bytes" in found.text
+
+
+def test_a_barrier_without_use_is_left_out() -> None:
+    """Two in a row are one; a phase that meets nothing waits for nothing."""
+    text = STEP.format(scope="shared").replace(
+        '    T.tvm_storage_sync("shared")\n', '    T.tvm_storage_sync("shared")\n' * 2
+    )
+    assert steps(source(text + '    T.tvm_storage_sync("shared")\n    L[1] = 0\n')).count(LOCAL) == 1
+
+
+def test_global_memory_has_its_own_fence() -> None:
+    """What one work item stores to a parameter another reads after the barrier."""
+    found = source("""    tx = T.launch_thread("threadIdx.x", 4)
+    B[tx] = A[tx]
+    T.tvm_storage_sync("shared")
+    B[tx + 4] = B[3 - tx]
+""")
+    assert steps(found) == ["B", GLOBAL, "B"]
+
+
+def test_a_loop_waits_for_its_last_iteration() -> None:
+    """The barrier at the beginning is for the iteration before, though no barrier of the text stands there."""
+    found = source("""    S = T.decl_buffer((4,), "int32", scope="shared")
+    tx = T.launch_thread("threadIdx.x", 4)
+    L = T.decl_buffer((1,), "int32", scope="local")
+    L[0] = 0
+    for k in range(2):
+        S[tx] = A[k * 4 + tx]
+        T.tvm_storage_sync("shared")
+        L[0] = L[0] + S[3 - tx]
+        T.tvm_storage_sync("shared")
+    B[tx] = L[0]
+""")
+    assert steps(found) == ["L", LOCAL, "S", LOCAL, "L", "B"]
+
+
+def test_what_is_the_same_for_all_is_done_once() -> None:
+    """By the first work item, into memory that all of them see."""
+    found = source("""    S = T.decl_buffer((4,), "int32", scope="shared")
+    ty = T.launch_thread("threadIdx.y", 2)
+    tx = T.launch_thread("threadIdx.x", 4)
+    L = T.decl_buffer((1,), "int32", scope="local")
+    L[0] = A[3]
+    S[tx] = A[tx]
+    T.tvm_storage_sync("shared")
+    B[ty * 4 + tx] = S[3 - tx] + L[0]
+""")
+    assert "if (get_local_id(1) == 0 && get_local_id(0) == 0) {" in found.text.replace(
+        "get_local_id(0) == 0 && get_local_id(1) == 0", "get_local_id(1) == 0 && get_local_id(0) == 0"
+    )
+    assert "if (get_local_id(1) == 0) {" in found.text
+    assert "__local int L[1];" in found.text
+
+
+def test_virtual_threads_are_a_loop_of_a_work_item() -> None:
+    """Each has its copy of what is a thread's own."""
+    found = source("""    S = T.decl_buffer((8,), "int32", scope="shared")
+    vt = T.launch_thread("vthread", 2)
+    tx = T.launch_thread("threadIdx.x", 4)
+    L = T.decl_buffer((1,), "int32", scope="local")
+    L[0] = A[vt * 4 + tx]
+    S[vt * 4 + tx] = L[0]
+    T.tvm_storage_sync("shared")
+    B[vt * 4 + tx] = S[7 - vt * 4 - tx] + L[0]
+""")
+    assert "int L[2];" in found.text and "L[vthread] = " in found.text
+    (launch,) = found.launches
+    assert [evaluate(extent, {}) for extent in launch.global_size] == [4]
+
+
+def test_a_branch_of_all_may_have_barriers() -> None:
+    """A branch inside of an `else` is a statement of its own, done once where it is the same for all."""
+    found = source("""    S = T.decl_buffer((8,), "int32", scope="shared")
+    tx = T.launch_thread("threadIdx.x", 8)
+    S[tx] = A[tx]
+    T.tvm_storage_sync("shared")
+    if A[0] < 3:
+        B[tx] = S[7 - tx]
+        T.tvm_storage_sync("shared")
+        S[tx] = 3
+    else:
+        if A[1] < 3:
+            S[0] = 7
+    T.tvm_storage_sync("shared")
+    B[tx] = B[tx] + S[(tx + 1) % 8]
+""")
+    assert steps(found)[:4] == ["S", LOCAL, "B", LOCAL]
+    assert "} else {" in found.text and "else if" not in found.text
