@@ -49,6 +49,7 @@ from layoutproof.verify.program.questions import Because
 from layoutproof.verify.program.window import Window, try_window
 from layoutproof.verify.settings import settings
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licences
+from layoutproof.verify.values.float_indices import rewrite_in_integers
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.solving import QUICK
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Status, Verdict
@@ -81,6 +82,7 @@ def prove_rewrite(
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
+    rewrite = rewrite_in_integers(rewrite)
     if not gathered.is_recording:
         found = _prove_in_window(rewrite, where)
         if found is not None:
