@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
@@ -15,6 +16,7 @@ from layoutproof.lowering.compare.comparison import Found, Furthest, NoWitness, 
 from layoutproof.lowering.compare.instance_search import Search
 from layoutproof.lowering.compare.loop_nests import in_order
 from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.forwarded import forwarded_rewrite
 from layoutproof.verify.flow.models import RewriteModel
 from layoutproof.verify.flow.simulate import OPERATIONS
 from layoutproof.verify.isl.encode import NotQuasiAffine
@@ -73,6 +75,20 @@ def find_witness(question: Question, operations: int = OPERATIONS) -> Found:
 
     `operations` bounds the cost of integer sets. Raises NoWitness, which says how far the search came.
     """
+    try:
+        return _found(question, operations)
+    except NoWitness as problem:
+        # What the checker looks through, too: tables of indices, and copies.
+        again = forwarded_rewrite(Rewrite(question.old, question.new, Witness(())))
+        if again is None or problem.out_of_budget:
+            raise
+        try:
+            return _found(replace(question, old=again.old, new=again.new), operations)
+        except NoWitness:
+            raise problem from None
+
+
+def _found(question: Question, operations: int) -> Found:
     try:
         slow = is_better_side_by_side(question.new, question.old)
         search = search_of(question, operations // _LESS if slow else operations)

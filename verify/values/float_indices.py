@@ -98,7 +98,7 @@ def _visit(node: Node, ranges: Ranges) -> Node:
 
 
 def _bound(ranges: Ranges, var: Var, value: Node) -> Ranges:
-    if not isinstance(value, Expr) or not var.dtype.is_integer or not _is_certain(value, ranges):
+    if not isinstance(value, Expr) or not var.dtype.is_integer or not is_certain(value, ranges):
         return ranges
     return {**ranges, var: interval_of(value, ranges)}
 
@@ -107,7 +107,7 @@ _CLOSED = frozenset((BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, Bin
 _DIVISIONS = frozenset((BinaryOp.FLOORDIV, BinaryOp.FLOORMOD))
 
 
-def _is_certain(expr: Expr, ranges: Ranges) -> bool:
+def is_certain(expr: Expr, ranges: Ranges) -> bool:
     """Whether an integer is defined, never leaves its type, nor does any part of it, and traps nowhere: a formula may
     do without it.
     """
@@ -117,10 +117,10 @@ def _is_certain(expr: Expr, ranges: Ranges) -> bool:
         case IntImm():
             return True
         case Cast(value=value):
-            inner = value.dtype.is_integer and _is_certain(value, ranges)
+            inner = value.dtype.is_integer and is_certain(value, ranges)
         case Binary(op=op, lhs=lhs, rhs=rhs):
             divides = op in _DIVISIONS and isinstance(rhs, IntImm) and rhs.value > 0
-            inner = (op in _CLOSED or divides) and _is_certain(lhs, ranges) and _is_certain(rhs, ranges)
+            inner = (op in _CLOSED or divides) and is_certain(lhs, ranges) and is_certain(rhs, ranges)
         case _:
             return False
     return inner and expr.dtype.is_integer and interval_of(expr, ranges).fits(expr.dtype)
@@ -130,7 +130,7 @@ def _formula_of(expr: Cast, ranges: Ranges) -> Expr:
     """The formula for one conversion to an integer, else itself."""
     operands = set(_operands(expr.value))
     operand = next(iter(operands), None)
-    if len(operands) != 1 or operand is None or not _is_certain(operand, ranges):
+    if len(operands) != 1 or operand is None or not is_certain(operand, ranges):
         return expr
     range_ = interval_of(operand, ranges)
     if range_.high - range_.low >= _MOST_POINTS or not range_.fits(expr.dtype) or range_.magnitude > _LARGEST:
