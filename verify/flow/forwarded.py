@@ -17,7 +17,7 @@ from layoutproof.ir.expr import TRUE, Binary, Cast, Expr, IntImm, Var, widen
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
 from layoutproof.ir.node import Node
-from layoutproof.ir.primfunc import Kept, PrimFunc
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.visit import children, loads_in, map_children, stores_in, substitute, walk
@@ -41,10 +41,17 @@ def forwarded(func: PrimFunc, *, chooses: bool) -> PrimFunc:
     `chooses` says whether fast-math assumptions let its operations choose among results: then a result that is stored
     once and loaded in several places is one choice, and an operation in each of them would be several.
     """
-    return _KNOWN.get(func, (chooses,), lambda: _forwarded(func, chooses))
-
-
-_KNOWN: Kept[PrimFunc] = Kept(64)
+    top = _top_of(func.body)
+    if top is None or any(isinstance(node, Let) and node.var.dtype == HANDLE for node in walk(func.body)):
+        return func
+    body: Stmt = func.body
+    for number, stage in enumerate(top.stages):
+        fill = _fill_of(stage)
+        if fill is not None and fill.buffer in top.born and _is_forwarded(func, top.stages, number, fill, chooses):
+            found = _replaced(body, fill)
+            assert isinstance(found, Stmt)
+            body = found
+    return func if body is func.body else replace(func, body=body)
 
 
 def prove_no_faults(
@@ -80,20 +87,6 @@ def _no_faults_forwarded(
         said = Facts.of(again, where, before.program.function, gathered=facts.gathered)
         found += check_facts(said, calls=False, contents=contents, before=before.program)
     return tuple(found) if all(v.status is Status.PROVED for v in found) else None
-
-
-def _forwarded(func: PrimFunc, chooses: bool) -> PrimFunc:
-    top = _top_of(func.body)
-    if top is None or any(isinstance(node, Let) and node.var.dtype == HANDLE for node in walk(func.body)):
-        return func
-    body: Stmt = func.body
-    for number, stage in enumerate(top.stages):
-        fill = _fill_of(stage)
-        if fill is not None and fill.buffer in top.born and _is_forwarded(func, top.stages, number, fill, chooses):
-            found = _replaced(body, fill)
-            assert isinstance(found, Stmt)
-            body = found
-    return func if body is func.body else replace(func, body=body)
 
 
 @dataclass(frozen=True, slots=True)
