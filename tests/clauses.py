@@ -154,7 +154,10 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.LAST_WRITER: {"flow.known_values.Knowledge._stated": state_by_cell},
     Clause.INVARIANT_START: {"flow.known_values.Invariants._is_written_before": always(True)},
     Clause.INVARIANT_KEPT: {"flow.known_values.Invariants._kept": always(PROVED)},
-    Clause.INLINED_SOURCES: {"flow.stored_values.StoredValues._found_when_stored": compute_anew},
+    Clause.INLINED_SOURCES: {
+        "flow.stored_values.StoredValues._found_when_stored": compute_anew,
+        "flow.forwarded._is_kept": always(True),
+    },
     Clause.INLINED_PARTS: {"flow.stored_values.StoredValues.through_load": look_at_first_place},
     Clause.INLINED_UNDEFINED: {
         "flow.stored_values._may_be_anything": lambda value: any(isinstance(node, OpaqueCall) for node in walk(value))

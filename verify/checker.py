@@ -36,31 +36,21 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in, walk
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
-from layoutproof.verify.faults.no_faults import check_facts, contents_of
+from layoutproof.verify.faults.no_faults import contents_of
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, possible_faults, prove_runs
-from layoutproof.verify.flow.hints import SuspectCell
-from layoutproof.verify.flow.simulate import simulate
-from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep
+from layoutproof.verify.flow.forwarded import prove_no_faults
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.program.window import Window, try_window
+from layoutproof.verify.same_program import Checked, prove_same_program
 from layoutproof.verify.settings import settings
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licences
+from layoutproof.verify.values.float_indices import rewrite_in_integers
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.values.solving import QUICK
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Status, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The verdicts on a rewrite, cells first, and hints for a run where one is open: values by name, cells."""
-
-    verdicts: tuple[Verdict, ...]
-    hints: Sequence[Mapping[str, float | int]] = ()
-    suspect_cells: Sequence[SuspectCell] = ()
 
 
 @cache
@@ -81,6 +71,7 @@ def prove_rewrite(
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
+    rewrite = rewrite_in_integers(rewrite)
     if not gathered.is_recording:
         found = _prove_in_window(rewrite, where)
         if found is not None:
@@ -138,7 +129,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         *_prove_records(rewrite, where),
         *_prove_assumptions(old, new),
         _prove_witness_speaks_of_stores(rewrite),
-        *(faults := check_facts(new, calls=False, contents=contents, before=old.program)),
+        *(faults := prove_no_faults(new, where, contents, old)),
     )
     if any(v.status is Status.REFUTED for v in faults):
         before = possible_faults(rewrite.old, where)
@@ -148,7 +139,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         note_faultless(rewrite.new, where)  # which is the old one of the next step
     checked = Checked(verdicts)
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
-        same = _prove_same_program(rewrite, old, new, prover_at(allowed, settings().budget_scale))
+        same = prove_same_program(rewrite, old, new, where, prover_at(allowed, settings().budget_scale))
         checked = replace(same, verdicts=(*verdicts, *same.verdicts))
     return replace(checked, verdicts=(*checked.verdicts, *_prove_runs(rewrite, where, checked.verdicts)))
 
@@ -172,24 +163,6 @@ def _left_to_runs(others: Sequence[Verdict], faults: Sequence[Verdict], before: 
                 each = replace(each, status=Status.UNKNOWN, counterexample=None, reason=reason)
         verdicts.append(each)
     return Checked(tuple(verdicts), hints)
-
-
-def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Checked:
-    """Lockstep where it goes, else dataflow, with what a run should look at where that failed."""
-    # Each way has a budget of its own: what one spends leaves the other what it has.
-    checking = values.for_check(QUICK)
-    lockstep = prove_lockstep(rewrite, old, new, checking)
-    if isinstance(lockstep, Lockstep):
-        first, *others = lockstep.verdicts
-        return Checked((replace(first, queries=(*first.queries, *checking.queries)), *others))
-    old.gathered.taken()  # What was asked on the way to a proof that failed is evidence of nothing.
-    found = simulate(rewrite, old, new, checking.for_check(values.budget))
-    if all(v.status is Status.PROVED for v in found.verdicts):
-        return Checked(found.verdicts)
-    note = f" (simulation: {lockstep.reason})"
-    failed = next(k for k, v in enumerate(found.verdicts) if v.status is not Status.PROVED)
-    told = replace(found.verdicts[failed], reason=f"{found.verdicts[failed].reason}{note}")
-    return Checked((*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), found.hints, found.suspect_cells)
 
 
 def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:

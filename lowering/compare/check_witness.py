@@ -14,7 +14,6 @@ from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
-from layoutproof.ir.visit import loops_of_stores
 from layoutproof.lowering.compare.comparison import PRIMITIVE, BufferLayout
 from layoutproof.lowering.compare.padding_contracts import (
     ABOUT_PADDING,
@@ -245,20 +244,6 @@ def tried(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]
         contracts = choosing.next(trial.verdicts)
     assert best is not None
     return best
-
-
-def in_order(asked: Asked) -> tuple[InstanceMap, ...] | None:
-    """The witness that pairs stores by number and loops one for one; None if the programs do not have that form."""
-    return store_by_store(asked.old, asked.new)
-
-
-def store_by_store(old: PrimFunc, new: PrimFunc) -> tuple[InstanceMap, ...] | None:
-    """`in_order`, of two functions."""
-    mine, theirs = loops_of_stores(new.body), loops_of_stores(old.body)
-    if [len(loops) for loops in mine] != [len(loops) for loops in theirs]:
-        return None
-    every = (tuple(loop.var for loop in loops) for loops in mine)
-    return tuple(InstanceMap(number, number, IndexMap(inputs, inputs)) for number, inputs in enumerate(every))
 
 
 def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:

@@ -32,17 +32,16 @@ from layoutproof.lowering.compare.check_witness import (
     Trial,
     checked,
     fault_alone,
-    in_order,
     joined,
     layouts_of,
     of_nothing,
     refuted,
     refuted_by_all,
-    store_by_store,
     tried,
     with_other_contracts,
 )
 from layoutproof.lowering.compare.comparison import Comparison, Found, Furthest, NoWitness, Question
+from layoutproof.lowering.compare.loop_nests import in_order
 from layoutproof.lowering.compare.shared_interface import aligned, check_contracts, paired
 from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
 from layoutproof.lowering.runtime.array_layouts import check_records
@@ -136,7 +135,7 @@ def _the_same(before: object, after: object, where: Expr | str | None, allowed: 
     check_records(before)
     check_contracts(before)
     # `after` over the names of `before` is `before`.
-    rewrite = Rewrite(before, before, Witness(instances=store_by_store(before, before) or ()))
+    rewrite = Rewrite(before, before, Witness(instances=in_order(before, before) or ()))
     known = joined(_condition(before, where), assumed_of_constants(before))
     said = answers.of_the_same(before, after), Verdict(Status.PROVED, CLAIM, STRUCTURE)
     return Comparison(before, after, said, (), rewrite, None, known, allowed)
@@ -250,7 +249,7 @@ def _with_a_witness(asked: Asked, moved: Sequence[Moved]) -> Trial | Furthest:
 
 def _side_by_side(asked: Asked) -> Trial | None:
     """What is proved of stores paired by number; None if the programs do not have that form, or nothing is."""
-    pairs = in_order(asked)
+    pairs = in_order(asked.old, asked.new)
     trial = None if pairs is None else tried(asked, (), pairs)
     return trial if trial is not None and trial.holds else None
 

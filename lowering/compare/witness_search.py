@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
@@ -13,7 +14,9 @@ from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores, walk
 from layoutproof.lowering.compare.comparison import Found, Furthest, NoWitness, Question
 from layoutproof.lowering.compare.instance_search import Search
+from layoutproof.lowering.compare.loop_nests import in_order
 from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.forwarded import forwarded_rewrite
 from layoutproof.verify.flow.models import RewriteModel
 from layoutproof.verify.flow.simulate import OPERATIONS
 from layoutproof.verify.isl.encode import NotQuasiAffine
@@ -21,6 +24,7 @@ from layoutproof.verify.isl.instance_sets import Link
 from layoutproof.verify.isl.proposing import condition_on, functions_of
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.program.statement import NotModelled, Statement
+from layoutproof.verify.values.float_indices import rewrite_in_integers
 
 
 def instance_maps(search: Search) -> tuple[InstanceMap, ...]:
@@ -72,6 +76,20 @@ def find_witness(question: Question, operations: int = OPERATIONS) -> Found:
     `operations` bounds the cost of integer sets. Raises NoWitness, which says how far the search came.
     """
     try:
+        return _found(question, operations)
+    except NoWitness as problem:
+        # What the checker looks through, too: tables of indices, and copies.
+        again = forwarded_rewrite(Rewrite(question.old, question.new, Witness(())))
+        if again is None or problem.out_of_budget:
+            raise
+        try:
+            return _found(replace(question, old=again.old, new=again.new), operations)
+        except NoWitness:
+            raise problem from None
+
+
+def _found(question: Question, operations: int) -> Found:
+    try:
         slow = is_better_side_by_side(question.new, question.old)
         search = search_of(question, operations // _LESS if slow else operations)
         try:
@@ -89,10 +107,9 @@ def search_of(question: Question, operations: int = OPERATIONS) -> Search:
     """A search that has not begun, also for a question with unknown layouts. Raises NotModelled, NotQuasiAffine or
     BudgetExceeded.
     """
-    skeleton = Rewrite(
-        question.old, question.new, Witness((), (*question.cells, *_stand_ins(question)), question.unknown)
-    )
-    old, new = Facts.of(question.old, question.where), Facts.of(question.new, question.where, question.old)
+    witness = Witness((), (*question.cells, *_stand_ins(question)), question.unknown)
+    skeleton = rewrite_in_integers(Rewrite(question.old, question.new, witness))
+    old, new = Facts.of(skeleton.old, question.where), Facts.of(skeleton.new, question.where, question.old)
     rewrite_model = RewriteModel.of(skeleton, old, new, operations)
     names = {buffer.name: buffer.data.name for buffer in question.old.buffers}
     return Search(rewrite_model, frozenset(names[name] for name in question.unknown))
@@ -154,22 +171,13 @@ def _number(bound: Expr) -> Expr | int:
 
 
 def _in_order(question: Question, why: str, *, out_of_budget: bool = False) -> Found:
-    """Stores paired by number, loops one for one: for programs without an exact model."""
-    mine, theirs = _stores(question.new), _stores(question.old)
-    if len(mine) != len(theirs):
-        counts = f"{len(mine)} stores against {len(theirs)}"
-        raise NoWitness(
-            Furthest(f"{why}; and the programs do not stand side by side: {counts}"), out_of_budget=out_of_budget
-        )
-    maps: list[InstanceMap] = []
-    for number, (new, old) in enumerate(zip(mine, theirs, strict=True)):
-        if len(new) != len(old):
-            counts = f"store {number} stands in {len(new)} loops in the program after, in {len(old)} in the one before"
-            reason = f"{why}; and the programs do not stand side by side: {counts}"
-            raise NoWitness(Furthest(reason, number, number), out_of_budget=out_of_budget)
-        maps.append(InstanceMap(number, number, IndexMap(tuple(new), tuple(new))))
-    return Found(tuple(maps), question.cells)
-
-
-def _stores(function: PrimFunc) -> Sequence[Sequence[Var]]:
-    return [[loop.var for loop in loops] for loops in loops_of_stores(function.body)]
+    """Stores and loops paired by their order: for programs without an exact model."""
+    maps = in_order(question.old, question.new)
+    lengths = [list(map(len, loops_of_stores(func.body))) for func in (question.new, question.old)]
+    # Where the engines have spent their budget already, the checker is not asked about other loops.
+    if maps is None or (out_of_budget and lengths[0] != lengths[1]):
+        mine, theirs = map(len, lengths)
+        counts = f"{mine} stores against {theirs}" if mine != theirs else "nests of different loops"
+        reason = f"{why}; and the programs do not stand side by side: {counts}"
+        raise NoWitness(Furthest(reason), out_of_budget=out_of_budget)
+    return Found(maps, question.cells)

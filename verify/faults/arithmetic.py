@@ -10,20 +10,19 @@ from dataclasses import replace
 
 from layoutproof.ir import semantics
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IntImm, Not, Var
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IntImm, Not, Select, Var
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import DIVISIONS, BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
+from layoutproof.ir.visit import free_variables, rewrite_bottom_up, substitute, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.program.evidence import NoInstance
 from layoutproof.verify.program.instances import (
     Arithmetic,
-    Dim,
     IterationDomain,
     Program,
     can_trap,
@@ -42,17 +41,26 @@ def call_assumptions(function: PrimFunc, where: Expr | None = None) -> tuple[Exp
     return _Sizes(Facts.of(function, where)).assumed
 
 
-def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
-    """One verdict when all fits, its reason the assumptions on symbols; else one for each expression that may not."""
+def prove_index_fits(facts: Facts, before: Program | None = None) -> tuple[Verdict, ...]:
+    """One verdict when all fits, its reason the assumptions on symbols; else one for each expression that may not.
+
+    What the program `before` computes as index arithmetic at the same instances is no new fault there: where it leaves
+    its type, that program has the fault, and its run is none that has to be preserved.
+    """
     watch = facts.watch()
     sizes = _Sizes(facts)
     failures: dict[tuple[Expr, Place], Verdict] = {}
     engine = "isl" if sizes.assumed else "intervals"
+    known: frozenset[_Certain] | None = None
     for arithmetic, expr, domain in sizes.open:
         found = sizes.find_overflow(arithmetic, expr, domain)
         if found.is_empty:
             engine = found.engine
             continue
+        if before is not None and not domain.depends_on_data(expr):
+            known = frozenset(_certain_indices(before)) if known is None else known
+            if _as_certain(expr, domain) in known:
+                continue
         key = (expr, arithmetic.place)
         if key not in failures:
             failures[key] = _overflow(sizes.facts, arithmetic, expr, domain, found)
@@ -277,17 +285,38 @@ def _verdicts(
 
 _NESTED = "a branch inside a branch, or T.if_then_else, keeps it away"
 # An operation, and all that decides which of its instances there are.
-_Certain = tuple[Expr, tuple[Dim, ...], frozenset[tuple[Expr, bool]]]
+_Certain = tuple[Expr, tuple[tuple[Expr, Expr], ...], frozenset[tuple[Expr, bool]]]
 
 
 def _as_certain(expr: Expr, domain: IterationDomain) -> _Certain:
-    return expr, domain.dims, frozenset((guard.condition, guard.holds) for guard in domain.guards)
+    """The operation, with loops known by their places: what they are called, and in which kind of loop their iterations
+    run, makes no difference to which instances there are.
+    """
+    names: dict[Var, Expr] = {}
+    bounds: list[tuple[Expr, Expr]] = []
+    for number, dim in enumerate(domain.dims):
+        bounds.append((substitute(dim.start, names), substitute(dim.extent, names)))
+        names[dim.var] = Var(f"dim@{number}", dim.var.dtype)
+    guards = frozenset((substitute(guard.condition, names), guard.holds) for guard in domain.guards)
+    return substitute(expr, names), tuple(bounds), guards
 
 
 def _certain(all_: Iterable[Arithmetic]) -> Iterator[_Certain]:
     """The operations whose instances do not depend on data."""
     for arithmetic in all_:
         for expr, domain in _operations(arithmetic, eager=True):
+            if not domain.depends_on_data(expr):
+                yield _as_certain(expr, domain)
+
+
+def _certain_indices(program: Program) -> Iterator[_Certain]:
+    """The parts of index arithmetic whose instances do not depend on data. Compilers compute what stands on a side of a
+    `Select` or not, as they like.
+    """
+    for arithmetic in program.arithmetic:
+        if not arithmetic.is_index or any(isinstance(node, Select) for node in walk(arithmetic.expr)):
+            continue
+        for expr, domain in arithmetic.parts():
             if not domain.depends_on_data(expr):
                 yield _as_certain(expr, domain)
 

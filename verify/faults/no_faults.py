@@ -295,7 +295,7 @@ def _prove_no_fault(facts: Facts, contents: Sequence[Content], before: Program |
     yield from prove_bindings(facts)
     yield from prove_readable(more)
     yield from prove_no_forbidden_write(more)
-    yield from prove_index_fits(more)
+    yield from prove_index_fits(more, before)
     yield from prove_no_trap(facts, before)
 
 

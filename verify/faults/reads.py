@@ -62,12 +62,19 @@ def find_forbidden(facts: Facts, domain: IterationDomain, cell: Sequence[Expr], 
     engine = STRUCTURE
     for number, inside, conditions, cover in _steps(facts, domain, cell, record, Cell.PAD_FORBIDDEN):
         found = facts.model.uncovered(inside, [cover], *conditions)
-        if not found.is_empty and found.point is None and _is_onto(record, number):
+        if not found.is_empty and not _is_certain(found) and _is_onto(record, number):
             found = nothing(STRUCTURE)
         if not found.is_empty:
             return found
         engine = found.engine
     return nothing(engine)
+
+
+def _is_certain(found: Search) -> bool:
+    """Whether the point of an answer satisfies all that was asked; a cell that the map may reach (its indices have
+    products of symbols, say) is none.
+    """
+    return found.point is not None and found.exact
 
 
 def _is_onto(record: LayoutRecord, number: int) -> bool:

@@ -27,7 +27,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import fresh, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.lockstep.domains import Asking, Env, bind, has_calls, is_speakable, say
 from layoutproof.verify.lockstep.memories import Side
@@ -178,6 +178,49 @@ def try_apart(old: Item, new: Item, domain: IterationDomain, asking: Asking) -> 
             return None if mine is None else ([mine], [new])
         case _:
             return None
+
+
+def try_cut(old: Item, new: Item, domain: IterationDomain, asking: Asking) -> tuple[list[Item], list[Item]] | None:
+    """Two loops, the longer one cut in two where the shorter one ends; None where that does not apply.
+
+    A loop that counts up from its start is one over its first iterations, and then one over the rest, if there are that
+    many.
+    """
+    match old.node, new.node:
+        case (For() as a, For() as b):
+            starts, extents = (old.say(a.start), new.say(b.start)), (old.say(a.extent), new.say(b.extent))
+            if not (all(map(is_speakable, (*starts, *extents))) and asking.equal(domain, *starts)):
+                return None
+            mine = _cut(old, a, extents[1], domain, asking)
+            if mine is not None:
+                return mine, [new]
+            theirs = _cut(new, b, extents[0], domain, asking)
+            return None if theirs is None else ([old], theirs)
+        case _:
+            return None
+
+
+_COUNTS_UP = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.UNROLLED)
+
+
+def _cut(item: Item, loop: For, part: Expr, domain: IterationDomain, asking: Asking) -> list[Item] | None:
+    """A loop cut after `part` iterations, as the shared names say it; None if these may be fewer than 0 or more than
+    all, or are all.
+    """
+    start, whole, dtype = item.say(loop.start), item.say(loop.extent), loop.var.dtype
+    if loop.kind not in _COUNTS_UP or any(expr.dtype != dtype for expr in (start, whole, part)):
+        return None
+    if asking.equal(domain, part, whole) or not asking.always(domain, at_least(part, 0)):
+        return None
+    if not asking.always(domain, at_least(whole, part)):
+        return None
+    # The new bounds are over the shared names, which the program's own may hide: names that nothing else has stand for
+    # them, also where a part is cut again.
+    taken = {v.name for v in item.env}
+    middle, count, rest = (Var(fresh(f"{loop.var.name}'{mark}", taken), dtype) for mark in ("middle", "count", "rest"))
+    env = bind(bind(bind(item.env, middle, start + part), count, part), rest, whole - part)
+    first, second = replace(loop, extent=count), replace(loop, start=middle, extent=rest)
+    return [replace(item, node=first, env=env), replace(item, node=second, env=env)]
 
 
 def _two_of(item: Item, loop: For, outer: Expr, domain: IterationDomain, asking: Asking) -> Item | None:

@@ -15,7 +15,7 @@ from layoutproof.ir.expr import Cast, Compare, Expr, IntImm, Logical, Var
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import LogicalOp
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.lockstep.domains import (
@@ -31,7 +31,7 @@ from layoutproof.verify.lockstep.domains import (
     with_unknown,
 )
 from layoutproof.verify.lockstep.equal_values import ProgramPoint
-from layoutproof.verify.lockstep.items import Flattener, Fresh, Item, try_apart
+from layoutproof.verify.lockstep.items import Flattener, Fresh, Item, try_apart, try_cut
 from layoutproof.verify.lockstep.memories import Cells, Memories
 from layoutproof.verify.lockstep.unmatched import UnmatchedSteps, cells_of, facts_at
 from layoutproof.verify.program.instances import IterationDomain
@@ -96,7 +96,8 @@ class Walk:
                 continue
             if old is not None and new is not None and self._belong(old, new, domain):
                 steps.append((new, False))
-                answer = self._step(old, new, facts_at(domain, old.known))
+                inside = facts_at(domain, old.known)
+                answer = self._cut(olds, news, inside) or self._step(old, new, inside)
                 if isinstance(answer, _Opened):
                     olds[:1], news[:1] = answer.olds, answer.news
                     if answer.olds or answer.news:
@@ -117,6 +118,22 @@ class Walk:
             else:
                 raise self._out_of_order(old, new)
             born.clear()
+
+    def _cut(self, olds: list[Item], news: list[Item], domain: IterationDomain) -> _Opened | None:
+        """The two loops at the heads with the longer one cut where the shorter one ends, where what comes next goes on
+        with it.
+        """
+        goes_on = (len(news) > 1 and isinstance(news[1].node, For) and self._belong(olds[0], news[1], domain)) or (
+            len(olds) > 1 and isinstance(olds[1].node, For) and self._belong(olds[1], news[0], domain)
+        )
+        match olds[0].node, news[0].node:
+            case (For() as a, For() as b) if goes_on:
+                # Of one parallel loop, a call in its first part may meet one in the rest.
+                serial = a.kind is b.kind is ForKind.SERIAL
+                cut = try_cut(olds[0], news[0], domain, self.asking) if serial or not self._calls(a, b) else None
+                return None if cut is None else _Opened(*cut)
+            case _:
+                return None
 
     def _births(self, olds: list[Item], news: list[Item], born: set[Var], domain: IterationDomain) -> None:
         """Take memory that comes into being from the heads: new memory is fresh only where the old one is, or is not

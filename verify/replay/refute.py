@@ -16,7 +16,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp import count_instances
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.verify.checker import Checked, prove_rewrite
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.replay.counterexample import Counterexample, Failure, Number, Outcome, Sample, Verdictless
@@ -27,6 +27,7 @@ from layoutproof.verify.replay.slices import SlicedPair
 from layoutproof.verify.replay.strictness import Strictness, relevant
 from layoutproof.verify.replay.trial import Pair
 from layoutproof.verify.replay.watching import NotWatched
+from layoutproof.verify.same_program import Checked
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict

@@ -27,7 +27,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, Evaluate, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.visit import children, loads_in, map_children, walk
 from layoutproof.verify.replay.counterexample import Number
-from layoutproof.verify.replay.watching import evaluated, exposed, is_rounded, own_expressions, watched
+from layoutproof.verify.replay.watching import evaluated, exposed, may_regroup, own_expressions, watched
 from layoutproof.verify.values.fast_math import Licence, Licences
 
 
@@ -192,8 +192,8 @@ class Strictness:
 
 
 def relevant(licences: Licences, old: PrimFunc, new: PrimFunc) -> Licences:
-    """The licences that can matter for two programs: none without floats, no `reassoc` without rounding."""
+    """The licences that can matter for two programs: none without floats, no `reassoc` without sums or products."""
     exprs = [node for func in (old, new) for node in walk(func) if isinstance(node, Expr)]
     if not any(expr.dtype.is_float for expr in exprs):
         return frozenset()
-    return licences if any(is_rounded(expr) for expr in exprs) else licences - {Licence.REASSOC}
+    return licences if any(may_regroup(expr) for expr in exprs) else licences - {Licence.REASSOC}

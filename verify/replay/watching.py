@@ -128,9 +128,11 @@ def number_of(value: int | float, dtype: DType) -> int | float:
     return whole % 2 if dtype.is_bool else max(whole, dtype.min_int)
 
 
-def is_rounded(expr: Expr) -> bool:
-    """Whether the outermost operation of an expression yields a float that may be rounded."""
-    return expr.dtype.is_float and any(True for _ in _firm(expr))
+def may_regroup(expr: Expr) -> bool:
+    """Whether the outermost operation of an expression is one that regrouping may touch. A conversion rounds, but is no
+    sum or product of anything.
+    """
+    return expr.dtype.is_float and not isinstance(expr, Cast) and any(True for _ in _firm(expr))
 
 
 def sign_matters(func: PrimFunc, licences: Licences) -> bool:

@@ -209,3 +209,18 @@ def test_a_witness_that_is_wrong_does_not_refute() -> None:
     """What a witness says of instances plays no part: only runs count."""
     rewrite = two("B[0] = A[0] + A[1]", "B[0] = A[1] + A[0]")
     assert not is_refuted(replace(rewrite, witness=replace(rewrite.witness, instances=())), IEEE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("A[0]", "T.Cast('float32', T.Cast('float16', A[0]))"),
+        ("T.Cast('float32', T.Cast('bfloat16', A[0]))", "A[0]"),
+        ("T.max(A[0], T.float32(0))", "T.max(T.Cast('float32', T.Cast('bfloat16', A[0])), T.float32(0))"),
+        ("T.exp(A[0])", "T.exp(T.Cast('float32', T.Cast('float16', A[0])))"),
+    ],
+)
+def test_a_conversion_is_nothing_to_regroup(before: str, after: str) -> None:
+    """Where neither program has a sum or a product, no licence explains a narrower type."""
+    rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
+    assert is_refuted(rewrite, ALL) and is_refuted(rewrite, IEEE)

@@ -1,0 +1,253 @@
+"""Loads of temporaries that one stage filled, as what that stage stored: tables of indices, and copies. Part of the
+trusted computing base.
+
+This is sound because every cell is stored once, by the one statement that stores there, before anything loads it, and
+what it stored has the same value wherever it is loaded. Faults are not looked for in the result: a load out of bounds
+is none any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import TRUE, Binary, Cast, Expr, IntImm, Var, widen
+from layoutproof.ir.interval import Interval
+from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, ForKind, Let, Seq, Stmt
+from layoutproof.ir.visit import children, loads_in, map_children, stores_in, substitute, walk
+from layoutproof.verify.faults.bounds import prove_in_bounds
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.faults.no_faults import Content, check_facts
+from layoutproof.verify.faults.reads import prove_readable
+from layoutproof.verify.values.float_indices import is_certain
+from layoutproof.verify.verdict.verdict import Status, Verdict
+
+
+def forwarded_rewrite(rewrite: Rewrite) -> Rewrite | None:
+    """The rewrite between both programs with such loads replaced; None if neither has any."""
+    old, new = forwarded(rewrite.old, chooses=True), forwarded(rewrite.new, chooses=False)
+    return None if old is rewrite.old and new is rewrite.new else replace(rewrite, old=old, new=new)
+
+
+def forwarded(func: PrimFunc, *, chooses: bool) -> PrimFunc:
+    """The function with such loads replaced; the same object if there are none.
+
+    `chooses` says whether fast-math assumptions let its operations choose among results: then a result that is stored
+    once and loaded in several places is one choice, and an operation in each of them would be several.
+    """
+    top = _top_of(func.body)
+    if top is None or any(isinstance(node, Let) and node.var.dtype == HANDLE for node in walk(func.body)):
+        return func
+    body: Stmt = func.body
+    for number, stage in enumerate(top.stages):
+        fill = _fill_of(stage)
+        if fill is not None and fill.buffer in top.born and _is_forwarded(func, top.stages, number, fill, chooses):
+            found = _replaced(body, fill)
+            assert isinstance(found, Stmt)
+            body = found
+    return func if body is func.body else replace(func, body=body)
+
+
+def prove_no_faults(
+    facts: Facts, where: Expr | None, contents: Sequence[Content], before: Facts
+) -> tuple[Verdict, ...]:
+    """The obligations of a program (`verify.faults.no_faults`); if some are open, with such loads replaced by what they
+    find.
+    """
+    faults = check_facts(facts, calls=False, contents=contents, before=before.program)
+    if any(v.status is Status.REFUTED for v in faults) or all(v.status is Status.PROVED for v in faults):
+        return faults
+    found = _no_faults_forwarded(facts, where, contents, before)
+    return faults if found is None else found
+
+
+def _no_faults_forwarded(
+    facts: Facts, where: Expr | None, contents: Sequence[Content], before: Facts
+) -> tuple[Verdict, ...] | None:
+    """That a program has no fault: if it has none with such loads replaced, and these are in bounds and find what was
+    stored. Both run alike then, step by step. None if that is not proved.
+    """
+    func = facts.program.function
+    again = forwarded(func, chooses=False)
+    if again is func:
+        return None
+    gone = {load.buffer.data for load in loads_in(func.body)} - {load.buffer.data for load in loads_in(again.body)}
+    touching = tuple(access for access in facts.program.accesses if access.data in gone)
+    there = facts.of_program(replace(facts.program, accesses=touching))
+    found = list(prove_in_bounds(there))
+    if all(v.status is Status.PROVED for v in found):
+        found += prove_readable(there)
+    if all(v.status is Status.PROVED for v in found):
+        said = Facts.of(again, where, before.program.function, gathered=facts.gathered)
+        found += check_facts(said, calls=False, contents=contents, before=before.program)
+    return tuple(found) if all(v.status is Status.PROVED for v in found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Top:
+    """The statements that run once, in order, and the memory that exists while they do."""
+
+    stages: tuple[Stmt, ...]
+    born: tuple[Buffer, ...]
+
+
+def _top_of(body: Stmt) -> _Top | None:
+    born: list[Buffer] = []
+    while True:
+        match body:
+            case Block(is_root=True, iter_vars=(), where=where, init=None, match_buffers=()) if where == TRUE:
+                born += body.alloc_buffers
+                body = body.body
+            case Allocate():
+                born.append(body.buffer)
+                body = body.body
+            case Seq():
+                return _Top(body.body, tuple(born))
+            case _:
+                return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fill:
+    """`buffer[cell] = value` for every cell, in the loops `ranges`."""
+
+    buffer: Buffer
+    cell: tuple[Expr, ...]
+    value: Expr
+    ranges: dict[Var, Interval]
+
+
+_EACH_ONCE = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.UNROLLED, ForKind.VECTORIZED)
+
+
+def _fill_of(stage: Stmt) -> _Fill | None:
+    """What a stage fills a buffer with; None for any other stage."""
+    extents: dict[Var, Expr] = {}
+    env: dict[Var, Expr] = {}
+    while not isinstance(stage, BufferStore):
+        match stage:
+            case For(kind=kind, start=IntImm(value=0)) if kind in _EACH_ONCE:
+                extents[stage.var] = stage.extent
+            case Block(where=where, init=None, alloc_buffers=(), match_buffers=()) if where == TRUE:
+                env |= {each.var: substitute(each.binding, env) for each in stage.iter_vars}
+            case _:
+                return None
+        stage = stage.body
+    cell = tuple(substitute(index, env) for index in stage.indices)
+    if stage.value.dtype != stage.buffer.dtype or not _is_every_cell(stage.buffer, cell, extents):
+        return None
+    ranges = {v: Interval(0, max(e.value - 1, 0)) for v, e in extents.items() if isinstance(e, IntImm)}
+    return _Fill(stage.buffer, cell, substitute(stage.value, env), ranges)
+
+
+def _is_every_cell(buffer: Buffer, cell: Sequence[Expr], extents: dict[Var, Expr]) -> bool:
+    """Whether each cell is stored, and once: each axis has a loop of its own over its extent, and no loop is left."""
+    plain = buffer.dtype.lanes == 1 and not buffer.dtype.is_bool and buffer.elem_offset == IntImm(0)
+    if not plain or (buffer.strides and [s.value if isinstance(s, IntImm) else 0 for s in buffer.strides] != [1]):
+        return False
+    left = dict(extents)
+    for index, extent in zip(cell, buffer.shape, strict=True):
+        if isinstance(index, Var) and index in left:
+            if left.pop(index) != extent:
+                return False
+        elif not (_is_number(index, 0) and _is_number(extent, 1)):
+            return False
+    return all(_is_number(extent, 1) for extent in left.values())
+
+
+def _is_number(expr: Expr, value: int) -> bool:
+    return isinstance(expr, IntImm) and expr.value == value
+
+
+def _is_forwarded(func: PrimFunc, stages: Sequence[Stmt], number: int, fill: _Fill, chooses: bool) -> bool:
+    """Whether every load of the buffer comes later, and finds what the value is there."""
+    data = fill.buffer.data
+    if data in set(_named(func.body)) or sum(store.buffer.data == data for store in stores_in(func.body)) != 1:
+        return False
+    loads = [(at, load) for at, stage in enumerate(stages) for load in loads_in(stage) if load.buffer.data == data]
+    if not loads or any(at <= number or not _is_plain(load, fill.buffer) for at, load in loads):
+        return False
+    if any(load.buffer.data == data for stage in stages for load in _in_annotations(stage)):
+        return False
+    between = stages[number + 1 : max(at for at, _ in loads) + 1]
+    if any(isinstance(node, OpaqueCall) for stage in between for node in walk(stage)):
+        return False
+    if isinstance(fill.value, BufferLoad):
+        return _is_kept(func, fill, fill.value, between)
+    return _is_closed(fill.value, fill, chooses)
+
+
+def _named(node: Node) -> Iterator[Var]:
+    """The variables that stand in expressions and declarations, not as the data of a buffer that is accessed."""
+    match node:
+        case Buffer():
+            return
+        case DeclBuffer(buffer=buffer):
+            yield buffer.data
+        case Var():
+            yield node
+        case _:
+            pass
+    for child in children(node):
+        yield from _named(child)
+
+
+def _in_annotations(stage: Stmt) -> Iterator[BufferLoad]:
+    """Loads in bounds of loops and in shapes, which are no values."""
+    for node in walk(stage):
+        if isinstance(node, Buffer):
+            yield from (load for extent in node.shape for load in loads_in(extent))
+
+
+def _is_plain(load: BufferLoad, buffer: Buffer) -> bool:
+    scalar = all(index.dtype.lanes == 1 for index in load.indices)
+    return load.buffer == buffer and scalar and not any(isinstance(n, Undef | OpaqueCall) for n in walk(load))
+
+
+def _is_kept(func: PrimFunc, fill: _Fill, load: BufferLoad, between: Sequence[Stmt]) -> bool:
+    """Whether a cell that was copied stays as it was for as long as the copy is looked at."""
+    source = load.buffer
+    if source.data == fill.buffer.data or source.dtype != fill.buffer.dtype:
+        return False
+    if not all(is_certain(index, fill.ranges) for index in load.indices):
+        return False
+    parameters = {buffer.data for buffer in func.buffers}
+    changed = {store.buffer.data for stage in between for store in stores_in(stage)}
+    overlaps = source.data in parameters and not func.noalias and bool(changed & parameters)
+    return source.data not in changed and not overlaps
+
+
+def _is_closed(value: Expr, fill: _Fill, chooses: bool) -> bool:
+    """Whether a value is one of the cell alone, wherever it stands."""
+    for node in walk(value):
+        if not isinstance(node, Expr) or node.dtype.lanes != 1 or isinstance(node, BufferLoad | Undef | OpaqueCall):
+            return False
+        if node.dtype.is_integer and not _is_steady(node, fill):
+            return False
+        if chooses and node.dtype.is_float and isinstance(node, Binary | Call | Cast):
+            return False
+    return True
+
+
+def _is_steady(node: Expr, fill: _Fill) -> bool:
+    """Whether an integer has one value where arithmetic wraps and where it does not; a float that becomes one has."""
+    return is_certain(node, fill.ranges) or (isinstance(node, Cast) and node.value.dtype.is_float)
+
+
+def _replaced(node: Node, fill: _Fill) -> Node:
+    def visit(current: Node) -> Node:
+        if isinstance(current, Buffer):
+            return current
+        made = map_children(current, visit)
+        if not (isinstance(made, BufferLoad) and made.buffer == fill.buffer):
+            return made
+        pairs = zip(fill.cell, made.indices, strict=True)
+        return substitute(fill.value, {v: widen(index, v.dtype) for v, index in pairs if isinstance(v, Var)})
+
+    return visit(node)
