@@ -110,7 +110,7 @@ def test_swizzle_stays_a_swizzle() -> None:
             sized(A="64", B="8, 8"),
         )
     )
-    assert layouts(question) == [{"B": "lambda i: [i//8, i//8%8 ^ i%8]"}]
+    assert layouts(question) == [{"B": "lambda i: [i//8, i//8 ^ i%8]"}]
 
 
 def test_input_and_output() -> None:
