@@ -40,6 +40,7 @@ from layoutproof.verify.faults.no_faults import contents_of
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import prove_no_faults
+from layoutproof.verify.lockstep.memories import is_asked
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import Dim, IterationDomain
@@ -120,7 +121,8 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
     # The new program is called as the old one was: it may not state sizes of its own.
     old = Facts.of(rewrite.old, where, gathered=gathered)
     new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)
-    contents = contents_of(rewrite, old)
+    # Where only calls with parameters apart are spoken of, what the old program stores changes no other parameter.
+    contents = contents_of(rewrite, Facts.of(rewrite.old.with_parameters_apart(), where) if is_asked(rewrite) else old)
     verdicts = (
         *_prove_cell_maps(rewrite, old, new, where),
         *_where_open(_prove_apart(rewrite)),

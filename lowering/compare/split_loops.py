@@ -47,6 +47,7 @@ def _multiple(loop: For) -> tuple[IntImm, Var] | None:
 class _Splitter:
     def __init__(self, func: PrimFunc) -> None:
         self.names = names_in(func.body) | {param.name for param in func.params}
+        self.names |= {name for buffer in func.buffers for name in (buffer.name, buffer.data.name)}
         self.bound = frozenset(bound_variables(func.body))
         self.extents: list[Expr] = []
 

@@ -102,3 +102,12 @@ def test_a_schedule_of_a_lookup() -> None:
     schedule.split("root", 0, [2, None])
     schedule.transform_layout("root", "A", "lambda r: [r//4, r%4]", pad_value=None)
     assert len(schedule.trace) == 2
+
+
+@pytest.mark.parametrize(("attrs", "count"), [('{"layoutproof.apart": True}', 0), ("{}", 1)])
+def test_what_is_stored_changes_no_other_parameter_where_they_are_apart(attrs: str, count: int) -> None:
+    """Only where that is asked of every call."""
+    text = TEXT.replace('{{"tirx.noalias": True}}', "{{}}", 1).replace('{{"tirx.noalias": True}}', f"{{{attrs}}}", 1)
+    rewrite = parse_rewrite(text.format(parameters=PLAIN, before=EACH, after=EACH.replace("range(8)", "T.unroll(8)")))
+    found = [v for v in prove_rewrite(rewrite).verdicts if "read A[I[i]] stays within" in v.claim.text]
+    assert sum(v.status is not Status.PROVED for v in found) == count
