@@ -76,6 +76,14 @@ def not_understood(obstacle: NoSequence) -> Verdict:
     return Verdict(Status.UNKNOWN, claim, STRUCTURE, (), f"{obstacle.reason}{place}")
 
 
+def no_witness() -> Verdict:
+    """That the witness is not one over the loops of a kernel's form."""
+    claim = Claim(ClaimKind.WITNESS, "the witness speaks of the loops around the stores of a kernel", about=("kernel",))
+    return Verdict(
+        Status.UNKNOWN, claim, STRUCTURE, (), "it speaks of others, or the kernel joins values by intrinsics"
+    )
+
+
 def check_apart(form: Sequential) -> Iterator[Verdict]:
     """That threads do not disturb one another in memory of the grid where no barrier is between."""
     from layoutproof.verify.faults.facts import Facts
@@ -111,12 +119,17 @@ def as_loops(rewrite: Rewrite) -> Rewrite:
     before, after = own_forms(rewrite.old, rewrite.new)
     if isinstance(before, NoSequence) or isinstance(after, NoSequence):
         return rewrite
-    return in_forms(rewrite, before, after)
+    formed = try_in_forms(rewrite, before, after)
+    return rewrite if formed is None else formed
 
 
-def in_forms(rewrite: Rewrite, before: Sequential, after: Sequential) -> Rewrite:
-    """A rewrite between the forms of its programs, with the witness over their loops."""
+def try_in_forms(rewrite: Rewrite, before: Sequential, after: Sequential) -> Rewrite | None:
+    """A rewrite between the forms of its programs, with the witness over their loops; None where a form has other
+    stores than its program, or the witness speaks of other loops.
+    """
     old, new = _Side.of(rewrite.old, before), _Side.of(rewrite.new, after)
+    if not all(_speaks_of(claim, old, new) for claim in rewrite.witness.instances):
+        return None
     instances = tuple(_instance(claim, old, new) for claim in rewrite.witness.instances)
     cells = tuple(_cells(rewrite, before, after))
     return Rewrite(before.func, after.func, replace(rewrite.witness, instances=instances, cells=cells))
@@ -139,20 +152,31 @@ class _Side:
         return {self.tags[loop.var]: loop.var for loop in self.formed[store] if loop.var in self.tags}
 
 
+def _speaks_of(claim: InstanceMap, old: _Side, new: _Side) -> bool:
+    if any(len(side.written) != len(side.formed) for side in (old, new)) or claim.new_store >= len(new.written):
+        return False
+    if claim.old_store is None or claim.instances is None:
+        return True
+    if not 0 <= claim.old_store < len(old.written):
+        return False
+    inputs = len(claim.instances.inputs) - len(new.written[claim.new_store])
+    outputs = claim.instances.rank - len(old.written[claim.old_store])
+    return inputs in (0, 1) and outputs in (0, 1)  # the last one may be a lane
+
+
 def _instance(claim: InstanceMap, old: _Side, new: _Side) -> InstanceMap:
     if claim.old_store is None or claim.instances is None:
         return claim
     formed = tuple(loop.var for loop in new.formed[claim.new_store])
     axes = new.axes(claim.new_store)
     # The loops of the kernel as it is written, over those of its form.
-    written = new.written[claim.new_store]
-    values = {
-        variable: _in_form(loop, axes, formed) for variable, loop in zip(claim.instances.inputs, written, strict=True)
-    }
+    written, before = new.written[claim.new_store], old.written[claim.old_store]
+    inputs, lanes = claim.instances.inputs[: len(written)], claim.instances.inputs[len(written) :]
+    values = {v: _in_form(loop, axes, formed) for v, loop in zip(inputs, written, strict=True)}
     outputs = [substitute(output, values) for output in claim.instances.outputs]
-    found = dict(zip((loop.var for loop in old.written[claim.old_store]), outputs, strict=True))
+    found = dict(zip((loop.var for loop in before), outputs[: len(before)], strict=True))
     threads: dict[str, Expr] = {}
-    for loop in old.written[claim.old_store]:
+    for loop in before:
         if loop.thread is not None and loop.thread not in threads:
             index = found[loop.var]
             threads[loop.thread] = index if loop.start == IntImm(0, loop.start.dtype) else index - loop.start
@@ -165,7 +189,8 @@ def _instance(claim: InstanceMap, old: _Side, new: _Side) -> InstanceMap:
         index = threads.get(tag, axes.get(tag, loop.start))
         result.append(widen(index, loop.var.dtype))
     where = None if claim.where is None else substitute(claim.where, values)
-    return replace(claim, instances=IndexMap(formed, tuple(result)), where=where)
+    result += outputs[len(before) :]
+    return replace(claim, instances=IndexMap((*formed, *lanes), tuple(result)), where=where)
 
 
 def _in_form(loop: For, axes: Mapping[str, Var], formed: Sequence[Var]) -> Expr:
