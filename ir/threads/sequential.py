@@ -7,15 +7,15 @@ there are none, every order in which a device may run the threads gives what the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, IntImm, Var, equal
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.primfunc import LAYOUT, PrimFunc
+from layoutproof.ir.stmt import Allocate, Attributes, Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.threads.axes import Axis, Sharing, has_threads, sharing_of
 from layoutproof.ir.threads.crosswise import joined_floats
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
@@ -60,8 +60,20 @@ def sequential(func: PrimFunc, *, as_written: bool = False) -> Sequential | NoSe
     except NotSequential as problem:
         return NoSequence(problem.reason, problem.stmt)
     apart = func.with_body(seq(*writer.apart)) if writer.apart else None
-    found = Sequential(func.with_body(body), frozenset(writer.crosswise), writer.implied, apart)
+    found = Sequential(
+        _without_records(func.with_body(body), writer.copies), frozenset(writer.crosswise), writer.implied, apart
+    )
     return replace(found, axes=writer.axes, copies=writer.copies)
+
+
+def _without_records(func: PrimFunc, names: Collection[str]) -> PrimFunc:
+    """The function without what is recorded of the layouts of memory that now has axes for threads."""
+    records = func.attrs.get(LAYOUT)
+    if not isinstance(records, Attributes) or not any(name in records for name in names):
+        return func
+    for name in names:
+        records = records.without(name)
+    return replace(func, attrs=func.attrs.with_value(LAYOUT, records) if records else func.attrs.without(LAYOUT))
 
 
 class _Writer:
