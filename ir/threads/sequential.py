@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, IntImm, Var, equal
@@ -48,13 +49,19 @@ class NoSequence:
     stmt: Stmt
 
 
-def sequential(func: PrimFunc, *, as_written: bool = False) -> Sequential | NoSequence:
-    """`func` without thread axes; the function itself if it has none. `as_written`: without barriers of its own, a
-    kernel has none.
-    """
+class Barriers(StrEnum):
+    """The barriers of a kernel that has none in its text."""
+
+    IMPLIED = "where TVM puts them"
+    OF_BLOCKS = "where TVM puts them, if the kernel has blocks, which are lowered first"
+    AS_WRITTEN = "none"
+
+
+def sequential(func: PrimFunc, barriers: Barriers = Barriers.IMPLIED) -> Sequential | NoSequence:
+    """`func` without thread axes; the function itself if it has none."""
     if not has_threads(func.body):
         return Sequential(func)
-    writer = _Writer(func, as_written)
+    writer = _Writer(func, barriers)
     try:
         body = writer.write(func.body)
     except NotSequential as problem:
@@ -77,8 +84,8 @@ def _without_records(func: PrimFunc, names: Collection[str]) -> PrimFunc:
 
 
 class _Writer:
-    def __init__(self, func: PrimFunc, as_written: bool) -> None:
-        self.as_written = as_written
+    def __init__(self, func: PrimFunc, barriers: Barriers) -> None:
+        self.barriers = barriers
         self.names = names_in(func.body) | {p.name for p in func.params} | {b.name for b in func.buffers}
         self.names |= {b.data.name for b in (*func.buffers, *buffers_in(func.body))}
         # Memory of one kernel, which the text may allocate around it; not what is touched outside of kernels, too: such
@@ -114,7 +121,8 @@ class _Writer:
 
     def _kernel(self, root: Stmt) -> Stmt:
         kernel = read_kernel(root, self.names)
-        kernel.syncs |= self.as_written
+        kernel.syncs |= self.barriers is Barriers.AS_WRITTEN
+        kernel.syncs |= self.barriers is Barriers.OF_BLOCKS and not any(isinstance(n, Block) for n in walk(root))
         used = {buffer.data for buffer in buffers_in(kernel.body)}
         memories = {buffer: sharing_of(buffer.scope, in_kernel=True) for buffer in kernel.memories}
         memories |= {buffer: sharing for buffer, sharing in self.around.items() if buffer.data in used}

@@ -17,7 +17,7 @@ from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
 from layoutproof.ir.stmt import Block, For
 from layoutproof.ir.threads.axes import has_threads
-from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
+from layoutproof.ir.threads.sequential import Barriers, NoSequence, Sequential, sequential
 from layoutproof.ir.visit import loops_of_stores, substitute, walk
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.values.fast_math import Licence, Licences, names_of
@@ -39,22 +39,20 @@ def forms_of(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Seq
     """Two functions as parallel loops. Where the new one has no barriers, they are taken to stand where TVM puts them
     if it has blocks, which are lowered first, or if the old one is taken so; what came of plain loops has to have all.
     """
-    forms = (_form(old, as_written=False), _form(new, as_written=False))
-    before, after = forms
+    before, after = _form(old, Barriers.IMPLIED), _form(new, Barriers.IMPLIED)
     implied = isinstance(before, Sequential) and before.implied
     if isinstance(after, Sequential) and after.implied and not (_has_blocks(new) or implied):
-        return before, _form(new, as_written=True)
-    return forms
+        return before, _form(new, Barriers.AS_WRITTEN)
+    return before, after
 
 
 def own_forms(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Sequential | NoSequence]:
     """Two functions as parallel loops, each by itself: without blocks a kernel has the barriers of its text."""
-    before, after = (_form(func, as_written=not _has_blocks(func)) for func in (old, new))
-    return before, after
+    return _form(old, Barriers.OF_BLOCKS), _form(new, Barriers.OF_BLOCKS)
 
 
-def _form(func: PrimFunc, *, as_written: bool) -> Sequential | NoSequence:
-    return _FORMS.get(func, (as_written,), lambda: sequential(func, as_written=as_written))
+def _form(func: PrimFunc, barriers: Barriers) -> Sequential | NoSequence:
+    return _FORMS.get(func, (barriers,), lambda: sequential(func, barriers))
 
 
 def _has_blocks(func: PrimFunc) -> bool:
