@@ -288,6 +288,8 @@ class Phases:
         return False
 
     def _across(self, stmt: Stmt, body: Stmt, axes: tuple[str, ...], repeated: bool) -> Stmt:
+        if any(self.kernel.axes[tag].is_block for tag in axes):
+            raise NotSequential("a reduction over the blocks of a grid, which do not wait for one another", stmt)
         depends = self.depends(body) - set(axes)
         along = [axis for tag, axis in self.threads.items() if tag in depends]
         inner = body

@@ -7,15 +7,28 @@ there are none, every order in which a device may run the threads gives what the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, IntImm, Var, equal
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.primfunc import LAYOUT, PrimFunc
+from layoutproof.ir.stmt import (
+    Allocate,
+    Attributes,
+    AttrStmt,
+    Block,
+    BufferStore,
+    For,
+    ForKind,
+    IfThenElse,
+    Seq,
+    Stmt,
+    seq,
+)
 from layoutproof.ir.threads.axes import AXIS, COPIES, KERNEL, Axis, Sharing, has_threads, sharing_of
 from layoutproof.ir.threads.crosswise import joined_floats
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
@@ -50,25 +63,47 @@ class NoSequence:
     stmt: Stmt
 
 
-def sequential(func: PrimFunc, *, as_written: bool = False, marked: bool = False) -> Sequential | NoSequence:
-    """`func` without thread axes; the function itself if it has none. `as_written`: without barriers of its own, a
-    kernel has none. `marked`: kernels, loops over threads and copies of memory can be told from others.
+class Barriers(StrEnum):
+    """The barriers of a kernel that has none in its text."""
+
+    IMPLIED = "where TVM puts them"
+    OF_BLOCKS = "where TVM puts them, if the kernel has blocks, which are lowered first"
+    AS_WRITTEN = "none"
+
+
+def sequential(
+    func: PrimFunc, barriers: Barriers = Barriers.IMPLIED, *, marked: bool = False
+) -> Sequential | NoSequence:
+    """`func` without thread axes; the function itself if it has none. `marked`: kernels, loops over threads and copies
+    of memory can be told from others.
     """
     if not has_threads(func.body):
         return Sequential(func)
-    writer = _Writer(func, as_written, marked)
+    writer = _Writer(func, barriers, marked)
     try:
         body = writer.write(func.body)
     except NotSequential as problem:
         return NoSequence(problem.reason, problem.stmt)
     apart = func.with_body(seq(*writer.apart)) if writer.apart else None
-    found = Sequential(func.with_body(body), frozenset(writer.crosswise), writer.implied, apart)
+    found = Sequential(
+        _without_records(func.with_body(body), writer.copies), frozenset(writer.crosswise), writer.implied, apart
+    )
     return replace(found, axes=writer.axes, copies=writer.copies)
 
 
+def _without_records(func: PrimFunc, names: Collection[str]) -> PrimFunc:
+    """The function without what is recorded of the layouts of memory that now has axes for threads."""
+    records = func.attrs.get(LAYOUT)
+    if not isinstance(records, Attributes) or not any(name in records for name in names):
+        return func
+    for name in names:
+        records = records.without(name)
+    return replace(func, attrs=func.attrs.with_value(LAYOUT, records) if records else func.attrs.without(LAYOUT))
+
+
 class _Writer:
-    def __init__(self, func: PrimFunc, as_written: bool, marked: bool) -> None:
-        self.as_written, self.marked = as_written, marked
+    def __init__(self, func: PrimFunc, barriers: Barriers, marked: bool) -> None:
+        self.barriers, self.marked = barriers, marked
         self.names = names_in(func.body) | {p.name for p in func.params} | {b.name for b in func.buffers}
         self.names |= {b.data.name for b in (*func.buffers, *buffers_in(func.body))}
         # Memory of one kernel, which the text may allocate around it; not what is touched outside of kernels, too: such
@@ -104,7 +139,8 @@ class _Writer:
 
     def _kernel(self, root: Stmt) -> Stmt:
         kernel = read_kernel(root, self.names)
-        kernel.syncs |= self.as_written
+        kernel.syncs |= self.barriers is Barriers.AS_WRITTEN
+        kernel.syncs |= self.barriers is Barriers.OF_BLOCKS and not any(isinstance(n, Block) for n in walk(root))
         used = {buffer.data for buffer in buffers_in(kernel.body)}
         memories = {buffer: sharing_of(buffer.scope, in_kernel=True) for buffer in kernel.memories}
         memories |= {buffer: sharing for buffer, sharing in self.around.items() if buffer.data in used}

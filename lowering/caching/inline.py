@@ -150,7 +150,7 @@ def _producer(func: PrimFunc, own: OwnNest, store: BufferStore) -> tuple[Block, 
         for node in walk(func.body):
             if isinstance(node, Block) and not node.is_root and node.init is None and node.body is written[0]:
                 return node, written[0], load
-    message = f"block {own.block.name} loads nothing that one other block stores, once, and nobody else loads"
+    message = f"block {own.block.name} loads nothing that one other block stores, once, and that no other block loads"
     raise error(codes.NO_PLACE, message, own.block.span)
 
 

@@ -10,10 +10,9 @@ from layoutproof.ir.diagnostic import Diagnostic, error
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block
 from layoutproof.ir.threads.axes import has_threads
 from layoutproof.ir.threads.kernel_text import SYNC
-from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
+from layoutproof.ir.threads.sequential import Barriers, NoSequence, Sequential, sequential
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.passes.illegal import IllegalTransform, hint_of
@@ -47,17 +46,11 @@ def _is_barrier(node: Node) -> bool:
 
 
 def _form_of(func: PrimFunc) -> Sequential:
-    form = sequential(func, marked=True)
-    if isinstance(form, Sequential) and form.implied and not _has_blocks(func):
-        # Barriers are put in when blocks are lowered; plain loops have those that they have.
-        form = sequential(func, as_written=True, marked=True)
+    # Barriers are put in when blocks are lowered; plain loops have those that they have.
+    form = sequential(func, Barriers.OF_BLOCKS, marked=True)
     if isinstance(form, NoSequence):
         raise error(codes.UNSUPPORTED, f"{func.name} has a kernel that cannot be run: {form.reason}", form.stmt.span)
     return form
-
-
-def _has_blocks(func: PrimFunc) -> bool:
-    return any(isinstance(node, Block) and not node.is_root for node in walk(func.body))
 
 
 def _races(form: Sequential) -> Iterator[Verdict]:

@@ -17,7 +17,7 @@ from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
 from layoutproof.ir.stmt import Block, For
 from layoutproof.ir.threads.axes import has_threads
-from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
+from layoutproof.ir.threads.sequential import Barriers, NoSequence, Sequential, sequential
 from layoutproof.ir.visit import loops_of_stores, substitute, walk
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.values.fast_math import Licence, Licences, names_of
@@ -39,22 +39,20 @@ def forms_of(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Seq
     """Two functions as parallel loops. Where the new one has no barriers, they are taken to stand where TVM puts them
     if it has blocks, which are lowered first, or if the old one is taken so; what came of plain loops has to have all.
     """
-    forms = (_form(old, as_written=False), _form(new, as_written=False))
-    before, after = forms
+    before, after = _form(old, Barriers.IMPLIED), _form(new, Barriers.IMPLIED)
     implied = isinstance(before, Sequential) and before.implied
     if isinstance(after, Sequential) and after.implied and not (_has_blocks(new) or implied):
-        return before, _form(new, as_written=True)
-    return forms
+        return before, _form(new, Barriers.AS_WRITTEN)
+    return before, after
 
 
 def own_forms(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Sequential | NoSequence]:
     """Two functions as parallel loops, each by itself: without blocks a kernel has the barriers of its text."""
-    before, after = (_form(func, as_written=not _has_blocks(func)) for func in (old, new))
-    return before, after
+    return _form(old, Barriers.OF_BLOCKS), _form(new, Barriers.OF_BLOCKS)
 
 
-def _form(func: PrimFunc, *, as_written: bool) -> Sequential | NoSequence:
-    return _FORMS.get(func, (as_written,), lambda: sequential(func, as_written=as_written))
+def _form(func: PrimFunc, barriers: Barriers) -> Sequential | NoSequence:
+    return _FORMS.get(func, (barriers,), lambda: sequential(func, barriers))
 
 
 def _has_blocks(func: PrimFunc) -> bool:
@@ -74,6 +72,14 @@ def not_understood(obstacle: NoSequence) -> Verdict:
     claim = Claim(ClaimKind.OTHER, "the threads of the kernel are independent between barriers", about=("threads",))
     place = f" ({obstacle.stmt.span})" if obstacle.stmt.span is not None else ""
     return Verdict(Status.UNKNOWN, claim, STRUCTURE, (), f"{obstacle.reason}{place}")
+
+
+def no_witness() -> Verdict:
+    """That the witness is not one over the loops of a kernel's form."""
+    claim = Claim(ClaimKind.WITNESS, "the witness speaks of the loops around the stores of a kernel", about=("kernel",))
+    return Verdict(
+        Status.UNKNOWN, claim, STRUCTURE, (), "it speaks of others, or the kernel joins values by intrinsics"
+    )
 
 
 def check_apart(form: Sequential) -> Iterator[Verdict]:
@@ -111,12 +117,17 @@ def as_loops(rewrite: Rewrite) -> Rewrite:
     before, after = own_forms(rewrite.old, rewrite.new)
     if isinstance(before, NoSequence) or isinstance(after, NoSequence):
         return rewrite
-    return in_forms(rewrite, before, after)
+    formed = try_in_forms(rewrite, before, after)
+    return rewrite if formed is None else formed
 
 
-def in_forms(rewrite: Rewrite, before: Sequential, after: Sequential) -> Rewrite:
-    """A rewrite between the forms of its programs, with the witness over their loops."""
+def try_in_forms(rewrite: Rewrite, before: Sequential, after: Sequential) -> Rewrite | None:
+    """A rewrite between the forms of its programs, with the witness over their loops; None where a form has other
+    stores than its program, or the witness speaks of other loops.
+    """
     old, new = _Side.of(rewrite.old, before), _Side.of(rewrite.new, after)
+    if not all(_speaks_of(claim, old, new) for claim in rewrite.witness.instances):
+        return None
     instances = tuple(_instance(claim, old, new) for claim in rewrite.witness.instances)
     cells = tuple(_cells(rewrite, before, after))
     return Rewrite(before.func, after.func, replace(rewrite.witness, instances=instances, cells=cells))
@@ -139,20 +150,31 @@ class _Side:
         return {self.tags[loop.var]: loop.var for loop in self.formed[store] if loop.var in self.tags}
 
 
+def _speaks_of(claim: InstanceMap, old: _Side, new: _Side) -> bool:
+    if any(len(side.written) != len(side.formed) for side in (old, new)) or claim.new_store >= len(new.written):
+        return False
+    if claim.old_store is None or claim.instances is None:
+        return True
+    if not 0 <= claim.old_store < len(old.written):
+        return False
+    inputs = len(claim.instances.inputs) - len(new.written[claim.new_store])
+    outputs = claim.instances.rank - len(old.written[claim.old_store])
+    return inputs in (0, 1) and outputs in (0, 1)  # the last one may be a lane
+
+
 def _instance(claim: InstanceMap, old: _Side, new: _Side) -> InstanceMap:
     if claim.old_store is None or claim.instances is None:
         return claim
     formed = tuple(loop.var for loop in new.formed[claim.new_store])
     axes = new.axes(claim.new_store)
     # The loops of the kernel as it is written, over those of its form.
-    written = new.written[claim.new_store]
-    values = {
-        variable: _in_form(loop, axes, formed) for variable, loop in zip(claim.instances.inputs, written, strict=True)
-    }
+    written, before = new.written[claim.new_store], old.written[claim.old_store]
+    inputs, lanes = claim.instances.inputs[: len(written)], claim.instances.inputs[len(written) :]
+    values = {v: _in_form(loop, axes, formed) for v, loop in zip(inputs, written, strict=True)}
     outputs = [substitute(output, values) for output in claim.instances.outputs]
-    found = dict(zip((loop.var for loop in old.written[claim.old_store]), outputs, strict=True))
+    found = dict(zip((loop.var for loop in before), outputs[: len(before)], strict=True))
     threads: dict[str, Expr] = {}
-    for loop in old.written[claim.old_store]:
+    for loop in before:
         if loop.thread is not None and loop.thread not in threads:
             index = found[loop.var]
             threads[loop.thread] = index if loop.start == IntImm(0, loop.start.dtype) else index - loop.start
@@ -165,7 +187,8 @@ def _instance(claim: InstanceMap, old: _Side, new: _Side) -> InstanceMap:
         index = threads.get(tag, axes.get(tag, loop.start))
         result.append(widen(index, loop.var.dtype))
     where = None if claim.where is None else substitute(claim.where, values)
-    return replace(claim, instances=IndexMap(formed, tuple(result)), where=where)
+    result += outputs[len(before) :]
+    return replace(claim, instances=IndexMap((*formed, *lanes), tuple(result)), where=where)
 
 
 def _in_form(loop: For, axes: Mapping[str, Var], formed: Sequence[Var]) -> Expr:

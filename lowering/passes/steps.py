@@ -20,9 +20,10 @@ from layoutproof.lowering.passes.as_loops import (
     check_apart,
     check_order,
     has_kernel,
-    in_forms,
+    no_witness,
     not_understood,
     own_forms,
+    try_in_forms,
 )
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.find import all_buffers
@@ -90,7 +91,11 @@ def _verdicts(transform: Pass, rewrite: Rewrite, options: ProofOptions) -> Itera
             return
     assert isinstance(before, Sequential)
     assert isinstance(after, Sequential)
-    yield from verdicts_of(in_forms(rewrite, before, after), *kept)
+    formed = try_in_forms(rewrite, before, after)
+    if formed is None:
+        yield no_witness()
+        return
+    yield from verdicts_of(formed, *kept)
     yield from check_apart(after)
     yield from check_order((before, after), options.allowed)
 

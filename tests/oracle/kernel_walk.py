@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -25,6 +25,10 @@ UNWRITTEN = -999
 
 class Broken(Exception):
     """A fault of the kernel: an access out of bounds, a barrier that not all threads reach."""
+
+
+class NotWalked(Exception):
+    """A kernel with an operation that the walk does not know."""
 
 
 @dataclass(slots=True)
@@ -122,8 +126,13 @@ class KernelThread(Thread):
                 if found == UNWRITTEN:
                     raise Broken(f"{buffer.name}{list(place)} is read before it is written")
                 return found
+            case Binary() | IntImm() | Var():
+                try:
+                    return super().value(e)
+                except KeyError as unknown:
+                    raise NotWalked(str(unknown)) from unknown
             case _:
-                return super().value(e)
+                raise NotWalked(type(e).__name__)
 
 
 _COMPARE: Mapping[CompareOp, Callable[[int, int], bool]] = {

@@ -237,3 +237,18 @@ def test_partial_results_that_do_not_begin_neutral_are_refused() -> None:
     with pytest.raises(IllegalTransform) as refused:
         schedule.rfactor("sum", "k_1", 0)
     assert refused.value.status is Status.REFUTED
+
+
+def test_partial_results_in_registers_are_joined_over_threads() -> None:
+    """Each thread sums a part of a row in memory of its own, and all threads join their parts."""
+    schedule = Schedule(program(SUM.replace("DTYPE", "int32").replace("START", "0").replace("OP", "+")))
+    schedule.split("sum", "k", (None, 8))
+    schedule.rfactor("sum", "k_1", 0)
+    schedule.set_scope("B_rf", "local")
+    outer, inner = schedule.get_loops("sum")
+    schedule.compute_at("sum_rf", "sum", inner)
+    schedule.bind("sum", outer, "blockIdx.x")
+    schedule.bind("sum", inner, "threadIdx.x")
+    assert {step.status for step in schedule.steps} == {Status.PROVED}
+    a = np.arange(48, dtype=np.int32).reshape(3, 16)
+    assert (run(schedule.func, {"A": a, "n": 3, "m": 2})["B"] == a.sum(axis=1)).all()

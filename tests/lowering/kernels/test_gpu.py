@@ -76,3 +76,16 @@ def test_a_schedule_is_replayed_from_its_trace() -> None:
     """Steps with thread axes are data as others are."""
     schedule = softmax_on_threads()
     assert Schedule.replay(schedule.original, schedule.trace).func == schedule.func
+
+
+def test_layouts_and_loops_inside_a_kernel_change() -> None:
+    """Of memory that threads share or have for themselves, in two buffers by turns, as vectors, unrolled."""
+    schedule = matmul_on_threads()
+    done = [
+        schedule.transform_layout("product", "A_shared", lambda i, j: [j, i]),
+        schedule.transform_layout("product", "C_local", lambda i, j: [j, i]),
+        schedule.inject_double_buffer("A_shared", "A_shared", "k_0"),
+        schedule.vectorize("C_local", "ax1"),
+        schedule.unroll("product", "k_1"),
+    ]
+    assert {step.status for step in done} == {Status.PROVED}

@@ -93,6 +93,13 @@ def test_threads_that_join_floats_need_an_order_that_makes_no_difference() -> No
         Schedule(floats, allowed=IEEE).bind("sum", "k", THREAD)
 
 
+def test_blocks_of_the_grid_join_nothing() -> None:
+    """They do not wait for one another; what is not understood is not refuted."""
+    with pytest.raises(IllegalTransform, match="a reduction over the blocks of a grid") as refused:
+        Schedule(program(SUM.replace("DTYPE", "int32"))).bind("sum", "k", "blockIdx.x")
+    assert refused.value.status is Status.UNKNOWN
+
+
 THREAD = "threadIdx.x"
 
 

@@ -114,3 +114,27 @@ def test_a_barrier_stands_where_all_threads_come() -> None:
     schedule = Schedule(program(BRANCH.replace("CONDITION", "t < 3")))
     with pytest.raises(IllegalTransform):
         schedule.thread_sync()
+
+
+def test_blocks_elsewhere_are_no_barriers() -> None:
+    """A kernel of plain loops has the barriers of its text, whatever else the function has."""
+    beside = """    for i in range(8):
+        with T.block("beside"):
+            vi = T.axis.spatial(8, i)
+            B[2, vi] = A[2, vi]
+"""
+    plain = (
+        HEAD
+        + beside
+        + (
+            """    for t in T.thread_binding(8, thread="threadIdx.x"):
+        S[t] = A[0, t]
+        B[0, t] = S[7 - t]
+"""
+        )
+    )
+    with pytest.raises(IllegalTransform) as refused:
+        Schedule(program(plain)).split("beside", "i", (2, None))
+    assert "LP220" in {diagnostic.code for diagnostic in refused.value.diagnostics}
+    with_barrier = plain.replace("        B[0, t]", '        T.tvm_storage_sync("shared")\n        B[0, t]')
+    assert Schedule(program(with_barrier)).split("beside", "i", (2, None)).status is Status.PROVED
