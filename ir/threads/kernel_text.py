@@ -36,6 +36,19 @@ from layoutproof.ir.threads.axes import Axis, thread_loops
 from layoutproof.ir.visit import bound_variables, free_variables, replace_buffers, stores_in, substitute, take_fresh
 
 SYNC = "tvm_storage_sync"
+# TVM's attributes of asynchronous copies, and the queue of those that PTX commits.
+COPY = "async_scope"
+COMMIT = "async_commit_queue_scope"
+WAIT = "async_wait_queue_scope"
+IN_FLIGHT = "async_wait_inflight_count"
+ASYNC_KEYS = frozenset({COPY, COMMIT, WAIT, IN_FLIGHT})
+PTX = "ptx"
+GROUP_CALLS = {
+    "ptx_commit_group": COMMIT,
+    "ptx_wait_group": WAIT,
+    "ptx.cp.async_.commit_group": COMMIT,
+    "ptx.cp.async_.wait_group": WAIT,
+}
 _BLOCK_WIDE = ((StringImm("shared"),), (StringImm("shared.dyn"),))  # a barrier of a warp joins its threads only
 _ALLREDUCE = "tvm_thread_allreduce"
 _REDUCE_SCOPE = "reduce_scope"
@@ -66,6 +79,7 @@ class Kernel:
     body: Stmt = NOTHING
     memories: list[Buffer] = field(default_factory=list[Buffer])
     syncs: bool = False
+    asynchronous: bool = False
 
 
 def read_kernel(root: Stmt, names: set[str]) -> Kernel:
@@ -213,6 +227,9 @@ class _Reader:
             body = self.read(stmt.body, values)
             self.reducer = around
             return body
+        if stmt.key in ASYNC_KEYS:
+            self.kernel.asynchronous = True
+            return replace(stmt, value=substitute(stmt.value, values), body=self.read(stmt.body, values))
         if stmt.key.startswith("async"):
             raise NotSequential(f"asynchronous copies ({stmt.key}) in a kernel", stmt)
         return self.read(stmt.body, values)  # remarks for code generation
@@ -227,6 +244,9 @@ class _Reader:
             return stmt
         if isinstance(value, OpaqueCall) and value.function == _ALLREDUCE and self.reducer is not None:
             return self._all_reduce(stmt, substitute(value, values), self.reducer)
+        if isinstance(value, OpaqueCall) and value.function in GROUP_CALLS:
+            self.kernel.asynchronous = True
+            return _of_group(stmt, value.function, substitute(value, values))
         if isinstance(value, OpaqueCall):
             raise NotSequential(f"{value.function} in a kernel, which is opaque", stmt)
         return NOTHING
@@ -252,6 +272,15 @@ class _Reader:
             start = IfThenElse(condition_, start, span=stmt.span)
         guarded = update if condition == TRUE else IfThenElse(condition, update, span=stmt.span)
         return Across(seq(start, guarded), tuple(tags), span=stmt.span)
+
+
+def _of_group(stmt: Evaluate, function: str, call: OpaqueCall) -> Stmt:
+    """What PTX has as instructions, as TVM's attributes: a commit of the copies so far, or a wait."""
+    key, count = GROUP_CALLS[function], len(call.arguments)
+    if count != (1 if key == WAIT else 0):
+        raise NotSequential(f"{function} with {count} arguments", stmt)
+    body = NOTHING if key == COMMIT else AttrStmt(IntImm(0), IN_FLIGHT, call.arguments[0], NOTHING, span=stmt.span)
+    return AttrStmt(IntImm(0), key, StringImm(PTX), body, span=stmt.span)
 
 
 def without_gaps(buffer: Buffer) -> Buffer:

@@ -16,6 +16,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.threads.async_copies import AsyncCopies, without_async
 from layoutproof.ir.threads.axes import Axis, Sharing, has_threads, sharing_of
 from layoutproof.ir.threads.crosswise import joined_floats
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
@@ -28,12 +29,14 @@ class Sequential:
     """A function whose kernels are written as parallel loops. `crosswise`: how floats are joined over threads, in an
     order that is not fixed. `implied`: whether barriers were put in. `apart`: kernels whose threads meet in memory of
     the whole grid without a barrier between, each thread with shared memory of its own; there may be no race in it.
+    `under_way`: asynchronous copies, and what may find them so; there may be no race in it.
     """
 
     func: PrimFunc
     crosswise: frozenset[BinaryOp] = frozenset()
     implied: bool = False
     apart: PrimFunc | None = None
+    under_way: PrimFunc | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ def sequential(func: PrimFunc, *, as_written: bool = False) -> Sequential | NoSe
     except NotSequential as problem:
         return NoSequence(problem.reason, problem.stmt)
     apart = func.with_body(seq(*writer.apart)) if writer.apart else None
-    return Sequential(func.with_body(body), frozenset(writer.crosswise), writer.implied, apart)
+    under_way = func.with_body(seq(*writer.under_way)) if writer.under_way else None
+    return Sequential(func.with_body(body), frozenset(writer.crosswise), writer.implied, apart, under_way)
 
 
 class _Writer:
@@ -71,6 +75,7 @@ class _Writer:
         self.crosswise: set[BinaryOp] = set()
         self.implied = False
         self.apart: list[Stmt] = []
+        self.under_way: list[Stmt] = []
 
     def write(self, stmt: Stmt) -> Stmt:
         """A statement outside kernels, kernels inside it written out."""
@@ -103,10 +108,15 @@ class _Writer:
             if sharing in (Sharing.WARP, Sharing.ALL):
                 raise NotSequential(f"{buffer.name} is in memory of scope {buffer.scope} in a kernel", root)
         self._note_crosswise(kernel)
-        phases = Phases(kernel, {buffer.data: sharing for buffer, sharing in memories.items()})
+        sharings = {buffer.data: sharing for buffer, sharing in memories.items()}
+        axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
+        if kernel.asynchronous:
+            for part in AsyncCopies(kernel, sharings, implied=not kernel.syncs).parts():
+                self.under_way.append(_on_grid(_allocated(part, list(memories)), axes, root))
+            kernel.body = without_async(kernel.body)
+        phases = Phases(kernel, sharings)
         result = _place(phases.all_phases(), memories, phases)
         self.implied |= phases.implied
-        axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
         if phases.unordered:
             alone = phases.on_all_threads(_allocated(_alone(kernel, phases.unordered), list(memories)))
             self.apart.append(_on_grid(alone, axes, root))

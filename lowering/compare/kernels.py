@@ -60,12 +60,15 @@ class Question:
         from layoutproof.verify.faults.facts import Facts
         from layoutproof.verify.faults.races import prove_race_free
 
-        apart = self.forms[1].apart
-        if apart is None:
-            return None
-        for verdict in prove_race_free(Facts.of(apart.with_parameters_apart())):
-            if verdict.status is not Status.PROVED:
-                return f"without a barrier between, {verdict.claim}: {counterexample_text(verdict)}"
+        form = self.forms[1]
+        for part, what in (
+            (form.apart, "without a barrier between"),
+            (form.under_way, "an asynchronous copy may still be under way"),
+        ):
+            found = prove_race_free(Facts.of(part.with_parameters_apart())) if part is not None else ()
+            for verdict in found:
+                if verdict.status is not Status.PROVED:
+                    return f"{what}, {verdict.claim}: {counterexample_text(verdict)}"
         return None
 
     def answered(self, answer: Comparison) -> Comparison:
