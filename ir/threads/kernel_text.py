@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, equal, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer, StringImm
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import (
     NOTHING,
     Allocate,
@@ -33,6 +34,7 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.threads.axes import Axis, thread_loops
+from layoutproof.ir.threads.tiles import NotATile, Tiles, View, joined_in, written_out
 from layoutproof.ir.visit import bound_variables, free_variables, replace_buffers, stores_in, substitute, take_fresh
 
 SYNC = "tvm_storage_sync"
@@ -80,6 +82,9 @@ class Kernel:
     memories: list[Buffer] = field(default_factory=list[Buffer])
     syncs: bool = False
     asynchronous: bool = False
+    # The tiles of each memory of fragments, and how tensor instructions join floats, in an order that is not fixed.
+    tiles: dict[Var, int] = field(default_factory=dict[Var, int])
+    joins: set[BinaryOp] = field(default_factory=set[BinaryOp])
 
 
 def read_kernel(root: Stmt, names: set[str]) -> Kernel:
@@ -176,11 +181,9 @@ class _Reader:
         return IfThenElse(index < extent, body, span=loop.span)
 
     def _block(self, block: Block, values: Mapping[Var, Expr]) -> Stmt:
-        if block.match_buffers:
-            raise NotSequential(f"block {block.name} has another view of a region", block)
         bound = {v.var: substitute(v.binding, values) for v in block.iter_vars}
         inside = {**values, **bound}
-        body = body_of(block)
+        body = self._through_views(block) if block.match_buffers else body_of(block)
         for buffer in block.alloc_buffers:
             body = self._owned(buffer, body, inside)
         body = self.read(body, inside)
@@ -196,6 +199,21 @@ class _Reader:
         ):
             raise NotSequential(f"block {block.name} reduces along a thread axis that its other variables use", block)
         return Across(body, tuple(tags), span=block.span)
+
+    def _through_views(self, block: Block) -> Stmt:
+        """The body of a block whose views are written out, and with them the tensor instructions on them."""
+        try:
+            views = [View.of(match) for match in block.match_buffers]
+            tiles = Tiles({view.buffer.data: view for view in views}, self.kernel.tiles)
+            by_buffer = {view.buffer: view for view in views}
+            body = written_out(body_of(block), tiles, by_buffer)
+        except NotATile as problem:
+            raise NotSequential(f"block {block.name}: {problem}", block) from problem
+        left = {name for view in views for name in view.names} & set(free_variables(body))
+        if left:
+            raise NotSequential(f"block {block.name} uses {min(v.name for v in left)} of a view", block)
+        self.kernel.joins |= joined_in(body_of(block))
+        return body
 
     def _apart(self, body: Stmt, tag: str) -> bool:
         """Whether each thread along an axis stores to cells of its own, so that nothing is joined along it."""

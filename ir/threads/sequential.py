@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Expr, IntImm, Var, equal
+from layoutproof.ir.dtype import INT64
+from layoutproof.ir.expr import Expr, IntImm, Var, equal, widen
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -21,7 +22,10 @@ from layoutproof.ir.threads.axes import Axis, Sharing, has_threads, sharing_of
 from layoutproof.ir.threads.crosswise import joined_floats
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
 from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
+from layoutproof.ir.threads.tiles import check_fragments
 from layoutproof.ir.visit import buffers_in, children, loads_in, map_children, names_in, stores_in, walk
+
+WARP = 32  # threads, that have one threadIdx.y and threadIdx.z
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,7 @@ class _Writer:
         used = {buffer.data for buffer in buffers_in(kernel.body)}
         memories = {buffer: sharing_of(buffer.scope, in_kernel=True) for buffer in kernel.memories}
         memories |= {buffer: sharing for buffer, sharing in self.around.items() if buffer.data in used}
+        self._note_fragments(kernel, memories, root)
         for buffer, sharing in memories.items():
             if sharing in (Sharing.WARP, Sharing.ALL):
                 raise NotSequential(f"{buffer.name} is in memory of scope {buffer.scope} in a kernel", root)
@@ -127,7 +132,21 @@ class _Writer:
             self.apart.append(_on_grid(meeting, axes, root))
         return _on_grid(result, axes, root)
 
+    @staticmethod
+    def _note_fragments(kernel: Kernel, memories: dict[Buffer, Sharing], root: Stmt) -> None:
+        """Fragments that only tensor instructions touch are a thread's own: each thread of a warp has what all have."""
+        fragments = [buffer for buffer in memories if buffer.data in kernel.tiles]
+        lanes = kernel.axes.get("threadIdx.x")
+        if fragments and (lanes is None or widen(lanes.extent, INT64) != IntImm(WARP, INT64)):
+            raise NotSequential(f"tensor instructions where threadIdx.x is not a warp of {WARP} threads", root)
+        why = check_fragments(kernel.body, {b.data for b in fragments}, lanes.var) if fragments and lanes else None
+        if why is not None:
+            raise NotSequential(why, root)
+        memories.update(dict.fromkeys(fragments, Sharing.THREAD))
+
     def _note_crosswise(self, kernel: Kernel) -> None:
+        if any(buffer.dtype.is_float for buffer in buffers_in(kernel.body) if buffer.data in kernel.tiles):
+            self.crosswise |= kernel.joins
         for node in walk(kernel.body):
             if isinstance(node, Across):
                 axes = {kernel.axes[tag].var for tag in node.axes}
