@@ -37,7 +37,7 @@ class Queue:
     done: tuple[Known, ...] = (Known(ZERO),)
 
     def known(self, *, private: bool) -> tuple[Known, ...]:
-        """What whoever touches a memory knows of the copies to it."""
+        """What is known of the copies to a memory where it is touched."""
         return self.waited if private else self.done
 
 

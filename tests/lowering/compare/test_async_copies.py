@@ -1,4 +1,4 @@
-"""Pipelines of asynchronous copies against the loop that they are: complete at the wait that covers them, or refused."""
+"""Pipelines of asynchronous copies against their loop: complete at the wait that covers them, or not proved."""
 
 from __future__ import annotations
 

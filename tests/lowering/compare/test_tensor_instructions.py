@@ -65,8 +65,8 @@ def wmma(a: str = "int8", c: str = "int32", layout: str = "row_major") -> str:
     )
     loads = [
         block(
-            view("M", f"{memory}{tile(*(f'({i})' for i in at), n)}", n, a, "shared"),
-            view("F", f"{fragment}{tile(*(f'({i})' for i in at), n)}", n, a, f"wmma.matrix_{which}"),
+            view("M", f"{memory}{tile(f'({at[0]})', f'({at[1]})', n)}", n, a, "shared"),
+            view("F", f"{fragment}{tile(f'({at[0]})', f'({at[1]})', n)}", n, a, f"wmma.matrix_{which}"),
             f"T.tvm_load_matrix_sync(F.data, 16, 16, 16, {number('F', n)}, "
             f'{pointer("M", n, a, 1)}, M.strides[0], "{form}")',
         )
@@ -77,7 +77,7 @@ def wmma(a: str = "int8", c: str = "int32", layout: str = "row_major") -> str:
     ]
     product = block(
         view("X", "fa" + tile("(ty // 2)", "ko", n), n, a, "wmma.matrix_a"),
-        view("Y", "fb" + tile(*(f"({i})" for i in right), n), n, a, "wmma.matrix_b"),
+        view("Y", "fb" + tile(f"({right[0]})", f"({right[1]})", n), n, a, "wmma.matrix_b"),
         view("Z", "acc" + tile("(ty // 2)", "(ty % 2)", n), n, c, "wmma.accumulator"),
         f"T.tvm_mma_sync(Z.data, {number('Z', n)}, X.data, {number('X', n)}, "
         f"Y.data, {number('Y', n)}, Z.data, {number('Z', n)})",
