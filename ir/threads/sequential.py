@@ -139,7 +139,11 @@ class _Writer:
         lanes = kernel.axes.get("threadIdx.x")
         if fragments and (lanes is None or widen(lanes.extent, INT64) != IntImm(WARP, INT64)):
             raise NotSequential(f"tensor instructions where threadIdx.x is not a warp of {WARP} threads", root)
-        why = check_fragments(kernel.body, {b.data for b in fragments}, lanes.var) if fragments and lanes else None
+        if not fragments or lanes is None:
+            return
+        tiles = {buffer.data for buffer in fragments}
+        own = {buffer.data for buffer, sharing in memories.items() if sharing is not Sharing.BLOCK} - tiles
+        why = check_fragments(kernel.body, tiles, own, lanes.var)
         if why is not None:
             raise NotSequential(why, root)
         memories.update(dict.fromkeys(fragments, Sharing.THREAD))

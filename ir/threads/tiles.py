@@ -23,6 +23,11 @@ from layoutproof.ir.visit import buffers_in, children, free_variables, loads_in,
 _ROW, _COLUMN = StringImm("row_major"), StringImm("col_major")
 _SIMDGROUP = "metal.simdgroup"
 MATRIX_A, MATRIX_B, ACCUMULATOR = "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator"
+# The types of factors and results, and the sizes of tiles, that TVM describes. (Of float32, wmma would keep 19 bits.)
+_WMMA = frozenset({("float16", "float16"), ("float16", "float32"), ("int8", "int32")})
+_SIMDGROUP_TYPES = frozenset({("float16", "float16"), ("float32", "float32"), ("bfloat16", "bfloat16")})
+_TYPES = {ACCUMULATOR: _WMMA, _SIMDGROUP: _SIMDGROUP_TYPES}
+_SIZES = {MATRIX_A: 16, MATRIX_B: 16, ACCUMULATOR: 16, _SIMDGROUP: 8}
 FRAGMENTS = frozenset({MATRIX_A, MATRIX_B, ACCUMULATOR, _SIMDGROUP})
 
 
@@ -82,8 +87,9 @@ class Tiles:
     def fragment(self, data: Expr, number: Expr, size: int, scopes: Sequence[str]) -> View:
         """The tile of a warp that is given by its memory and the number of the tile there."""
         view = self._view(data, size)
-        if view.buffer.scope != view.source.buffer.scope or view.buffer.scope not in scopes:
-            raise NotATile(f"{view.buffer.name} is in memory of scope {view.buffer.scope}")
+        scope = view.buffer.scope
+        if scope != view.source.buffer.scope or scope not in scopes or size != _SIZES[scope]:
+            raise NotATile(f"{view.buffer.name} is in memory of scope {scope}, or not of its size")
         if number != _number(view.buffer, size):
             raise NotATile(f"the number of the fragment is not that of {view.buffer.name}")
         # Tiles of one size that begin at multiples of it: two that have one number are the same.
@@ -202,8 +208,9 @@ def _multiplied(tiles: tuple[View, View, View], size: int, place: Stmt) -> Stmt:
     """`C[i, j] += A[i, k] * B[k, j]`, in the order of `k`; an instruction may have another, see `Kernel.joins`."""
     result, left, right = tiles
     dtype = result.buffer.dtype
-    if left.buffer.dtype != right.buffer.dtype:
-        raise NotATile("a product of tiles of two types")
+    types = (str(left.buffer.dtype), str(dtype))
+    if left.buffer.dtype != right.buffer.dtype or types not in _TYPES[result.buffer.scope]:
+        raise NotATile(f"a product of {left.buffer.dtype} and {right.buffer.dtype} in {dtype}")
     (i, j, k), loops = _over(size, place, "i", "j", "k")
     factors = [_load(left, i, k), _load(right, k, j)]
     a, b = (f if f.dtype == dtype else Cast(dtype, f) for f in factors)
@@ -332,11 +339,16 @@ def joined_in(stmt: Stmt) -> set[BinaryOp]:
     return {BinaryOp.ADD} if any(call.function in products for call in calls) else set()
 
 
-def check_fragments(stmt: Stmt, memories: Collection[Var], lanes: Var | None) -> str | None:
-    """Why statements on fragments are not run by a warp together: they, or whether they are reached, depend on which
-    thread of the warp it is (`lanes`).
+def check_fragments(stmt: Stmt, memories: Collection[Var], own: Collection[Var], lanes: Var) -> str | None:
+    """Why statements on fragments are not run by a warp together: they touch memory that each thread has for itself
+    (`own`), or they, or whether they are reached, depend on which thread of the warp it is (`lanes`).
     """
-    apart = {lanes} if lanes is not None else set()
+    for node in walk(stmt):
+        if isinstance(node, BufferStore):
+            touched = {buffer.data for buffer in buffers_in(node)}
+            if touched & set(memories) and touched & set(own):
+                return "a tensor instruction on memory that each thread has for itself"
+    apart = {lanes}
     for node in walk(stmt):
         if isinstance(node, Let) and (apart & set(free_variables(node.value)) or next(loads_in(node.value), None)):
             apart.add(node.var)
