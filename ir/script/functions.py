@@ -23,7 +23,6 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
-    OPAQUE_CALLS,
     Assume,
     Call,
     Limit,
@@ -382,7 +381,7 @@ _BASIC: Mapping[str, Handler] = {
     "pointer_cast": _pointer_cast,
 }
 
-_WITHOUT_TYPE = {"Cast", "cast", "astype", "infinity", "min_value", "max_value", "undef", *OPAQUE_CALLS}
+_WITHOUT_TYPE = {"Cast", "cast", "astype", "infinity", "min_value", "max_value", "undef", *OPAQUE}
 
 FUNCTIONS: Mapping[str, Handler] = {
     **{name: handler if name in _WITHOUT_TYPE else _with_dtype(handler) for name, handler in _BASIC.items()},

@@ -68,7 +68,8 @@ class Question:
             found = prove_race_free(Facts.of(part.with_parameters_apart())) if part is not None else ()
             for verdict in found:
                 if verdict.status is not Status.PROVED:
-                    return f"{what}, {verdict.claim}: {counterexample_text(verdict)}"
+                    claim = f", {verdict.claim}" if part is form.apart else ""
+                    return f"{what}{claim}: {counterexample_text(verdict)}"
         return None
 
     def answered(self, answer: Comparison) -> Comparison:

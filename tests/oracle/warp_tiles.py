@@ -46,7 +46,8 @@ class Device:
 
     def offset(self, buffer: Buffer, indices: Sequence[int]) -> int:
         """Where a cell is, from the strides of its buffer."""
-        strides, step = [], 1
+        strides: list[int] = []
+        step = 1
         for extent in reversed(buffer.shape):
             strides.insert(0, step)
             step *= evaluate(extent, {})
