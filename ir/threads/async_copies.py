@@ -17,10 +17,11 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE, INT32, INT64
 from layoutproof.ir.expr import Expr, IntImm, Var, equal
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.threads.async_calls import ASYNC_KEYS
 from layoutproof.ir.threads.async_queues import ONE, ZERO, minus, plus
 from layoutproof.ir.threads.async_walk import Access, AsyncWalk
 from layoutproof.ir.threads.axes import Axis, Sharing
-from layoutproof.ir.threads.kernel_text import ASYNC_KEYS, Kernel, NotSequential
+from layoutproof.ir.threads.kernel_text import Kernel, NotSequential
 from layoutproof.ir.visit import loads_in, map_children, stores_in
 
 _GROUPS = IntImm(1, INT64)

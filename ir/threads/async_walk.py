@@ -12,6 +12,7 @@ from layoutproof.ir.evaluate import evaluate, foreign_part
 from layoutproof.ir.expr import Expr, IntImm, Var, negated
 from layoutproof.ir.intrinsics import OpaqueCall, StringImm
 from layoutproof.ir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt
+from layoutproof.ir.threads.async_calls import ASYNC_KEYS, COMMIT, COPY, IN_FLIGHT, PTX, WAIT
 from layoutproof.ir.threads.async_queues import (
     ONE,
     ZERO,
@@ -25,18 +26,7 @@ from layoutproof.ir.threads.async_queues import (
     plus,
     times,
 )
-from layoutproof.ir.threads.kernel_text import (
-    ASYNC_KEYS,
-    COMMIT,
-    COPY,
-    IN_FLIGHT,
-    PTX,
-    SYNC,
-    WAIT,
-    Across,
-    Kernel,
-    NotSequential,
-)
+from layoutproof.ir.threads.kernel_text import SYNC, Across, Kernel, NotSequential
 from layoutproof.ir.visit import children, free_variables, loads_in, substitute, walk
 
 _MOST_VALUES = 1 << 14

@@ -33,24 +33,12 @@ from layoutproof.ir.stmt import (
     body_of,
     seq,
 )
+from layoutproof.ir.threads.async_calls import ASYNC_CALLS, ASYNC_KEYS, NotACopy, as_attributes
 from layoutproof.ir.threads.axes import Axis, thread_loops
 from layoutproof.ir.threads.tiles import NotATile, Tiles, View, joined_in, written_out
 from layoutproof.ir.visit import bound_variables, free_variables, replace_buffers, stores_in, substitute, take_fresh
 
 SYNC = "tvm_storage_sync"
-# TVM's attributes of asynchronous copies, and the queue of those that PTX commits.
-COPY = "async_scope"
-COMMIT = "async_commit_queue_scope"
-WAIT = "async_wait_queue_scope"
-IN_FLIGHT = "async_wait_inflight_count"
-ASYNC_KEYS = frozenset({COPY, COMMIT, WAIT, IN_FLIGHT})
-PTX = "ptx"
-GROUP_CALLS = {
-    "ptx_commit_group": COMMIT,
-    "ptx_wait_group": WAIT,
-    "ptx.cp.async_.commit_group": COMMIT,
-    "ptx.cp.async_.wait_group": WAIT,
-}
 _BLOCK_WIDE = ((StringImm("shared"),), (StringImm("shared.dyn"),))  # a barrier of a warp joins its threads only
 _ALLREDUCE = "tvm_thread_allreduce"
 _REDUCE_SCOPE = "reduce_scope"
@@ -87,13 +75,14 @@ class Kernel:
     joins: set[BinaryOp] = field(default_factory=set[BinaryOp])
 
 
-def read_kernel(root: Stmt, names: set[str]) -> Kernel:
-    """The kernel whose outermost thread loop is `root`. `names` are taken, and grow.
+def read_kernel(root: Stmt, names: set[str], buffers: Mapping[Var, Buffer]) -> Kernel:
+    """The kernel whose outermost thread loop is `root`. `names` are taken, and grow. `buffers` are those outside of it,
+    by data variable.
 
     Raises NotSequential.
     """
     kernel = Kernel(_axes(root, names))
-    kernel.body = _Reader(kernel, names).read(root, {})
+    kernel.body = _Reader(kernel, names, buffers).read(root, {})
     return kernel
 
 
@@ -128,8 +117,9 @@ def _extent(tag: str, loops: Sequence[For]) -> Expr:
 class _Reader:
     """Writes a kernel out. `values` gives, for variables of thread loops and blocks, what they are."""
 
-    def __init__(self, kernel: Kernel, names: set[str]) -> None:
+    def __init__(self, kernel: Kernel, names: set[str], parameters: Mapping[Var, Buffer]) -> None:
         self.kernel = kernel
+        self.parameters = parameters
         self.names = names
         self.reducer: Reducer | None = None
 
@@ -229,6 +219,7 @@ class _Reader:
         if any(known.name == mine.name or known.data == mine.data for known in self.kernel.memories):
             data = Var(take_fresh(buffer.data.name, self.names), buffer.data.dtype)
             mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
+            body = substitute(replace_buffers(body, {buffer: mine}), {buffer.data: data})  # calls name it by its data
         self.kernel.memories.append(mine)
         return body if mine == buffer else replace_buffers(body, {buffer: mine})
 
@@ -262,12 +253,18 @@ class _Reader:
             return stmt
         if isinstance(value, OpaqueCall) and value.function == _ALLREDUCE and self.reducer is not None:
             return self._all_reduce(stmt, substitute(value, values), self.reducer)
-        if isinstance(value, OpaqueCall) and value.function in GROUP_CALLS:
-            self.kernel.asynchronous = True
-            return _of_group(stmt, value.function, substitute(value, values))
+        if isinstance(value, OpaqueCall) and value.function in ASYNC_CALLS:
+            return self._asynchronous(stmt, substitute(value, values))
         if isinstance(value, OpaqueCall):
             raise NotSequential(f"{value.function} in a kernel, which is opaque", stmt)
         return NOTHING
+
+    def _asynchronous(self, stmt: Evaluate, call: OpaqueCall) -> Stmt:
+        self.kernel.asynchronous = True
+        try:
+            return as_attributes(stmt, call, {**self.parameters, **{b.data: b for b in self.kernel.memories}})
+        except NotACopy as problem:
+            raise NotSequential(str(problem), stmt) from problem
 
     def _all_reduce(self, stmt: Evaluate, call: OpaqueCall, reducer: Reducer) -> Stmt:
         """`tvm_thread_allreduce(n, values..., condition, results..., axes...)`: the results, of all threads along the
@@ -290,15 +287,6 @@ class _Reader:
             start = IfThenElse(condition_, start, span=stmt.span)
         guarded = update if condition == TRUE else IfThenElse(condition, update, span=stmt.span)
         return Across(seq(start, guarded), tuple(tags), span=stmt.span)
-
-
-def _of_group(stmt: Evaluate, function: str, call: OpaqueCall) -> Stmt:
-    """What PTX has as instructions, as TVM's attributes: a commit of the copies so far, or a wait."""
-    key, count = GROUP_CALLS[function], len(call.arguments)
-    if count != (1 if key == WAIT else 0):
-        raise NotSequential(f"{function} with {count} arguments", stmt)
-    body = NOTHING if key == COMMIT else AttrStmt(IntImm(0), IN_FLIGHT, call.arguments[0], NOTHING, span=stmt.span)
-    return AttrStmt(IntImm(0), key, StringImm(PTX), body, span=stmt.span)
 
 
 def without_gaps(buffer: Buffer) -> Buffer:

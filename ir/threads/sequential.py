@@ -76,6 +76,7 @@ class _Writer:
         # a schedule is not finished, and its memory is like any other.
         self.outside = set(_touched_outside(func.body))
         self.around: dict[Buffer, Sharing] = {}
+        self.buffers = func.buffers
         self.crosswise: set[BinaryOp] = set()
         self.implied = False
         self.apart: list[Stmt] = []
@@ -103,7 +104,7 @@ class _Writer:
         return True
 
     def _kernel(self, root: Stmt) -> Stmt:
-        kernel = read_kernel(root, self.names)
+        kernel = read_kernel(root, self.names, {b.data: b for b in (*self.buffers, *self.around)})
         kernel.syncs |= self.as_written
         used = {buffer.data for buffer in buffers_in(kernel.body)}
         memories = {buffer: sharing_of(buffer.scope, in_kernel=True) for buffer in kernel.memories}

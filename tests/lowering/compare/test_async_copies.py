@@ -127,7 +127,37 @@ TWO_QUEUES = """queues(A: T.Buffer((8, 16), "float32"), D: T.Buffer((8, 16), "fl
                 with T.attr(0, "async_wait_inflight_count", 0):
                     D[tx, i] = C[i % 2]
 """
+# Four elements of 4 bytes by one instruction, out of a matrix and into one.
+WHOLE = """whole(A: T.Buffer((8, 64), "float32"), C: T.Buffer((8, 64), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(8, 64):
+        C[i, j] = A[i, 63 - j]
+"""
+INSTRUCTIONS = """instructions(A: T.Buffer((8, 64), "float32"), C: T.Buffer((8, 64), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    tx = T.launch_thread("threadIdx.x", 16)
+    S = T.decl_buffer((2, 64), "float32", scope="shared")
+    T.ptx_cp_async("float32", S.data, tx * 4, A.data, tx * 4, 16)
+    T.ptx_commit_group()
+    for i in range(7):
+        T.ptx_cp_async("float32", S.data, (i + 1) % 2 * 64 + tx * 4, A.data, (i + 1) * 64 + tx * 4, 16)
+        T.ptx_commit_group()
+        T.ptx_wait_group(1)
+        T.tvm_storage_sync("shared")
+        for j in range(4):
+            C[i, tx * 4 + j] = S[i % 2, 63 - tx * 4 - j]
+        T.tvm_storage_sync("shared")
+    T.ptx_wait_group(0)
+    T.tvm_storage_sync("shared")
+    for j in range(4):
+        C[7, tx * 4 + j] = S[1, 63 - tx * 4 - j]
+"""
+RAW = INSTRUCTIONS.replace('T.ptx_cp_async("float32", ', 'T.s_tir.cp_async_raw("float32", ').replace(
+    "T.ptx_commit_group", "T.ptx.cp.async_.commit_group"
+)
 RIGHT = {
+    "copies by instructions": (WHOLE, INSTRUCTIONS),
+    "copies by instructions of another name": (WHOLE, RAW.replace("T.ptx_wait_group", "T.ptx.cp.async_.wait_group")),
     "three stages ahead": (PLAIN, PIPELINE),
     "groups of PTX": (BOTH, GROUPS),
     "any number of iterations": (ANY, ANY_GROUPS),
@@ -148,8 +178,45 @@ def test_a_pipeline_is_its_loop(what: str) -> None:
     assert found.status is Status.PROVED, found.verdicts[0].reason
 
 
+TWICE = """twice(A: T.Buffer((2, 64), "float32"), C: T.Buffer((2, 64), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for tx in T.thread_binding(16, thread="threadIdx.x"):
+        with T.block("first"):
+            S = T.alloc_buffer((64,), "float32", scope="shared")
+            T.ptx_cp_async("float32", S.data, tx * 4, A.data, tx * 4, 16)
+            T.ptx_commit_group()
+            T.ptx_wait_group(0)
+            T.tvm_storage_sync("shared")
+            for j in range(4):
+                C[0, tx * 4 + j] = S[tx * 4 + j]
+        with T.block("second"):
+            S = T.alloc_buffer((64,), "float32", scope="shared")
+            T.ptx_cp_async("float32", S.data, tx * 4, A.data, 64 + tx * 4, 16)
+            T.ptx_commit_group()
+            T.ptx_wait_group(0)
+            T.tvm_storage_sync("shared")
+            for j in range(4):
+                C[1, tx * 4 + j] = S[tx * 4 + j]
+"""
+
+
+def test_memories_of_one_name_are_apart() -> None:
+    """An instruction names a memory by its data: that of the block around it."""
+    plain = WHOLE.replace("(8, 64)", "(2, 64)").replace("63 - j", "j").replace("grid(8", "grid(2")
+    assert compare(plain, TWICE).status is Status.PROVED
+    early = TWICE.replace("C[0, tx * 4 + j] = S[tx * 4 + j]", "C[0, tx * 4 + j] = T.float32(0)")
+    assert compare(plain, early).status in (Status.UNKNOWN, Status.REFUTED)
+
+
 SYNC = '            T.tvm_storage_sync("shared")\n'
 WRONG = {
+    "an instruction that copies too little": (WHOLE, INSTRUCTIONS.replace(", 16)\n        T", ", 8)\n        T")),
+    "an instruction that copies too much": (WHOLE, INSTRUCTIONS.replace(", 16)\n        T", ", 32)\n        T")),
+    "an instruction of another type": (WHOLE, INSTRUCTIONS.replace('cp_async("float32"', 'cp_async("float16"')),
+    "an instruction at the place of another row": (WHOLE, INSTRUCTIONS.replace("(i + 1) * 64", "(i + 1) * 32")),
+    "an instruction that is not aligned": (WHOLE, INSTRUCTIONS.replace("A.data, tx * 4", "A.data, tx * 4 + 1")),
+    "instructions whose wait leaves two": (WHOLE, INSTRUCTIONS.replace("wait_group(1)", "wait_group(2)")),
+    "instructions to one row": (WHOLE, INSTRUCTIONS.replace("(i + 1) % 2 * 64", "0").replace("S[i % 2,", "S[0,")),
     "the wait leaves one more": (PLAIN, PIPELINE.replace('inflight_count", 3', 'inflight_count", 4')),
     "the last waits leave one more": (PLAIN, PIPELINE.replace("2 - i", "3 - i")),
     "a version too few": (PLAIN, PIPELINE.replace("% 4", "% 3").replace("(4, 16)", "(3, 16)")),
