@@ -53,6 +53,8 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.oracle.thread_kernels --kernels 10000
 	@$(BIN)/python -m tests.oracle.thread_mutants
 	@$(BIN)/python -m tests.attack.kernel_steps --mutants 5000
+	@$(BIN)/python -m tests.oracle.async_kernels --kernels 10000
+	@$(BIN)/python -m tests.oracle.warp_tiles --changes 1000
 	@$(BIN)/python -m tests.attack.kernel_campaign --damaged 10000 --workers 2
 	@$(BIN)/python -m tests.attack.kernel_campaign --seconds 3600 --workers 2
 	@$(BIN)/python -m tests.oracle --fresh

@@ -217,7 +217,15 @@ OPAQUE_CALLS: Mapping[str, OpaqueSignature] = {
     "vectorlow": _TYPED,
     "vectorhigh": _TYPED,
     "vectorcombine": _TYPED,
+    "isnullptr": OpaqueSignature(dtype_first=False, default=BOOL),
+    "vscale": _PLAIN,
+    "ret": _PLAIN,
+    "start_profile_intrinsic": _POINTER,
+    "end_profile_intrinsic": _POINTER,
 }
+
+# What is called through these stands for an instruction of a device: `T.metal.simdgroup_load(...)`.
+DEVICE_NAMESPACES = frozenset({"cuda", "metal", "nvshmem", "ptx", "ptx_legacy", "s_tir", "webgpu"})
 
 
 def takes_dtype_first(function: str) -> bool:
@@ -228,7 +236,7 @@ def takes_dtype_first(function: str) -> bool:
 
 def default_dtype(function: str) -> DType:
     """The type that a call has when its text gives none."""
-    return OPAQUE_CALLS.get(function, _PLAIN).default
+    return OPAQUE_CALLS.get(function, _POINTER if "." in function else _PLAIN).default
 
 
 def undef_loads(condition: Expr) -> list[BufferLoad]:

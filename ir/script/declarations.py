@@ -401,7 +401,7 @@ def _named_by(
     ):
         return None
     found = statements.script_call(following.value)
-    if found is None or found[0] not in ("decl_buffer", "buffer_decl", "Buffer"):
+    if found is None or found[0] not in ("decl_buffer", "buffer_decl", "Buffer", "buffer"):
         return None
     reader = statements.exprs
     bound = bind(reader.text, found[1], f"T.{found[0]}", BUFFER_PARAMETERS, 1)

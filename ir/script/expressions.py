@@ -16,7 +16,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Binary, Compare, Expr, IfThenElseExpr, IntImm, Not, Ramp
-from layoutproof.ir.intrinsics import OpaqueCall, Undef
+from layoutproof.ir.intrinsics import DEVICE_NAMESPACES, OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BINARY_OPERATORS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script.operands import OperandReader, Value, Weak, extent_between
@@ -242,6 +242,7 @@ _COMPARE: Mapping[type[ast.cmpop], CompareOp] = {
     ast.GtE: CompareOp.GE,
 }
 
+OF_A_DEVICE = "an instruction of a device"  # how calls through a namespace of a device are read
 _LARGEST_POWER = 64
 _LARGEST_NAMED = 256  # nodes
 
@@ -388,6 +389,8 @@ def _call(reader: ExpressionReader, node: ast.Call) -> Value:
     shown, namespace = ".".join(name), ".".join(path)
     through = namespace in reader.namespaces
     handler = reader.functions.get(function) if through or (not path and function in reader.bare) else None
+    if handler is None and len(path) > 1 and path[0] in reader.namespaces and path[1] in DEVICE_NAMESPACES:
+        handler = reader.functions.get(OF_A_DEVICE)
     if handler is None or function == "astype":
         known = reader.functions if through else reader.bare
         help = did_you_mean(function, known, f"{namespace}." if through else "")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from layoutproof.ir import codes
-from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, DType, Kind
+from layoutproof.ir.dtype import FLOAT32, INT32, DType, Kind
 from layoutproof.ir.expr import (
     Broadcast,
     Cast,
@@ -23,24 +23,20 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
-    OPAQUE_CALLS,
     Assume,
     Call,
     Limit,
     LimitKind,
-    OpaqueCall,
     PointerCast,
-    StringImm,
     Undef,
 )
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script.expressions import ExpressionReader, Handler
+from layoutproof.ir.script.opaque_calls import OPAQUE
 from layoutproof.ir.script.operands import Value, Weak
 from layoutproof.ir.script.parsing import (
     bind,
-    did_you_mean,
     is_text,
-    parse_dtype,
     read_dtype,
     read_integer,
     read_string,
@@ -237,40 +233,6 @@ def _pointer_cast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     return reader.make(node, PointerCast, read_dtype(reader.text, bound["pointee"]), reader.expr(bound["pointer"]))
 
 
-def _opaque(function: str) -> Handler:
-    signature = OPAQUE_CALLS[function]
-
-    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
-        positional, dtype = list(node.args), signature.default
-        for keyword in node.keywords:
-            if keyword.arg != "dtype":
-                help = did_you_mean(str(keyword.arg), ("dtype",))
-                raise reader.text.fail(
-                    codes.WRONG_ARGUMENTS, f"{name} has no argument `{keyword.arg}`", keyword, help=help
-                )
-            dtype = _opaque_dtype(reader, keyword.value)
-        if signature.dtype_first and not node.keywords:
-            if not positional:
-                raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{name} takes its data type first", node)
-            dtype = _opaque_dtype(reader, positional.pop(0))
-        return reader.make(node, OpaqueCall, function, tuple(_opaque_argument(reader, a) for a in positional), dtype)
-
-    return handle
-
-
-def _opaque_dtype(reader: ExpressionReader, node: ast.expr) -> DType:
-    if isinstance(node, ast.Attribute) and node.attr == "ty" and isinstance(node.value, ast.Call):
-        node = node.value.func  # T.handle("int32").ty
-    name = node.attr if isinstance(node, ast.Attribute) else read_string(reader.text, node, "the data type of a call")
-    return HANDLE if name in ("handle", "void", "") else parse_dtype(reader.text, node, name)
-
-
-def _opaque_argument(reader: ExpressionReader, node: ast.expr) -> Expr:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return reader.make(node, StringImm, node.value)
-    return reader.expr(node)
-
-
 def _ceildiv(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     """`(a + b - 1) // b`, as TVM writes it out."""
     bound = bind(reader.text, node, name, ("lhs", "rhs"), 2)
@@ -385,7 +347,7 @@ _BASIC: Mapping[str, Handler] = {
     **{name: _binary(op) for op, names in _ARITHMETIC.items() for name in names},
     **{name: _strict(op) for name, op in _NODES.items()},
     **{name: _math(name) for name in MATH_FUNCTIONS},
-    **{name: _opaque(name) for name in OPAQUE_CALLS},
+    **OPAQUE,
     **{str(dtype): _typed(dtype) for dtype in TYPES},
     **{str(dtype.with_lanes(lanes)): _typed(dtype.with_lanes(lanes)) for dtype in TYPES for lanes in _LANES},
     "min": _extreme(BinaryOp.MIN),
@@ -419,7 +381,7 @@ _BASIC: Mapping[str, Handler] = {
     "pointer_cast": _pointer_cast,
 }
 
-_WITHOUT_TYPE = {"Cast", "cast", "astype", "infinity", "min_value", "max_value", "undef", *OPAQUE_CALLS}
+_WITHOUT_TYPE = {"Cast", "cast", "astype", "infinity", "min_value", "max_value", "undef", *OPAQUE}
 
 FUNCTIONS: Mapping[str, Handler] = {
     **{name: handler if name in _WITHOUT_TYPE else _with_dtype(handler) for name, handler in _BASIC.items()},

@@ -165,7 +165,7 @@ class PrimFuncReader:
             )
         head = annotation.func if isinstance(annotation, ast.Call) else annotation
         head = head.value if isinstance(head, ast.Subscript) else head
-        return annotation if self.statements.script_name(head) in ("Buffer", "match_buffer") else None
+        return annotation if self.statements.script_name(head) in ("Buffer", "buffer", "match_buffer") else None
 
     def _scalar_type(self, arg: ast.arg) -> DType:
         annotation = arg.annotation

@@ -177,7 +177,7 @@ class StatementReader:
             return seq()
         if name == LAUNCH:
             return self.threads.launch(node, call, target)
-        if name in ("decl_buffer", "buffer_decl", "Buffer"):
+        if name in ("decl_buffer", "buffer_decl", "Buffer", "buffer"):
             return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
         if self._allocates(name):
             return read_allocating(self, node, target, call, name, following)

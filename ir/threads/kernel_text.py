@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, equal, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer, StringImm
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import (
     NOTHING,
     Allocate,
@@ -32,7 +33,9 @@ from layoutproof.ir.stmt import (
     body_of,
     seq,
 )
+from layoutproof.ir.threads.async_calls import ASYNC_CALLS, ASYNC_KEYS, NotACopy, as_attributes
 from layoutproof.ir.threads.axes import Axis, thread_loops
+from layoutproof.ir.threads.tiles import NotATile, Tiles, View, joined_in, written_out
 from layoutproof.ir.visit import bound_variables, free_variables, replace_buffers, stores_in, substitute, take_fresh
 
 SYNC = "tvm_storage_sync"
@@ -66,15 +69,20 @@ class Kernel:
     body: Stmt = NOTHING
     memories: list[Buffer] = field(default_factory=list[Buffer])
     syncs: bool = False
+    asynchronous: bool = False
+    # The tiles of each memory of fragments, and how tensor instructions join floats, in an order that is not fixed.
+    tiles: dict[Var, int] = field(default_factory=dict[Var, int])
+    joins: set[BinaryOp] = field(default_factory=set[BinaryOp])
 
 
-def read_kernel(root: Stmt, names: set[str]) -> Kernel:
-    """The kernel whose outermost thread loop is `root`. `names` are taken, and grow.
+def read_kernel(root: Stmt, names: set[str], buffers: Mapping[Var, Buffer]) -> Kernel:
+    """The kernel whose outermost thread loop is `root`. `names` are taken, and grow. `buffers` are those outside of it,
+    by data variable.
 
     Raises NotSequential.
     """
     kernel = Kernel(_axes(root, names))
-    kernel.body = _Reader(kernel, names).read(root, {})
+    kernel.body = _Reader(kernel, names, buffers).read(root, {})
     return kernel
 
 
@@ -109,8 +117,9 @@ def _extent(tag: str, loops: Sequence[For]) -> Expr:
 class _Reader:
     """Writes a kernel out. `values` gives, for variables of thread loops and blocks, what they are."""
 
-    def __init__(self, kernel: Kernel, names: set[str]) -> None:
+    def __init__(self, kernel: Kernel, names: set[str], parameters: Mapping[Var, Buffer]) -> None:
         self.kernel = kernel
+        self.parameters = parameters
         self.names = names
         self.reducer: Reducer | None = None
 
@@ -162,11 +171,9 @@ class _Reader:
         return IfThenElse(index < extent, body, span=loop.span)
 
     def _block(self, block: Block, values: Mapping[Var, Expr]) -> Stmt:
-        if block.match_buffers:
-            raise NotSequential(f"block {block.name} has another view of a region", block)
         bound = {v.var: substitute(v.binding, values) for v in block.iter_vars}
         inside = {**values, **bound}
-        body = body_of(block)
+        body = self._through_views(block) if block.match_buffers else body_of(block)
         for buffer in block.alloc_buffers:
             body = self._owned(buffer, body, inside)
         body = self.read(body, inside)
@@ -183,6 +190,21 @@ class _Reader:
             raise NotSequential(f"block {block.name} reduces along a thread axis that its other variables use", block)
         return Across(body, tuple(tags), span=block.span)
 
+    def _through_views(self, block: Block) -> Stmt:
+        """The body of a block whose views are written out, and with them the tensor instructions on them."""
+        try:
+            views = [View.of(match) for match in block.match_buffers]
+            tiles = Tiles({view.buffer.data: view for view in views}, self.kernel.tiles)
+            by_buffer = {view.buffer: view for view in views}
+            body = written_out(body_of(block), tiles, by_buffer)
+        except NotATile as problem:
+            raise NotSequential(f"block {block.name}: {problem}", block) from problem
+        left = {name for view in views for name in view.names} & set(free_variables(body))
+        if left:
+            raise NotSequential(f"block {block.name} uses {min(v.name for v in left)} of a view", block)
+        self.kernel.joins |= joined_in(body_of(block))
+        return body
+
     def _apart(self, body: Stmt, tag: str) -> bool:
         """Whether each thread along an axis stores to cells of its own, so that nothing is joined along it."""
         return all(any(tag in self._tags(index) for index in store.indices) for store in stores_in(body))
@@ -197,6 +219,7 @@ class _Reader:
         if any(known.name == mine.name or known.data == mine.data for known in self.kernel.memories):
             data = Var(take_fresh(buffer.data.name, self.names), buffer.data.dtype)
             mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
+            body = substitute(replace_buffers(body, {buffer: mine}), {buffer.data: data})  # calls name it by its data
         self.kernel.memories.append(mine)
         return body if mine == buffer else replace_buffers(body, {buffer: mine})
 
@@ -213,6 +236,9 @@ class _Reader:
             body = self.read(stmt.body, values)
             self.reducer = around
             return body
+        if stmt.key in ASYNC_KEYS:
+            self.kernel.asynchronous = True
+            return replace(stmt, value=substitute(stmt.value, values), body=self.read(stmt.body, values))
         if stmt.key.startswith("async"):
             raise NotSequential(f"asynchronous copies ({stmt.key}) in a kernel", stmt)
         return self.read(stmt.body, values)  # remarks for code generation
@@ -227,9 +253,18 @@ class _Reader:
             return stmt
         if isinstance(value, OpaqueCall) and value.function == _ALLREDUCE and self.reducer is not None:
             return self._all_reduce(stmt, substitute(value, values), self.reducer)
+        if isinstance(value, OpaqueCall) and value.function in ASYNC_CALLS:
+            return self._asynchronous(stmt, substitute(value, values))
         if isinstance(value, OpaqueCall):
             raise NotSequential(f"{value.function} in a kernel, which is opaque", stmt)
         return NOTHING
+
+    def _asynchronous(self, stmt: Evaluate, call: OpaqueCall) -> Stmt:
+        self.kernel.asynchronous = True
+        try:
+            return as_attributes(stmt, call, {**self.parameters, **{b.data: b for b in self.kernel.memories}})
+        except NotACopy as problem:
+            raise NotSequential(str(problem), stmt) from problem
 
     def _all_reduce(self, stmt: Evaluate, call: OpaqueCall, reducer: Reducer) -> Stmt:
         """`tvm_thread_allreduce(n, values..., condition, results..., axes...)`: the results, of all threads along the

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Expr, IntImm, Var, equal
+from layoutproof.ir.dtype import INT64
+from layoutproof.ir.expr import Expr, IntImm, Var, equal, widen
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
@@ -29,11 +30,15 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
+from layoutproof.ir.threads.async_copies import AsyncCopies, without_async
 from layoutproof.ir.threads.axes import AXIS, COPIES, KERNEL, Axis, Sharing, has_threads, sharing_of
 from layoutproof.ir.threads.crosswise import joined_floats
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
 from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
+from layoutproof.ir.threads.tiles import check_fragments
 from layoutproof.ir.visit import buffers_in, children, loads_in, map_children, names_in, stores_in, walk
+
+WARP = 32  # threads, that have one threadIdx.y and threadIdx.z
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Sequential:
     `fitting`: index arithmetic of sizes that is no longer in the text, and taken not to overflow.
     `axes`: the tags of the loops over threads, by variable. `copies`: the tags along which each thread has a copy of a
     memory, as its first axes, by the name of its data.
+    `under_way`: asynchronous copies, and what may find them so; there may be no race in it.
     """
 
     func: PrimFunc
@@ -53,6 +59,7 @@ class Sequential:
     fitting: tuple[Expr, ...] = ()
     axes: Mapping[Var, str] = field(default_factory=dict[Var, str])
     copies: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    under_way: PrimFunc | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +92,16 @@ def sequential(
     except NotSequential as problem:
         return NoSequence(problem.reason, problem.stmt)
     apart = func.with_body(seq(*writer.apart)) if writer.apart else None
-    found = Sequential(
-        _without_records(func.with_body(body), writer.copies), frozenset(writer.crosswise), writer.implied, apart
+    under_way = func.with_body(seq(*writer.under_way)) if writer.under_way else None
+    return Sequential(
+        _without_records(func.with_body(body), writer.copies),
+        frozenset(writer.crosswise),
+        writer.implied,
+        apart,
+        axes=writer.axes,
+        copies=writer.copies,
+        under_way=under_way,
     )
-    return replace(found, axes=writer.axes, copies=writer.copies)
 
 
 def _without_records(func: PrimFunc, names: Collection[str]) -> PrimFunc:
@@ -110,11 +123,13 @@ class _Writer:
         # a schedule is not finished, and its memory is like any other.
         self.outside = set(_touched_outside(func.body))
         self.around: dict[Buffer, Sharing] = {}
+        self.buffers = func.buffers
         self.crosswise: set[BinaryOp] = set()
         self.implied = False
         self.apart: list[Stmt] = []
         self.axes: dict[Var, str] = {}
         self.copies: dict[str, tuple[str, ...]] = {}
+        self.under_way: list[Stmt] = []
 
     def write(self, stmt: Stmt) -> Stmt:
         """A statement outside kernels, kernels inside it written out."""
@@ -138,24 +153,30 @@ class _Writer:
         return True
 
     def _kernel(self, root: Stmt) -> Stmt:
-        kernel = read_kernel(root, self.names)
+        kernel = read_kernel(root, self.names, {b.data: b for b in (*self.buffers, *self.around)})
         kernel.syncs |= self.barriers is Barriers.AS_WRITTEN
         kernel.syncs |= self.barriers is Barriers.OF_BLOCKS and not any(isinstance(n, Block) for n in walk(root))
         used = {buffer.data for buffer in buffers_in(kernel.body)}
         memories = {buffer: sharing_of(buffer.scope, in_kernel=True) for buffer in kernel.memories}
         memories |= {buffer: sharing for buffer, sharing in self.around.items() if buffer.data in used}
+        self._note_fragments(kernel, memories, root)
         for buffer, sharing in memories.items():
             if sharing in (Sharing.WARP, Sharing.ALL):
                 raise NotSequential(f"{buffer.name} is in memory of scope {buffer.scope} in a kernel", root)
         self._note_crosswise(kernel)
-        phases = Phases(kernel, {buffer.data: sharing for buffer, sharing in memories.items()})
+        sharings = {buffer.data: sharing for buffer, sharing in memories.items()}
+        axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
+        if kernel.asynchronous:
+            for part in AsyncCopies(kernel, sharings, implied=not kernel.syncs).parts():
+                self.under_way.append(_on_grid(_allocated(part, list(memories)), axes, root))
+            kernel.body = without_async(kernel.body)
+        phases = Phases(kernel, sharings)
         copies: dict[Var, tuple[str, ...]] = {}
         arranged = phases.all_phases()
         result = _if_any(phases, arranged, _place(arranged, memories, phases, copies))
         self.implied |= phases.implied
         self.copies |= {data.name: tags for data, tags in copies.items()}
         self.axes |= {axis.var: axis.tag for axis in kernel.axes.values()}
-        axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
         if phases.unordered:
             alone = phases.on_all_threads(_allocated(_alone(kernel, phases.unordered), list(memories)))
             self.apart.append(_on_grid(alone, axes, root))
@@ -168,7 +189,25 @@ class _Writer:
         result = _on_grid(result, axes, root)
         return _marked(result, kernel, copies) if self.marked else result
 
+    @staticmethod
+    def _note_fragments(kernel: Kernel, memories: dict[Buffer, Sharing], root: Stmt) -> None:
+        """Fragments that only tensor instructions touch are a thread's own: each thread of a warp has what all have."""
+        fragments = [buffer for buffer in memories if buffer.data in kernel.tiles]
+        lanes = kernel.axes.get("threadIdx.x")
+        if fragments and (lanes is None or widen(lanes.extent, INT64) != IntImm(WARP, INT64)):
+            raise NotSequential(f"tensor instructions where threadIdx.x is not a warp of {WARP} threads", root)
+        if not fragments or lanes is None:
+            return
+        tiles = {buffer.data for buffer in fragments}
+        own = {buffer.data for buffer, sharing in memories.items() if sharing is not Sharing.BLOCK} - tiles
+        why = check_fragments(kernel.body, tiles, own, lanes.var)
+        if why is not None:
+            raise NotSequential(why, root)
+        memories.update(dict.fromkeys(fragments, Sharing.THREAD))
+
     def _note_crosswise(self, kernel: Kernel) -> None:
+        if any(buffer.dtype.is_float for buffer in buffers_in(kernel.body) if buffer.data in kernel.tiles):
+            self.crosswise |= kernel.joins
         for node in walk(kernel.body):
             if isinstance(node, Across):
                 axes = {kernel.axes[tag].var for tag in node.axes}

@@ -10,7 +10,7 @@ from layoutproof.ir.threads.sequential import NoSequence, Sequential
 from layoutproof.lowering.compare.answers import ENGINE
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.compare.split_loops import with_split_loops
-from layoutproof.lowering.passes.as_loops import check_apart, forms_of, licences_needed
+from layoutproof.lowering.passes.as_loops import check_part, forms_of, licences_needed
 from layoutproof.verify.lockstep.memories import ASKED
 from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
 
@@ -42,9 +42,15 @@ class Question:
 
     def _disturbed(self) -> str | None:
         """Why threads of the function after may disturb one another in memory of the grid; None if they do not."""
-        for verdict in check_apart(self.forms[1]):
-            if verdict.status is not Status.PROVED:
-                return f"without a barrier between, {verdict.claim}: {counterexample_text(verdict)}"
+        form = self.forms[1]
+        for part, what in (
+            (form.apart, "without a barrier between"),
+            (form.under_way, "an asynchronous copy may still be under way"),
+        ):
+            for verdict in check_part(part):
+                if verdict.status is not Status.PROVED:
+                    claim = f", {verdict.claim}" if part is form.apart else ""
+                    return f"{what}{claim}: {counterexample_text(verdict)}"
         return None
 
     def answered(self, answer: Comparison) -> Comparison:
@@ -77,8 +83,10 @@ class Question:
 
 def _with_split_loops(form: Sequential) -> Sequential:
     func, extents = with_split_loops(form.func)
-    apart = None if form.apart is None else with_split_loops(form.apart)[0]
-    return replace(form, func=func, apart=apart, fitting=extents) if extents else form
+    if not extents:
+        return form
+    apart, under_way = (part and with_split_loops(part)[0] for part in (form.apart, form.under_way))
+    return replace(form, func=func, apart=apart, under_way=under_way, fitting=extents)
 
 
 def _with_first(answer: Comparison, status: Status, reason: str | None, licences: tuple[str, ...]) -> Comparison:

@@ -54,9 +54,9 @@ def _form_of(func: PrimFunc) -> Sequential:
 
 
 def _races(form: Sequential) -> Iterator[Verdict]:
-    yield from prove_race_free(Facts.of(form.func))
-    if form.apart is not None:
-        yield from prove_race_free(Facts.of(form.apart))
+    for part in (form.func, form.apart, form.under_way):
+        if part is not None:
+            yield from prove_race_free(Facts.of(part))
 
 
 def _diagnostics(func: PrimFunc, refused: Iterable[Verdict], help_text: str | None) -> Iterator[Diagnostic]:

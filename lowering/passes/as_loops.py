@@ -83,12 +83,20 @@ def no_witness() -> Verdict:
 
 
 def check_apart(form: Sequential) -> Iterator[Verdict]:
-    """That threads do not disturb one another in memory of the grid where no barrier is between."""
+    """That threads do not disturb one another in memory of the grid where no barrier is between, nor copies that are
+    under way.
+    """
+    yield from check_part(form.apart)
+    yield from check_part(form.under_way)
+
+
+def check_part(part: PrimFunc | None) -> Iterator[Verdict]:
+    """That a part of a kernel has no race, which stands for what its form leaves out."""
     from layoutproof.verify.faults.facts import Facts
     from layoutproof.verify.faults.races import prove_race_free
 
-    if form.apart is not None:
-        yield from prove_race_free(Facts.of(form.apart.with_parameters_apart()))
+    if part is not None:
+        yield from prove_race_free(Facts.of(part.with_parameters_apart()))
 
 
 def check_order(forms: Iterable[Sequential], allowed: Licences) -> Iterator[Verdict]:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, product
 from math import gcd, prod
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.evaluate import evaluate, foreign_part
 from layoutproof.ir.expr import Expr, IntImm, Var, const, is_zero, widen
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import free_variables
 from layoutproof.verify.algebra.radix import Polynomial, factors_of, split_digits, stride_radices
 from layoutproof.verify.faults.facts import (
     STRUCTURE,
@@ -28,7 +30,7 @@ from layoutproof.verify.faults.facts import (
     visible,
 )
 from layoutproof.verify.program.evidence import Digits
-from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
+from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain, ranges_of
 from layoutproof.verify.program.questions import Search, at_least, below, nothing
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
@@ -366,3 +368,28 @@ def element_number(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
     for index, extent in zip(indices, buffer.shape, strict=True):
         number = number.times(Polynomial.of(extent)).plus(Polynomial.of(index))
     return total.plus(number).to_expr()
+
+
+_MOST_CORNERS = 64
+
+
+def always_outside(access: Access, index: Expr, extent: Expr) -> str | None:
+    """An iteration in which an index is outside, and that every run has: at one of the ends of the loops."""
+    domain, names = access.domain, {dim.var for dim in access.domain.dims}
+    if domain.guards or domain.depends_on_data(index, extent) or not isinstance(extent, IntImm):
+        return None
+    if foreign_part(index) is not None or not names.issuperset(free_variables(index)):
+        return None
+    ranges = ranges_of(domain.dims)
+    if len(ranges) < len(domain.dims) or any(last < first for first, last in ranges.values()):
+        return None
+    used = [v.name for v in free_variables(index)]
+    for corner in islice(product(*(dict.fromkeys(ranges[name]) for name in used)), _MOST_CORNERS):
+        values = dict(zip(used, corner, strict=True))
+        try:
+            inside = 0 <= evaluate(index, values) < extent.value
+        except Trap:
+            return None
+        if not inside:
+            return f" at {', '.join(f'{name} = {value}' for name, value in values.items())}"
+    return None

@@ -19,6 +19,7 @@ from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate,
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
 from layoutproof.verify.faults.arithmetic import call_assumptions
+from layoutproof.verify.faults.bounds import always_outside
 from layoutproof.verify.faults.example_run import SearchState, certainly_stores, find_run, numbers_of, writes_of
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.faults.no_faults import check_facts
@@ -135,16 +136,17 @@ def _faults(facts: Facts) -> list[_Failure]:
         parts = arithmetic.parts() if arithmetic.is_index else ((arithmetic.expr, arithmetic.domain),)
         for expr, domain in parts:
             if _always_traps(facts, expr, domain):
-                found.append(
-                    _Failure(domain, f"{expr_text(expr, Style.PLAIN)} never has a result ({arithmetic.place})")
-                )
+                text = f"{expr_text(expr, Style.PLAIN)} never has a result ({arithmetic.place})"
+                found.append(_Failure(domain, text))
     for access in facts.program.accesses:
         shape = access.buffer.shape
         if access.kind is AccessKind.ASSUME or access.buffer.data != access.data or len(shape) != len(access.indices):
             continue
         for index, extent in zip(access.indices, shape, strict=True):
-            if facts.search(access.domain, at_least(index, 0), below(index, extent)).is_empty:
-                found.append(_Failure(access.domain, f"{access.text} is always outside of its buffer ({access.place})"))
+            where = always_outside(access, index, extent)
+            if where is not None or facts.search(access.domain, at_least(index, 0), below(index, extent)).is_empty:
+                text = f"{access.text} is always outside of its buffer{where or ''} ({access.place})"
+                found.append(_Failure(access.domain if where is None else IterationDomain(), text))
                 break
     return found
 
@@ -302,9 +304,7 @@ _FAULTLESS: Kept[list[bool]] = Kept(64)
 
 
 def prove_runs(function: PrimFunc, where: Expr | None = None) -> Verdict:
-    """Whether the program is shown to run on some input with all assumptions true, and to store something observable;
-    `vacuous` where it never does, `unknown` where neither is shown.
-    """
+    """Whether some input satisfies all assumptions and has something observable stored; `vacuous` if no input does."""
     return _ANSWERS.get(function, (where,), lambda: _prove_runs(function, where))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.oracle import thread_mutants
+from tests.oracle import async_kernels, thread_mutants
 from tests.oracle.thread_kernels import judge
 from tests.oracle.thread_mutants import PAIRS
 
@@ -339,3 +339,9 @@ def test_every_change_of_a_kernel(name: str, before: str, after: str) -> None:
 def test_random_kernels_thread_by_thread(seed: int) -> None:
     """What is accepted gives one result in ten orders of threads, and ours."""
     assert judge(seed).outcome != "race, not seen"
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_random_pipelines_of_copies_that_take_their_time(seed: int) -> None:
+    """What is accepted gives one result, whenever a copy takes effect before its wait, and ours."""
+    assert async_kernels.judge(seed) != ""

@@ -109,6 +109,9 @@ FAULTY = {
     "shift": "for i in range(4):\n    B[i] = A[i] << 32",
     "outside": "for i in range(4):\n    B[i] = A[i + 4]",
     "store outside": "for i in range(4):\n    B[i - 4] = A[i]",
+    "once": "for i in range(4):\n    B[i] = A[i + 1]",
+    "once in a temporary": "C = T.alloc_buffer((4,), 'int32')\nfor i, j in T.grid(4, 4):\n    C[i + j // 3] = A[i]\n"
+    "for i in range(4):\n    B[i] = A[i]",
     "before": "C = T.alloc_buffer((4,), 'int32')\nfor i in range(4):\n    C[i] = A[i] // 0\n"
     "for i in range(4):\n    B[i] = A[i]",
 }
@@ -125,7 +128,16 @@ def test_what_always_faults_is_equal_to_nothing(body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["for i in range(4):\n    B[i] = A[i] // A[3 - i]", "for i in range(4):\n    B[i] = A[i] // (i + n)"]
+    "body",
+    [
+        "for i in range(4):\n    B[i] = A[i] // A[3 - i]",
+        "for i in range(4):\n    B[i] = A[i] // (i + n)",
+        "for i in range(4):\n    if A[i] == 0:\n        B[i + 1] = A[i]\n    B[i] = A[i]",
+        "for i in range(4):\n    B[i] = T.if_then_else(i < 3, A[i + 1], 0)",
+        "for i in range(n):\n    B[i + 3] = A[i]\nB[0] = 1",
+        "for i in range(4):\n    B[i + n] = A[i]",
+        "for i in range(0):\n    B[i + 4] = A[0]\nfor i in range(4):\n    B[i] = A[i]",
+    ],
 )
 def test_what_faults_on_some_inputs_runs_on_others(body: str) -> None:
     """A fault that some inputs have is no reason to prove nothing."""
