@@ -68,13 +68,14 @@ class Kernel:
     syncs: bool = False
 
 
-def read_kernel(root: Stmt, names: set[str]) -> Kernel:
-    """The kernel whose outermost thread loop is `root`. `names` are taken, and grow.
+def read_kernel(root: Stmt, names: set[str], earlier: Sequence[Buffer] = ()) -> Kernel:
+    """The kernel whose outermost thread loop is `root`. `names` are taken, and grow; `earlier` kernels of the function
+    have allocated memory that this one has none of.
 
     Raises NotSequential.
     """
     kernel = Kernel(_axes(root, names))
-    kernel.body = _Reader(kernel, names).read(root, {})
+    kernel.body = _Reader(kernel, names, earlier).read(root, {})
     return kernel
 
 
@@ -109,9 +110,10 @@ def _extent(tag: str, loops: Sequence[For]) -> Expr:
 class _Reader:
     """Writes a kernel out. `values` gives, for variables of thread loops and blocks, what they are."""
 
-    def __init__(self, kernel: Kernel, names: set[str]) -> None:
+    def __init__(self, kernel: Kernel, names: set[str], earlier: Sequence[Buffer]) -> None:
         self.kernel = kernel
         self.names = names
+        self.earlier = earlier
         self.reducer: Reducer | None = None
 
     def read(self, stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
@@ -194,7 +196,8 @@ class _Reader:
     def _owned(self, buffer: Buffer, body: Stmt, values: Mapping[Var, Expr]) -> Stmt:
         """`body`, in which the kernel owns a buffer that is allocated around it."""
         mine = without_gaps(replace(buffer, shape=tuple(substitute(extent, values) for extent in buffer.shape)))
-        if any(known.name == mine.name or known.data == mine.data for known in self.kernel.memories):
+        others = (*self.earlier, *self.kernel.memories)
+        if any(known.name == mine.name or known.data == mine.data for known in others):
             data = Var(take_fresh(buffer.data.name, self.names), buffer.data.dtype)
             mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
         self.kernel.memories.append(mine)

@@ -20,7 +20,17 @@ from layoutproof.ir.threads.axes import AXIS, COPIES, KERNEL, Axis, Sharing, has
 from layoutproof.ir.threads.crosswise import joined_floats
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
 from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
-from layoutproof.ir.visit import buffers_in, children, loads_in, map_children, names_in, stores_in, walk
+from layoutproof.ir.visit import (
+    buffers_in,
+    children,
+    loads_in,
+    map_children,
+    names_in,
+    replace_buffers,
+    stores_in,
+    take_fresh,
+    walk,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,7 @@ class _Writer:
         self.crosswise: set[BinaryOp] = set()
         self.implied = False
         self.apart: list[Stmt] = []
+        self.owned: list[Buffer] = []
 
     def write(self, stmt: Stmt) -> Stmt:
         """A statement outside kernels, kernels inside it written out."""
@@ -94,7 +105,8 @@ class _Writer:
         return True
 
     def _kernel(self, root: Stmt) -> Stmt:
-        kernel = read_kernel(root, self.names)
+        kernel = read_kernel(root, self.names, self.owned)
+        self.owned += kernel.memories
         kernel.syncs |= self.as_written
         used = {buffer.data for buffer in buffers_in(kernel.body)}
         memories = {buffer: sharing_of(buffer.scope, in_kernel=True) for buffer in kernel.memories}
@@ -110,16 +122,34 @@ class _Writer:
         self.implied |= phases.implied
         axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
         if phases.unordered:
-            alone = phases.on_all_threads(_allocated(_alone(kernel, phases.unordered), list(memories)))
-            self.apart.append(_on_grid(alone, axes, root))
+            thread, mine = self._with_names(_alone(kernel, phases.unordered), list(memories))
+            self.apart.append(_on_grid(phases.on_all_threads(_allocated(thread, mine)), axes, root))
         own = [buffer for buffer, sharing in memories.items() if sharing is Sharing.THREAD]
         others = [buffer for buffer in memories if buffer not in own]
         loops = frozenset(axis.var for axis in phases.threads.values() if axis.index == axis.var)
         for part in phases.open.parts:
-            meeting = _allocated(_with_own(part, own, loops) if loops else _allocated(part, own), others)
-            self.apart.append(_on_grid(meeting, axes, root))
+            meeting, mine = self._with_names(part, [*own, *others])
+            inner, outer = mine[: len(own)], mine[len(own) :]
+            meeting = _with_own(meeting, inner, loops) if loops else _allocated(meeting, inner)
+            self.apart.append(_on_grid(_allocated(meeting, outer), axes, root))
         result = _on_grid(result, axes, root)
         return _marked(result, kernel, copies) if self.marked else result
+
+    def _with_names(self, stmt: Stmt, buffers: list[Buffer]) -> tuple[Stmt, list[Buffer]]:
+        """A part of a kernel and its memory, with other names where an earlier part has them: no two parts have one
+        memory.
+        """
+        if not self.apart:
+            return stmt, buffers
+        renamed = {
+            buffer: replace(
+                buffer,
+                name=take_fresh(buffer.name, self.names),
+                data=Var(take_fresh(buffer.data.name, self.names), buffer.data.dtype),
+            )
+            for buffer in buffers
+        }
+        return replace_buffers(stmt, renamed), [renamed[buffer] for buffer in buffers]
 
     def _note_crosswise(self, kernel: Kernel) -> None:
         for node in walk(kernel.body):

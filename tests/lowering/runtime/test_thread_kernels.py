@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import pytest
 from tests.oracle.thread_kernels import judge
 from tests.oracle.thread_mutants import PAIRS
 from tests.oracle.thread_targets import in_c, in_opencl
+from tests.oracle.thread_walker import shape_of
 from tests.shares import one_in
 
 import layoutproof as lp
@@ -19,7 +21,7 @@ from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.verify.verdict.verdict import Status
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 
 HEAD = "from tvm.script import tir as T\n\n@T.prim_func\ndef f("
 TARGETS = ("c", "opencl")
@@ -241,7 +243,7 @@ def test_no_thread_does_nothing() -> None:
 def test_scheduled_kernels_do_what_the_loops_do(name: str) -> None:
     """On both targets."""
     before, after = (lp.loads(text) for text in PAIRS[name])
-    shapes = {buffer.name: tuple(int(str(extent.value)) for extent in buffer.shape) for buffer in before.buffers}
+    shapes = {buffer.name: tuple(shape_of(buffer)) for buffer in before.buffers}
     given = arguments(before, shapes, None)
     expected = run(before, given)["B"]
     for target in TARGETS:
