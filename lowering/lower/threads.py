@@ -5,6 +5,7 @@ another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from layoutproof.ir.diagnostic import Diagnostic, error
 from layoutproof.ir.intrinsics import OpaqueCall
@@ -62,8 +63,10 @@ def _has_blocks(func: PrimFunc) -> bool:
 
 def _races(form: Sequential) -> Iterator[Verdict]:
     yield from prove_race_free(Facts.of(form.func))
-    if form.apart is not None:
-        yield from prove_race_free(Facts.of(form.apart))
+    for verdict in prove_race_free(Facts.of(form.apart)) if form.apart is not None else ():
+        # These parts follow a loop that may have no iteration: what is found there need not happen.
+        undecided = verdict.status is Status.REFUTED
+        yield replace(verdict, status=Status.UNKNOWN, counterexample=None) if undecided else verdict
 
 
 def _diagnostics(func: PrimFunc, refused: Iterable[Verdict], help_text: str | None) -> Iterator[Diagnostic]:
