@@ -21,8 +21,11 @@ def mlir_of(schedule: Schedule, check: bool) -> tuple[str, dict[str, Any], Build
     """The text, its interface, and with `check` how it was checked. Raises LayoutproofError for what cannot be
     printed, and for a text that is not proved to do what the program does.
     """
+    from layoutproof.ir.threads.axes import has_threads
     from layoutproof.lowering.codegen.mlir import emit_mlir
 
+    if has_threads(schedule.func.body):
+        emit_mlir(schedule.func)  # which says where they are
     lowered = schedule.lower_nested()
     text = emit_mlir(lowered)
     return text, _interface(lowered, schedule.assumptions), _checked(lowered, text) if check else None

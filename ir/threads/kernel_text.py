@@ -75,14 +75,14 @@ class Kernel:
     joins: set[BinaryOp] = field(default_factory=set[BinaryOp])
 
 
-def read_kernel(root: Stmt, names: set[str], buffers: Mapping[Var, Buffer]) -> Kernel:
+def read_kernel(root: Stmt, names: set[str], buffers: Mapping[Var, Buffer], earlier: Sequence[Buffer] = ()) -> Kernel:
     """The kernel whose outermost thread loop is `root`. `names` are taken, and grow. `buffers` are those outside of it,
-    by data variable.
+    by data variable; `earlier` kernels of the function have allocated memory that this one has none of.
 
     Raises NotSequential.
     """
     kernel = Kernel(_axes(root, names))
-    kernel.body = _Reader(kernel, names, buffers).read(root, {})
+    kernel.body = _Reader(kernel, names, buffers, earlier).read(root, {})
     return kernel
 
 
@@ -117,10 +117,13 @@ def _extent(tag: str, loops: Sequence[For]) -> Expr:
 class _Reader:
     """Writes a kernel out. `values` gives, for variables of thread loops and blocks, what they are."""
 
-    def __init__(self, kernel: Kernel, names: set[str], parameters: Mapping[Var, Buffer]) -> None:
+    def __init__(
+        self, kernel: Kernel, names: set[str], parameters: Mapping[Var, Buffer], earlier: Sequence[Buffer]
+    ) -> None:
         self.kernel = kernel
         self.parameters = parameters
         self.names = names
+        self.earlier = earlier
         self.reducer: Reducer | None = None
 
     def read(self, stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
@@ -216,7 +219,8 @@ class _Reader:
     def _owned(self, buffer: Buffer, body: Stmt, values: Mapping[Var, Expr]) -> Stmt:
         """`body`, in which the kernel owns a buffer that is allocated around it."""
         mine = without_gaps(replace(buffer, shape=tuple(substitute(extent, values) for extent in buffer.shape)))
-        if any(known.name == mine.name or known.data == mine.data for known in self.kernel.memories):
+        others = (*self.earlier, *self.kernel.memories)
+        if any(known.name == mine.name or known.data == mine.data for known in others):
             data = Var(take_fresh(buffer.data.name, self.names), buffer.data.dtype)
             mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
             body = substitute(replace_buffers(body, {buffer: mine}), {buffer.data: data})  # calls name it by its data

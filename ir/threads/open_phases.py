@@ -98,7 +98,7 @@ class OpenPhases:
     def loop(self, loop: For, body: Callable[[], Stmt]) -> Stmt:
         """The body of a loop, which `body` goes through: in the first iteration after what was open before, in any
         other one after the iteration before it. What the last one leaves is open afterwards, and what was before:
-        there may be no iteration.
+        there may be no iteration (a constant number of them is certain).
         """
         before = list(self.open)
         index, start = loop.var, loop.start
@@ -112,6 +112,8 @@ class OpenPhases:
         body()
         self._around.pop()
         later = [phase for phase in self.open if phase not in before]
+        if isinstance(loop.extent, IntImm) and loop.extent.value > 0:
+            before = [phase for phase in before if phase in self.open]  # the first iteration had no barrier for others
         self.open = [replace(phase, stmt=_at(phase.stmt, index, index - one)) for phase in later]
         self._around.append(lambda stmt: IfThenElse(start < index, stmt, span=loop.span))
         result = body()

@@ -36,7 +36,17 @@ from layoutproof.ir.threads.crosswise import joined_floats
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
 from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
 from layoutproof.ir.threads.tiles import check_fragments
-from layoutproof.ir.visit import buffers_in, children, loads_in, map_children, names_in, stores_in, walk
+from layoutproof.ir.visit import (
+    buffers_in,
+    children,
+    loads_in,
+    map_children,
+    names_in,
+    replace_buffers,
+    stores_in,
+    take_fresh,
+    walk,
+)
 
 WARP = 32  # threads, that have one threadIdx.y and threadIdx.z
 
@@ -130,6 +140,7 @@ class _Writer:
         self.axes: dict[Var, str] = {}
         self.copies: dict[str, tuple[str, ...]] = {}
         self.under_way: list[Stmt] = []
+        self.owned: list[Buffer] = []
 
     def write(self, stmt: Stmt) -> Stmt:
         """A statement outside kernels, kernels inside it written out."""
@@ -153,7 +164,8 @@ class _Writer:
         return True
 
     def _kernel(self, root: Stmt) -> Stmt:
-        kernel = read_kernel(root, self.names, {b.data: b for b in (*self.buffers, *self.around)})
+        kernel = read_kernel(root, self.names, {b.data: b for b in (*self.buffers, *self.around)}, self.owned)
+        self.owned += kernel.memories
         kernel.syncs |= self.barriers is Barriers.AS_WRITTEN
         kernel.syncs |= self.barriers is Barriers.OF_BLOCKS and not any(isinstance(n, Block) for n in walk(root))
         used = {buffer.data for buffer in buffers_in(kernel.body)}
@@ -168,7 +180,8 @@ class _Writer:
         axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
         if kernel.asynchronous:
             for part in AsyncCopies(kernel, sharings, implied=not kernel.syncs).parts():
-                self.under_way.append(_on_grid(_allocated(part, list(memories)), axes, root))
+                moment, mine = self._with_names(part, list(memories))
+                self.under_way.append(_on_grid(_allocated(moment, mine), axes, root))
             kernel.body = without_async(kernel.body)
         phases = Phases(kernel, sharings)
         copies: dict[Var, tuple[str, ...]] = {}
@@ -178,14 +191,16 @@ class _Writer:
         self.copies |= {data.name: tags for data, tags in copies.items()}
         self.axes |= {axis.var: axis.tag for axis in kernel.axes.values()}
         if phases.unordered:
-            alone = phases.on_all_threads(_allocated(_alone(kernel, phases.unordered), list(memories)))
-            self.apart.append(_on_grid(alone, axes, root))
+            thread, mine = self._with_names(_alone(kernel, phases.unordered), list(memories))
+            self.apart.append(_on_grid(phases.on_all_threads(_allocated(thread, mine)), axes, root))
         own = [buffer for buffer, sharing in memories.items() if sharing is Sharing.THREAD]
         others = [buffer for buffer in memories if buffer not in own]
         loops = frozenset(axis.var for axis in phases.threads.values() if axis.index == axis.var)
         for part in phases.open.parts:
-            meeting = _allocated(_with_own(part, own, loops) if loops else _allocated(part, own), others)
-            self.apart.append(_on_grid(meeting, axes, root))
+            meeting, mine = self._with_names(part, [*own, *others])
+            inner, outer = mine[: len(own)], mine[len(own) :]
+            meeting = _with_own(meeting, inner, loops) if loops else _allocated(meeting, inner)
+            self.apart.append(_on_grid(_allocated(meeting, outer), axes, root))
         result = _on_grid(result, axes, root)
         return _marked(result, kernel, copies) if self.marked else result
 
@@ -204,6 +219,22 @@ class _Writer:
         if why is not None:
             raise NotSequential(why, root)
         memories.update(dict.fromkeys(fragments, Sharing.THREAD))
+
+    def _with_names(self, stmt: Stmt, buffers: list[Buffer]) -> tuple[Stmt, list[Buffer]]:
+        """A part of a kernel and its memory, with other names where an earlier part has them: no two parts have one
+        memory.
+        """
+        if not (self.apart or self.under_way):
+            return stmt, buffers
+        renamed = {
+            buffer: replace(
+                buffer,
+                name=take_fresh(buffer.name, self.names),
+                data=Var(take_fresh(buffer.data.name, self.names), buffer.data.dtype),
+            )
+            for buffer in buffers
+        }
+        return replace_buffers(stmt, renamed), [renamed[buffer] for buffer in buffers]
 
     def _note_crosswise(self, kernel: Kernel) -> None:
         if any(buffer.dtype.is_float for buffer in buffers_in(kernel.body) if buffer.data in kernel.tiles):

@@ -5,6 +5,7 @@ another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from layoutproof.ir.diagnostic import Diagnostic, error
 from layoutproof.ir.intrinsics import OpaqueCall
@@ -54,9 +55,12 @@ def _form_of(func: PrimFunc) -> Sequential:
 
 
 def _races(form: Sequential) -> Iterator[Verdict]:
-    for part in (form.func, form.apart, form.under_way):
-        if part is not None:
-            yield from prove_race_free(Facts.of(part))
+    yield from prove_race_free(Facts.of(form.func))
+    for part in (form.apart, form.under_way):
+        for verdict in prove_race_free(Facts.of(part)) if part is not None else ():
+            # These parts follow a loop that may have no iteration: what is found there need not happen.
+            undecided = verdict.status is Status.REFUTED
+            yield replace(verdict, status=Status.UNKNOWN, counterexample=None) if undecided else verdict
 
 
 def _diagnostics(func: PrimFunc, refused: Iterable[Verdict], help_text: str | None) -> Iterator[Diagnostic]:

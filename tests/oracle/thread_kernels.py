@@ -181,6 +181,9 @@ def judge_some(seeds: Sequence[int], opencl: int) -> Counter[str]:
 
     judged = [judge(seed) for seed in seeds]
     accepted = [each for each in judged if each.accepted]
+    for each in judged:
+        if each.outcome in ("race, not seen", "unknown"):
+            print(f"seed {each.seed}: {each.outcome}", file=sys.stderr, flush=True)
     counts = Counter(each.outcome for each in judged)
     counts["  run in C"] += in_c(accepted)
     if opencl:

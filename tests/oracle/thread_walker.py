@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -140,9 +141,9 @@ def thread_of(func: PrimFunc) -> Run:
     """What one thread does: a generator that yields True at a barrier, False after a store."""
     writer = _Writer()
     writer.write(func.body, 1)
-    names: dict[str, object] = {"inside": inside}
+    names: dict[str, Any] = {"inside": inside}
     exec("\n".join([*writer.lines, "    return", "    yield"]), names)
-    found: Run = names["run"]  # type: ignore[assignment]
+    found: Run = names["run"]
     return found
 
 

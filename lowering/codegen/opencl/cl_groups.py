@@ -14,7 +14,7 @@ from math import prod
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Expr, IntImm, binary
+from layoutproof.ir.expr import Broadcast, Cast, Expr, IntImm, Ramp, Var, binary
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
@@ -194,6 +194,24 @@ class _Narrow:
     buffer: Buffer
     offset: Affine
 
+    def index(self, wide: Expr) -> Expr:
+        """The place of an element of all copies in the work item's own."""
+        if isinstance(wide, Ramp):
+            return replace(wide, base=self.index(wide.base))
+        if wide.dtype.lanes > 1:
+            taken = expression_of(self.offset, wide.dtype.element)
+            return binary(BinaryOp.SUB, wide, Broadcast(taken, wide.dtype.lanes))
+        found = affine_of(wide)
+        terms = (Affine({_unwidened(term): step}) for term, step in found.terms.items())
+        return expression_of(sum(terms, Affine({}, found.constant)) - self.offset, wide.dtype)
+
+
+def _unwidened(term: Expr) -> Expr:
+    """A variable in place of its cast to a wider type."""
+    if isinstance(term, Cast) and isinstance(term.value, Var) and term.dtype.bits >= term.value.dtype.bits:
+        return term.value
+    return term
+
 
 def _own(buffer: Buffer, tags: tuple[str, ...], kernel: Stmt, memory: MemoryMap) -> _Narrow | None:
     """The memory as each work item has it, where only the thread that a copy is of touches it; None where the group has
@@ -256,9 +274,7 @@ def _narrowed(stmt: Stmt, wide: Buffer, narrow: _Narrow) -> Stmt:
         if isinstance(rebuilt, Allocate) and rebuilt.buffer == wide:
             return replace(rebuilt, buffer=narrow.buffer)
         if isinstance(rebuilt, BufferLoad | BufferStore) and rebuilt.buffer == wide:
-            index = rebuilt.indices[0]
-            own = expression_of(affine_of(index) - narrow.offset, index.dtype)
-            return replace(rebuilt, buffer=narrow.buffer, indices=(own,))
+            return replace(rebuilt, buffer=narrow.buffer, indices=(narrow.index(rebuilt.indices[0]),))
         return rebuilt
 
     result = visit(stmt)

@@ -306,6 +306,53 @@ def test_memory_of_the_grid_without_a_barrier_is_looked_at_apart() -> None:
     assert loops(Sequential(found.apart)) == [("threadIdx_x", "parallel"), ("k", "serial")]
 
 
+def test_parts_that_are_looked_at_apart_have_memory_of_their_own() -> None:
+    """What a thread keeps to itself is no race, in however many parts it is, and however few threads there are."""
+    for threads in (1, 4):
+        found = form(f"""A: T.Buffer((16,), "int32"), B: T.Buffer((4,), "int32")):
+    T.func_attr({{"tirx.noalias": True}})
+    bx = T.launch_thread("blockIdx.x", 2)
+    S = T.decl_buffer((16,), "int32", scope="shared")
+    t = T.launch_thread("threadIdx.x", {threads})
+    L = T.decl_buffer((2,), "int32", scope="local")
+    L[1] = A[t]
+    T.tvm_storage_sync("shared")
+    L[0] = L[1] + L[1]
+    S[t + 4] = A[t]
+    for k in range(2):
+        S[15 - t] = S[t]
+        L[1] = 1 - L[0]
+        T.tvm_storage_sync("shared")
+    S[t] = L[0]
+""")
+        assert found.apart is not None
+        parts = (found.func, found.apart)
+        assert {v.status for part in parts for v in prove_race_free(Facts.of(part))} == {Status.PROVED}
+
+
+def test_memory_of_one_name_in_two_kernels() -> None:
+    """It is two memories, each of its own size."""
+    kernel = """
+    for x in T.thread_binding({threads}, thread="threadIdx.x"):
+        with T.block("{name}"):
+            S = T.alloc_buffer(({threads},), "int32", scope="shared")
+            S[x] = A[x]
+            T.tvm_storage_sync("shared")
+            B[{first} + x] = S[{threads} - 1 - x]
+"""
+    both = kernel.format(name="a", threads=4, first=0) + kernel.format(name="b", threads=8, first=4)
+    text = (
+        f'A: T.Buffer((8,), "int32"), B: T.Buffer((12,), "int32")):\n    T.func_attr({{"tirx.noalias": True}})\n{both}'
+    )
+    form(text)
+    a = np.arange(8, dtype=np.int32)
+    expected = [3, 2, 1, 0, 7, 6, 5, 4, 3, 2, 1, 0]
+    assert run(lp.loads(HEAD + text), {"A": a})["B"].tolist() == expected
+    result = np.zeros(12, np.int32)
+    lp.Schedule(lp.loads(HEAD + text)).build().raw(A=a, B=result)
+    assert result.tolist() == expected
+
+
 DOUBLE_BUFFER = """A: T.Buffer((3, 4), "int32"), B: T.Buffer((3, 4), "int32")):
     T.func_attr({"tirx.noalias": True})
     S = T.decl_buffer((2, 4), "int32", scope="shared")

@@ -139,3 +139,37 @@ def test_a_branch_of_all_may_have_barriers() -> None:
 """)
     assert steps(found)[:4] == ["S", LOCAL, "B", LOCAL]
     assert "} else {" in found.text and "else if" not in found.text
+
+
+LANES = """    S = T.decl_buffer((8,), "int32", scope="shared")
+    tx = T.launch_thread("threadIdx.x", 2)
+    L = T.decl_buffer((8,), "int32", scope="local")
+    for k in range(8):
+        L[k] = A[tx * 4 + k % 4]
+    S[T.Ramp(tx * 4, 1, 4)] = L[T.Ramp(4, 1, 4)]
+    T.tvm_storage_sync("shared")
+    B[T.Ramp(tx * 4, 1, 4)] = S[T.Ramp(4 - tx * 4, 1, 4)] + L[T.Ramp(0, 1, 4) * T.Broadcast(2, 4) % T.Broadcast(7, 4)]
+"""
+
+
+def test_a_threads_own_memory_by_lanes() -> None:
+    """Vectors of indices are those of the work item's own memory, too."""
+    found = source(LANES)
+    assert "int L[8];" in found.text
+    kernel = lp.Schedule(lp.loads(HEAD + LANES)).build("opencl")
+    assert kernel.report.self_check == "equal to the interpreter, bit for bit"
+
+
+def test_wide_indices_of_a_threads_own_memory() -> None:
+    """An index of 64 bits is that of the own memory, without the thread in it."""
+    found = source("""    for b in T.thread_binding(T.int64(1), thread="blockIdx.x"):
+        for t in T.thread_binding(T.int64(8), thread="threadIdx.x"):
+            with T.block("k"):
+                L = T.alloc_buffer((T.int64(2),), "int32", scope="local")
+                S = T.alloc_buffer((T.int64(8),), "int32", scope="shared")
+                L[T.int64(1)] = A[t]
+                S[t] = L[T.int64(1)]
+                T.tvm_storage_sync("shared")
+                B[t] = S[T.int64(7) - t] + L[T.int64(1)]
+""")
+    assert "int L[2];" in found.text and "L[1] = " in found.text
