@@ -70,8 +70,9 @@ def unrolled(function: PrimFunc) -> PrimFunc:
 def _iterations(stmt: Stmt) -> int:
     """How many statements there are once `unroll` loops are written out, or more."""
     inside = sum(_iterations(part) for part in children(stmt) if isinstance(part, Stmt))
-    times = stmt.extent.value if isinstance(stmt, For) and is_written_out(stmt) else 1  # type: ignore[attr-defined]
-    return times * max(inside, 1)
+    if isinstance(stmt, For) and isinstance(stmt.extent, IntImm) and is_written_out(stmt):
+        return max(stmt.extent.value, 1) * max(inside, 1)
+    return max(inside, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,7 @@ def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
     where = litmus.header.where
     # Without a witness only one program written in two ways can be proved, which may have very many statements.
     same = None if litmus.rewrite.witness.instances else prove_identity(litmus.rewrite)
+    verdicts: Sequence[Verdict] = ()
     rest: Sequence[Evidence] = ()
     if same is None:
         gathered = Gathered()
