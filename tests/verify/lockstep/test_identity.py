@@ -274,7 +274,10 @@ def test_a_certificate_of_one_program_is_confirmed(body: str) -> None:
 
 
 UNROLLED = "for t in T.unroll(2):\n    C = T.alloc_buffer((t + 1,), 'float32')\n    C[t] = A[t, 1]\n    B[t, 0] = C[t]"
-SHIFTED = "for t in T.unroll(1, 3):\n    C = T.alloc_buffer((t{},), 'float32')\n    C[t - 1] = A[t - 1, 1]\n    B[t - 1, 0] = C[t - 1]"
+SHIFTED = (
+    "for t in T.unroll(1, 3):\n    C = T.alloc_buffer((t{},), 'float32')\n    C[t - 1] = A[t - 1, 1]\n"
+    "    B[t - 1, 0] = C[t - 1]"
+)
 
 
 def test_extents_that_depend_on_the_iteration_are_compared() -> None:
