@@ -110,16 +110,13 @@ def axes_text(number: int) -> str:
 
 def check_indices(buffer: Buffer, indices: tuple[Expr, ...]) -> None:
     """Raise TypeError unless `indices` can index `buffer`: one integer each, lanes in the last only."""
-    require(
-        len(indices) == len(buffer.shape),
-        f"{buffer.name} has {axes_text(buffer.rank)} and is indexed by {len(indices)}",
-    )
+    if len(indices) != len(buffer.shape):
+        raise TypeError(f"{buffer.name} has {axes_text(buffer.rank)} and is indexed by {len(indices)}")
     for axis, index in enumerate(indices):
-        require(index.dtype.is_integer, f"index {axis} of {buffer.name} is a {index.dtype}")
-        require(
-            index.dtype.lanes == 1 or axis == len(indices) - 1,
-            f"index {axis} of {buffer.name} has lanes; only the last one may",
-        )
+        if not index.dtype.is_integer:
+            raise TypeError(f"index {axis} of {buffer.name} is a {index.dtype}")
+        if index.dtype.lanes != 1 and axis != len(indices) - 1:
+            raise TypeError(f"index {axis} of {buffer.name} has lanes; only the last one may")
 
 
 def access_type(buffer: Buffer, indices: tuple[Expr, ...]) -> DType:

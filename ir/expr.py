@@ -118,6 +118,14 @@ ExprLike = Expr | int | float
 
 _INTEGER_ONLY = {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR}
 _BITWISE = {BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR}
+_INTEGER_KINDS, _FLOAT_KINDS = (Kind.INT, Kind.UINT), (Kind.FLOAT, Kind.BFLOAT)
+_NUMBERS = ((*_INTEGER_KINDS, *_FLOAT_KINDS), "numbers, not {}")
+# The kinds of operands that an operator takes, and what is said of others; operators that are not here take numbers.
+_OPERANDS: dict[BinaryOp, tuple[tuple[Kind, ...], str]] = {
+    **dict.fromkeys(_INTEGER_ONLY, (_INTEGER_KINDS, "integers, not {}")),
+    **dict.fromkeys(_BITWISE, ((*_INTEGER_KINDS, Kind.BOOL), "integers or truth values, not {}")),
+    BinaryOp.DIV: (_FLOAT_KINDS, "floats, not {}; integers are divided by `//` or truncdiv"),
+}
 
 
 def require(condition: bool, message: str) -> None:
@@ -134,10 +142,9 @@ class IntImm(Expr):
     dtype: DType = INT32
 
     def _check(self) -> None:
-        require(
-            self.dtype.lanes == 1 and (self.dtype.is_integer or self.dtype.is_bool),
-            f"an integer constant of type {self.dtype}",
-        )
+        # Here and in other nodes that are made very often a message is put together only if it is needed.
+        if self.dtype.lanes != 1 or not (self.dtype.is_integer or self.dtype.is_bool):
+            raise TypeError(f"an integer constant of type {self.dtype}")
         if not self.dtype.min_int <= self.value <= self.dtype.max_int:
             raise ValueError(f"{self.value} does not fit {self.dtype}")
 
@@ -150,7 +157,8 @@ class FloatImm(Expr):
     dtype: DType
 
     def _check(self) -> None:
-        require(self.dtype.lanes == 1 and self.dtype.is_float, f"a float constant of type {self.dtype}")
+        if self.dtype.lanes != 1 or not self.dtype.is_float:
+            raise TypeError(f"a float constant of type {self.dtype}")
         if self.value == self.value and round_float(self.value, self.dtype) != self.value:
             raise ValueError(f"{self.value!r} is not a number of type {self.dtype}")
 
@@ -176,15 +184,11 @@ class Binary(Expr):
 
     def _check(self) -> None:
         left, right = self.lhs.dtype, self.rhs.dtype
-        require(left == right, f"the operands of `{self.op}` have types {left} and {right}")
-        if self.op in _INTEGER_ONLY:
-            require(left.is_integer, f"`{self.op}` takes integers, not {left}")
-        elif self.op in _BITWISE:
-            require(left.is_integer or left.is_bool, f"`{self.op}` takes integers or truth values, not {left}")
-        elif self.op is BinaryOp.DIV:
-            require(left.is_float, f"`/` takes floats, not {left}; integers are divided by `//` or truncdiv")
-        else:
-            require(left.is_integer or left.is_float, f"`{self.op}` takes numbers, not {left}")
+        if left != right:
+            raise TypeError(f"the operands of `{self.op}` have types {left} and {right}")
+        allowed, what = _OPERANDS.get(self.op, _NUMBERS)
+        if left.kind not in allowed:
+            raise TypeError(f"`{self.op}` takes {what.format(left)}")
 
     @property
     def dtype(self) -> DType:
@@ -201,10 +205,8 @@ class Compare(Expr):
     rhs: Expr
 
     def _check(self) -> None:
-        require(
-            self.lhs.dtype == self.rhs.dtype,
-            f"the operands of `{self.op}` have types {self.lhs.dtype} and {self.rhs.dtype}",
-        )
+        if self.lhs.dtype != self.rhs.dtype:
+            raise TypeError(f"the operands of `{self.op}` have types {self.lhs.dtype} and {self.rhs.dtype}")
 
     @property
     def dtype(self) -> DType:
@@ -222,7 +224,8 @@ class Logical(Expr):
 
     def _check(self) -> None:
         left, right = self.lhs.dtype, self.rhs.dtype
-        require(left.is_bool and left == right, f"`{self.op}` takes truth values, not {left} and {right}")
+        if not left.is_bool or left != right:
+            raise TypeError(f"`{self.op}` takes truth values, not {left} and {right}")
 
     @property
     def dtype(self) -> DType:
@@ -281,9 +284,12 @@ class IfThenElseExpr(Expr):
 
 
 def _check_choice(name: str, condition: Expr, then: Expr, otherwise: Expr) -> None:
-    require(condition.dtype.is_bool, f"the condition of {name} is a {condition.dtype}")
-    require(then.dtype == otherwise.dtype, f"the sides of {name} have types {then.dtype} and {otherwise.dtype}")
-    require(condition.dtype.lanes in (1, then.dtype.lanes), f"{name} chooses {then.dtype} by {condition.dtype}")
+    if not condition.dtype.is_bool:
+        raise TypeError(f"the condition of {name} is a {condition.dtype}")
+    if then.dtype != otherwise.dtype:
+        raise TypeError(f"the sides of {name} have types {then.dtype} and {otherwise.dtype}")
+    if condition.dtype.lanes not in (1, then.dtype.lanes):
+        raise TypeError(f"{name} chooses {then.dtype} by {condition.dtype}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,10 +300,8 @@ class Cast(Expr):
     value: Expr
 
     def _check(self) -> None:
-        require(
-            self.dtype.lanes == self.value.dtype.lanes,
-            f"a cast from {self.value.dtype} to {self.dtype} changes the lanes",
-        )
+        if self.dtype.lanes != self.value.dtype.lanes:
+            raise TypeError(f"a cast from {self.value.dtype} to {self.dtype} changes the lanes")
         require(Kind.HANDLE not in (self.dtype.kind, self.value.dtype.kind), "a pointer is cast by PointerCast")
 
 

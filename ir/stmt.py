@@ -124,10 +124,8 @@ class For(Stmt):
     def _check(self) -> None:
         name, dtype = self.var.name, self.var.dtype
         same = dtype == self.start.dtype == self.extent.dtype
-        require(
-            same and dtype.is_integer and dtype.lanes == 1,
-            f"loop {name}: {dtype} from {self.start.dtype}, {self.extent.dtype}",
-        )
+        if not (same and dtype.is_integer and dtype.lanes == 1):
+            raise TypeError(f"loop {name}: {dtype} from {self.start.dtype}, {self.extent.dtype}")
         require(
             (self.kind is ForKind.THREAD_BINDING) == (self.thread is not None),
             f"loop {name}: a thread goes with thread_binding",
@@ -173,9 +171,8 @@ class BufferStore(Stmt):
     def _check(self) -> None:
         check_indices(self.buffer, self.indices)
         wanted = access_type(self.buffer, self.indices)
-        require(
-            self.value.dtype == wanted, f"a {self.value.dtype} stored to {self.buffer.name}, which takes {wanted} here"
-        )
+        if self.value.dtype != wanted:
+            raise TypeError(f"a {self.value.dtype} stored to {self.buffer.name}, which takes {wanted} here")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

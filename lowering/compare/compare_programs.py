@@ -42,6 +42,7 @@ from layoutproof.lowering.compare.check_witness import (
 )
 from layoutproof.lowering.compare.comparison import Comparison, Found, Furthest, NoWitness, Question
 from layoutproof.lowering.compare.loop_nests import in_order
+from layoutproof.lowering.compare.rolled import are_few, rolled
 from layoutproof.lowering.compare.shared_interface import aligned, check_contracts, paired
 from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
 from layoutproof.lowering.runtime.array_layouts import check_records
@@ -120,10 +121,14 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licen
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
     if answer is None:
         question = kernels.Question.of(before, after)
-        asked = _asked(question.before, question.after, stated, allowed)
-        answer = _answer(asked)
-        instead = _with_valid_sizes(asked, answer)
-        answer = question.answered(answer if instead is None else instead)
+        _check_arguments(question.before, question.after, stated)
+        given = written_out(question.before), written_out(question.after)
+        looped = rolled(given[0]), rolled(given[1])
+        answer = replace(_answer_or_valid_sizes(_asked(*looped, stated, allowed)), rolled=looped != given)
+        if looped != given and answer.status is Status.UNKNOWN and are_few(given):
+            instead = _answer_or_valid_sizes(_asked(*given, stated, allowed))
+            answer = answer if instead.status is Status.UNKNOWN else instead
+        answer = question.answered(answer)
     return replace(answer, seconds=perf_counter() - start)
 
 
@@ -141,7 +146,7 @@ def _the_same(before: object, after: object, where: Expr | str | None, allowed: 
     return Comparison(before, after, said, (), rewrite, None, known, allowed)
 
 
-def _asked(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Asked:
+def _check_arguments(before: PrimFunc, after: PrimFunc, stated: _Stated) -> None:
     for name, func in (("before", before), ("after", after)):
         if not isinstance(func, PrimFunc):
             message = f"compare, argument {name!r} is {type(func).__name__}, a PrimFunc is expected"
@@ -156,7 +161,9 @@ def _asked(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences
                 codes.ARGUMENT_TYPE,
                 f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected",
             )
-    before, after = written_out(before), written_out(after)
+
+
+def _asked(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Asked:
     # The old program's assumptions about sizes hold of every call, also if the new one does not have them.
     assumed = joined(_condition(before, stated.where), assumed_of_constants(before))
     maps = read_layouts(before, stated.layouts)
@@ -196,6 +203,12 @@ def _answer(asked: Asked) -> Comparison:
             return _comparison(asked, answers.proved(asked, trial), trial)
     asked = asked.apart() if asked.may_overlap and MAY_OVERLAP not in asked.old.attrs else asked
     return _with_layouts_found(asked) if asked.unknown else _with_known_layouts(asked)
+
+
+def _answer_or_valid_sizes(asked: Asked) -> Comparison:
+    answer = _answer(asked)
+    instead = _with_valid_sizes(asked, answer)
+    return answer if instead is None else instead
 
 
 def _with_valid_sizes(asked: Asked, answer: Comparison) -> Comparison | None:

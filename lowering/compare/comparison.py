@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
+from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
+from layoutproof.lowering.compare.rolled import unrolled
 from layoutproof.verify.values.fast_math import Licences
 from layoutproof.verify.verdict.verdict import Report, Status, Verdict, worst
 
@@ -154,6 +155,7 @@ class Comparison(Report):
     where: Expr | None = None
     allowed: Licences = frozenset()
     seconds: float = 0.0
+    rolled: bool = False
 
     def __repr__(self) -> str:
         return f"<{self.status.value}: {self.before.name} and {self.after.name}>" if self.ok else super().__repr__()
@@ -190,12 +192,24 @@ class Comparison(Report):
 
     @property
     def records(self) -> tuple[StepRecord, ...]:
-        """The one step, as certificates have it; none if not all is proved."""
+        """The step, as certificates have it, and those that write loops out which were found; none if not all is
+        proved.
+        """
         from layoutproof.verify.checker import StepRecord
 
         if self.rewrite is None or self.status is not Status.PROVED:
             return ()
-        return (StepRecord(PRIMITIVE, self.arguments, self.rewrite, self.where, self.allowed),)
+        proved = StepRecord(PRIMITIVE, self.arguments, self.rewrite, self.where, self.allowed)
+        if not self.rolled:
+            return (proved,)
+        around = [
+            StepRecord(PRIMITIVE, {}, Rewrite(old, new, Witness(())), self.where, frozenset()) if old != new else None
+            for old, new in (
+                (unrolled(self.rewrite.old), self.rewrite.old),
+                (self.rewrite.new, unrolled(self.rewrite.new)),
+            )
+        ]
+        return tuple(record for record in (around[0], proved, around[1]) if record is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON with the keys of a schedule's report: one step, and how far an unsuccessful search came."""

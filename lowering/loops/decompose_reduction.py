@@ -7,7 +7,8 @@ remain are its guard.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar
@@ -18,7 +19,7 @@ from layoutproof.ir.expr import Expr, Not, Var, const, logical_and
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Attributes, Block, For, IfThenElse, IterKind, Seq, Stmt, at_first_update, seq
-from layoutproof.ir.visit import free_variables, fresh, stores_in, substitute, walk
+from layoutproof.ir.visit import children, free_variables, fresh, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.loops.nest import (
     Chain,
@@ -70,14 +71,27 @@ class DecomposeReduction(Pass):
 def hoisted_inits(func: PrimFunc) -> tuple[DecomposeReduction, ...]:
     """The steps that move inits out of their reductions, before the outermost loop of each, to save a branch."""
     found: list[DecomposeReduction] = []
-    blocks = [node for node in walk(func.body) if isinstance(node, Block)]
-    names = [block.name for block in blocks]
-    for block in blocks:
+    blocks = list(_blocks_with_loops(func.body))
+    names = Counter(block.name for block, _ in blocks)
+    for block, around in blocks:
+        if block.init is None or names[block.name] > 1:
+            continue
         reduced = _used(block, True)
-        loops = [s for s in path_to(func.body, block) if isinstance(s, For) and s.var in reduced]
-        if block.init is not None and loops and names.count(block.name) == 1:
+        loops = [loop for loop in around if loop.var in reduced]
+        if loops:
             found.append(DecomposeReduction(block.name, loops[0].var.name))
     return tuple(found)
+
+
+def _blocks_with_loops(body: Stmt) -> Iterator[tuple[Block, tuple[For, ...]]]:
+    """Each block with the loops around it, outermost first, in the order of the text."""
+    stack: list[tuple[Stmt, tuple[For, ...]]] = [(body, ())]
+    while stack:
+        stmt, loops = stack.pop()
+        if isinstance(stmt, Block):
+            yield stmt, loops
+        inner = (*loops, stmt) if isinstance(stmt, For) else loops
+        stack += [(child, inner) for child in reversed(list(children(stmt))) if isinstance(child, Stmt)]
 
 
 def _between(loop: For, block: Block) -> tuple[list[For], list[Expr]]:

@@ -4,19 +4,26 @@ Nothing is interpreted, so that it holds whatever the programs contain: opaque c
 Part of the trust base. Names of variables, buffers, blocks and of the function are free to differ; everything else has
 to be equal, in the same order. Each bound variable is known by the place of its binder; a variable that nothing binds
 has to have the same name on both sides.
+
+`is_same_unrolled` lets them differ in one thing more: an `unroll` loop with constant bounds is its body, once for each
+iteration, with the number of the iteration for its variable. Then integers that differ are compared as `e + c`, the
+constant computed: sums and products of constants that fit their type at each step, so that `2*3 + 1` is `7`, and `e`
+itself is `e + 0`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import FloatImm, Var
+from layoutproof.ir.expr import Binary, Expr, FloatImm, IntImm, Var
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import Allocate, Attributes, Block, DeclBuffer, For, Let
+from layoutproof.ir.stmt import NO_ATTRIBUTES, Allocate, Attributes, Block, DeclBuffer, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.visit import children
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
@@ -24,14 +31,29 @@ from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 CLAIM = Claim(ClaimKind.SAME_VALUE, "both programs are the same, up to names", about=("identical",))
 _BY_DATA = (LAYOUT_TRANSFORMATIONS, AXIS_SEPARATORS, LAYOUT)  # attributes whose keys are names of data variables
 _NAME = "global_symbol"
+MOST_ITERATIONS = 1 << 20
+"""How many iterations of `unroll` loops are looked at in one comparison."""
+_DEEPEST = 16  # operations inside one another in a constant that is computed
+Values = Mapping[str, int]
+
+
+class _Iterations:
+    """How many iterations may still be written out. None at all: loops are compared as loops."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The binders around a place, on both sides: from a variable's name to the number of its binder."""
+    """The binders around a place, on both sides: from a variable's name to the number of its binder; `values` has
+    those of variables of `unroll` loops that are written out.
+    """
 
     left: dict[str, int]
     right: dict[str, int]
+    values: tuple[Values, Values] = ({}, {})
+    unrolling: _Iterations | None = None
 
     def binding(self, *pairs: tuple[Var, Var]) -> _Scope:
         """The scope inside binders of these variables, the first outermost."""
@@ -39,7 +61,11 @@ class _Scope:
         for a, b in pairs:
             number = 1 + max((*left.values(), *right.values()), default=0)
             left[a.name] = right[b.name] = number
-        return _Scope(left, right)
+        values = self.values
+        if values[0] or values[1]:
+            bound = {a.name for a, _ in pairs}, {b.name for _, b in pairs}
+            values = _without(values[0], bound[0]), _without(values[1], bound[1])
+        return replace(self, left=left, right=right, values=values)
 
     def is_one(self, a: Var, b: Var) -> bool:
         """Whether two variables are bound at the same place, or are free and have the same name."""
@@ -55,7 +81,10 @@ class _Scope:
         if len(mine) != len(theirs):
             return None
         for x, y in zip(mine, theirs, strict=True):
-            if x.name not in scope.left and y.name not in scope.right and x.dtype == y.dtype:
+            known = x.name in scope.left or y.name in scope.right
+            # The number of an iteration is bound by its loop, and compared as a number.
+            known = known or x.name in scope.values[0] or y.name in scope.values[1]
+            if not known and x.dtype == y.dtype:
                 scope = scope.binding((x, y))
         return scope.binding((a.data, b.data)) if data else scope
 
@@ -65,9 +94,21 @@ Pair = tuple[object, object, _Scope]
 
 def is_same_program(a: PrimFunc, b: PrimFunc) -> bool:
     """Whether two functions are one program, up to names. False decides nothing."""
+    return _is_one_program(a, b, None)
+
+
+def is_same_unrolled(a: PrimFunc, b: PrimFunc) -> bool:
+    """Whether two functions are one program, up to names, once `unroll` loops are written out. False decides
+    nothing.
+    """
+    return _is_one_program(a, b, _Iterations(MOST_ITERATIONS))
+
+
+def _is_one_program(a: PrimFunc, b: PrimFunc, unrolling: _Iterations | None) -> bool:
     scope = _interface(a, b)
     if scope is None:
         return False
+    scope = replace(scope, unrolling=unrolling)
     renamed: dict[str, str] = {}
     stack: list[Pair] = [(a.body, b.body, scope), (a.params, b.params, scope), (a.buffer_map, b.buffer_map, scope)]
     while stack:
@@ -92,7 +133,9 @@ def prove_identity(rewrite: Rewrite) -> Verdict | None:
     moved = rewrite.witness.changes_interface or any(
         c.old_data != c.new_data or c.cells.inputs != c.cells.outputs for c in rewrite.witness.cells
     )
-    return Verdict(Status.PROVED, CLAIM, STRUCTURE) if not moved and is_same_program(rewrite.old, rewrite.new) else None
+    old, new = rewrite.old, rewrite.new
+    same = not moved and (is_same_program(old, new) or is_same_unrolled(old, new))
+    return Verdict(Status.PROVED, CLAIM, STRUCTURE) if same else None
 
 
 def _interface(a: PrimFunc, b: PrimFunc) -> _Scope | None:
@@ -114,6 +157,18 @@ def _interface(a: PrimFunc, b: PrimFunc) -> _Scope | None:
 
 def _parts(x: object, y: object, scope: _Scope) -> list[Pair] | None:
     """What has to be the same of two things for them to be; None where they differ."""
+    left = scope.unrolling
+    if left is not None and isinstance(x, Stmt) and isinstance(y, Stmt) and (_is_sequence(x) or _is_sequence(y)):
+        return _parts_of_sequences(x, y, scope, left)
+    if left is not None and isinstance(x, Expr) and isinstance(y, Expr):
+        (a, c), (b, d) = (_and_constant(e, values) for e, values in zip((x, y), scope.values, strict=True))
+        if a is not x or b is not y:
+            same = x.dtype == y.dtype and c == d and (a is None) == (b is None)
+            return ([(a, b, scope)] if a is not None else []) if same else None
+    return _parts_of_things(x, y, scope)
+
+
+def _parts_of_things(x: object, y: object, scope: _Scope) -> list[Pair] | None:
     if type(x) is not type(y):
         return None
     if isinstance(x, Var) and isinstance(y, Var):
@@ -129,6 +184,96 @@ def _parts(x: object, y: object, scope: _Scope) -> list[Pair] | None:
     if isinstance(x, Block) and isinstance(y, Block):
         return _parts_of_block(x, y, scope)
     return _parts_of_node(x, y, scope)
+
+
+def _is_sequence(stmt: Stmt) -> bool:
+    if isinstance(stmt, Seq):
+        return True
+    return isinstance(stmt, For) and is_written_out(stmt)
+
+
+def is_written_out(stmt: For) -> bool:
+    """Whether a loop is taken to be its body, once for each iteration."""
+    if stmt.kind is not ForKind.UNROLLED or stmt.annotations != NO_ATTRIBUTES:
+        return False
+    if not (isinstance(stmt.start, IntImm) and isinstance(stmt.extent, IntImm)):
+        return False
+    return stmt.start.value + stmt.extent.value - 1 <= stmt.var.dtype.max_int
+
+
+def _parts_of_sequences(x: Stmt, y: Stmt, scope: _Scope, left: _Iterations) -> list[Pair] | None:
+    """The statements of two sequences one by one."""
+    found: list[Pair] = []
+    sides = (_one_by_one(stmt, values, left) for stmt, values in zip((x, y), scope.values, strict=True))
+    for mine, theirs in zip_longest(*sides):
+        if mine is None or theirs is None or left.left < 0:
+            return None
+        found.append((mine[0], theirs[0], replace(scope, values=(mine[1], theirs[1]))))
+    return found[::-1]  # The first is looked at first: programs that differ mostly do so early.
+
+
+def _one_by_one(stmt: Stmt, values: Values, left: _Iterations) -> Iterator[tuple[Stmt, Values]]:
+    """The statements of a sequence, each with the values of the variables of `unroll` loops around it."""
+    stack = [iter([(stmt, values)])]
+    while stack:
+        top = next(stack[-1], None)
+        if top is None:
+            stack.pop()
+        elif not _is_sequence(top[0]):
+            yield top
+        else:
+            stack.append(_inside(*top, left))
+
+
+def _inside(stmt: Stmt, values: Values, left: _Iterations) -> Iterator[tuple[Stmt, Values]]:
+    if isinstance(stmt, Seq):
+        yield from ((part, values) for part in stmt.body)
+        return
+    assert isinstance(stmt, For) and isinstance(stmt.start, IntImm) and isinstance(stmt.extent, IntImm)
+    for number in range(stmt.start.value, stmt.start.value + stmt.extent.value):
+        left.left -= 1
+        if left.left < 0:
+            return
+        yield stmt.body, {**values, stmt.var.name: number}
+
+
+def _and_constant(expr: Expr, values: Values) -> tuple[Expr | None, int]:
+    """An integer as another one and a constant that is added to it; None for the first where it is a constant."""
+    if not (expr.dtype.is_integer and expr.dtype.lanes == 1):
+        return expr, 0
+    value = constant_value(expr, values)
+    if value is not None:
+        return None, value
+    if isinstance(expr, Binary) and expr.op in (BinaryOp.ADD, BinaryOp.SUB):
+        value = constant_value(expr.rhs, values)
+        if value is not None:
+            return expr.lhs, value if expr.op is BinaryOp.ADD else -value
+    return expr, 0
+
+
+_COMPUTED: dict[BinaryOp, Callable[[int, int], int]] = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.SUB: lambda a, b: a - b,
+    BinaryOp.MUL: lambda a, b: a * b,
+}
+
+
+def constant_value(expr: Expr, values: Values, depth: int = _DEEPEST) -> int | None:
+    """The value of a constant; None for all else, and where it does not fit its type on the way."""
+    found: int | None = None
+    if isinstance(expr, IntImm):
+        return expr.value
+    if isinstance(expr, Var):
+        found = values.get(expr.name)
+    elif isinstance(expr, Binary) and expr.op in _COMPUTED and depth > 0:
+        b = constant_value(expr.rhs, values, depth - 1)
+        a = constant_value(expr.lhs, values, depth - 1) if b is not None else None
+        found = _COMPUTED[expr.op](a, b) if a is not None and b is not None else None
+    return found if found is not None and expr.dtype.min_int <= found <= expr.dtype.max_int else None
+
+
+def _without(values: Values, names: set[str]) -> Values:
+    return {name: value for name, value in values.items() if name not in names}
 
 
 def _parts_of_node(x: Node, y: object, scope: _Scope) -> list[Pair] | None:

@@ -4,7 +4,6 @@ nothing, and a fused loop is the two loops that it was made of. Part of the trus
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
@@ -81,29 +80,33 @@ class Flattener:
 
     def items(self, item: Item) -> list[Item]:
         """The steps that an item is, transparent ones opened."""
-        return list(self._items(item))
-
-    def _items(self, item: Item) -> Iterator[Item]:
-        node = item.node
-        match node:
-            case Seq(body=body):
-                for part in body:
-                    yield from self._items(item.inside(part))
-            case AttrStmt(body=body) | DeclBuffer(body=body):
-                yield from self._items(item.inside(body))
-            case Allocate(buffer=buffer, body=body):
-                yield replace(item, node=Fresh(buffer), within=())
-                yield from self._items(item.inside(body))
-            case Let(var=var, body=body) if var.dtype == HANDLE:
-                yield from self._items(item.inside(body))
-            case Let(var=var, value=value, body=body) if self._stands_for(value, body, item.env):
-                yield from self._items(replace(item.inside(body), env=bind(item.env, var, item.say(value))))
-            case Block():
-                yield from self._block(item, node)
-            case Evaluate(value=IntImm()):
-                return
-            case _:
-                yield item
+        found: list[Item] = []
+        # With a stack of its own: what follows an allocation stands in it, in long programs thousands deep.
+        stack = [item]
+        while stack:
+            item = stack.pop()
+            node = item.node
+            match node:
+                case Seq(body=body):
+                    stack += [item.inside(part) for part in reversed(body)]
+                case AttrStmt(body=body) | DeclBuffer(body=body):
+                    stack.append(item.inside(body))
+                case Allocate(buffer=buffer, body=body):
+                    found.append(replace(item, node=Fresh(buffer), within=()))
+                    stack.append(item.inside(body))
+                case Let(var=var, body=body) if var.dtype == HANDLE:
+                    stack.append(item.inside(body))
+                case Let(var=var, value=value, body=body) if self._stands_for(value, body, item.env):
+                    stack.append(replace(item.inside(body), env=bind(item.env, var, item.say(value))))
+                case Block():
+                    steps, rest = self._block(item, node)
+                    found += steps
+                    stack += [rest] if rest is not None else []
+                case Evaluate(value=IntImm()):
+                    pass
+                case _:
+                    found.append(item)
+        return found
 
     def _stands_for(self, value: Expr, body: Stmt, env: Env) -> bool:
         """Whether a let's value is the same wherever its variable stands, so that it may be written there."""
@@ -128,21 +131,20 @@ class Flattener:
         reads = self.side.touched(value).reads
         return not reads or not (touched.calls or self.side.spread(reads) & self.side.spread(touched.writes))
 
-    def _block(self, item: Item, block: Block) -> Iterator[Item]:
+    def _block(self, item: Item, block: Block) -> tuple[list[Item], Item | None]:
+        """What a block brings into being or asks for, and its body if that is to be opened."""
         name = item.block if block.is_root else block.name
         inner = replace(item, block=name, within=())
         for position, iter_var in enumerate(block.iter_vars):
             if not self._stands_for(iter_var.binding, block, inner.env):
-                yield replace(inner, node=_as_let(block, position))
-                return
+                return [replace(inner, node=_as_let(block, position))], None
             inner = replace(inner, env=bind(inner.env, iter_var.var, inner.say(iter_var.binding)))
-        for buffer in block.alloc_buffers:
-            yield replace(inner, node=Fresh(buffer))
+        fresh = [replace(inner, node=Fresh(buffer)) for buffer in block.alloc_buffers]
         domains = tuple(d for v in block.iter_vars for d in domain_of(v, inner.env))
         if block.where == TRUE:
-            yield from self._items(inner.inside(body_of(block), (*inner.known, *domains)))
-        else:
-            yield replace(inner, node=IfThenElse(block.where, body_of(block), span=block.span), within=domains)
+            return fresh, inner.inside(body_of(block), (*inner.known, *domains))
+        guarded = IfThenElse(block.where, body_of(block), span=block.span)
+        return [*fresh, replace(inner, node=guarded, within=domains)], None
 
 
 def _as_let(block: Block, position: int) -> Stmt:

@@ -16,7 +16,7 @@ from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import APART, NOALIAS, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, For, ForKind, Let, Stmt
+from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.visit import buffers_in, children, free_variables, stores_in, walk
 from layoutproof.verify.faults.bounds import element_number
 from layoutproof.verify.faults.facts import Facts
@@ -63,17 +63,6 @@ class Touched:
     numbers: frozenset[int] = frozenset()
     calls: bool = False
     assumes: bool = False
-
-    def joined(self, other: Touched) -> Touched:
-        """What both touch."""
-        return Touched(
-            self.reads | other.reads,
-            self.stored | other.stored,
-            self.writes | other.writes,
-            self.numbers | other.numbers,
-            self.calls or other.calls,
-            self.assumes or other.assumes,
-        )
 
     @property
     def all(self) -> frozenset[Var]:
@@ -142,11 +131,16 @@ class Side:
                 found = Touched(calls=True)
             case _:
                 pass
-        for child in children(node):
-            if not isinstance(child, Buffer | Var | BufferRegion):
-                below = self.touched(child) if isinstance(child, Stmt) else self._touch(child)
-                found = found.joined(below) if below != _NOTHING else found
-        return found
+        parts = [found]
+        stack = list(children(node))
+        while stack:
+            child = stack.pop()
+            if isinstance(child, _TRANSPARENT):
+                # Gone through here, and not remembered: in long programs these stand in one another by thousands.
+                stack += children(child)
+            elif not isinstance(child, Buffer | Var | BufferRegion):
+                parts.append(self.touched(child) if isinstance(child, Stmt) else self._touch(child))
+        return _joined([part for part in parts if part != _NOTHING])
 
     def spread(self, memories: Iterable[Var]) -> frozenset[Var]:
         """The memories, and parameters that may overlap one of them."""
@@ -159,6 +153,22 @@ class Side:
 
 
 _NOTHING = Touched()
+_TRANSPARENT = (Seq, Allocate, DeclBuffer, AttrStmt)
+
+
+def _joined(parts: Sequence[Touched]) -> Touched:
+    """What all of them touch."""
+    if len(parts) <= 1:
+        return parts[0] if parts else _NOTHING
+    none: frozenset[Var] = frozenset()
+    return Touched(
+        none.union(*(part.reads for part in parts)),
+        none.union(*(part.stored for part in parts)),
+        none.union(*(part.writes for part in parts)),
+        frozenset[int]().union(*(part.numbers for part in parts)),
+        any(part.calls for part in parts),
+        any(part.assumes for part in parts),
+    )
 
 
 def _shows_bits(func: PrimFunc, roots: Mapping[Var, Var]) -> bool:

@@ -226,8 +226,18 @@ def _condition(where: Expr | None) -> Expr:
     return where
 
 
+_SMALL = 64  # operands that are counted one by one
+
+
 def written_size(expr: Expr) -> int:
     """The number of operands of an expression written out; parts that are shared in memory count each time."""
+    count, stack = 0, [expr]
+    while stack and count < _SMALL:
+        count += 1
+        stack += [child for child in children(stack.pop()) if isinstance(child, Expr)]
+    if not stack:
+        return count
+    # With parts that are shared this may be very many: each is looked at once.
     sizes: dict[int, int] = {}
     stack = [expr]
     while stack:

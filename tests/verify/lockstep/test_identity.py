@@ -16,7 +16,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Attributes, Block, For
 from layoutproof.ir.visit import rewrite_bottom_up, walk
-from layoutproof.verify.lockstep.identity import is_same_program
+from layoutproof.verify.lockstep.identity import is_same_program, is_same_unrolled
 from layoutproof.verify.verdict.verdict import Status
 
 SIGNATURE = 'A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32"), n: T.int32'
@@ -271,3 +271,66 @@ def test_a_certificate_of_one_program_is_confirmed(body: str) -> None:
     found = lp.compare(func(body), func(body, name="again"))
     assert found.rewrite is not None
     assert derive(text_of(found.rewrite, found.where), "certificate").status is Status.PROVED
+
+
+UNROLLED = "for t in T.unroll(2):\n    C = T.alloc_buffer((t + 1,), 'float32')\n    C[t] = A[t, 1]\n    B[t, 0] = C[t]"
+SHIFTED = (
+    "for t in T.unroll(1, 3):\n    C = T.alloc_buffer((t{},), 'float32')\n    C[t - 1] = A[t - 1, 1]\n"
+    "    B[t - 1, 0] = C[t - 1]"
+)
+
+
+def test_extents_that_depend_on_the_iteration_are_compared() -> None:
+    """The number of an iteration is bound by its loop, also where a buffer's shape has it."""
+    given = func(UNROLLED)
+    assert is_same_unrolled(given, func(SHIFTED.format(""))) and is_same_unrolled(func(SHIFTED.format("")), given)
+    for other in (" + 1", " + 2"):
+        assert not is_same_unrolled(given, func(SHIFTED.format(other)))
+        assert not is_same_unrolled(func(SHIFTED.format(other)), given)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (
+            "for t in T.unroll(3):\n    B[t, 0] = A[t, 0]",
+            "B[0, 0] = A[0, 0]\nB[1, 0] = A[1, 0]\nB[2, 0] = A[2, 0]",
+            True,
+        ),
+        (
+            "for t in T.unroll(3):\n    B[t, 0] = A[t, 0]",
+            "B[0, 0] = A[0, 0]\nB[2, 0] = A[2, 0]\nB[1, 0] = A[1, 0]",
+            False,
+        ),
+        ("for t in T.unroll(3):\n    B[t, 0] = A[t, 0]", "B[0, 0] = A[0, 0]\nB[1, 0] = A[1, 0]", False),
+        ("for t in range(2):\n    B[t, 0] = A[t, 0]", "B[0, 0] = A[0, 0]\nB[1, 0] = A[1, 0]", False),
+        ("for t in T.vectorized(2):\n    B[t, 0] = A[t, 0]", "B[0, 0] = A[0, 0]\nB[1, 0] = A[1, 0]", False),
+        ("for t in T.unroll(n):\n    B[t, 0] = A[t, 0]", "B[0, 0] = A[0, 0]\nB[1, 0] = A[1, 0]", False),
+        (
+            "for t, u in T.grid(2, 2):\n    B[t, u] = A[t, u + 0]",
+            "for t, u in T.grid(2, 2):\n    B[t, u] = A[t, u]",
+            True,
+        ),
+        ("for t in range(2):\n    B[t - 1 + 1, 0] = A[t, 0]", "for t in range(2):\n    B[t, 0] = A[t, 0]", False),
+        (
+            "for t in T.unroll(2):\n    for u in range(2):\n        B[u, t] = A[u * 2 + t, 0]",
+            "for u in range(2):\n    B[u, 0] = A[u * 2, 0]\nfor v in range(2):\n    B[v, 1] = A[v * 2 + 1, 0]",
+            True,
+        ),
+        (
+            "for t in T.unroll(2):\n    for u in range(2):\n        B[u, t] = A[u * 2 + t, 0]",
+            "for u in range(2):\n    B[u, 0] = A[u * 2, 0]\nfor v in range(2):\n    B[v, 1] = A[v * 2 + 2, 0]",
+            False,
+        ),
+    ],
+)
+def test_loops_that_are_written_out(one: str, other: str, same: bool) -> None:
+    """An `unroll` loop with constant bounds is its body once for each number, in order; no other loop is."""
+    a, b = func(one), func(other)
+    assert is_same_unrolled(a, b) is is_same_unrolled(b, a) is same
+
+
+def test_very_many_iterations_decide_nothing() -> None:
+    """Comparison ends after a fixed number of iterations, without an answer."""
+    loop = "for t in T.unroll(100000000):\n    B[0, 0] = A[0, 0]"
+    assert not is_same_unrolled(func(loop), func(f"B[1, 0] = A[1, 0]\n{loop}"))

@@ -16,10 +16,11 @@ from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Select, Var, const
+from layoutproof.ir.expr import Expr, Select, Var, const
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.algebra.enumeration import TooLarge, over_box
 from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.problem import written_size
 
 
 def refusal(index_map: Any, shape: Any, where: Any = None, **options: Any) -> tuple[str, str]:
@@ -279,3 +280,11 @@ def test_an_image_too_wide_for_the_shape_that_is_given(shape: str, extent: str) 
     """How large the physical shape had to be is said, also where that is no number of the indices' type."""
     with pytest.raises(LayoutproofError, match=f"does not hold the image: its extent is {extent}"):
         check_map("lambda i: [i << 40]", shape, physical_shape="8")
+
+
+def test_the_size_of_an_expression_counts_shared_parts_each_time() -> None:
+    """Few operands are counted one by one, many by parts, to the same numbers."""
+    expr: Expr = Var("i")
+    for doubled in range(1, 12):
+        expr = expr + expr
+        assert written_size(expr) == 2 ** (doubled + 1) - 1
