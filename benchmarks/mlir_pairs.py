@@ -18,6 +18,7 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -74,6 +75,44 @@ class Judge:
 
 def nest(rows: int, columns: int, copies: tuple[int, int], tiles: int = 0) -> str:
     """A function that smooths rows of a matrix, its loops unrolled to so many copies, or tiled."""
+    return _nest(_smoothing(f"memref<{rows}x{columns}xf32>"), (rows, columns), copies, tiles)
+
+
+Statement = Callable[[str, str, str], list[str]]  # of the indices, and a suffix of names
+
+
+def _smoothing(kind: str) -> Statement:
+    def at(i: str, j: str, name: str) -> list[str]:
+        return [
+            f"  %x{name} = affine.load %a[{i}, {j}] : {kind}",
+            f"  %y{name} = affine.load %b[{i}, {j}] : {kind}",
+            f"  %s{name} = arith.addf %x{name}, %y{name} : f32",
+            f"  %m{name} = arith.mulf %s{name}, %half : f32",
+            f"  affine.store %m{name}, %b[{i}, {j}] : {kind}",
+        ]
+
+    return at
+
+
+def _stencil(kind: str) -> Statement:
+    """Each element from its neighbours, in place: one copy reads what another one wrote."""
+
+    def at(i: str, j: str, name: str) -> list[str]:
+        return [
+            f"  %w{name} = affine.load %a[({i}) mod 400, {j}] : {kind}",
+            f"  %x{name} = affine.load %b[{i}, ({j} + 399) mod 400] : {kind}",
+            f"  %y{name} = affine.load %b[({i} + 399) mod 400, {j}] : {kind}",
+            f"  %s{name} = arith.addf %x{name}, %y{name} : f32",
+            f"  %t{name} = arith.addf %s{name}, %w{name} : f32",
+            f"  %m{name} = arith.mulf %t{name}, %half : f32",
+            f"  affine.store %m{name}, %b[{i}, {j}] : {kind}",
+        ]
+
+    return at
+
+
+def _nest(statement: Statement, extents: tuple[int, int], copies: tuple[int, int], tiles: int = 0) -> str:
+    rows, columns = extents
     kind = f"memref<{rows}x{columns}xf32>"
     lines = [f"func.func @f(%a: {kind}, %b: {kind}) {{", "  %half = arith.constant 5.0e-01 : f32"]
     if tiles:
@@ -87,14 +126,7 @@ def nest(rows: int, columns: int, copies: tuple[int, int], tiles: int = 0) -> st
         lines.append(f"affine.for %j = 0 to {columns} step {copies[1]} {{")
     for row in range(copies[0]):
         for column in range(copies[1]):
-            at, name = f"%i + {row}, %j + {column}", f"{row}_{column}"
-            lines += [
-                f"  %x{name} = affine.load %a[{at}] : {kind}",
-                f"  %y{name} = affine.load %b[{at}] : {kind}",
-                f"  %s{name} = arith.addf %x{name}, %y{name} : f32",
-                f"  %m{name} = arith.mulf %s{name}, %half : f32",
-                f"  affine.store %m{name}, %b[{at}] : {kind}",
-            ]
+            lines += statement(f"%i + {row}", f"%j + {column}", f"{row}_{column}")
     return "\n".join([*lines, *(["}"] * (4 if tiles else 2)), "return", "}", ""])
 
 
@@ -103,19 +135,24 @@ def measure_nests() -> None:
     from layoutproof.importers.mlir.validation import pair_of_texts
     from layoutproof.verify.settings import Settings, within
 
-    before = nest(400, 400, (1, 1))
-    print("nest              copies  lines  verdict  seconds  lines a minute")
-    sides: list[tuple[str, int, str]] = [("tiled by 20 x 20", 1, nest(400, 400, (1, 1), 20))]
-    for rows, columns in ((1, 1), (2, 2), (4, 4), (8, 8), (10, 10), (16, 16), (20, 20)):
-        sides.append((f"unrolled {rows} x {columns}", rows * columns, nest(400, 400, (rows, columns))))
-    for name, copies, after in sides:
-        start = time.process_time()
-        with within(Settings(allowed=frozenset())):
-            found = pair_of_texts((("before.mlir", before), ("after.mlir", after)), ("f", "f")).compared()
-        seconds = time.process_time() - start
-        lines = before.count("\n") + after.count("\n")
-        rate = 60 * lines / seconds
-        print(f"{name:18}{copies:6}{lines:7}  {found.status.value:8}{seconds:8.2f}{rate:10.0f}", flush=True)
+    kind, extents = "memref<400x400xf32>", (400, 400)
+    print("| nest | copies | lines | verdict | seconds | lines a minute |")
+    print("|---|---:|---:|---|---:|---:|")
+    for called, statement in (("smoothing", _smoothing(kind)), ("stencil in place", _stencil(kind))):
+        before = _nest(statement, extents, (1, 1))
+        sides = [("tiled by 20 x 20", 1, _nest(statement, extents, (1, 1), 20))] if called == "smoothing" else []
+        for rows, columns in ((1, 1), (2, 2), (4, 4), (8, 8), (10, 10), (16, 16), (20, 20)):
+            unrolled = _nest(statement, extents, (rows, columns))
+            sides.append((f"unrolled {rows} x {columns}", rows * columns, unrolled))
+        for name, copies, after in sides:
+            start = time.process_time()
+            with within(Settings(allowed=frozenset())):
+                found = pair_of_texts((("before.mlir", before), ("after.mlir", after)), ("f", "f")).compared()
+            seconds = time.process_time() - start
+            lines = before.count("\n") + after.count("\n")
+            rate = 60 * lines / seconds
+            row = f"| {called}, {name} | {copies} | {lines:,} | {found.status.value} | {seconds:.2f} | {rate:,.0f} |"
+            print(row, flush=True)
 
 
 def main() -> int:
