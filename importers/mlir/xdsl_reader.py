@@ -49,13 +49,25 @@ def parse(text: str, name: str) -> Op:
     except ParseError as problem:
         said = problem.msg.strip()
         raise error(codes.MLIR_TEXT, said, lines.span(problem.span.start, problem.span.end)) from problem
-    except (VerifyException, NotImplementedError, ValueError, AssertionError) as problem:
-        # xDSL's own checks of attributes and operations have no place; the one that is being read is it.
-        at = parser.pos if parser is not None else 0
-        raise error(codes.MLIR_TEXT, f"not read: {problem}", lines.span(at, at + 1)) from problem
     except RecursionError as problem:
-        raise error(codes.MLIR_TEXT, f"{name} is nested too deep") from problem
+        raise error(codes.MLIR_TEXT, f"{name} is nested too deep", lines.span(0, 1)) from problem
+    except Exception as problem:
+        if not _is_of_xdsl(problem):
+            raise
+        # What xDSL raises for attributes and operations that it refuses has no place; what is being read is it.
+        at = parser.pos if parser is not None else 0
+        said = f": {problem}" if isinstance(problem, VerifyException | ValueError | NotImplementedError) else ""
+        raise error(codes.MLIR_TEXT, f"not read{said}", lines.span(at, at + 1)) from problem
     return _Converter(parser.places, lines).op(module)
+
+
+def _is_of_xdsl(problem: Exception) -> bool:
+    """Whether an exception was raised by xDSL, whose parsers and checks raise of all kinds; not by a parser here."""
+    place = problem.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    module = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
+    return module.partition(".")[0] == "xdsl"
 
 
 class _Lines:
