@@ -1,4 +1,4 @@
-"""Texts of MLIR that somebody damaged: characters, words and lines left out, doubled, swapped, or taken from elsewhere."""
+"""Damaged texts of MLIR: characters, words and lines that are left out, doubled, swapped, or taken from elsewhere."""
 
 from __future__ import annotations
 
