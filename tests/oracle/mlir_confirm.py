@@ -145,6 +145,17 @@ def _returned(kind: str, own: str) -> list[str]:
     return [*lines, f"memref.store {'%r_n' if kind == 'index' else '%r'}, %result0[%r_0] : {own}"]
 
 
+def confirm(before: Path) -> tuple[str, list[str]]:
+    """The verdict on a pair of files, and what LLVM's runs of the counterexample do differently. Raises NotRun."""
+    after = before.with_name(before.name.replace(".before.", ".after."))
+    with within(Settings(allowed=frozenset())):
+        ((_, found),) = compare_files(before, after)
+    example = found.verdicts[0].counterexample
+    if example is None:
+        return found.status.value, []
+    return found.status.value, confirmed(before.read_text("utf-8"), after.read_text("utf-8"), example)
+
+
 def main() -> int:
     """Run from the command line; exit code 1 where a refutation is not confirmed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -154,19 +165,14 @@ def main() -> int:
     open_ones = 0
     for name in given.names:
         (before,) = given.folder.glob(f"{name}*.before.mlir")
-        after = before.with_name(before.name.replace(".before.", ".after."))
-        with within(Settings(allowed=frozenset())):
-            ((_, found),) = compare_files(before, after)
-        example = found.verdicts[0].counterexample
         try:
-            seen = confirmed(before.read_text(), after.read_text(), example) if example is not None else []
-        except NotRun as problem:
-            seen, why = [], f"not run: {problem}"
-        else:
+            status, seen = confirm(before)
             why = "; ".join(seen) if seen else "LLVM's runs agree"
+        except NotRun as problem:
+            status, seen, why = "refuted", [], f"not run: {problem}"
         open_ones += not seen
         said = "confirmed" if seen else "open"
-        print(f"{found.status.value}, {said}: {before.name.partition('.')[0]}: {why}", flush=True)
+        print(f"{status}, {said}: {before.name.partition('.')[0]}: {why}", flush=True)
     return 1 if open_ones else 0
 
 
