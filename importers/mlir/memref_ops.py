@@ -217,15 +217,18 @@ def same_memory(b: Builder, op: Op) -> None:
     b.bind(op.results[0], view)
 
 
-def groups_of(op: Op) -> list[list[int]]:
-    """The axes that are one on the other side of a reshape."""
-    return [[int(axis) for axis in group] for group in op.attribute("reassociation")]
+def groups_of(op: Op, rank: int) -> list[list[int]]:
+    """The axes that are one on the other side of a reshape, of the side that has `rank` of them."""
+    groups = [[int(axis) for axis in group] for group in op.attribute("reassociation")]
+    if groups and [axis for group in groups for axis in group] != list(range(rank)):
+        raise op.fail(f"reassociation does not name the {rank} axes in order")
+    return groups
 
 
 def collapse(b: Builder, op: Op) -> None:
     """Several axes as one."""
     source = live(b, op, op.operands[0])
-    groups = groups_of(op)
+    groups = groups_of(op, len(source.shape))
 
     def place(indices: Indices) -> tuple[Expr, ...]:
         parts: list[Expr] = []
@@ -247,9 +250,9 @@ def collapse(b: Builder, op: Op) -> None:
 def expand(b: Builder, op: Op) -> None:
     """One axis as several."""
     source = live(b, op, op.operands[0])
-    groups = groups_of(op)
     kind = op.results[0].type
     assert isinstance(kind, Shaped)
+    groups = groups_of(op, kind.rank)
     if "static_output_shape" in op.attributes:
         shape = mixed(b, op, op.attribute("static_output_shape"), op.operands[1:])
     else:

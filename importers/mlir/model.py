@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsIndex, TypeVar, overload
 
 from layoutproof.importers.mlir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, Span, error
@@ -15,6 +15,8 @@ from layoutproof.ir.dtype import INT64, DType
 from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, IntImm, const
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import loads_in
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,22 @@ def _chosen(op: BinaryOp, values: Sequence[Expr]) -> Expr:
 # ---- operations
 
 
+class Items(tuple[T, ...]):
+    """Operands, results or operations. One that is missing is a ValueError, as an operand of a wrong type is."""
+
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> T: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> Items[T]: ...
+    def __getitem__(self, key: SupportsIndex | slice, /) -> T | Items[T]:
+        if isinstance(key, slice):
+            return Items(super().__getitem__(key))
+        try:
+            return super().__getitem__(key)
+        except IndexError:
+            raise ValueError("an operand, a result or an operation in a region is missing") from None
+
+
 @dataclass(eq=False, slots=True)
 class Value:
     """A result of an operation, or an argument of a block. Compared by identity."""
@@ -261,8 +279,8 @@ class Value:
 class Block:
     """Arguments and operations. The last operation is the terminator."""
 
-    arguments: tuple[Value, ...]
-    ops: tuple[Op, ...] = ()
+    arguments: Items[Value]
+    ops: Items[Op] = field(default_factory=lambda: Items[Op]())
 
 
 @dataclass(eq=False, slots=True)
@@ -272,8 +290,8 @@ class Op:
     """
 
     name: str
-    operands: tuple[Value, ...]
-    results: tuple[Value, ...]
+    operands: Items[Value]
+    results: Items[Value]
     attributes: Mapping[str, Any]
     regions: tuple[tuple[Block, ...], ...]
     span: Span
@@ -296,13 +314,13 @@ class Op:
             raise self.fail("a region with other than one block is not translated")
         return self.regions[number][0]
 
-    def segments(self) -> list[tuple[Value, ...]]:
+    def segments(self) -> Items[Items[Value]]:
         """The operands in the groups of `operandSegmentSizes`."""
         groups, start = [], 0
         for size in self.attribute("operandSegmentSizes"):
             groups.append(self.operands[start : start + size])
             start += size
-        return groups
+        return Items(groups)
 
     def nested(self) -> Iterator[Op]:
         """All operations in the regions, in order."""

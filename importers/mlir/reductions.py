@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from layoutproof.importers.mlir.arith_ops import EXPRESSIONS
 from layoutproof.importers.mlir.builder import Builder, load_cell
 from layoutproof.importers.mlir.loops import Bounds, trip_count
-from layoutproof.importers.mlir.model import INDEX, Block, Op, Scalar, Value, add, greatest, mul
+from layoutproof.importers.mlir.model import INDEX, Block, Items, Op, Scalar, Value, add, greatest, mul
 from layoutproof.importers.mlir.values import ZERO, number
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import DType
@@ -147,7 +147,7 @@ def _combine(b: Builder, op: Op, found: Reduction, kept: Buffer, counts: Sequenc
         raise op.fail("a reduction of indices is not translated")
     cell = b.cell(found.result.name, kind, op.span)
     b.store(cell, (ZERO,), found.start, op.span)
-    shape = Op(found.operation, (), (found.result,), {}, (), op.span)
+    shape = Op(found.operation, Items(), Items([found.result]), {}, (), op.span)
 
     def one(at: Sequence[Expr]) -> None:
         value = EXPRESSIONS[found.operation](

@@ -141,24 +141,28 @@ def _counting(b: Builder, op: Op, before: Block, after: Block) -> tuple[int, Exp
     test = condition.operands[0].owner if condition.name == "scf.condition" else None
     if condition.operands[1:] != before.arguments or test is None or before.ops[:-1] != (test,):
         raise refused
-    if test.name != "arith.cmpi" or test.operands[0] not in before.arguments:
+    if test.name != "arith.cmpi":
         raise refused
-    beyond = _BEYOND.get(test.attribute("predicate"))
-    if beyond is None:
+    # `%i < %n`, or `%n > %i`.
+    swapped = test.operands[0] not in before.arguments
+    counted, bound = test.operands[::-1] if swapped else test.operands
+    beyond = (_BEYOND_SWAPPED if swapped else _BEYOND).get(test.attribute("predicate"))
+    if beyond is None or counted not in before.arguments:
         raise refused
-    position = before.arguments.index(test.operands[0])
+    position = before.arguments.index(counted)
     advance = after.ops[-1].operands[position].owner
-    if advance is None or advance.name != "arith.addi" or advance.operands[0] is not after.arguments[position]:
+    if advance is None or advance.name != "arith.addi" or after.arguments[position] not in advance.operands:
         raise refused
-    bound, step = test.operands[1], advance.operands[1]
+    step = advance.operands[1 if advance.operands[0] is after.arguments[position] else 0]
     outside = bound in b.meanings and bound not in before.arguments and step in b.meanings
     if not outside or before.arguments[position].type != INDEX:
         raise refused
     return position, add(b.expr(op, bound), beyond), b.expr(op, step)
 
 
-# How far the first number that ends a loop is beyond the bound: of `slt` and `sle`.
+# How far the first number that ends a loop is beyond the bound: of `slt` and `sle`, and of `sgt` and `sge`.
 _BEYOND = {2: number(0), 3: number(1)}
+_BEYOND_SWAPPED = {4: number(0), 5: number(1)}
 
 
 def _execute_region(b: Builder, op: Op) -> None:

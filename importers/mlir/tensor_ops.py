@@ -172,6 +172,11 @@ class _Packing:
         self.tiles = mixed(b, op, op.attribute("static_inner_tiles"), groups[3] if len(groups) > 3 else groups[2])
         order = op.attributes.get("outer_dims_perm")
         self.order = [int(axis) for axis in order] if order else list(range(len(plain)))
+        known = set(range(len(plain)))
+        if len(set(self.axes)) < len(self.axes) or not known.issuperset(self.axes) or known != set(self.order):
+            raise op.fail(f"inner_dims_pos and outer_dims_perm do not name axes of a tensor of rank {len(plain)}")
+        if len(self.tiles) != len(self.axes):
+            raise op.fail(f"{len(self.tiles)} inner_tiles for {len(self.axes)} inner_dims_pos")
 
     def plain_index(self, packed: Indices) -> list[Expr]:
         """The index of the element that is stored at a packed index; it may be outside."""

@@ -91,7 +91,11 @@ def is_declaration(op: Op) -> bool:
 
 def translate(op: Op, options: Options) -> Function:
     """A function. Raises LayoutproofError, with the place, for what has no translation."""
-    return _Translation(op, options).function()
+    try:
+        return _Translation(op, options).function()
+    except ValueError as problem:
+        # Outside of a single operation: a part that is missing, or that does not fit.
+        raise op.fail(str(problem)) from problem
 
 
 class _Translation:

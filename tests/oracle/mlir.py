@@ -19,6 +19,7 @@ import numpy.typing as npt
 from layoutproof.importers.mlir import read_functions
 from layoutproof.importers.mlir.mlir_opt import find_mlir_opt
 from layoutproof.ir.interp.run import run, same_values
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.codegen.mlir import emit_mlir
 from layoutproof.lowering.lower.undef import RemoveAssume
 from tests.random.mlir_programs import Program
@@ -34,7 +35,15 @@ LOWERING = (
     "-convert-func-to-llvm", "-convert-cf-to-llvm", "-reconcile-unrealized-casts",
 )  # fmt: skip
 _SECONDS = 120
-_DTYPES = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
+DTYPES = {
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+}
 _EDGES = {
     "f": (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e-45, 3.4e38, 0.1, 1e300),
     "i": (0, 1, -1, 2, -2, 7, -128, 127, -(1 << 31), (1 << 31) - 1, -(1 << 63), (1 << 63) - 1),
@@ -46,7 +55,7 @@ def arguments_for(random: Random, program: Program, size: int) -> Arrays:
     found: Arrays = []
     for argument in program.arguments:
         shape = tuple(size if extent is None else extent for extent in argument.shape)
-        dtype = np.dtype(_DTYPES[argument.element])
+        dtype = np.dtype(DTYPES[argument.element])
         count = int(np.prod(shape))
         kind = dtype.kind
         values = [random.choice(_EDGES[kind]) if random.random() < 0.4 else random.randint(-9, 9) for _ in range(count)]
@@ -58,11 +67,13 @@ def arguments_for(random: Random, program: Program, size: int) -> Arrays:
     return found
 
 
-def run_by_llvm(programs: Sequence[Program], calls: Sequence[tuple[int, int, Arrays]]) -> list[Arrays]:
+def run_by_llvm(
+    programs: Sequence[Program], calls: Sequence[tuple[int, int, Arrays]], lowering: Sequence[str] = LOWERING
+) -> list[Arrays]:
     """The memories after a call of each program, with its size, its index and its memories, in one process."""
     text = "".join(dict.fromkeys(program.text for program in programs)) + _main(programs, calls)
     opt = find_mlir_opt()
-    lowered = subprocess.run([opt, *LOWERING], input=text.encode(), capture_output=True, check=False)
+    lowered = subprocess.run([opt, *lowering], input=text.encode(), capture_output=True, check=False)
     if lowered.returncode != 0:
         raise AssertionError(f"{lowered.stderr.decode()}\n{text}")
     runner = str(Path(opt).resolve().with_name("mlir-cpu-runner"))
@@ -138,17 +149,22 @@ def _main(programs: Sequence[Program], calls: Sequence[tuple[int, int, Arrays]])
     return "\n".join([*lines, "  return", "}"])
 
 
-def run_by_us(program: Program, call: tuple[int, int, Arrays]) -> Arrays:
-    """The memories after a call, by the interpreter."""
-    function = read_functions(program.text, f"{program.name}.mlir")[program.name].program
+def read(program: Program) -> PrimFunc:
+    """The function as it is translated. Raises LayoutproofError."""
+    return read_functions(program.text, f"{program.name}.mlir")[program.name].program
+
+
+def run_by_us(program: Program, call: tuple[int, int, Arrays], function: PrimFunc | None = None) -> Arrays:
+    """The memories after a call, by the interpreter; `function` where the program was read before."""
+    function = function if function is not None else read(program)
     _, index, arrays = call
     result = run(function, [*arrays, index])
     return [result[buffer.name] for buffer in function.buffers]
 
 
-def printed(program: Program) -> Program:
+def printed(program: Program, function: PrimFunc | None = None) -> Program:
     """The function as it is printed again by `build --target mlir`, under another name."""
-    found = RemoveAssume().propose(read_functions(program.text, f"{program.name}.mlir")[program.name].program).new
+    found = RemoveAssume().propose(function if function is not None else read(program)).new
     inner = re.sub(r"\Amodule \{\n|\}\s*\Z", "", emit_mlir(found)).replace(f"@{program.name}(", f"@{program.name}_p(")
     names = ", ".join(f"%{argument.name}" for argument in program.arguments)
     types = ", ".join([*(argument.type for argument in program.arguments), "i64"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.importers.mlir.programs import compared, function
 
+from layoutproof.ir.diagnostic import LayoutproofError
+
 A = "%a: memref<?xf32>, %b: memref<?xf32>"
 EACH = "%c0 = arith.constant 0 : index\n%n = memref.dim %a, %c0 : memref<?xf32>\naffine.for %i = 0 to %n {{\n{}\n}}"
 
@@ -252,3 +254,39 @@ def test_parallel_loops() -> None:
     assert compared(apart, function(arguments, parallel.format(0))).status.value == "proved"
     chained = function(arguments, serial.format(1))
     assert compared(chained, function(arguments, parallel.format(1))).status.value != "proved"
+
+
+WHILE = """
+%c0 = arith.constant 0 : index
+%c1 = arith.constant 1 : index
+%n = memref.dim %a, %c0 : memref<?xf32>
+%r = scf.while (%i = %c0) : (index) -> index {{
+  %t = arith.cmpi {} : index
+  scf.condition(%t) %i : index
+}} do {{
+^bb0(%i: index):
+  %x = memref.load %a[%i] : memref<?xf32>
+  memref.store %x, %b[%i] : memref<?xf32>
+  %next = arith.addi {} : index
+  scf.yield %next : index
+}}
+"""
+
+
+@pytest.mark.parametrize("advance", ["%i, %c1", "%c1, %i"])
+@pytest.mark.parametrize(
+    ("test", "wanted"),
+    [("slt, %i, %n", "proved"), ("sgt, %n, %i", "proved"), ("sge, %n, %i", "refuted"), ("sle, %i, %n", "refuted")],
+)
+def test_counting(test: str, advance: str, wanted: str) -> None:
+    """A while loop that counts is the loop over these numbers, whichever way it is written."""
+    assert compared(each(COPY), function(A, WHILE.format(test, advance))).status.value == wanted
+
+
+@pytest.mark.parametrize(
+    ("test", "advance"), [("slt, %n, %i", "%i, %c1"), ("ne, %i, %n", "%i, %c1"), ("slt, %i, %n", "%c1, %c1")]
+)
+def test_not_counting(test: str, advance: str) -> None:
+    """Other while loops are refused."""
+    with pytest.raises(LayoutproofError, match="does not count up"):
+        compared(each(COPY), function(A, WHILE.format(test, advance)))

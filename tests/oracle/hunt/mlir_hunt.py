@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -28,6 +28,7 @@ from tests.random.mlir_programs import Program, random_program
 from tests.random.mlir_structured import STRUCTURED, library, random_structured
 
 BATCH = 10
+FAILED = "LLVM's run failed"
 AFFINE = (
     *(f"-affine-loop-tile=tile-size={n}" for n in (2, 3, 4, 5)),
     "-affine-loop-tile=tile-sizes=4,2",
@@ -117,7 +118,7 @@ def passes_for(random: Random, kind: str) -> tuple[str, ...]:
     return tuple(random.sample(AFFINE, random.choice((1, 1, 1, 2, 3))))
 
 
-def attempt(seed: int, number: int, kind: str | None, count: Counter[str]) -> Attempt | None:
+def attempt(seed: int, number: int, kind: str | None, hunt: Hunt) -> Attempt | None:
     """A random function and what random passes make of it; None where they fail or change nothing."""
     random = Random(seed * 1000 + number)
     name, size = f"f{number}", None
@@ -129,14 +130,16 @@ def attempt(seed: int, number: int, kind: str | None, count: Counter[str]) -> At
     else:
         program = random_program(random, name)
     passes = passes_for(random, chosen)
+    hunt.programs += 1
+    hunt.passes.update(passes)
     try:
         text = run_opt(program.text, passes)
     except OptFailed as problem:
-        count[f"mlir-opt {problem}"] += 1
+        hunt.failed[str(problem)] += 1
         print(f"mlir-opt {problem}: seed {seed}, number {number}, {' '.join(passes)}", flush=True)
         return None
     if text == run_opt(program.text, ("-verify-diagnostics",)):
-        count["nothing changed"] += 1
+        hunt.unchanged += 1
         return None
     inner = re.sub(r"\Amodule \{\n|\}\s*\Z", "", text).replace(f"@{name}(", f"@{name}_after(")
     return Attempt(seed, program, passes, Rewritten(f"{name}_after", program.arguments, module=inner), size)
@@ -172,7 +175,7 @@ def runs_differ(attempts: list[Attempt]) -> dict[int, list[str]]:
         return _runs(attempts)
     except (AssertionError, subprocess.TimeoutExpired) as problem:
         if len(attempts) == 1:
-            return {0: [f"LLVM's run failed: {str(problem)[:300]}"]}
+            return {0: [f"{FAILED}: {str(problem)[:300]}"]}
     found: dict[int, list[str]] = {}
     for position, each in enumerate(attempts):
         found[position] = runs_differ([each])[0]
@@ -200,39 +203,92 @@ def _runs(attempts: list[Attempt]) -> dict[int, list[str]]:
     return found
 
 
+@dataclass
+class Hunt:
+    """What was tried and found so far. `verdicts` counts (the verdict, what LLVM's runs say)."""
+
+    programs: int = 0
+    unchanged: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    passes: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def where(self, verdict: str | None = None, runs: str | None = None) -> int:
+        """How many functions have this verdict and these runs; None for any."""
+        return sum(
+            number for (one, other), number in self.verdicts.items() if verdict in (None, one) and runs in (None, other)
+        )
+
+    def figures(self) -> list[str]:
+        """The totals, as the page of findings has them."""
+        judged = self.where() - self.where("not judged")
+        open_ones = self.where(runs="differs") - self.where("refuted", "differs") - self.where("proved", "differs")
+        tools = "".join(f", {what}: {number:,}" for what, number in sorted(self.failed.items()))
+        return [
+            f"| functions | {self.programs:,} |",
+            f"| different passes, with their options | {len(self.passes):,} |",
+            f"| runs of a pass | {self.passes.total():,} |",
+            f"| functions that the passes left as they were | {self.unchanged:,} |",
+            f"| functions of which `mlir-opt` made no module | {self.failed.total():,}{tools} |",
+            f"| functions that LLVM could not compile or run afterwards | {self.where(runs='not run'):,} |",
+            f"| functions judged | {judged:,}, of them {self.where('proved'):,} proved |",
+            f"| findings: LLVM's runs of before and after differ | {self.where(runs='differs'):,} |",
+            f"| confirmed: of these refuted here | {self.where('refuted', 'differs'):,} |",
+            f"| of these not decided | {open_ones:,} |",
+            f"| of these proved, which would be a fault of this tool | {self.where('proved', 'differs'):,} |",
+            f"| refuted although LLVM's three runs agree | {self.where('refuted', 'agrees'):,} |",
+        ]
+
+
+BEGIN, END = "<!-- figures of the hunt -->", "<!-- end of the figures -->"
+
+
+def written(page: str, hunt: Hunt) -> str:
+    """The page with the totals between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, found, after = rest.partition(END)
+    assert found, f"the page has no {BEGIN} and {END}"
+    return "\n".join([before + BEGIN, "", "| | |", "|---|---|", *hunt.figures(), "", END + after])
+
+
 def main() -> int:
     """Run from the command line; exit code 1 if something that LLVM's runs contradict was proved."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--minutes", type=float, help="end after so long, with the totals so far")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", choices=("nests", "programs", "structured"))
     parser.add_argument("--limit", type=float, default=20, help="seconds for each comparison")
     parser.add_argument("--share", type=float, default=1, help="of the attempts whose runs agree, judge this part")
     parser.add_argument("--keep", type=Path, help="a folder for the pairs that are listed")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the totals into docs/wild-mlir.md")
     given = parser.parse_args()
     import layoutproof.importers.mlir.validation
     import layoutproof.importers.mlir.xdsl_reader  # noqa: F401  # loaded once, for all forks
 
-    count: Counter[str] = Counter()
+    hunt = Hunt()
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         keep = given.keep if given.keep is not None else Path(folder)
         keep.mkdir(parents=True, exist_ok=True)
         judge = Judge(keep, frozenset(), given.limit)
         for seed in range(given.seed, given.seed + -(-given.programs // BATCH)):
-            hunt_batch(seed, given, keep, judge, count)
+            hunt_batch(seed, given, keep, judge, hunt)
+            if given.minutes is not None and time.monotonic() - start > 60 * given.minutes:
+                break
         judge.end()
-    for what, number in sorted(count.items()):
-        print(f"{what}: {number}")
+    print("\n".join(hunt.figures()))
     print(f"{time.monotonic() - start:.0f} s")
-    return 1 if count["proved, LLVM differs"] else 0
+    if given.write is not None:
+        given.write.write_text(written(given.write.read_text(encoding="utf-8"), hunt), encoding="utf-8")
+    return 1 if hunt.where("proved", "differs") else 0
 
 
-def hunt_batch(seed: int, given: argparse.Namespace, keep: Path, judge: Judge, count: Counter[str]) -> None:
+def hunt_batch(seed: int, given: argparse.Namespace, keep: Path, judge: Judge, hunt: Hunt) -> None:
     """Run some attempts, and judge those that differ and a share of the others; those that are no agreement stay in
     the folder `keep`, and are printed.
     """
-    made = [attempt(seed, number, given.kind, count) for number in range(BATCH)]
+    made = [attempt(seed, number, given.kind, hunt) for number in range(BATCH)]
     attempts = [each for each in made if each is not None]
     if not attempts:
         return
@@ -242,16 +298,17 @@ def hunt_batch(seed: int, given: argparse.Namespace, keep: Path, judge: Judge, c
         files = [keep / f"{name}.{side}.mlir" for side in ("before", "after")]
         files[0].write_text(each.before.text, encoding="utf-8")
         files[1].write_text(each.after.text.replace(f"@{each.after.name}(", f"@{each.before.name}("), encoding="utf-8")
-        said = "differs" if differ[position] else "agrees"
-        asked = bool(differ[position]) or Random(f"{seed} {position}").random() < given.share
+        seen = differ[position]
+        said = "agrees" if not seen else "not run" if seen[0].startswith(FAILED) else "differs"
+        asked = bool(seen) or Random(f"{seed} {position}").random() < given.share
         status, why = judge(name) if asked else ("not judged", "")
-        count[f"{status}, LLVM {said}"] += 1
+        hunt.verdicts[status, said] += 1
         if said == "agrees" and status in ("proved", "not judged"):
             for file in files:
                 file.unlink()
             continue
         print(f"{status:8} LLVM {said:8} {name} {' '.join(each.passes)}  {why[:200]}", flush=True)
-        for text in differ[position][:2]:
+        for text in seen[:2]:
             print(f"    {text}", flush=True)
 
 
