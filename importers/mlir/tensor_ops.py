@@ -19,7 +19,7 @@ from layoutproof.importers.mlir.memref_ops import (
     same_memory,
     slice_of,
 )
-from layoutproof.importers.mlir.model import Op, Shaped, Value, add, ceildiv, floordiv, floormod, mul, sub
+from layoutproof.importers.mlir.model import Op, Shaped, Value, add, floordiv, floormod, mul, sub
 from layoutproof.importers.mlir.placement import EMPTY, last_use, root
 from layoutproof.importers.mlir.values import ZERO, Indices, View
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, logical_and
@@ -190,13 +190,6 @@ class _Packing:
             outer[axis] = floordiv(plain[axis], self.tiles[k])
             inner.append(floormod(plain[axis], self.tiles[k]))
         return [*(outer[axis] for axis in self.order), *inner]
-
-    def packed_shape(self, plain: Sequence[Expr]) -> list[Expr]:
-        """The shape of the packed tensor."""
-        outer = list(plain)
-        for k, axis in enumerate(self.axes):
-            outer[axis] = ceildiv(plain[axis], self.tiles[k])
-        return [*(outer[axis] for axis in self.order), *self.tiles]
 
 
 def _pack(b: Builder, op: Op) -> None:
