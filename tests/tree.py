@@ -147,7 +147,7 @@ def name_of(path: Path) -> str:
 
 
 def _python_below(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*.py") if not _is_material(path)]
+    return [path for path in folder.rglob("*.py") if not _is_material(path) and "_build" not in path.parts]
 
 
 def _is_material(path: Path) -> bool:

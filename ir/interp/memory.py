@@ -163,21 +163,25 @@ class Filling:
     fill: Fill = Fill.RANDOM
     seed: int = 0
     _random: random.Random = field(init=False, repr=False)
+    _is_odd: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
         """From the first value again."""
-        self._random = random.Random(self.seed)
+        self._random, self._is_odd = random.Random(self.seed), False
 
     def value(self, dtype: DType) -> int | float:
-        """The next value of a scalar type. Integers have no NaN and no infinity: their largest stands for both."""
+        """The next value of a scalar type. Integers have no NaN and no infinity: their largest stands for both. Random
+        ones are even and odd in turn, or a sum of two times the least would be 0 half of the time.
+        """
         if dtype.is_float:
             return self._float(dtype)
         match self.fill:
             case Fill.RANDOM:
-                return self._random.randint(dtype.min_int, dtype.max_int)
+                self._is_odd = not self._is_odd
+                return self._random.randint(dtype.min_int, dtype.max_int) & ~1 | self._is_odd
             case Fill.ZERO:
                 return 0
             case Fill.NAN | Fill.INFINITY:

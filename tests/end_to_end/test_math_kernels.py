@@ -25,8 +25,8 @@ from layoutproof.lowering.codegen.opencl import cl_helpers as helpers
 from layoutproof.lowering.codegen.writer import Helper
 from layoutproof.lowering.runtime.enclosure import NoEnclosureError, enclose, outside
 from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, Bound, Inexact, of_device
-from layoutproof.lowering.runtime.opencl import build_opencl as load
-from layoutproof.lowering.runtime.opencl.build_opencl import OpenCLKernel
+from layoutproof.lowering.runtime.opencl import load_opencl as load
+from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel
 from layoutproof.lowering.schedule.schedule import Schedule
 
 DATA = ROOT / "tests" / "data" / "math"

@@ -37,6 +37,19 @@ def test_each_evaluation_is_fresh() -> None:
     assert found["B"][0] != found["B"][1]
 
 
+def test_two_random_integers_have_an_odd_sum() -> None:
+    """Two cells of padding times the least integer are 0 where their sum is even: no random filling has only those."""
+    func = program("""
+        def main(B: T.Buffer((1,), "int32")):
+            C = T.sblock_alloc_buffer((2,), "int32")
+            for i in range(2):
+                C[i] = T.undef("int32")
+            B[0] = C[0] * T.min_value("int32") + C[1] * T.min_value("int32")
+    """)
+    for seed in range(20):
+        assert result(func, [None], filling=Filling(Fill.RANDOM, seed))["B"].tolist() == [-(2**31)]
+
+
 def test_a_later_write_makes_the_cell_ordinary() -> None:
     """After a defined value is stored the cell depends on nothing undefined any more."""
     func = program("""

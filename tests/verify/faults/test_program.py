@@ -72,7 +72,7 @@ def test_convolution_for_every_extent() -> None:
         ("h < H + 1", "h < H + 2", "read A"),
         ("1 <= w and ", "", "read A"),
         ("P = T.alloc_buffer((N, H + 2, W + 2, C))", "P = T.alloc_buffer((N, H + 1, W + 2, C))", "write P"),
-        ("T.grid(N, H + 2, W + 2, C)", "T.grid(N, H + 1, W + 2, C)", "read P"),
+        ("T.grid(N, H + 2, W + 2, C)", "T.grid(N, H + 1, W + 2, C)", "read `P["),
         ("T.grid(N, H + 2, W + 2, C)", "T.grid(N, H + 3, W + 2, C)", "write P"),
         ("P[n, h + y, w + x, c]", "P[n, h + y + 1, w + x, c]", "read P"),
         ("T.grid(N, H, W, K, 3, 3, C)", "T.grid(N, H, W, K, 3, 4, C)", "read"),

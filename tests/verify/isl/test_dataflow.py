@@ -24,6 +24,7 @@ from layoutproof.ir.expr import Var
 from layoutproof.ir.interp.memory import Fault
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Attributes
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.statement_reader import read_statements
@@ -282,7 +283,9 @@ def some_removed(
 
 
 def found_wrong(kind: str, seed: int) -> list[str] | None:
-    """What the flow of a random program has wrong; None where there is no model."""
+    """What the flow of a random program has wrong; None where there is no model, or where an index divides by zero,
+    which other obligations refute.
+    """
     try:
         model = modelled(random_function(kind, seed))
         rng, wrong = Random(seed), list[str]()
@@ -294,7 +297,7 @@ def found_wrong(kind: str, seed: int) -> list[str] | None:
                 removed, points = some_removed(model, rng, symbols)
                 wrong += differences(Oracle(model.statements, symbols, "n", points), model.flow.without(removed))
         return wrong
-    except (NotModelled, BudgetExceeded):
+    except (NotModelled, BudgetExceeded, Trap):
         return None
 
 

@@ -13,7 +13,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 from layoutproof.lowering.lower.flatten import FlattenBuffer
 from layoutproof.lowering.runtime.kernel import LoweredFunc
-from layoutproof.lowering.runtime.opencl.build_opencl import load_opencl
+from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
 
 
 def compare(seed: int) -> None:

@@ -9,7 +9,7 @@ from tests.lowering.runtime.opencl.sources import default_device
 from tests.lowering.small_operators import small
 from tests.shares import one_in
 
-from layoutproof.lowering.runtime.opencl import build_opencl as module
+from layoutproof.lowering.runtime.opencl import load_opencl as module
 from layoutproof.lowering.runtime.opencl.device_behaviour import Behaviour, observe
 from layoutproof.lowering.runtime.opencl.launcher import FAST, UNOPTIMISED
 from layoutproof.lowering.schedule.schedule import Schedule

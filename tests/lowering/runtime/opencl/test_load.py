@@ -38,8 +38,8 @@ from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Launch, OpenCLSource
 from layoutproof.lowering.runtime.kernel import LoweredFunc
 from layoutproof.lowering.runtime.opencl import device_behaviour as formats
-from layoutproof.lowering.runtime.opencl.build_opencl import OpenCLKernel, load_opencl
 from layoutproof.lowering.runtime.opencl.devices import Device, ImageLimits, Profile, parse_profile
+from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel, load_opencl
 
 N = Var("n")
 

@@ -18,8 +18,9 @@ from tests.shares import one_in
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.passes.illegal import IllegalTransform
-from layoutproof.lowering.runtime.opencl.build_opencl import OpenCLKernel, build_opencl
+from layoutproof.lowering.runtime.opencl.build_opencl import build_opencl
 from layoutproof.lowering.runtime.opencl.devices import find_device
+from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 

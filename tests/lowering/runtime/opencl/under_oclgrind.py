@@ -27,8 +27,8 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.kernel import LoweredFunc
-from layoutproof.lowering.runtime.opencl.build_opencl import load_opencl
 from layoutproof.lowering.runtime.opencl.devices import find_device
+from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
 from layoutproof.lowering.schedule.schedule import Schedule
 
 PLACES = ("/usr/lib/oclgrind/liboclgrind-rt-icd.so", "/usr/local/lib/liboclgrind-rt-icd.so")
