@@ -16,6 +16,7 @@ from layoutproof.importers.mlir.memref_ops import (
     live,
     mixed,
     offsets_sizes_strides,
+    place_in_slice,
     same_memory,
     slice_of,
 )
@@ -71,17 +72,7 @@ def insert(b: Builder, op: Op, target: View) -> None:
     source = b.view(op, op.operands[0])
     offsets, sizes, strides = offsets_sizes_strides(b, op, 2)
     kept = kept_axes(op, sizes, shaped(op, op.operands[0]))
-
-    def place(indices: Indices) -> tuple[Expr, ...]:
-        inside = dict(zip(kept, indices, strict=True))
-        return target.place(
-            [
-                add(offset, mul(inside.get(axis, ZERO), stride))
-                for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
-            ]
-        )
-
-    part = View(target.buffer, source.shape, place, whole=True)
+    part = View(target.buffer, source.shape, place_in_slice(target, kept, offsets, strides), whole=True)
     if source.buffer is target.buffer:
         raise op.fail("of a part of the tensor itself is not translated")
     b.copy(source, part, op.span)
