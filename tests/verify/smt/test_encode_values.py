@@ -163,7 +163,7 @@ def test_casts(source: DType, target: DType) -> None:
     check_random(Cast(target, Var("x", source)), (source, target), rounds=8)
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize(
     ("function", "arity"),
