@@ -14,7 +14,7 @@ from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, IntImm, Select, Va
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block, BufferStore, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.stmt import Block, BufferStore, Seq, Stmt, seq
 from layoutproof.ir.visit import children, map_children, names_in, rewrite_bottom_up, take_fresh
 from layoutproof.lowering.loops.nest import GuardKind, guard_sites
 from layoutproof.lowering.passes.find import find_block
@@ -159,18 +159,3 @@ def _either(a: Expr, b: Expr) -> Expr:
     if (isinstance(b, IntImm) and b.value == 0) or a == b:
         return a
     return Binary(BinaryOp.BITOR, a, b)
-
-
-def has_branches(func: PrimFunc) -> bool:
-    """Whether a program branches on a condition of data, which marks do not follow."""
-
-    def visit(node: Node) -> bool:
-        if isinstance(node, IfThenElse) and any(isinstance(n, BufferLoad) for n in _below(node.condition)):
-            return True
-        return any(visit(child) for child in children(node))
-
-    return visit(func.body)
-
-
-def _below(node: Node) -> tuple[Node, ...]:
-    return (node, *(n for child in children(node) for n in _below(child)))

@@ -13,13 +13,13 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.arith.known_facts import assumed_of_constants
 from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.passes.steps import about_the_program
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.studies.cells import Cell, is_applicable
 from layoutproof.studies.claims import Claim, Question, question_of
 from layoutproof.studies.operators import Operator
 from layoutproof.studies.repeated import ENGINE, prove_repeated
 from layoutproof.studies.special_rows import find_special
-from layoutproof.verify.program.questions import Because
 from layoutproof.verify.replay.refute import find_counterexample
 from layoutproof.verify.values.fast_math import IEEE, Licences, in_order, names_of, parse_licences
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
@@ -124,7 +124,7 @@ def _decide(func: PrimFunc, claim: Claim, where: Expr | None, allowed: Licences)
     if malformed:
         raise LayoutproofError(malformed)
     verdicts = verdicts_of(rewrite, where, allowed, True, "study", {"claim": claim.name})
-    return Decision(claim, rewrite, tuple(map(_about_the_program, verdicts)))
+    return Decision(claim, rewrite, tuple(map(about_the_program, verdicts)))
 
 
 def _searched(decision: Decision, guarded: PrimFunc, where: Expr | None, allowed: Licences) -> Decision:
@@ -164,11 +164,6 @@ def _repeated(decision: Decision, allowed: Licences) -> Decision:
         for v in decision.verdicts
     ]
     return replace(decision, verdicts=tuple(proved))
-
-
-def _about_the_program(verdict: Verdict) -> Verdict:
-    """A fault that the guarded program has, too, is refuted of the program."""
-    return replace(verdict, status=Status.REFUTED) if Because.OLD_FAULT in verdict.because else verdict
 
 
 def _reason_of(decisions: Sequence[Decision]) -> str | None:

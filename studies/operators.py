@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -154,6 +155,24 @@ def operator_of_text(
             raise error(codes.OPERATOR, f"{name} has no output {output}; its parameters are {', '.join(known)}")
     dtypes = tuple(dict.fromkeys(str(b.dtype.element) for b in func.buffers if b.name in buffers))
     return Operator(name, f"the program {name}", text, dtypes, buffers, blocks, outputs, own=True)
+
+
+def text_of_call(path: Path, call: str | None) -> str:
+    """The program of a call in an ONNX model, by the name of its function, or of its only one. Raises LayoutproofError
+    for a file that is not read as a model, and where there is no such call.
+    """
+    from layoutproof.graph.model.graph import Call
+    from layoutproof.importers.onnx.convert import graph_of
+    from layoutproof.importers.onnx.onnx_model import read_model
+    from layoutproof.ir.script.printer import print_func
+
+    steps = graph_of(read_model(path)).steps
+    functions = {step.function.name: step.function for step in steps if isinstance(step, Call)}
+    name = next(iter(functions)) if call is None and len(functions) == 1 else call
+    if name not in functions:
+        message = f"{path} has no call {call}" if call is not None else f"{path} has {len(functions)} calls"
+        raise error(codes.OPERATOR, message, help=f"`call` is one of {', '.join(functions) or 'none'}")
+    return print_func(functions[name])
 
 
 def _check_letters(name: str, what: str, given: str, letters: str, known: Mapping[str, int]) -> None:

@@ -76,7 +76,7 @@ class _Work:
         number, cell = item
         begun = time.perf_counter()
         with within(Settings(memory=_store(self.cache))):
-            record = measured(self.study.operators[cell.operator], cell)
+            record = measured(self.study.operators[cell.operator], cell, self.study.certificates)
         return {"number": number, "seconds": round(time.perf_counter() - begun, 4), "record": record}
 
 
@@ -178,14 +178,3 @@ def _results(
 
         return run_on_dask(waiting, work, options.dask)
     return run_in_workers(waiting, work, _died, options.limits, quiet=True)
-
-
-def read_timings(folder: Path) -> dict[int, float]:
-    """Seconds by cell's number, as the last runs measured them; lines that a kill cut short are left out."""
-    found: dict[int, float] = {}
-    for path in sorted(folder.glob("timings*.tsv")):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            number, _, seconds = line.partition("\t")
-            if number.isdecimal() and seconds.replace(".", "", 1).isdecimal():
-                found[int(number)] = float(seconds)
-    return found

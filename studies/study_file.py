@@ -14,24 +14,24 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.studies import codes
 from layoutproof.studies.cells import Cell, Grid
 from layoutproof.studies.layouts import layout_named
-from layoutproof.studies.operators import TYPES, Operator, library, operator_of_text
+from layoutproof.studies.operators import TYPES, Operator, library, operator_of_text, text_of_call
 from layoutproof.studies.policies import policy_named
 from layoutproof.studies.values import NAMES
 from layoutproof.verify.values.fast_math import parse_licences
 
 SCHEMA = 1
-"""The version of study files and of the data that studies write."""
+"""The version of study files."""
 BUILT_IN: tuple[str, ...] = ("rfc77", "semantics", "operators", "network")
 TABLES: tuple[str, ...] = ("values", "decision", "semantics", "ladder", "layouts", "errors", "network", "kernels")
-_TOP = ("schema", "name", "title", "about", "tables", "grid", "operator", "network", "kernels")
+_TOP = ("schema", "name", "title", "about", "tables", "certificates", "grid", "operator", "network", "kernels")
 _GRID = ("operators", "types", "shapes", "layouts", "policies", "values", "strictness")
-_OPERATOR = ("name", "file", "buffers", "blocks", "outputs")
+_OPERATOR = ("name", "file", "call", "buffers", "blocks", "outputs")
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
     """A study: its grids, and the tables that are made of their cells. `extra` are the settings of tables that are no
-    grids: networks, kernel times.
+    grids: networks, kernel times. With `certificates` each proved cell is certified, and the kernel judges it.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Study:
     grids: tuple[Grid, ...]
     tables: tuple[str, ...]
     extra: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    certificates: bool = False
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -98,6 +99,7 @@ def parse_study(text: str, name: str, folder: Path) -> Study:
         grids,
         reader.names("tables", data, TABLES, ("values",)),
         extra,
+        reader.switch("certificates", data),
     )
 
 
@@ -129,6 +131,12 @@ class _Reader:
         value = data.get(key, default)
         if not isinstance(value, str):
             raise self.fail(key, f"expected text, not {value!r}")
+        return value
+
+    def switch(self, key: str, data: Mapping[str, Any]) -> bool:
+        value = data.get(key, False)
+        if not isinstance(value, bool):
+            raise self.fail(key, f"expected true or false, not {value!r}")
         return value
 
     def table(self, data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -197,10 +205,7 @@ class _Reader:
             self.check_keys(key, given, _OPERATOR)
             name = self.take(f"{key}.name", given, "name", lambda value: isinstance(value, str), "text")
             path = self.folder / self.take(f"{key}.file", given, "file", lambda value: isinstance(value, str), "a path")
-            try:
-                text = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as problem:
-                raise self.fail(f"{key}.file", f"{path} cannot be read: {problem}") from problem
+            text = self.program(key, path, given)
             letters = [
                 self.take(f"{key}.{each}", given, each, _is_letters, 'letters by name, { A = "rn" }')
                 for each in ("buffers", "blocks")
@@ -208,6 +213,19 @@ class _Reader:
             outputs = self.names(f"{key}.outputs", given, ())
             found[name] = operator_of_text(name, text, letters[0], letters[1], outputs)
         return found
+
+    def program(self, key: str, path: Path, given: Mapping[str, Any]) -> str:
+        """The text of an operator's program: a file's, or that of a call in an ONNX model."""
+        named = "call" in given
+        call = self.take(f"{key}.call", given, "call", lambda value: isinstance(value, str), "text") if named else None
+        if path.suffix == ".onnx":
+            return text_of_call(path, call)
+        if named:
+            raise self.fail(f"{key}.call", "a program has no calls to choose from; expected an ONNX model as the file")
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise self.fail(f"{key}.file", f"{path} cannot be read: {problem}") from problem
 
 
 def _is_names(value: Any) -> bool:

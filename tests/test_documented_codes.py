@@ -75,7 +75,7 @@ def test_no_page_is_without_its_code() -> None:
     assert sorted(path.name for path in found) == sorted(f"{code}.md" for code in CODES)
 
 
-@one_in(16)
+@one_in(32)
 @pytest.mark.parametrize("code", [code for code in CODES if code not in WITHOUT_EXAMPLE])
 def test_an_example_shows_its_code(code: str, console: Console) -> None:
     """The example prints the message as shown, with its code; what is to be done instead prints what is shown, without

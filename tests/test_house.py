@@ -16,6 +16,7 @@ MOST_FILES = 700
 MOST_IN_FOLDER = 25
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 70
+LONGEST_README = 150
 GENERATED = "lowering/schedule/primitives.py"
 MEDIAN_FUNCTION = 12
 
@@ -55,6 +56,11 @@ def test_files_are_short() -> None:
         (f"{name}: {lines} lines" for name, lines in lengths if lines > LONGEST_FILE),
         f"a file has {LONGEST_FILE} lines at most",
     )
+
+
+def test_the_readme_is_short() -> None:
+    """What a newcomer reads first fits in five minutes; the rest stands in the documentation."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README
 
 
 def test_folders_are_small() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import layoutproof
 from layoutproof import _HOME
+from tests.shares import one_in
 from tests.tree import FACE, PACKAGE_DIR, PROJECT, ROOMS, ROOT, code_files, file, material_files
 
 SETUPTOOLS = PROJECT["tool"]["setuptools"]
@@ -154,6 +155,7 @@ def test_changelog_speaks_of_this_version() -> None:
     assert f"## {layoutproof.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+@one_in(2)
 def test_distributions_hold_all_code(tmp_path: Path) -> None:
     """The sdist, and the wheel built from it, hold every source file; the wheel imports from where it lies."""
     copy = tmp_path / "copy"

@@ -62,7 +62,7 @@ class Baseline:
                     key = (finding.obligation, finding.status)
                     claim = finding.message.strip().partition("\n")[0].strip()
                     entry = Entry(
-                        _file_of(outcome), outcome.name, finding.code, finding.status, finding.obligation, claim
+                        file_of(outcome), outcome.name, finding.code, finding.status, finding.obligation, claim
                     )
                     found[key] = min(entry, found.get(key, entry))
         return Baseline(tuple(sorted(found.values())))
@@ -121,7 +121,7 @@ class Baseline:
         files: set[str] = set()
         unread: set[str] = set()
         for outcome in outcomes:
-            (files if outcome.verdict is not None else unread).add(_file_of(outcome))
+            (files if outcome.verdict is not None else unread).add(file_of(outcome))
             for finding in outcome.findings:
                 if finding.obligation is not None and self.knows(finding):
                     covering = ((finding.obligation, status) for status in _COVERED_BY.get(finding.status or "", ()))
@@ -151,7 +151,8 @@ def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _file_of(outcome: Outcome) -> str:
+def file_of(outcome: Outcome) -> str:
+    """The path of the file that an outcome is about, as baselines and reports have it."""
     return steady_path(outcome.place.path if outcome.place is not None else outcome.program)
 
 

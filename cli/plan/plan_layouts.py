@@ -364,10 +364,10 @@ def _arrays_of_layout_file(path: Path, section: str, name: str, value: Any) -> I
                 path, f"{section}.{name}: expected a layout, a table of arrays and layouts, or a list of layouts"
             )
     for array, text in pairs:
-        yield _wanted(path, label, name, array, text)
+        yield _wanted(label, name, array, text)
 
 
-def _wanted(path: Path, label: str, name: str, array: str | int | None, text: Any) -> Wanted:
+def _wanted(label: str, name: str, array: str | int | None, text: Any) -> Wanted:
     place = label if array is None else f"{label}[{array}]" if isinstance(array, int) else f"{label}.{array}"
     if not isinstance(text, str) or not text.strip():
         raise error(codes.LAYOUT_FILE, f"{place}: expected a layout as text, such as NCHW8c, there is {_shown(text)}")
@@ -387,7 +387,7 @@ def _end(path: Path, name: str, value: Any) -> Wanted:
         return Wanted(label, name, None, "", None)
     if not isinstance(value, str):
         raise error(codes.LAYOUT_FILE, f"{label}: expected a layout, or true, there is {_shown(value)}")
-    return _wanted(path, label, name, None, value)
+    return _wanted(label, name, None, value)
 
 
 def _shown(value: object) -> str:

@@ -36,8 +36,8 @@ def _asset(name: str) -> str:
 
 
 def _shown(record: Mapping[str, Any]) -> dict[str, Any]:
-    wanted = ("verdict", "licences", "breaks", "reason", "claims", "costs", "counterexample")
-    return {name: record[name] for name in wanted}
+    wanted = ("verdict", "licences", "breaks", "reason", "claims", "costs", "certificate", "counterexample")
+    return {name: record.get(name) for name in wanted}
 
 
 def _table(table: Table) -> str:

@@ -57,13 +57,13 @@ def _index(fold: Callable[[Expr, Expr], Expr], op: BinaryOp) -> Meaning:
 
     def meaning(found: Op, args: Sequence[Expr], dtype: DType) -> Expr:
         if dtype.is_bool:
-            return _bool_arithmetic(found, op, args)
+            return _bool_arithmetic(op, args)
         return fold(args[0], args[1]) if _is_index(found) else Binary(op, args[0], args[1])
 
     return meaning
 
 
-def _bool_arithmetic(found: Op, op: BinaryOp, args: Sequence[Expr]) -> Expr:
+def _bool_arithmetic(op: BinaryOp, args: Sequence[Expr]) -> Expr:
     """Integers of one bit: a sum is the exclusive or, a product the conjunction."""
     return Binary(BinaryOp.BITAND if op is BinaryOp.MUL else BinaryOp.BITXOR, args[0], args[1])
 

@@ -74,7 +74,7 @@ def put_all(b: Builder, op: Op, cells: Sequence[Carried], values: Sequence[Value
     for k, (cell, value, meaning) in enumerate(zip(cells, values, found, strict=True)):
         if meaning is None:
             raise op.fail("an operand has no translation")
-        if len(cells) > 1 and _reads(b, meaning) & (own - {cell.buffer}):
+        if len(cells) > 1 and _reads(meaning) & (own - {cell.buffer}):
             if not isinstance(meaning, Expr):
                 raise op.fail("vectors or tensors that change places are not translated")
             found[k] = b.named(value, meaning, op.span)
@@ -84,7 +84,7 @@ def put_all(b: Builder, op: Op, cells: Sequence[Carried], values: Sequence[Value
             cell.put(b, op, meaning)
 
 
-def _reads(b: Builder, meaning: Meaning) -> set[Buffer]:
+def _reads(meaning: Meaning) -> set[Buffer]:
     if isinstance(meaning, View):
         return {meaning.buffer}
     expr = meaning.at([ZERO] * len(meaning.shape)) if isinstance(meaning, Vector) else meaning

@@ -162,18 +162,26 @@ def slice_of(b: Builder, op: Op, source: View, first: int, kind: Shaped) -> View
     """A slice, without the axes of extent 1 that its type drops."""
     offsets, sizes, strides = offsets_sizes_strides(b, op, first)
     kept = kept_axes(op, sizes, kind)
+    shape = tuple(sizes[axis] for axis in kept)
+    place = place_in_slice(source, kept, offsets, strides)
+    return View(source.buffer, shape, place, inner=source.inner, linear=source.linear)
+
+
+def place_in_slice(
+    view: View, kept: Sequence[int], offsets: Sequence[Expr], strides: Sequence[Expr]
+) -> Callable[[Indices], tuple[Expr, ...]]:
+    """Where an element of a slice of a view is stored; the slice has the axes in `kept`."""
 
     def place(indices: Indices) -> tuple[Expr, ...]:
         inside = dict(zip(kept, indices, strict=True))
-        return source.place(
+        return view.place(
             [
                 add(offset, mul(inside.get(axis, ZERO), stride))
                 for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
             ]
         )
 
-    shape = tuple(sizes[axis] for axis in kept)
-    return View(source.buffer, shape, place, inner=source.inner, linear=source.linear)
+    return place
 
 
 def kept_axes(op: Op, sizes: Sequence[Expr], kind: Shaped) -> list[int]:

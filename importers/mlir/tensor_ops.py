@@ -16,10 +16,11 @@ from layoutproof.importers.mlir.memref_ops import (
     live,
     mixed,
     offsets_sizes_strides,
+    place_in_slice,
     same_memory,
     slice_of,
 )
-from layoutproof.importers.mlir.model import Op, Shaped, Value, add, ceildiv, floordiv, floormod, mul, sub
+from layoutproof.importers.mlir.model import Op, Shaped, Value, add, floordiv, floormod, mul, sub
 from layoutproof.importers.mlir.placement import EMPTY, last_use, root
 from layoutproof.importers.mlir.values import ZERO, Indices, View
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, logical_and
@@ -71,17 +72,7 @@ def insert(b: Builder, op: Op, target: View) -> None:
     source = b.view(op, op.operands[0])
     offsets, sizes, strides = offsets_sizes_strides(b, op, 2)
     kept = kept_axes(op, sizes, shaped(op, op.operands[0]))
-
-    def place(indices: Indices) -> tuple[Expr, ...]:
-        inside = dict(zip(kept, indices, strict=True))
-        return target.place(
-            [
-                add(offset, mul(inside.get(axis, ZERO), stride))
-                for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
-            ]
-        )
-
-    part = View(target.buffer, source.shape, place, whole=True)
+    part = View(target.buffer, source.shape, place_in_slice(target, kept, offsets, strides), whole=True)
     if source.buffer is target.buffer:
         raise op.fail("of a part of the tensor itself is not translated")
     b.copy(source, part, op.span)
@@ -195,13 +186,6 @@ class _Packing:
             outer[axis] = floordiv(plain[axis], self.tiles[k])
             inner.append(floormod(plain[axis], self.tiles[k]))
         return [*(outer[axis] for axis in self.order), *inner]
-
-    def packed_shape(self, plain: Sequence[Expr]) -> list[Expr]:
-        """The shape of the packed tensor."""
-        outer = list(plain)
-        for k, axis in enumerate(self.axes):
-            outer[axis] = ceildiv(plain[axis], self.tiles[k])
-        return [*(outer[axis] for axis in self.order), *self.tiles]
 
 
 def _pack(b: Builder, op: Op) -> None:

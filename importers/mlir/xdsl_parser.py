@@ -198,10 +198,10 @@ class Custom:
 
     def parse(self, parser: MlirParser) -> Any:
         """The operation; its name has been read."""
-        return self._parse(parser, _maker(parser, self.name))
+        return self._parse(parser, _maker(self.name))
 
 
-def _maker(parser: MlirParser, name: str) -> Callable[..., Any]:
+def _maker(name: str) -> Callable[..., Any]:
     """A function that makes the operation of a name, without a check of what xDSL may know of it."""
     from xdsl.dialects.builtin import UnregisteredOp
 

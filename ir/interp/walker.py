@@ -179,7 +179,7 @@ class Walker:
             level = WalkLevel(None, {id(storage): RaceTable() for storage in self.state.memory.values()})
             self.state.levels.append(level)
         outer = dict(self.state.env)
-        for value in self.values(s, place, range(start, start + extent)):
+        for value in self.values(place, range(start, start + extent)):
             if level is not None:
                 level.iteration = value
             self.state.env = {**outer, s.var.name: ((value, False),)}
@@ -188,7 +188,7 @@ class Walker:
         if level is not None:
             self.state.levels.pop()
 
-    def values(self, s: For, place: Place, everything: range) -> range | tuple[int, ...]:
+    def values(self, place: Place, everything: range) -> range | tuple[int, ...]:
         """The iterations to run, counted."""
         selection = self.state.facts.selection
         choice = selection.loops.get(place) if selection is not None else None

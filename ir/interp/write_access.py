@@ -136,7 +136,7 @@ def write_load(g: Generator, e: BufferLoad, index: bool) -> list[Operand]:
     for number, text in zip(cells.numbers, cells.indices, strict=True):
         taint = _check_state(g, e.buffer, root, number, text, cells.units)
         _track(g, "reads", e.buffer, number, text, cells.units)
-        result.append(Operand(g.temp(_read(g, root, dtype, number)), *limits_of(dtype), taint))
+        result.append(Operand(g.temp(_read(root, dtype, number)), *limits_of(dtype), taint))
     g.site = outer
     return result
 
@@ -159,7 +159,7 @@ def _check_state(g: Generator, buffer: Buffer, root: str, number: str, text: str
     return f"({name} == 3)"
 
 
-def _read(g: Generator, root: str, dtype: DType, number: str) -> str:
+def _read(root: str, dtype: DType, number: str) -> str:
     code = f"{view_name(root, dtype)}[{number}]"
     if dtype.is_bool:
         return f"{code} != 0"

@@ -140,7 +140,7 @@ class BodyReader(Protocol):
     env: Environment
     block_allocations: frozenset[str]
 
-    def body(self, nodes: Sequence[ast.stmt], owner: ast.AST) -> Stmt:
+    def body(self, nodes: Sequence[ast.stmt]) -> Stmt:
         """The statements as one."""
         ...
 
@@ -193,7 +193,7 @@ class BlockReader:
             taken = 0
             while taken < len(self.node.body) and self._takes(self.node.body[taken]):
                 taken += 1
-            body = self.statements.body(self.node.body[taken:], self.node)
+            body = self.statements.body(self.node.body[taken:])
         h = self.header
         return self.reader.make(
             self.node,
@@ -236,7 +236,7 @@ class BlockReader:
         if self.header.init is not None:
             raise self.text.fail(codes.MISPLACED, "a block has one T.init", node)
         with self.env.frame(node):
-            self.header.init = self.statements.body(node.body, node)
+            self.header.init = self.statements.body(node.body)
         return True
 
     def _takes_assignment(self, node: ast.Assign, name: str, call: ast.Call) -> bool:

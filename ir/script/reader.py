@@ -79,7 +79,7 @@ class PrimFuncReader:
         ):
             nodes = nodes[1:]  # a docstring
         with self.env.frame(self.node):
-            body = self.statements.body(nodes, self.node, self._take)
+            body = self.statements.body(nodes, self._take)
         if self.allocations:
             body = self.statements.exprs.make(self.node, Block, "root", (), body)
             assert isinstance(body, Block)
@@ -332,10 +332,10 @@ def _read(source: Source) -> tuple[IRModule, Text]:
     if not reader.functions:
         help = "programs are written @T.prim_func, then def main(...):"
         raise error(codes.FUNCTIONS, "there is no function decorated with T.prim_func", text.start(), help=help)
-    return _module(reader.functions, text), text
+    return _module(reader.functions), text
 
 
-def _module(functions: list[PrimFunc], text: Text) -> IRModule:
+def _module(functions: list[PrimFunc]) -> IRModule:
     for position, function in enumerate(functions):
         for earlier in functions[:position]:
             if earlier.name == function.name:

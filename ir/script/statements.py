@@ -44,7 +44,7 @@ class StatementReader:
 
     # ---- bodies
 
-    def body(self, nodes: Sequence[ast.stmt], owner: ast.AST, hook: Hook | None = None) -> Stmt:
+    def body(self, nodes: Sequence[ast.stmt], hook: Hook | None = None) -> Stmt:
         """The statements as one. What follows a let or an allocation becomes its body.
 
         `hook` may take a statement for itself; it is told whether a let or an allocation is open before it.
@@ -91,7 +91,7 @@ class StatementReader:
     def nested(self, nodes: Sequence[ast.stmt], owner: ast.AST) -> Stmt:
         """The statements as one, in a frame of their own."""
         with self.env.frame(owner):
-            return self.body(nodes, owner)
+            return self.body(nodes)
 
     # ---- calls through the script's namespace
 
@@ -286,7 +286,7 @@ class StatementReader:
         """The body of a loop that these flags leave."""
         self.exits.append(exits)
         try:
-            return self.body(without_continue(node.body), node)
+            return self.body(without_continue(node.body))
         finally:
             self.exits.pop()
 
@@ -352,7 +352,7 @@ class StatementReader:
         scoped = self._with_scoped(node, item, name, call)
         with self.env.frame(node):
             scoped.bind(self.env)
-            return scoped.close(self.body(node.body[scoped.consumed :], node))
+            return scoped.close(self.body(node.body[scoped.consumed :]))
 
     def _with_scoped(self, node: ast.With, item: ast.withitem, name: str, call: ast.Call) -> Scoped:
         if name == "attr":

@@ -88,7 +88,7 @@ class PadEinsum(Pass):
             check_outside(place, self.block, each.old)
             target = Redirection(each.old, each.new, stores=True).statement(target)
         assert isinstance(target, Block)
-        grown = nest(_loops(chain, block, extents), replace(target, iter_vars=_iterators(block, extents)))
+        grown = nest(_loops(chain, extents), replace(target, iter_vars=_iterators(block, extents)))
         new = apart(place.put_nest(func, grown, *stages, tuple(each.new for each in copies)))
         return _where_it_was(staged_rewrite(func, put(func, block, target), new), target, block, extents)
 
@@ -223,7 +223,7 @@ def _neutral(operator: BinaryOp | None, dtype: DType) -> Expr:
     return const(0, dtype)
 
 
-def _loops(chain: Chain, block: Block, extents: Extents) -> list[For]:
+def _loops(chain: Chain, extents: Extents) -> list[For]:
     longer = {loop.var: extent for loop, extent in extents.values()}
     return [replace(loop, extent=longer.get(loop.var, loop.extent)) for loop in chain.loops]
 

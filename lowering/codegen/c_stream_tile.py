@@ -220,7 +220,7 @@ def _laid_out(statements: Statements, store: BufferStore, axes: tuple[Axis, ...]
     outer = tuple(axis for axis in axes if axis not in run)
     if not all(axis.is_free for axis in outer) or capacity * width < SHORTEST:
         return None
-    if not _apart(axes, outer, run, target, capacity):
+    if not _apart(axes, outer, target, capacity):
         return None
     per_line = max(LINE // width, 1)
     stride = -(-capacity // per_line) * per_line if outer else capacity
@@ -306,7 +306,7 @@ def _cut(inner: Axis, outer: Axis, rest: Polynomial, size: int) -> tuple[Expr, i
     return binary(BinaryOp.MIN, whole, expression(rest)), min(largest, known if known is not None else largest) * size
 
 
-def _apart(axes: Sequence[Axis], outer: Sequence[Axis], run: Sequence[Axis], target: Steps, length: int) -> bool:
+def _apart(axes: Sequence[Axis], outer: Sequence[Axis], target: Steps, length: int) -> bool:
     """Whether writing run after run leaves what the nest leaves: no two of its iterations write one cell, or it writes
     in this order.
     """

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import Binary, Compare, Expr, IntImm, Logical, Var
-from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
+from layoutproof.ir.expr import Binary, Compare, Expr, IntImm, Var
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
     Allocate,
@@ -29,6 +29,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen.mlir_expr import Scope, refused, type_of
+from layoutproof.verify.algebra.symbols import conjuncts
 
 
 def emit_mlir(func: PrimFunc) -> str:
@@ -167,7 +168,7 @@ def _set(scope: Scope, condition: Expr) -> str | None:
     """The head of an affine.if, where the condition is a conjunction of affine comparisons."""
     used: list[Var] = []
     constraints = []
-    for term in _conjuncts(condition):
+    for term in conjuncts(condition):
         text = _constraint(scope, term, used)
         if text is None:
             return None
@@ -175,12 +176,6 @@ def _set(scope: Scope, condition: Expr) -> str | None:
     dims = ", ".join(f"d{n}" for n in range(len(used)))
     operands = ", ".join(scope.affine[var] for var in used)
     return f"affine.if affine_set<({dims}) : ({', '.join(constraints)})>({operands})"
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
-        return [*_conjuncts(condition.lhs), *_conjuncts(condition.rhs)]
-    return [condition]
 
 
 def _constraint(scope: Scope, term: Expr, used: list[Var]) -> str | None:

@@ -72,7 +72,7 @@ def _check_meaning(transform: Pass, rewrite: Rewrite, options: ProofOptions) -> 
         verdicts = tuple(_verdicts(transform, rewrite, options))
     except LayoutproofError as problem:
         raise IllegalTransform(problem.diagnostics) from problem
-    refused = worst_first(_about_the_program(v) for v in verdicts if v.status not in options.accepted)
+    refused = worst_first(about_the_program(v) for v in verdicts if v.status not in options.accepted)
     if refused:
         raise IllegalTransform(list(_diagnostics(transform, rewrite, refused)), refused)
     return verdicts
@@ -100,7 +100,7 @@ def _verdicts(transform: Pass, rewrite: Rewrite, options: ProofOptions) -> Itera
     yield from check_order((before, after), options.allowed)
 
 
-def _about_the_program(verdict: Verdict) -> Verdict:
+def about_the_program(verdict: Verdict) -> Verdict:
     """A fault that the program has before the step, too, is no difference, and is refuted of the program."""
     return replace(verdict, status=Status.REFUTED) if Because.OLD_FAULT in verdict.because else verdict
 

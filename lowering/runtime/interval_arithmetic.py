@@ -177,13 +177,13 @@ class Arithmetic:
         """A result from its ends, after as many roundings."""
         low, high = self._bind(low), self._bind(high)
         if self._inexact.flushes and dtype.bits <= 32:
-            low, high = self._flushed(dtype, low, high)
+            low, high = self._flushed(low, high)
         if not self.loose:
             return Ends(dtype, low, high)
         size = self._bind(_most(_magnitude(low), _magnitude(high)))
         return Ends(dtype, low, high, size, const(float(roundings), low.dtype))
 
-    def _flushed(self, dtype: DType, low: Expr, high: Expr) -> tuple[Expr, Expr]:
+    def _flushed(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         least = smallest(FLOAT32, normal=True)
         zero, step = const(0.0, low.dtype), const(least, low.dtype)
         near = [

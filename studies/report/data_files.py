@@ -14,9 +14,13 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.lowering.proof_cache.versions import ENGINES, version_of
 from layoutproof.studies import codes
 from layoutproof.studies.cells import Cell
-from layoutproof.studies.study_file import SCHEMA, Study
+from layoutproof.studies.study_file import Study
 
 FORMAT = "layoutproof study"
+SCHEMA = 2
+"""The version of the data. Version 1 has no `certificate`."""
+READ = (1, 2)
+"""The versions that are read."""
 COLUMNS: tuple[str, ...] = (
     *Cell.__slots__,
     "verdict",
@@ -28,6 +32,9 @@ COLUMNS: tuple[str, ...] = (
     "extra_operations",
     "padding_bytes",
     "counterexample_size",
+    "kernel_claims",
+    "kernel_accepted",
+    "certificate_bytes",
     "reason",
 )
 """The columns of the CSV file, in order."""
@@ -48,6 +55,9 @@ def row_of(record: Mapping[str, Any]) -> dict[str, Any]:
     row["licences"] = " ".join(record["licences"])
     row |= {name: costs.get(name, "") for name in COLUMNS if name.startswith("extra_") or name == "padding_bytes"}
     row["counterexample_size"] = size_of(record["counterexample"])
+    certificate = record.get("certificate") or {}
+    row["kernel_claims"], row["kernel_accepted"] = certificate.get("claims", ""), certificate.get("accepted", "")
+    row["certificate_bytes"] = certificate.get("bytes", "")
     row["reason"] = reason.splitlines()[0] if reason else ""
     return {name: row[name] for name in COLUMNS}
 
@@ -96,6 +106,6 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
         raise error(codes.STUDY_FOLDER, f"{path} cannot be read: {problem.strerror}") from problem
     except ValueError as problem:
         raise error(codes.STUDY_FOLDER, f"{path} has no results of a study: {problem}") from problem
-    if not isinstance(head, dict) or (head.get("format"), head.get("schema")) != (FORMAT, SCHEMA):
-        raise error(codes.STUDY_FOLDER, f"{path} has no results of a study of schema {SCHEMA}")
+    if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("schema") not in READ:
+        raise error(codes.STUDY_FOLDER, f"{path} has no results of a study of schema 1 or {SCHEMA}")
     return lines

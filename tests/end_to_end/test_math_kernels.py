@@ -45,7 +45,7 @@ def test_no_program_is_left_out() -> None:
     assert {path.stem for path in DATA.iterdir()} == set(NAMES)
 
 
-@one_in(16)
+@one_in(32)
 @pytest.mark.parametrize("target", ["c", "opencl"])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", NAMES)
@@ -58,7 +58,7 @@ def test_bits(name: str, dtype: str, target: str) -> None:
     assert trial.equal and not trial.enclosed and [output.differing for output in trial.outputs] == [0]
 
 
-@one_in(16)
+@one_in(32)
 @pytest.mark.parametrize("target", ["c", "opencl"])
 @pytest.mark.parametrize("name", NAMES)
 def test_fast_kernels_are_enclosed(name: str, target: str) -> None:

@@ -47,6 +47,7 @@ def test_shape_is_the_least_box(first: int) -> None:
             assert index_map.map_shape(true.logical) == true.shape, true.text
 
 
+@one_in(3)
 @pytest.mark.parametrize("first", FIRSTS)
 def test_arrays_go_there_and_back(first: int) -> None:
     """An array moved by an injective map has each element at its image and the fill elsewhere, and moves back."""

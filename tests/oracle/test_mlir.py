@@ -12,9 +12,11 @@ from layoutproof.importers.mlir.mlir_opt import find_mlir_opt, run_passes
 from layoutproof.importers.mlir.validation import pair_of_texts
 from layoutproof.verify.settings import Settings, within
 from tests.oracle.mlir_campaign import compare_batch
+from tests.shares import one_in
 from tests.tree import ROOT
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_functions(seed: int) -> None:
     """Twenty functions in a batch end with the same memories, bit for bit."""

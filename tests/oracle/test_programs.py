@@ -9,7 +9,7 @@ import pytest
 from tests.oracle.campaign import compare_programs, scheduled
 from tests.oracle.comparing import Comparer
 from tests.random.typed_programs import DOCUMENTED
-from tests.shares import some
+from tests.shares import one_in, some
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +20,7 @@ def comparer() -> Iterator[Comparer]:
     made.close()
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", some((0, 10_000, 20_000, 30_000), 1))
 def test_programs_mean_what_tvm_runs(seed: int) -> None:
     """Interpreter, generated C and TVM give the same bits for random programs."""
@@ -28,6 +29,7 @@ def test_programs_mean_what_tvm_runs(seed: int) -> None:
     assert tally.counts["compared"] >= 25, tally.counts
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", some((0, 10_000, 20_000), 1))
 def test_schedules_keep_what_tvm_runs(seed: int) -> None:
     """What is printed after accepted steps gives, in TVM, what the program gave before them."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
+from tests.shares import one_in
 from tests.studies.brute_force import ALL_OF_16_BITS, confirm, random_cells
 
 from layoutproof.studies.cells import Cell
@@ -13,6 +14,7 @@ from layoutproof.studies.judge import judge
 from layoutproof.studies.operators import library
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", [3, 4])
 def test_random_cells_are_confirmed(seed: int) -> None:
     """Proved cells run alike with and without their guards, and counterexamples show what they say."""

@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_sentences_stand_on_cells(folder: Path) -> None:
     """Each names cells that are there, and is gone when one of them is."""
     head, *lines = [json.loads(line) for line in (folder / "cells.jsonl").read_text().splitlines()]
-    assert (head["format"], head["schema"], head["cells"]) == ("layoutproof study", 1, len(lines))
+    assert (head["format"], head["schema"], head["cells"]) == ("layoutproof study", 2, len(lines))
     keys = {key_of(record) for record in lines}
     facts = facts_of(lines)
     assert any("-0.0 is an identity" in fact.sentence for fact in facts)

@@ -18,6 +18,7 @@ WRONG: Mapping[str, str] = {
     "schema = 1\n": "no \\[\\[grid\\]\\]",
     "schema = 1\ncolour = 1\n" + GRID: "colour: there is no such key",
     "schema = 1\ngrid = 3\n": "grid: expected tables",
+    "schema = 1\ncertificates = 1\n" + GRID: "certificates: expected true or false, not 1",
     "schema = 1\n" + GRID + 'typos = ["float32"]\n': "grid\\[0\\].typos: there is no such key",
     "schema = 1\n" + GRID + 'types = ["float8"]\n': "grid\\[0\\].types: 'float8' is not known",
     "schema = 1\n" + GRID + "types = []\n": "grid\\[0\\].types: expected a list of names",

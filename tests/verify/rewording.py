@@ -1,7 +1,7 @@
 """A representative set of questions, asked in a process of its own with all messages as they are, or with a hash for
 every sentence.
 
-`python -m tests.verify.rewording [hashed]` prints what came of them, free of words.
+`python -m tests.verify.rewording QUESTION [hashed]` prints what came of one, free of words.
 """
 
 from __future__ import annotations
@@ -236,8 +236,10 @@ def refused() -> list[Any]:
     raise AssertionError("it is not refused")
 
 
+ASKED: dict[str, Callable[[], Any]] = {each.__name__: each for each in (checked, told, compared, scheduled, certified)}
+
+
 if __name__ == "__main__":
     if "hashed" in sys.argv:
         hash_sentences()
-    asked: tuple[Callable[[], Any], ...] = (checked, told, compared, scheduled, certified)
-    print(json.dumps({question.__name__: question() for question in asked}))
+    print(json.dumps(ASKED[sys.argv[1]]()))

@@ -197,11 +197,10 @@ def _apart(first: Place, second: Place, var: Var) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Conflict:
-    """What a search for two instances that touch one cell found, and its iteration domain."""
+    """What a search for two instances that touch one cell found."""
 
     first: Place
     second: Place
-    domain: IterationDomain
     found: Search
 
 
@@ -212,11 +211,11 @@ def _conflict(facts: Facts, first: Place, second: Place, position: int) -> _Conf
     mine, theirs = first.access.domain.dims[position].var, second.access.domain.dims[position].var
     # One access against itself: the two are interchangeable, so one order stands for both.
     apart = below(mine, values[theirs]) if first is second else differ(mine, values[theirs])
-    return _Conflict(first, second, domain, facts.search(domain, *same_cell(first, second, values), apart))
+    return _Conflict(first, second, facts.search(domain, *same_cell(first, second, values), apart))
 
 
 def _collision(facts: Facts, conflict: _Conflict, claim: Claim, watch: Stopwatch) -> Verdict:
-    first, second, domain, found = conflict.first, conflict.second, conflict.domain, conflict.found
+    first, second, found = conflict.first, conflict.second, conflict.found
     if found.point is None:
         return left_open(claim, found, watch)
     point = found.point
@@ -225,7 +224,7 @@ def _collision(facts: Facts, conflict: _Conflict, claim: Claim, watch: Stopwatch
         dim.var.name: point.get(dim.var.name + MARK, point.get(dim.var.name, 0)) for dim in second.access.domain.dims
     }
     symbols = {v.name: point[v.name] for v in facts.program.symbols}
-    cells = _cell(facts, first, domain, point, here | symbols), _cell(facts, second, domain, point, there | symbols)
+    cells = _cell(facts, first, here | symbols), _cell(facts, second, there | symbols)
     if cells[0] is None or cells[0] != cells[1]:
         return left_open(claim, found, watch)
     places = [each.access.place for each in (first, second)]
@@ -247,9 +246,7 @@ def _collision(facts: Facts, conflict: _Conflict, claim: Claim, watch: Stopwatch
     return refuted(claim, found.engine, counterexample, text, watch, related)
 
 
-def _cell(
-    facts: Facts, place: Place, domain: IterationDomain, point: object, values: dict[str, int]
-) -> list[int] | None:
+def _cell(facts: Facts, place: Place, values: dict[str, int]) -> list[int] | None:
     if not facts.happens(place.access.domain, values):
         return None
     try:

@@ -135,7 +135,7 @@ def _faults(facts: Facts) -> list[_Failure]:
     for arithmetic in facts.program.arithmetic:
         parts = arithmetic.parts() if arithmetic.is_index else ((arithmetic.expr, arithmetic.domain),)
         for expr, domain in parts:
-            if _always_traps(facts, expr, domain):
+            if _always_traps(expr):
                 text = f"{expr_text(expr, Style.PLAIN)} never has a result ({arithmetic.place})"
                 found.append(_Failure(domain, text))
     for access in facts.program.accesses:
@@ -151,7 +151,7 @@ def _faults(facts: Facts) -> list[_Failure]:
     return found
 
 
-def _always_traps(facts: Facts, expr: Expr, domain: IterationDomain) -> bool:
+def _always_traps(expr: Expr) -> bool:
     if not isinstance(expr, Binary) or not expr.dtype.is_integer or expr.dtype.lanes > 1:
         return False
     amount = expr.rhs

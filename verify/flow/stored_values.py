@@ -279,7 +279,7 @@ class StoredValues:
         reads: list[Read] = []
         names: dict[Var, Expr] = {}
         for inner in source.reads:
-            var, domain = self._found_when_stored(statement, read, source, inner, piece)
+            var, domain = self._found_when_stored(statement, source, inner, piece)
             indices, cell = (
                 tuple(substitute(index, at) for index in indices)
                 for indices in (inner.access.indices, inner.coordinates)
@@ -295,7 +295,7 @@ class StoredValues:
         return Form(replace(statement, value=value, reads=tuple(reads)), piece.points)
 
     def _found_when_stored(
-        self, statement: Statement, read: Read, source: Statement, inner: Read, piece: Piece
+        self, statement: Statement, source: Statement, inner: Read, piece: Piece
     ) -> tuple[Var, IterationDomain]:
         """A load in a value, in place of `read`, as a variable and domain: what it found when the value was stored."""
         return self.flow.carried(statement, piece.link, source, inner), IterationDomain(statement.dims)

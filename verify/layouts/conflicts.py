@@ -201,7 +201,7 @@ def _by_bits(offset: IndexMap, shape: Sequence[int], memory: Memory) -> Conflict
     inputs = range(first_lane, first_lane + phase_bits)
     columns = linear.columns[0]
     one = 1 << linear.input_bits
-    vector = _vector_by_bits(columns, one)
+    vector = _vector_by_bits(columns)
     if vector < memory.vector:
         return None  # accesses that are not aligned touch another number of words each
     shift = memory.element.bit_length() - 1
@@ -218,7 +218,7 @@ def _by_bits(offset: IndexMap, shape: Sequence[int], memory: Memory) -> Conflict
     return Conflicts(memory, phases, phases * degree, degree, at, bank, vector, "GF(2)")
 
 
-def _vector_by_bits(columns: Sequence[int], one: int) -> int:
+def _vector_by_bits(columns: Sequence[int]) -> int:
     """The power of two that divides every offset; 1 where all are 0."""
     low = next((k for k, mask in enumerate(columns) if mask), None)
     return 1 if low is None else 1 << low

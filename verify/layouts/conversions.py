@@ -106,8 +106,8 @@ def to_strides(index_map: IndexMap, shape: Shape) -> Strides:
     steps = []
     for axis in range(len(extents)):
         point = [int(k == axis) for k in range(len(extents))]
-        steps.append(_simplified(offset, _at(offset, point, start) - start))
-    first = _simplified(offset, start)
+        steps.append(_simplified(_at(offset, point, start) - start))
+    first = _simplified(start)
     check_equal(offset, strided_map(extents, steps, first), shape, "a sum of index times stride")
     return Strides(tuple(map(_number, extents)), tuple(map(_number, steps)), _number(first))
 
@@ -124,7 +124,7 @@ def _at(index_map: IndexMap, point: Sequence[int], otherwise: Expr | None = None
         return const(0) if otherwise is None else otherwise
 
 
-def _simplified(index_map: IndexMap, expr: Expr) -> Expr:
+def _simplified(expr: Expr) -> Expr:
     if not free_variables(expr):
         return const(int(evaluate(expr, {})))
     return simplified_map(IndexMap((), (expr,)), ()).outputs[0]

@@ -87,7 +87,7 @@ class Walk:
         born: set[Var] = set()
         parts: list[Proved] = []
         while True:
-            self._births(olds, news, born, domain)
+            self._births(olds, news, born)
             if not olds and not news:
                 return Proved.all(parts)
             old, new = olds[0] if olds else None, news[0] if news else None
@@ -135,7 +135,7 @@ class Walk:
             case _:
                 return None
 
-    def _births(self, olds: list[Item], news: list[Item], born: set[Var], domain: IterationDomain) -> None:
+    def _births(self, olds: list[Item], news: list[Item], born: set[Var]) -> None:
         """Take memory that comes into being from the heads: new memory is fresh only where the old one is, or is not
         there yet.
 

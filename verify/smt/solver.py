@@ -77,13 +77,12 @@ class Answer(StrEnum):
 class Outcome:
     """An answer; a `sat` one has values for integer, bit-vector (unsigned) and boolean constants in `model`.
 
-    `reason` says why it is `unknown`, `because` the same for code. `smtlib` is the query, for other solvers.
+    `reason` says why it is `unknown`, `because` the same for code.
     """
 
     answer: Answer
     model: dict[str, int] = field(default_factory=dict)
     reason: str | None = None
-    smtlib: str = ""
     because: frozenset[Because] = frozenset()
 
 
@@ -139,18 +138,15 @@ class Query:
         solver.set("random_seed", seed)
         solver.set("rlimit", rlimit)
         solver.add(*self._assertions)
-        text = solver.to_smt2()
         result = solver.check()
         if result == z3.unsat:
-            return Outcome(Answer.UNSAT, smtlib=text)
+            return Outcome(Answer.UNSAT)
         if result == z3.sat:
-            return Outcome(Answer.SAT, _values(z3, solver.model()), smtlib=text)
+            return Outcome(Answer.SAT, _values(z3, solver.model()))
         word = solver.reason_unknown()
         stopped = word in ("canceled", "max. resource limit exceeded")
         reason = f"z3 spent its budget of {rlimit} units" if stopped else f"z3: {word}"
-        return Outcome(
-            Answer.UNKNOWN, reason=reason, smtlib=text, because=frozenset((Because.BUDGET,) if stopped else ())
-        )
+        return Outcome(Answer.UNKNOWN, reason=reason, because=frozenset((Because.BUDGET,) if stopped else ()))
 
 
 def _values(z3: Any, model: Any) -> dict[str, int]:

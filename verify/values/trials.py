@@ -27,7 +27,8 @@ SEED = 20
 def points_of(question: Question, count: int) -> tuple[dict[str, Values], int]:
     """About `count` assignments of a question's variables, variants included, and how many there are."""
     variables = question.variables
-    columns, size = _columns(tuple((v.dtype, _literals(question, v.dtype)) for v in variables), count)
+    literals = _literals(question)
+    columns, size = _columns(tuple((v.dtype, literals) for v in variables), count)
     values = {v.name: column for v, column in zip(variables, columns, strict=True)}
     flips = np.random.default_rng(SEED)
     for var, variant in question.variants:
@@ -126,7 +127,7 @@ def _near_integers(literals: frozenset[Number], dtype: DType) -> Iterator[int]:
         yield from (near for near in (value, value - 1, value + 1) if dtype.min_int <= near <= dtype.max_int)
 
 
-def _literals(question: Question, dtype: DType) -> frozenset[Number]:
+def _literals(question: Question) -> frozenset[Number]:
     operands = [operand_of(g.property) for g in question.given]
     parts: tuple[Expr | None, ...] = (question.new, question.old, *question.conditions, *operands)
     found = (

@@ -70,7 +70,7 @@ def _outcome(item: Item, options: Options, allowed: Licences, text: str) -> tupl
 
     clock = Clock()
     try:
-        outcome = _scheduled(item, options, allowed, text, clock)
+        outcome = _scheduled(item, options, text, clock)
     except LayoutproofError as problem:
         found = tuple(Finding.of(diagnostic) for diagnostic in problem.diagnostics)
         outcome = Outcome(Kind.TRACE, item.name, program_of(item), None, None, findings=found)
@@ -170,7 +170,7 @@ def _placed(outcome: Outcome, item: Item) -> Outcome:
     return replace(outcome, name=item.name, place=place, findings=findings)
 
 
-def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock: Clock) -> Outcome:
+def _scheduled(item: Item, options: Options, text: str, clock: Clock) -> Outcome:
     from layoutproof.lowering.passes.illegal import IllegalTransform
 
     func = function_of(item.program, text, item.subject)

@@ -133,7 +133,7 @@ def _picture(
         padding = int(np.count_nonzero(flat < 0))
         cells = [meeting.get(place.offset, int(flat[place.offset])) for place in picture.places]
     else:
-        back = _backwards(stored, maps, sizes, logical, boxes)
+        back = _backwards(maps, sizes, logical, boxes)
         if back is None:
             return None
         cells = [back.owner(place.index) for place in picture.places]
@@ -228,7 +228,6 @@ class _Backwards:
 
 
 def _backwards(
-    stored: Stored,
     maps: Sequence[IndexMap],
     sizes: Mapping[str, int],
     logical: tuple[int, ...],

@@ -19,8 +19,6 @@ from layoutproof.verify.workers.endings import Limits as WorkerLimits
 
 Judge = Callable[[Item, Options], Outcome]
 
-# Findings of outcomes that need not repeat: another run, with more time or on another machine, may say more.
-PASSING_CODES = frozenset({codes.TIMEOUT, codes.WORKER_MEMORY, codes.WORKER_DIED, codes.JUDGE_FAILED})
 _MEGABYTE = 1 << 20
 
 
@@ -29,11 +27,6 @@ class Limits(WorkerLimits):
     """Where items are judged, and with which limits: on this machine, or on the fleet of the scheduler at `dask`."""
 
     dask: str | None = None
-
-
-def may_be_kept(outcome: Outcome) -> bool:
-    """Whether an outcome depends on the item alone, so that it may be cached."""
-    return not any(finding.code in PASSING_CODES for finding in outcome.findings)
 
 
 def judge_one(judge: Judge, options: Options, item: Item) -> Outcome:

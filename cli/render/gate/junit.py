@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
-from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Summary, steady_path
+from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Summary
+from layoutproof.cli.gate.policy import file_of
 from layoutproof.cli.render.gate.finding_texts import (
     again,
     fate_words,
@@ -67,7 +68,7 @@ def render_junit(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> 
 def _suites(outcomes: Iterable[Outcome]) -> Iterator[_Suite]:
     suite: _Suite | None = None
     for outcome in again(outcomes):
-        path = _path(outcome)
+        path = file_of(outcome)
         if suite is None or suite.path != path:
             if suite is not None:
                 yield suite
@@ -82,10 +83,6 @@ def _counts(results: Counter[str]) -> dict[str, str]:
     return {"tests": str(results.total()), **{key: str(results[element]) for key, element in _ELEMENTS.items()}}
 
 
-def _path(outcome: Outcome) -> str:
-    return steady_path(outcome.place.path if outcome.place is not None else outcome.program)
-
-
 def _result(outcome: Outcome) -> str:
     """The element in a case, `passed` for none."""
     findings = findings_of(outcome)
@@ -98,7 +95,7 @@ def _result(outcome: Outcome) -> str:
 
 
 def _case(outcome: Outcome) -> str:
-    path, result = _path(outcome), _result(outcome)
+    path, result = file_of(outcome), _result(outcome)
     name = outcome.name.removeprefix(f"{path}::")
     classname = path.removesuffix(".py").strip("/").replace("/", ".")
     head = _tag(

@@ -17,6 +17,7 @@ function show() {
   }
   for (const [word, why] of Object.entries(cell.breaks)) panel.append(make('h3', 'without ' + word), make('pre', why || ''));
   panel.append(make('h3', 'costs'), make('pre', JSON.stringify(cell.costs, null, 1)));
+  if (cell.certificate) panel.append(make('p', `certificate: ${cell.certificate.bytes} bytes; the kernel accepts ${cell.certificate.accepted} of ${cell.certificate.claims} claims`));
   if (cell.counterexample) panel.append(make('h3', 'counterexample'), make('pre', JSON.stringify(cell.counterexample, null, 1)));
 }
 addEventListener('hashchange', show); addEventListener('keydown', e => { if (e.key === 'Escape') { history.replaceState(null, '', location.pathname); show(); } });

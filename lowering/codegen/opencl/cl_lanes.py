@@ -7,9 +7,8 @@ its operators mean the same on vectors as on each lane.
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -17,7 +16,7 @@ from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.expr import FALSE, TRUE, Binary, Compare, Expr, IfThenElseExpr, IntImm, Logical, Select, Var, binary
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
 from layoutproof.ir.visit import (
     bound_variables,
@@ -35,14 +34,6 @@ from layoutproof.lowering.codegen.opencl.cl_images import TEXEL, joined_terms, s
 N = TypeVar("N", bound=Node)
 ImageOf = Callable[[BufferLoad | BufferStore], Image | None]
 
-_COMPARISONS: Mapping[CompareOp, Callable[[int, int], bool]] = {
-    CompareOp.EQ: operator.eq,
-    CompareOp.NE: operator.ne,
-    CompareOp.LT: operator.lt,
-    CompareOp.LE: operator.le,
-    CompareOp.GT: operator.gt,
-    CompareOp.GE: operator.ge,
-}
 CHANNELS = "xyzw"
 _TOKEN = re.compile(
     r"(?P<space>\s+)"
@@ -91,7 +82,7 @@ def _folded(node: Node) -> Node:
         case Binary(op=BinaryOp.ADD, lhs=IntImm(value=0), rhs=rhs):
             return rhs
         case Compare(op=op, lhs=IntImm(value=a), rhs=IntImm(value=b)):
-            return TRUE if _COMPARISONS[op](a, b) else FALSE
+            return TRUE if COMPARISONS[op](a, b) else FALSE
         case (
             Logical(op=op, lhs=IntImm(value=value) as known, rhs=other)
             | Logical(op=op, lhs=other, rhs=IntImm(value=value) as known)

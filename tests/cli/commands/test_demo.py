@@ -13,6 +13,7 @@ from tests.shares import one_in
 from layoutproof.ir.script.reader import load
 
 
+@one_in(3)
 def test_short_demo(call: Caller, tmp_path: Path) -> None:
     """The demo fits a terminal, proves every step, refutes a wrong pad value with the padding that was read, times two
     kernels, and saves files that the commands it names take.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lsprotocol import types
 from tests.cli.editor.client import applied, driven, editor
+from tests.shares import one_in
 from tests.tree import ROOT
 
 PROGRAM = (ROOT / "examples" / "programs" / "row_sum.py").read_text(encoding="utf-8")
@@ -50,6 +51,7 @@ def files(folder: Path, text: str) -> Path:
     return path
 
 
+@one_in(3)
 def test_traces(tmp_path: Path) -> None:
     """A schedule's mistakes stand at their characters while it is typed, and the refused step at its own line."""
     path = files(tmp_path, trace(step()))
@@ -85,6 +87,7 @@ def test_traces(tmp_path: Path) -> None:
     driven(script())
 
 
+@one_in(3)
 def test_remedies_of_traces(tmp_path: Path) -> None:
     """A remedy, put into the text, leaves nothing to say: a name that was meant, a pad value that is proved."""
     path = files(tmp_path, "[]")
@@ -163,6 +166,7 @@ def test_scripts(tmp_path: Path) -> None:
     driven(script())
 
 
+@one_in(3)
 def test_schedules_beside_a_program(tmp_path: Path) -> None:
     """A change of the program that makes its schedule illegal is told in the program."""
     path = files(tmp_path, trace(step(), BUFFER, REMOVED)).with_suffix(".py")
@@ -178,6 +182,7 @@ def test_schedules_beside_a_program(tmp_path: Path) -> None:
     driven(script())
 
 
+@one_in(2)
 def test_hover(tmp_path: Path) -> None:
     """A map shows its padding predicate and its picture, to a client that takes markdown; a buffer its layout."""
     path = files(tmp_path, trace(step()))
@@ -212,6 +217,7 @@ def test_hover(tmp_path: Path) -> None:
     driven(plain())
 
 
+@one_in(2)
 def test_cancelling(tmp_path: Path) -> None:
     """A check that takes long ends when the text changes, with what it has started, and the new text is checked."""
     path, started = tmp_path / "gates.py", tmp_path / "started"
@@ -237,6 +243,7 @@ def test_cancelling(tmp_path: Path) -> None:
     driven(script())
 
 
+@one_in(3)
 def test_the_limit_of_time(tmp_path: Path) -> None:
     """A check that takes longer than the limit ends as one that is not known, and the server goes on."""
     path = tmp_path / "gates.py"
@@ -254,6 +261,7 @@ def test_the_limit_of_time(tmp_path: Path) -> None:
     driven(script())
 
 
+@one_in(3)
 def test_what_code_prints_is_no_message(tmp_path: Path) -> None:
     """A gate file that writes to standard output, also past Python, or ends its process, disturbs nothing."""
     path = tmp_path / "gates.py"
@@ -302,6 +310,7 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
     driven(script())
 
 
+@one_in(3)
 def test_the_configuration_holds(tmp_path: Path) -> None:
     """The table of pyproject.toml says which findings count: an ignored one is a hint."""
     path = files(tmp_path, trace(step("lambda i, j: [i, j//4]")))

@@ -208,7 +208,7 @@ print(code, sorted({"islpy", "z3", "bitwuzla", "cvc5"} & set(sys.modules)), file
 """
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("path", ["row_sum.jsonl", "gates.py"])
 def test_what_is_known_loads_no_solver(folder: Path, path: str) -> None:
     """A run that finds everything in the cache never loads a solver: neither for schedules nor for gates."""
@@ -224,6 +224,7 @@ SLOW = "import layoutproof as lp, time\n@lp.gate\ndef g():\n    try:\n        {}
 DONE = "    return lp.check_map(lambda i: [i], (14,))\n"
 
 
+@one_in(2)
 @pytest.mark.parametrize("wait", ["time.sleep(600)", "while True: pass"])
 @pytest.mark.parametrize("several", [False, True])
 def test_an_item_has_a_limit_by_default(

@@ -69,7 +69,7 @@ def every(dtype: DType) -> np.ndarray[Any, Any]:
         return np.arange(1 << 16, dtype=np.uint16).view(numpy_dtype(dtype)).astype(np.float64)
 
 
-@one_in(3)
+@one_in(8)
 @pytest.mark.parametrize("dtype", [FLOAT16, BFLOAT16], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_half(name: str, dtype: DType) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from tests.ir.interp.upstream import is_there, run_upstream
 from tests.running import HEAD, fault, program, result
+from tests.shares import one_in
 
 from layoutproof.ir.interp import FaultKind
 
@@ -279,6 +280,7 @@ def test_when_an_init_runs(name: str) -> None:
 
 if is_there():
 
+    @one_in(4)
     def test_upstream_runs_every_program_so() -> None:
         """What upstream's compiler makes of the same texts computes the same bits."""
         expected = [np.array(values, np.float32) for *_, values in RUNS]

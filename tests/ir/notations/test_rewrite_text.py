@@ -113,7 +113,7 @@ def test_rewrites_of_the_lowering_round_trip(name: str) -> None:
         func = rewrite.new
 
 
-@one_in(12)
+@one_in(30)
 @pytest.mark.parametrize("name", CONCRETE)
 @pytest.mark.parametrize("pad", [None, "0", "T.undef()"])
 def test_rewrites_of_layouts_round_trip(name: str, pad: str | None) -> None:

@@ -66,7 +66,7 @@ def test_seed_examples_round_trip(path: Path, dialect: str) -> None:
     assert loads_module(print_module(module, dialect)) == module
 
 
-@one_in(20)
+@one_in(40)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("seed", range(150))
 def test_random_programs_round_trip(seed: int, dialect: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.oracle import async_kernels, thread_mutants
 from tests.oracle.thread_kernels import judge
 from tests.oracle.thread_mutants import PAIRS
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -373,6 +374,7 @@ def test_the_end_of_an_iteration_meets_the_beginning_of_the_next(slot: str, free
     assert statuses == {Status.PROVED if free else Status.REFUTED}
 
 
+@one_in(3)
 @pytest.mark.parametrize(("name", "before", "after"), [(name, *pair) for name, pair in PAIRS.items()])
 def test_every_change_of_a_kernel(name: str, before: str, after: str) -> None:
     """The kernel is proved; of its changes, none that threads find wrong."""

@@ -100,7 +100,7 @@ def nearest(values: Array, dtype: DType) -> Array:
     return found
 
 
-@one_in(3)
+@one_in(8)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.usefixtures("compiler")
 def test_arithmetic_on_random_pairs(dtype: DType) -> None:

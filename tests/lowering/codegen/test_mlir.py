@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.calling import Caller
+from tests.shares import one_in
 from tests.tree import ROOT
 
 import layoutproof as lp
@@ -23,6 +24,7 @@ def _program(parameters: str, *lines: str) -> str:
     return f"from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\ndef f({parameters}):\n{body}\n"
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("program", "trace"),
     [("relu.py", None), ("row_sum.py", None), ("relu_packed.py", None), ("conv2d.py", "conv2d.json")],

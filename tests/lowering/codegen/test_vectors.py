@@ -187,7 +187,7 @@ def test_the_distance_may_be_a_variable(tmp_path: Path) -> None:
     assert is_whole(agree(function("column", [A, B], loop("i", 8, lambda _: body)), tmp_path))
 
 
-@one_in(12)
+@one_in(32)
 @pytest.mark.parametrize("noalias", [True, False])
 @pytest.mark.parametrize("shift", [-1, 1, 3])
 def test_every_lane_is_read_before_one_is_written(shift: int, noalias: bool, tmp_path: Path) -> None:

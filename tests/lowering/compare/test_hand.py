@@ -16,7 +16,7 @@ from layoutproof.verify.certificate.recheck import recheck
 from layoutproof.verify.verdict.verdict import Status
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize(("pair", "given"), cases("hand"), ids=case_name)
 def test_hand(pair: Pair, given: bool) -> None:
     """Guards, inits, loops, blocks, temporaries, dialects: what its header announces is what is found."""

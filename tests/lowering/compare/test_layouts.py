@@ -52,7 +52,7 @@ FOUND = {
 }
 
 
-@one_in(2)
+@one_in(6)
 @pytest.mark.parametrize("name", sorted(FOUND))
 def test_real_pairs(name: str) -> None:
     """The layout that a compiler chose is read off its program, in its shortest form."""
@@ -73,7 +73,7 @@ def _with_a_layout() -> Iterator[str]:
             yield path.stem
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", list(_with_a_layout()))
 def test_accepted_rewrites(name: str) -> None:
     """What was accepted with its layout is proved without it."""

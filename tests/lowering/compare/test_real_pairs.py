@@ -28,7 +28,7 @@ BY_NAME = {pair.name: pair for pair in upstream()}
 WAYS = [(pair, given) for pair in upstream() for given in (True, False)]
 
 
-@one_in(6)
+@one_in(12)
 @pytest.mark.parametrize(
     "way", chosen(WAYS, lambda number: number % 4 in (0, 3), lambda way: f"{case_name(way[0])}-{case_name(way[1])}")
 )

@@ -193,7 +193,7 @@ PLACES: dict[str, tuple[int, ...]] = {"two_contracts": (0,)}
 TURNED_BACK = [name for name in CASES if name not in ("convolution_by_its_input", "halo_conv2d", "halo_conv2d_finite")]
 
 
-@one_in(12)
+@one_in(30)
 @pytest.mark.parametrize("every", [False, True], ids=["concrete", "symbolic"])
 @pytest.mark.parametrize("name", TURNED_BACK)
 def test_dropped_guards_come_back(name: str, every: bool) -> None:

@@ -60,7 +60,7 @@ def refusing(real: Callable[..., Any], cache: Path, code: int, wanted: Callable[
     return refuse
 
 
-@one_in(8)
+@one_in(24)
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO], ids=lambda c: errno.errorcode[c])
 @pytest.mark.parametrize(
     ("place", "wanted"),

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.ir.expr import TRUE
@@ -114,6 +115,7 @@ def test_parts_are_digits(text: str, expected: tuple[Digit, ...] | None) -> None
             assert sum(value * digit.step for value, digit in zip(values, expected, strict=True)) == number
 
 
+@one_in(4)
 @pytest.mark.parametrize(("block", "layout"), [("conv", "NHWC->NCHW4c"), ("scale", "NHWC4c")])
 def test_the_kernel_of_a_suggestion_computes_the_same(block: str, layout: str) -> None:
     """Nothing is left out, no guard stays, the trace replays, and the kernel agrees with numpy."""
@@ -161,6 +163,7 @@ def test_whole_blocks_need_no_pad_value() -> None:
     assert [step.transform.primitive for step in found.steps] == ["transform_layout", "split"]
 
 
+@one_in(3)
 def test_what_stops_a_suggestion_is_said() -> None:
     """A sum that adds 1 for each element keeps its branch, with a counterexample; the steps that hold are there."""
     found = lp.suggest(reduction("T.float32(0)", "B[vi] + (A[vi, vj] + T.float32(1))"), "sum", ROWS)
@@ -174,6 +177,7 @@ def test_what_stops_a_suggestion_is_said() -> None:
     assert found.preconditions == ()
 
 
+@one_in(3)
 def test_fast_math_that_would_help_is_named() -> None:
     """A sum from -0.0 of products loses its branch if signs of zero do not count, and only then."""
     func = reduction("T.float32(-0.0)", "B[vi] + A[vi, vj] * A[vi, vj]")

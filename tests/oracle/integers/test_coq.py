@@ -11,11 +11,13 @@ from tests.oracle.integers import coq
 from tests.oracle.integers.campaign import judged_by_coq
 from tests.oracle.integers.items import Item, item_of
 from tests.oracle.integers.samples import samples
+from tests.shares import one_in
 
 x, y = Poly.var("x"), Poly.var("y")
 SUM: Item = ["sum", [[1, [0]], [1, [1]]], []]
 
 
+@one_in(4)
 def test_coq_accepts_what_the_kernel_accepts(tmp_path: Path) -> None:
     """Forty of the recorded proofs, as theorems."""
     leaves, refused = judged_by_coq(Random("coq").sample(samples(), 40), tmp_path)
@@ -38,6 +40,7 @@ def test_each_rule_becomes_a_proof(tmp_path: Path) -> None:
     assert judged_by_coq(items, tmp_path) == (9, [])
 
 
+@one_in(4)
 def test_coq_refuses_what_is_false(tmp_path: Path) -> None:
     """Of questions with a solution each proof is refused, and those between them are accepted."""
     right = item_of(Question((x - 1, -x)), SUM)

@@ -19,6 +19,7 @@ from tests.oracle.integers.items import Item, build, first_answer, question_of, 
 from tests.oracle.integers.recorded import ACCEPTED, recording
 from tests.oracle.integers.samples import samples
 from tests.oracle.integers.truth import solution
+from tests.shares import one_in
 from tests.verify.kernel.questions import has_point, random_question
 
 x, y = Poly.var("x"), Poly.var("y")
@@ -41,6 +42,7 @@ def test_both_accept_what_is_recorded(program: Path) -> None:
     assert len(samples()) > 150 and '"branch"' in text and '"split"' in text
 
 
+@one_in(2)
 def test_both_answer_alike_of_damaged_proofs(program: Path) -> None:
     """With one field of a question or a proof changed; and z3 finds no solution of what both accept."""
     random = Random("damaged")
@@ -53,6 +55,7 @@ def test_both_answer_alike_of_damaged_proofs(program: Path) -> None:
     assert false == [] and answers["unknown"] < 5
 
 
+@one_in(2)
 def test_nothing_is_accepted_that_has_a_point(program: Path) -> None:
     """Brute force finds no point of a damaged question over a small box that both accept."""
     random = Random("points")

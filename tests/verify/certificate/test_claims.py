@@ -192,7 +192,7 @@ def test_names_are_legal(name: str) -> None:
     assert len({legal(each) for each in names}) == len(names)
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("path", OPERATORS, ids=lambda path: path.stem)
 def test_obligations_of_operators(path: Path) -> None:
     """Every obligation that engines decided becomes questions, and z3 confirms each."""

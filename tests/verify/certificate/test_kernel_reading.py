@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.cli.gate.check_items import Item, Options
 from layoutproof.cli.gate.judging.judge import judge
@@ -103,6 +104,7 @@ def _damaged(path: tuple[Any, ...], value: Any) -> Document:
     return document
 
 
+@one_in(3)
 def test_damaged_evidence_is_rejected() -> None:
     """Whatever stands in for a part of the evidence, the kernel answers; of another type, it accepts less."""
     whole = judged(padded().document)

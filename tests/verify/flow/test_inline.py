@@ -105,7 +105,7 @@ def compared(kind: str, seed: int, *, updates: bool) -> tuple[list[str], int] | 
     return wrong, formed.changed
 
 
-@one_in(8)
+@one_in(24)
 @pytest.mark.parametrize("updates", [True, False])
 @pytest.mark.parametrize("kind", ["flow", "symbolic", "nodes"])
 @pytest.mark.parametrize("seeds", some((range(3), range(3, 40)), 1), ids=str)

@@ -334,7 +334,7 @@ def run_wrong(kind: str, seed: int) -> list[str] | None:
         return None
 
 
-@one_in(6)
+@one_in(12)
 @pytest.mark.parametrize("kind", [FLOW, SYMBOLIC, NODES])
 @pytest.mark.parametrize("first", some(range(0, 60, 12), 1))
 def test_models_run_as_the_reference_interpreter(first: int, kind: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 from tests.tree import ROOT
 from tests.verify.kernel.test_judge import rejected
 
@@ -180,6 +181,7 @@ WRONG = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("name", "was", "becomes"), [(name, *change) for name, changes in WRONG.items() for change in changes]
 )

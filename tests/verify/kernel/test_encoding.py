@@ -15,6 +15,7 @@ from unittest.mock import patch
 import pytest
 from tests.oracle.integers.items import item_of
 from tests.oracle.integers.truth import solution
+from tests.shares import one_in
 from tests.verify.kernel.core_interpreter import COMPARED, CoreRun, Env
 
 from layoutproof.ir.semantics import Trap
@@ -164,6 +165,7 @@ def at(question: Question, values: dict[str, int]) -> Question:
     return Question(given.facts, given.zeros, tuple(cases for cases in choices if Case() not in cases))
 
 
+@one_in(2)
 @pytest.mark.parametrize("loads", [False, True])
 def test_every_execution_is_a_solution(loads: bool) -> None:
     """Random expressions at random values, of two instances in one question: quotients, remainders, shifts, masks,

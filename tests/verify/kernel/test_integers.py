@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.shares import one_in
 from tests.verify.kernel.questions import damaged, has_point, random_question
 
 from layoutproof.verify.certificate.finder.integer_refutations import find_refutation
@@ -118,6 +119,7 @@ def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_accepted(EMPTY, endless)
 
 
+@one_in(2)
 @pytest.mark.parametrize(("products", "count"), [(False, 1600), (True, 400)])
 def test_nothing_is_refuted_that_has_a_point(products: bool, count: int) -> None:
     """On random questions over boxes, brute force finds no point where the kernel accepts a refutation."""

@@ -197,7 +197,7 @@ def test_predicates_have_no_idle_comparisons() -> None:
 # Large irregular maps
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize(
     ("text", "shape"),
     [

@@ -149,7 +149,7 @@ def test_rounding_counts_unless_regrouping_is_licensed(licences: frozenset[Licen
     assert (found is not None) is (Licence.REASSOC not in licences)
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize(
     ("before", "after", "licences", "differs"),
     [

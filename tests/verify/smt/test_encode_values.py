@@ -147,7 +147,7 @@ def test_float_operations(op: BinaryOp, dtype: DType) -> None:
     check_random(Binary(op, Var("x", dtype), Var("y", dtype)), (op, dtype))
 
 
-@one_in(8)
+@one_in(16)
 @pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS), ids=str)
 @pytest.mark.parametrize("op", CompareOp, ids=lambda o: o.name)
 def test_comparisons(op: CompareOp, dtype: DType) -> None:
@@ -155,7 +155,7 @@ def test_comparisons(op: CompareOp, dtype: DType) -> None:
     check_random(Compare(op, Var("x", dtype), Var("y", dtype)), (op, dtype))
 
 
-@one_in(12)
+@one_in(24)
 @pytest.mark.parametrize("target", (BOOL, *INTEGERS, *FLOATS), ids=str)
 @pytest.mark.parametrize("source", (BOOL, *INTEGERS, *FLOATS), ids=str)
 def test_casts(source: DType, target: DType) -> None:

@@ -415,7 +415,7 @@ STORES = {
 }
 
 
-@one_in(12)
+@one_in(30)
 @pytest.mark.parametrize("kind", ["T.parallel", "range"])
 @pytest.mark.parametrize(
     ("store", "expected"),

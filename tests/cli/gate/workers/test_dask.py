@@ -282,6 +282,7 @@ def test_the_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert diagnostic.code == codes.NO_CLUSTER and diagnostic.help == "pip install 'layoutproof[cluster]'"
 
 
+@one_in(4)
 def test_the_library_is_loaded_for_a_fleet_only() -> None:
     """No module of the gate imports it at its top."""
     for name in ("pool", "dask_fleet", "fleet_worker"):

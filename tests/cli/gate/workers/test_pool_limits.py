@@ -15,7 +15,7 @@ from tests.shares import chosen, one_in
 from layoutproof.cli import codes
 from layoutproof.cli.gate.check_items import Item
 from layoutproof.cli.gate.outcomes import Outcome
-from layoutproof.cli.gate.workers.item_limits import Limits, may_be_kept
+from layoutproof.cli.gate.workers.item_limits import Limits
 from layoutproof.cli.gate.workers.pool import run_items
 from layoutproof.verify.workers import worker
 from layoutproof.verify.workers.endings import Ending
@@ -38,18 +38,14 @@ def run(texts: dict[int, str], limits: Limits, count: int = 12) -> list[Outcome]
     """Items of which some do what their text says; there is one outcome each, in order, and all others are proved."""
     outcomes = list(run_items((item(n, texts.get(n, "")) for n in range(count)), judge, OPTIONS, limits))
     assert [outcome.name for outcome in outcomes] == [item(n).name for n in range(count)]
-    assert all(
-        outcome.verdict == "proved" and may_be_kept(outcome) for n, outcome in enumerate(outcomes) if n not in texts
-    )
+    assert all(outcome.verdict == "proved" for n, outcome in enumerate(outcomes) if n not in texts)
     return outcomes
 
 
 def told(outcome: Outcome) -> tuple[str, str]:
-    """Code and message of the one finding of an outcome that is unknown, stands at its item's place, and is not to be
-    kept.
-    """
+    """Code and message of the one finding of an outcome that is unknown and stands at its item's place."""
     (finding,) = outcome.findings
-    assert outcome.verdict == finding.status == "unknown" and not may_be_kept(outcome) and not outcome.passes
+    assert outcome.verdict == finding.status == "unknown" and not outcome.passes
     assert outcome.place is not None and finding.place == outcome.place and outcome.place.path == "t.jsonl"
     assert f"t.jsonl:{outcome.place.line - 1}" == outcome.name and outcome.program == "p.py"
     return finding.code, finding.message

@@ -64,7 +64,7 @@ def test_functions_of_floats(dtype: DType) -> None:
     test_math.test_functions_of_floats(dtype, [name for name in MATH_FUNCTIONS if name not in own])
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(("seed", "depth", "index_bits"), [(1, 2, None), (3, 4, None)])
 def test_random_expressions(seed: int, depth: int, index_bits: int | None) -> None:
     """120 random expressions give the interpreter's values bit for bit."""

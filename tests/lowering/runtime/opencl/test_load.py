@@ -25,6 +25,7 @@ from tests.lowering.runtime.opencl.sources import (
     pointwise,
     texture,
 )
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -154,6 +155,7 @@ def test_launches_in_order() -> None:
     assert found.reshape(-1).tolist() == [9, 6, 3, 0, 21, 18, 15, 12]
 
 
+@one_in(3)
 def test_calls_from_several_threads() -> None:
     """Arguments belong to a kernel object, which threads share: calls take turns."""
     func = pointwise(N, double)

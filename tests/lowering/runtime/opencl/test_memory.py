@@ -107,7 +107,7 @@ def test_images_without_texels(place: Place, sizes: tuple[int, ...]) -> None:
     assert image.width == 1 and image.height == 1
 
 
-@one_in(8)
+@one_in(24)
 @pytest.mark.parametrize("is_array", [False, True])
 @pytest.mark.parametrize("order", ["RGBA", "R"])
 @pytest.mark.parametrize("name", [name for name in CHANNEL_TYPES if name != "float16"])
