@@ -22,12 +22,13 @@ from layoutproof.ir.interp.run import run
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, Evaluate, Stmt
-from layoutproof.ir.threads.sequential import NoSequence, sequential
+from layoutproof.ir.threads.sequential import Barriers, NoSequence, sequential
 from layoutproof.ir.visit import walk
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.races import prove_race_free
 from layoutproof.verify.verdict.verdict import Status
-from tests.oracle.thread_kernels import Thread, Walk, shape_of, threads_of
+from tests.oracle.stepping_threads import Thread, Walk, threads_of
+from tests.oracle.thread_walker import shape_of
 
 _ORDERS = 12
 _ROUNDS = 5
@@ -172,7 +173,7 @@ def judge(seed: int) -> str:
     maker = PipelineMaker(rng)
     text = maker.text()
     func = lp.loads(text)
-    form = sequential(func, as_written=True)
+    form = sequential(func, Barriers.AS_WRITTEN)
     a = np.array([[rng.randint(1, 99) for _ in range(maker.threads)] for _ in range(8)])
     runs = [run_with_delays(func, a, rng) for _ in range(_ORDERS)]
     differ = any((r != runs[0]).any() for r in runs)

@@ -18,7 +18,8 @@ from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, Evaluate, For, ForKind, IterKind, Stmt
 from layoutproof.ir.visit import walk
-from tests.oracle.thread_kernels import Thread, Walk, shape_of
+from tests.oracle.stepping_threads import Thread, Walk
+from tests.oracle.thread_walker import shape_of
 
 UNWRITTEN = -999
 
