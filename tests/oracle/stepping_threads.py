@@ -1,4 +1,4 @@
-"""Threads of a kernel as generators that stop after each step, for walks in any order. Shares nothing with `ir/threads`."""
+"""Threads of a kernel as generators that stop after each step, for walks in any order; nothing of `ir/threads` is used."""
 
 from __future__ import annotations
 
