@@ -1,4 +1,4 @@
-"""Threads of a kernel as generators that stop after each step, for walks in any order; nothing of `ir/threads` is used."""
+"""Threads of a kernel as generators that stop after each step, to be walked in any order, without `ir/threads`."""
 
 from __future__ import annotations
 
