@@ -98,11 +98,9 @@ def state_by_cell(self: Knowledge, number: int, assumption: Any, condition: Expr
     return replace(fact, sources=cells.union(writes.intersect_range(cells).domain()))
 
 
-def compute_anew(
-    _self: object, _statement: object, read: Any, _source: object, inner: Any, _piece: Piece
-) -> tuple[Var, Any]:
+def compute_anew(_self: object, statement: Any, _source: object, inner: Any, _piece: Piece) -> tuple[Var, Any]:
     """A value that stands for a load finds what its cells hold when it is loaded."""
-    return Var(f"{inner.var.name}'", inner.var.dtype), read.access.domain
+    return Var(f"{inner.var.name}'", inner.var.dtype), statement.reads[0].access.domain
 
 
 def look_at_first_place(self: StoredValues, statement: Any, read: Any, points: Points) -> Iterator[Form]:
