@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.lowering.kernels.gpu_runs import RUNS
+from tests.shares import one_in
 
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.script.reader import loads
@@ -51,6 +53,16 @@ def test_the_product_has_tiles_in_shared_memory_and_in_registers() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((64, 16), (16, 64)))
     assert (run(schedule.func, {"A": a, "B": b, "n": 1, "l": 2, "m": 1})["C"] == a @ b).all()
+
+
+@pytest.mark.parametrize("target", ["c", "opencl"])
+@pytest.mark.parametrize("name", RUNS)
+@one_in(2)
+def test_kernels_compute_what_numpy_does(name: str, target: str) -> None:
+    """In C with the phases as loops, in OpenCL with work groups and barriers."""
+    case = RUNS[name]()
+    kernel = case.schedule().build(target, check=False)
+    assert (np.asarray(kernel(**case.arguments)) == case.expected).all()
 
 
 def test_a_tile_that_threads_do_not_cover_is_refused() -> None:

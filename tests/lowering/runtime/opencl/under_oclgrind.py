@@ -16,11 +16,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from math import prod
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from tests.lowering.kernels.gpu_runs import RUNS
 from tests.lowering.runtime.opencl.sources import pointer_source, pointwise
 from tests.lowering.runtime.opencl.test_operators import SIZES
 from tests.lowering.runtime.opencl.textures import Flattening, assert_same, flattenings, scheduled
@@ -104,6 +106,20 @@ def problems_of_kernels(log: Path) -> Iterator[str]:
     print(f"{len(PAIRS)} scheduled and {len(accepted)} random kernels of work groups")
 
 
+def problems_of_schedules(log: Path) -> Iterator[str]:
+    """What is wrong with the reference schedules for GPUs."""
+    for name, make in RUNS.items():
+        case = make()
+        before = log.stat().st_size
+        kernel = case.schedule().build("opencl", device="Oclgrind", check=False)
+        if not np.array_equal(kernel(**case.arguments), case.expected):
+            yield f"{name}: it computes something else than numpy"
+        said = log.read_text(errors="replace")[before:].strip()
+        if said:
+            yield f"{name}: {said}"
+    print(f"{len(RUNS)} reference schedules")
+
+
 def _misses_barrier(kernel: OpenCLKernel, arrays: Mapping[str, npt.NDArray[np.int32]], log: Path) -> bool:
     """Whether a race is seen where the kernel has no barriers."""
     before = log.stat().st_size
@@ -158,7 +174,7 @@ def main() -> int:
             if problem is not None:
                 wrong += 1
                 print(f"{name} {flattening if flattening is not None else 'in buffers'}: {problem}")
-        for problem in problems_of_kernels(log):
+        for problem in chain(problems_of_kernels(log), problems_of_schedules(log)):
             wrong += 1
             print(problem)
     print(

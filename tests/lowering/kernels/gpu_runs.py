@@ -1,0 +1,56 @@
+"""The reference schedules for GPUs, lowered, with small inputs and what numpy makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutproof.lowering.kernels.gpu import conv2d_on_threads, lowered, matmul_on_threads, transpose_on_threads
+from layoutproof.lowering.schedule.schedule import Schedule
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A schedule before it is lowered, where each of its memories lives, and how it is called."""
+
+    make: Callable[[], Schedule]
+    homes: Mapping[str, tuple[str, ...]]
+    arguments: Mapping[str, Any]
+    expected: Array
+
+    def schedule(self) -> Schedule:
+        """The kernel with its barriers, and with memory as large as a block of threads needs."""
+        return lowered(self.make(), self.homes)
+
+
+def _whole(*shape: int) -> Array:
+    """Small whole numbers: every order of a sum has the same result."""
+    return np.random.default_rng(sum(shape)).integers(-9, 9, shape).astype(np.float32)
+
+
+def _matmul() -> Run:
+    a, b = _whole(64, 16), _whole(16, 64)
+    homes = {"k_0": ("A_shared", "B_shared"), "j_1": ("C_local",)}
+    return Run(matmul_on_threads, homes, {"A": a, "B": b, "n": 1, "l": 2, "m": 1}, a @ b)
+
+
+def _transpose() -> Run:
+    a = _whole(64, 32)
+    return Run(transpose_on_threads, {"j_0": ("A_shared",)}, {"A": a, "n": 2, "m": 1}, a.T)
+
+
+def _conv2d() -> Run:
+    a, b = _whole(2, 10, 10, 4), _whole(1, 2, 3, 3, 4, 4)
+    windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3), axis=(1, 2))
+    expected = np.einsum("iyxkpq,oipqkr->oyxr", windows, b)
+    homes = {"i": ("A_shared", "B_shared"), "x_1": ("C_local",)}
+    return Run(conv2d_on_threads, homes, {"A": a, "B": b, "ci": 2, "co": 1, "h": 1, "w": 1}, expected)
+
+
+RUNS: Mapping[str, Callable[[], Run]] = {"matmul": _matmul, "transpose": _transpose, "conv2d": _conv2d}
