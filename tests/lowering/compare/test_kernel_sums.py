@@ -84,7 +84,7 @@ WRONG = {
     "a lane is lost": ("    for v in range(2):", "    for v in range(1):"),
     "lanes do not start at zero": ("P[v] = T.float16(0)", "P[v] = T.float16(1)"),
     "lanes do not start": (RESET, ""),
-    "lanes start in the loop": (LOOPS, f"{LOOPS}    {RESET.splitlines()[1]}\n"),
+    "lanes start in the loop": (LOOPS, f"{LOOPS}        if v == 0:\n            P[0] = T.float16(0)\n"),
     "a thread is lost": ("for t in range(8)", "for t in range(7)"),
     "a thread is counted twice": ("+ M[t]", "+ M[t // 2]"),
     "a thread's own sum does not start at zero": ("L[0] = T.float16(0)", "L[0] = P[0]"),
