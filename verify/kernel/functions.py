@@ -315,11 +315,12 @@ class Functions(Expressions):
         if len(limits) not in (1, 2):
             fail(node, "a domain is an extent, or a start and a stop")
         first = limits[0] if len(limits) == 2 else ast.Constant(0)
-        stop, start, value = self.joined(node, *map(self.read, (limits[-1], first, binding or limits[-1])))
+        joined = self.joined(node, *map(self.read, (limits[-1], first, binding or limits[-1])))
+        stop, start, value = (self.whole(node, each) for each in joined)
         extent = difference(start, stop)
         if extent[0] == "const" and extent[2] < 0:
             fail(node, "a domain of less than no elements")
-        return self.whole(node, start), self.whole(node, extent), self.whole(node, value)
+        return start, extent, value
 
     def branch(self, node: ast.If) -> None:
         condition, guards, since = self.condition(node.test), self.guards, len(self.statements)
