@@ -80,16 +80,17 @@ def _visit(node: Node, ranges: Ranges) -> Node:
     match node:
         case For(var=var):
             start, extent = interval_of(node.start, ranges), interval_of(node.extent, ranges)
-            inside = {**ranges, var: Interval(start.low, start.high + extent.high - 1)} if extent.high > 0 else ranges
+            counted = Interval(start.low, start.high + extent.high - 1) if extent.high > 0 else None
+            inside = _with(ranges, var, counted)
             return map_children(node, lambda child: _visit(child, inside))
         case Let(var=var, value=value):
             found = _visit(value, ranges)
-            inside = _bound(ranges, var, found)
+            inside = _bound(ranges, var, found, ranges)
             return map_children(node, lambda child: found if child is value else _visit(child, inside))
         case Block(iter_vars=iter_vars):
             inside = ranges
             for each in iter_vars:
-                inside = _bound(inside, each.var, each.binding)
+                inside = _bound(inside, each.var, each.binding, ranges)
             return map_children(node, lambda child: _visit(child, inside))
         case _:
             pass
@@ -97,10 +98,16 @@ def _visit(node: Node, ranges: Ranges) -> Node:
     return _formula_of(made, ranges) if isinstance(made, Cast) and _is_conversion(made) else made
 
 
-def _bound(ranges: Ranges, var: Var, value: Node) -> Ranges:
-    if not isinstance(value, Expr) or not var.dtype.is_integer or not is_certain(value, ranges):
-        return ranges
-    return {**ranges, var: interval_of(value, ranges)}
+def _bound(inside: Ranges, var: Var, value: Node, ranges: Ranges) -> Ranges:
+    """`inside` with the range of what `var` is bound to, which stands where `ranges` hold."""
+    certain = isinstance(value, Expr) and var.dtype.is_integer and is_certain(value, ranges)
+    return _with(inside, var, interval_of(value, ranges) if certain and isinstance(value, Expr) else None)
+
+
+def _with(ranges: Ranges, var: Var, range_: Interval | None) -> Ranges:
+    """The ranges inside a binder: without one, not that of an outer variable of the same name."""
+    rest = {known: each for known, each in ranges.items() if known != var}
+    return rest if range_ is None else {**rest, var: range_}
 
 
 _CLOSED = frozenset((BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX))
