@@ -183,7 +183,7 @@ class _Writer:
                 moment, mine = self._with_names(part, list(memories))
                 self.under_way.append(_on_grid(_allocated(moment, mine), axes, root))
             kernel.body = without_async(kernel.body)
-        phases = Phases(kernel, sharings)
+        phases = Phases(kernel, sharings, self.names)
         copies: dict[Var, tuple[str, ...]] = {}
         arranged = phases.all_phases()
         result = _if_any(phases, arranged, _place(arranged, memories, phases, copies))
