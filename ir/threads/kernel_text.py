@@ -36,6 +36,7 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.threads.async_calls import ASYNC_CALLS, ASYNC_KEYS, NotACopy, as_attributes
 from layoutproof.ir.threads.axes import Axis, thread_loops
 from layoutproof.ir.threads.tiles import NotATile, Tiles, View, joined_in, written_out
+from layoutproof.ir.threads.virtual import virtual_home
 from layoutproof.ir.visit import bound_variables, free_variables, replace_buffers, stores_in, substitute, take_fresh
 
 SYNC = "tvm_storage_sync"
@@ -73,6 +74,8 @@ class Kernel:
     # The tiles of each memory of fragments, and how tensor instructions join floats, in an order that is not fixed.
     tiles: dict[Var, int] = field(default_factory=dict[Var, int])
     joins: set[BinaryOp] = field(default_factory=set[BinaryOp])
+    # The axes of virtual threads along which each has a memory of its own.
+    homes: dict[Var, frozenset[str]] = field(default_factory=dict[Var, frozenset[str]])
 
 
 def read_kernel(root: Stmt, names: set[str], buffers: Mapping[Var, Buffer], earlier: Sequence[Buffer] = ()) -> Kernel:
@@ -125,6 +128,7 @@ class _Reader:
         self.names = names
         self.earlier = earlier
         self.reducer: Reducer | None = None
+        self.virtual: frozenset[str] = frozenset()
 
     def read(self, stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
         """A statement, and those in it, written out."""
@@ -134,7 +138,7 @@ class _Reader:
             case BufferStore():
                 return substitute(stmt, values)
             case Allocate(buffer=buffer, body=body):
-                return self.read(self._owned(buffer, body, values), values)
+                return self.read(self._owned(buffer, body, values, frozenset()), values)
             case Block():
                 return self._block(stmt, values)
             case AttrStmt():
@@ -168,7 +172,10 @@ class _Reader:
         index = widen(axis.index, loop.var.dtype)
         start, extent = substitute(loop.start, values), substitute(loop.extent, values)
         value = index if start == IntImm(0, start.dtype) else index + start
+        around = self.virtual
+        self.virtual |= {axis.tag} if axis.is_virtual else frozenset()
         body = self.read(loop.body, {**values, loop.var: value})
+        self.virtual = around
         if widen(extent, axis.extent.dtype) == axis.extent:
             return body
         return IfThenElse(index < extent, body, span=loop.span)
@@ -178,7 +185,7 @@ class _Reader:
         inside = {**values, **bound}
         body = self._through_views(block) if block.match_buffers else body_of(block)
         for buffer in block.alloc_buffers:
-            body = self._owned(buffer, body, inside)
+            body = self._owned(buffer, body, inside, virtual_home(buffer.data, body))
         body = self.read(body, inside)
         if block.where != TRUE:
             body = IfThenElse(substitute(block.where, inside), body, span=block.span)
@@ -216,8 +223,8 @@ class _Reader:
         used = set(free_variables(value))
         return {tag for tag, axis in self.kernel.axes.items() if axis.var in used}
 
-    def _owned(self, buffer: Buffer, body: Stmt, values: Mapping[Var, Expr]) -> Stmt:
-        """`body`, in which the kernel owns a buffer that is allocated around it."""
+    def _owned(self, buffer: Buffer, body: Stmt, values: Mapping[Var, Expr], home: frozenset[str]) -> Stmt:
+        """`body`, in which the kernel owns a buffer that is allocated around it; `home`: see `virtual_home`."""
         mine = without_gaps(replace(buffer, shape=tuple(substitute(extent, values) for extent in buffer.shape)))
         others = (*self.earlier, *self.kernel.memories)
         if any(known.name == mine.name or known.data == mine.data for known in others):
@@ -225,6 +232,7 @@ class _Reader:
             mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
             body = substitute(replace_buffers(body, {buffer: mine}), {buffer.data: data})  # calls name it by its data
         self.kernel.memories.append(mine)
+        self.kernel.homes[mine.data] = self.virtual | home
         return body if mine == buffer else replace_buffers(body, {buffer: mine})
 
     def _whole(self, view: Buffer, stmt: Stmt) -> Buffer:
