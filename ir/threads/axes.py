@@ -45,12 +45,7 @@ class Axis:
     @property
     def is_virtual(self) -> bool:
         """Whether its threads are ones that one thread of the device runs in turn."""
-        return is_virtual(self.tag)
-
-
-def is_virtual(tag: str) -> bool:
-    """Whether a tag is that of virtual threads."""
-    return tag.startswith(("vthread", "cthread"))
+        return self.tag.startswith(("vthread", "cthread"))
 
 
 class Sharing(StrEnum):

@@ -36,7 +36,6 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.threads.async_calls import ASYNC_CALLS, ASYNC_KEYS, NotACopy, as_attributes
 from layoutproof.ir.threads.axes import Axis, thread_loops
 from layoutproof.ir.threads.tiles import NotATile, Tiles, View, joined_in, written_out
-from layoutproof.ir.threads.virtual import virtual_home
 from layoutproof.ir.visit import bound_variables, free_variables, replace_buffers, stores_in, substitute, take_fresh
 
 SYNC = "tvm_storage_sync"
@@ -74,8 +73,15 @@ class Kernel:
     # The tiles of each memory of fragments, and how tensor instructions join floats, in an order that is not fixed.
     tiles: dict[Var, int] = field(default_factory=dict[Var, int])
     joins: set[BinaryOp] = field(default_factory=set[BinaryOp])
-    # The axes of virtual threads along which each has a memory of its own.
+    # The axes of virtual threads along which each has a copy of a memory, whatever its scope: all of them if a block
+    # allocates it, since TVM's UnifyThreadBinding makes one loop around the kernel of all that are bound to an axis,
+    # before InjectVirtualThread copies what is inside. Of a statement, those around it: it comes between the two.
     homes: dict[Var, frozenset[str]] = field(default_factory=dict[Var, frozenset[str]])
+
+    @property
+    def virtual(self) -> frozenset[str]:
+        """The tags of its virtual threads."""
+        return frozenset(axis.tag for axis in self.axes.values() if axis.is_virtual)
 
 
 def read_kernel(root: Stmt, names: set[str], buffers: Mapping[Var, Buffer], earlier: Sequence[Buffer] = ()) -> Kernel:
@@ -138,7 +144,7 @@ class _Reader:
             case BufferStore():
                 return substitute(stmt, values)
             case Allocate(buffer=buffer, body=body):
-                return self.read(self._owned(buffer, body, values, frozenset()), values)
+                return self.read(self._owned(buffer, body, values, self.virtual), values)
             case Block():
                 return self._block(stmt, values)
             case AttrStmt():
@@ -185,7 +191,7 @@ class _Reader:
         inside = {**values, **bound}
         body = self._through_views(block) if block.match_buffers else body_of(block)
         for buffer in block.alloc_buffers:
-            body = self._owned(buffer, body, inside, virtual_home(buffer.data, body))
+            body = self._owned(buffer, body, inside, self.kernel.virtual)
         body = self.read(body, inside)
         if block.where != TRUE:
             body = IfThenElse(substitute(block.where, inside), body, span=block.span)
@@ -224,7 +230,7 @@ class _Reader:
         return {tag for tag, axis in self.kernel.axes.items() if axis.var in used}
 
     def _owned(self, buffer: Buffer, body: Stmt, values: Mapping[Var, Expr], home: frozenset[str]) -> Stmt:
-        """`body`, in which the kernel owns a buffer that is allocated around it; `home`: see `virtual_home`."""
+        """`body`, in which the kernel owns a buffer that is allocated around it; `home`: see `Kernel.homes`."""
         mine = without_gaps(replace(buffer, shape=tuple(substitute(extent, values) for extent in buffer.shape)))
         others = (*self.earlier, *self.kernel.memories)
         if any(known.name == mine.name or known.data == mine.data for known in others):
@@ -232,7 +238,7 @@ class _Reader:
             mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
             body = substitute(replace_buffers(body, {buffer: mine}), {buffer.data: data})  # calls name it by its data
         self.kernel.memories.append(mine)
-        self.kernel.homes[mine.data] = self.virtual | home
+        self.kernel.homes[mine.data] = home
         return body if mine == buffer else replace_buffers(body, {buffer: mine})
 
     def _whole(self, view: Buffer, stmt: Stmt) -> Buffer:

@@ -36,7 +36,6 @@ from layoutproof.ir.threads.crosswise import joined_floats
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
 from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
 from layoutproof.ir.threads.tiles import check_fragments
-from layoutproof.ir.threads.virtual import virtual_home
 from layoutproof.ir.visit import (
     buffers_in,
     children,
@@ -134,7 +133,7 @@ class _Writer:
         # a schedule is not finished, and its memory is like any other.
         self.outside = set(_touched_outside(func.body))
         self.around: dict[Buffer, Sharing] = {}
-        # Those of it that are a block's, which may be put anywhere around all that touches them.
+        # Those of it that blocks allocate.
         self.of_blocks: set[Var] = set()
         self.buffers = func.buffers
         self.crosswise: set[BinaryOp] = set()
@@ -180,7 +179,7 @@ class _Writer:
             if sharing in (Sharing.WARP, Sharing.ALL):
                 raise NotSequential(f"{buffer.name} is in memory of scope {buffer.scope} in a kernel", root)
         self._note_crosswise(kernel)
-        kernel.homes |= {b.data: virtual_home(b.data, root) for b in self.around if b.data in self.of_blocks}
+        kernel.homes |= {b.data: kernel.virtual for b in self.around if b.data in self.of_blocks}
         memories = self._with_copies(kernel, memories, root)
         sharings = {buffer.data: sharing for buffer, sharing in memories.items()}
         axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]

@@ -47,7 +47,16 @@ TWO_LOOPS = """
                     x, y = T.axis.remap("SS", [v, j])
                     B[x * 4 + y] = S[{read}]
 """
-# What TVM 0.27 makes of them: PlanAndUpdateBufferAllocationLocation, ConvertBlocksToOpaque, LowerOpaqueBlock,
+STATEMENTS = """
+    S = T.decl_buffer(({size},), "int32", scope="{scope}")
+    v = T.launch_thread("vthread.x", 2)
+    for j in range(4):
+        S[{stored}] = A[v * 4 + j]
+    {barrier}
+    for j in range(4):
+        B[v * 4 + j] = S[{read}]
+"""
+# What TVM 0.27 makes of them: PlanAndUpdateBufferAllocationLocation, UnifyThreadBinding, LowerOpaqueBlock,
 # InjectVirtualThread and StmtSimplify.
 LOWERED = """
     S = T.decl_buffer(({size},), "int32", scope="{scope}")
@@ -59,7 +68,6 @@ LOWERED = """
         B[j + 4] = S[{other}]
 """
 COPIES = {"size": 8, "scope": "local", "first": "j", "second": "j + 4", "load": "3 - j", "other": "7 - j"}
-ONE = {**COPIES, "size": 4, "second": "j", "load": "j", "other": "j"}
 ACROSS = {**COPIES, "load": "j + 4", "other": "j"}
 
 
@@ -70,26 +78,27 @@ def status(kernel: str, lowered: dict[str, object], **places: object) -> Status:
 
 
 @pytest.mark.parametrize("scope", ["shared", "local"])
-def test_memory_inside_is_a_virtual_threads_own(scope: str) -> None:
-    """Also where a block of the whole function allocates it, and only one loop touches it."""
+def test_memory_of_blocks_is_a_virtual_threads_own(scope: str) -> None:
+    """Whatever its scope, and wherever the block that allocates it is."""
     assert status(INSIDE, COPIES, scope=scope, stored="j", read="3 - j") is Status.PROVED
-    assert status(ONE_LOOP, COPIES, scope=scope, stored="y", read="3 - y") is Status.PROVED
+    for text in (ONE_LOOP, TWO_LOOPS):
+        assert status(text, COPIES, scope=scope, stored="y", read="3 - y") is Status.PROVED
 
 
 @pytest.mark.parametrize("scope", ["shared", "local"])
 def test_nothing_crosses_in_it(scope: str) -> None:
     """What another virtual thread stored to its copy is not found."""
     assert status(INSIDE, ACROSS, scope=scope, stored="v * 4 + j", read="(1 - v) * 4 + j") is not Status.PROVED
-    assert status(ONE_LOOP, ACROSS, scope=scope, stored="x * 4 + y", read="(1 - x) * 4 + y") is not Status.PROVED
+    for text in (ONE_LOOP, TWO_LOOPS):
+        assert status(text, ACROSS, scope=scope, stored="x * 4 + y", read="(1 - x) * 4 + y") is not Status.PROVED
 
 
-def test_memory_outside_is_shared() -> None:
-    """Where two loops touch it, virtual threads find in it what others stored."""
-    assert status(TWO_LOOPS, ACROSS, scope="shared", stored="x * 4 + y", read="(1 - x) * 4 + y") is Status.PROVED
-    # TVM's function copies the second half twice: a thread's own memory is one for all its virtual threads.
-    copied = lp.loads(HEAD + "    for i in range(8):\n        B[i] = A[i]\n")
-    kernel = lp.loads(HEAD + TWO_LOOPS.format(size=4, scope="local", stored="y", read="y"))
-    assert lp.compare(copied, kernel).status is Status.UNKNOWN
-    assert status(TWO_LOOPS, ONE, scope="local", stored="y", read="y", size=4) is not Status.PROVED
-    apart = {"scope": "local", "stored": "x * 4 + y", "read": "x * 4 + 3 - y"}
-    assert status(TWO_LOOPS, COPIES, **apart) is Status.PROVED
+def test_memory_that_a_statement_allocates_outside_is_shared() -> None:
+    """Virtual threads find in it what others stored before a barrier."""
+    sync = {"scope": "shared", "barrier": 'T.tvm_storage_sync("shared")'}
+    assert status(STATEMENTS, ACROSS, **sync, stored="v * 4 + j", read="(1 - v) * 4 + j") is Status.PROVED
+    assert status(STATEMENTS, COPIES, **sync, stored="j", read="3 - j") is not Status.PROVED
+    # In memory of a thread they may not meet: no barrier is about it.
+    own = {"scope": "local", "barrier": "T.evaluate(0)"}
+    assert status(STATEMENTS, COPIES, **own, stored="j", read="3 - j") is Status.UNKNOWN
+    assert status(STATEMENTS, COPIES, **own, stored="v * 4 + j", read="v * 4 + 3 - j") is Status.PROVED
