@@ -51,6 +51,7 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.oracle.layouts --fresh
 	@$(BIN)/python -m tests.attack.campaign --fresh
 	@$(BIN)/python -m tests.oracle.thread_kernels --kernels 10000
+	@$(BIN)/python -m tests.oracle.thread_sync --kernels 3000
 	@$(BIN)/python -m tests.oracle.thread_mutants
 	@$(BIN)/python -m tests.attack.kernel_steps --mutants 5000
 	@$(BIN)/python -m tests.oracle.async_kernels --kernels 10000

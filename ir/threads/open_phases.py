@@ -7,12 +7,13 @@ has no race is what has to be shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.expr import Expr, IntImm, Var, equal
 from layoutproof.ir.stmt import For, ForKind, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.threads.implied import Access
 from layoutproof.ir.visit import bound_variables, substitute, take_fresh
 
 
@@ -43,12 +44,13 @@ class Touched:
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenPhase:
     """A phase since which there was no barrier: what one thread does in it. `number`: which one, whatever stands
-    around it.
+    around it; `accesses`: those to shared memory, as the text has them.
     """
 
     stmt: Stmt
     touched: Touched
     number: int
+    accesses: Sequence[Access] = ()
 
 
 class OpenPhases:
@@ -69,19 +71,20 @@ class OpenPhases:
         """A barrier."""
         self.open.clear()
 
-    def add(self, stmt: Stmt, touched: Touched) -> None:
+    def add(self, stmt: Stmt, touched: Touched, accesses: Sequence[Access]) -> None:
         """A phase that all threads come to."""
         self._number += 1
-        self.open.append(OpenPhase(stmt, touched, self._number))
+        self.open.append(OpenPhase(stmt, touched, self._number, accesses))
 
     def meeting(self, touched: Touched) -> list[OpenPhase]:
         """The open phases that touch a memory of another phase, one of them writing."""
         return [phase for phase in self.open if phase.touched.meets(touched)]
 
-    def forget(self, memories: Iterable[Var]) -> None:
-        """Some memories are separated by a barrier, others not."""
+    def forget(self, memories: Iterable[Var], until: int) -> None:
+        """There is a barrier for some memories after the first `until` of the open phases."""
         gone = frozenset(memories)
-        self.open = [replace(phase, touched=phase.touched.without(gone)) for phase in self.open]
+        first = [replace(phase, touched=phase.touched.without(gone), accesses=()) for phase in self.open[:until]]
+        self.open = [*first, *self.open[until:]]
 
     def require_apart(self, phases: Iterable[OpenPhase], stmt: Stmt) -> None:
         """Note that a phase may not disturb those before it."""

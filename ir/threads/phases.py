@@ -1,15 +1,14 @@
 """The order that barriers give to a kernel: what all threads have done before any goes on is a phase, and a phase is a
 parallel loop over the threads.
 
-Where a kernel has barriers of its own they are taken. Where it has none, there is one between two statements if one of
-them writes a buffer in shared memory that the other one reads: TVM puts one there when it lowers the kernel (its pass
-ThreadSync), and none between two that write.
+Where a kernel has barriers of its own they are taken. Where it has none, they are those that TVM puts there for certain
+when it lowers the kernel: see `implied`.
 That the threads of a phase do not disturb one another is not assumed here: it is what a parallel loop has to satisfy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -31,6 +30,7 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.threads.axes import Axis, Sharing
+from layoutproof.ir.threads.implied import Access, ImpliedBarriers
 from layoutproof.ir.threads.kernel_text import SYNC, Across, Kernel, NotSequential
 from layoutproof.ir.threads.open_phases import OpenPhase, OpenPhases, Touched, in_branch, in_let
 from layoutproof.ir.visit import children, free_variables, loads_in, loops_of_stores, map_children, stores_in, walk
@@ -65,6 +65,9 @@ class Phases:
         self.spread: dict[Var, Tags] = {}
         self.lets: dict[Var, Tags] = {}
         self._find_spread()
+        shared = frozenset(data for data, sharing in self.sharing.items() if sharing is Sharing.BLOCK)
+        # None where the kernel has barriers of its own.
+        self.barriers = None if kernel.syncs else ImpliedBarriers(kernel.body, shared, list(kernel.axes.values()))
         self.open = OpenPhases(self.on_all_threads, names)
         # Whether threads wait for one another at barriers that the text does not have.
         self.implied = False
@@ -148,21 +151,16 @@ class Phases:
     def _shared(self, memories: AbstractSet[Var]) -> set[Var]:
         return {data for data in memories if self.sharing.get(data) is Sharing.BLOCK}
 
-    def _meet_in_shared(self, first: Stmt, second: Stmt) -> bool:
-        return bool(self._shared(self.touched(first).waits_for(self.touched(second))))
-
     def needs_barrier(self, stmt: Stmt) -> bool:
         """Whether threads meet inside a statement, so that no thread can run all of it by itself."""
         if isinstance(stmt, Across) or _is_sync(stmt):
             return True
-        if isinstance(stmt, Seq) and not self.kernel.syncs:
+        if isinstance(stmt, Seq):
             for position, second in enumerate(stmt.body):
-                if any(self._meet_in_shared(first, second) for first in stmt.body[:position]):
+                if any(self._barrier_between(first, second) for first in stmt.body[:position]):
                     return True
-        if isinstance(stmt, For) and not self.kernel.syncs:
-            inside = self.touched(stmt.body)
-            if self._shared(inside.reads & inside.writes):
-                return True
+        if isinstance(stmt, For) and self._barrier_between(stmt.body, stmt.body):
+            return True
         return any(self.needs_barrier(child) for child in children(stmt) if isinstance(child, Stmt))
 
     # ---- phases
@@ -251,14 +249,29 @@ class Phases:
                 done.append(self.arrange(stmt, repeated=repeated))
                 continue
             whole = seq(*group)
-            if group and (self._barrier_between(whole, stmt) or self._may_part(whole, stmt)):
+            if group and (
+                self._barrier_between(whole, stmt) or self._barrier_before(stmt) or self._may_part(whole, stmt)
+            ):
                 close()
             group.append(stmt)
         close()
         return seq(*done)
 
+    def _accesses(self, stmt: Stmt) -> Sequence[Access]:
+        return () if self.barriers is None else self.barriers.accesses(stmt)
+
     def _barrier_between(self, first: Stmt, second: Stmt) -> bool:
-        return not self.kernel.syncs and self._meet_in_shared(first, second)
+        return self.barriers is not None and self.barriers.between(self._accesses(first), self._accesses(second))
+
+    def _barrier_before(self, stmt: Stmt) -> int:
+        """How many of the open phases a barrier that TVM puts in separates from a statement: all up to the last that
+        meets it. It may stand anywhere between the two.
+        """
+        if self.barriers is None:
+            return 0
+        mine = self._accesses(stmt)
+        numbered = enumerate(self.open.open, start=1)
+        return max((n for n, phase in numbered if self.barriers.between(phase.accesses, mine)), default=0)
 
     def _may_part(self, first: Stmt, second: Stmt) -> bool:
         """Whether two parts of a phase depend on different axes and touch no common memory: then it is the same whether
@@ -311,20 +324,21 @@ class Phases:
     def _follow_up(self, stmt: Stmt) -> None:
         """A phase after those that are open: where it meets them, a barrier has to be between."""
         mine = self.touched(stmt)
+        separate = self._barrier_before(stmt)
+        if separate:
+            self.implied = True
+            # The barrier is put in for shared memory. It need not be where other memory would want it.
+            self.open.forget((data for data, sharing in self.sharing.items() if sharing is Sharing.BLOCK), separate)
         meeting = self.open.meeting(mine)
         if self.kernel.syncs and meeting:
             self._require_apart(meeting, stmt)
         elif meeting:
             common = {data for phase in meeting for data in phase.touched.meets(mine)}
             shared = self._shared(common)
-            if self._shared({data for phase in meeting for data in phase.touched.waits_for(mine)}):
-                self.implied = True
-                # The barrier is put in for shared memory. It need not be where other memory would want it.
-                self.open.forget(data for data, sharing in self.sharing.items() if sharing is Sharing.BLOCK)
-            elif shared:
+            if shared:
                 self._require_apart([phase for phase in meeting if phase.touched.meets(mine) & shared], stmt)
             self.unordered |= common - shared
-        self.open.add(stmt, mine)
+        self.open.add(stmt, mine, self._accesses(stmt))
 
     def _require_apart(self, meeting: list[OpenPhase], stmt: Stmt) -> None:
         if any(isinstance(node, Across) for each in (stmt, *(p.stmt for p in meeting)) for node in walk(each)):

@@ -7,7 +7,10 @@ from tests.oracle.installed import has_mlir_runner
 WITHOUT_TVM = find_spec("tvm") is None
 WITHOUT_LLVM = find_spec("xdsl") is None or not has_mlir_runner()
 
-collect_ignore_glob = ["test_programs.py"] * WITHOUT_TVM + ["test_mlir.py", "hunt/test_mlir_wild.py"] * WITHOUT_LLVM
+collect_ignore_glob = [
+    *["test_programs.py", "test_thread_sync.py"] * WITHOUT_TVM,
+    *["test_mlir.py", "hunt/test_mlir_wild.py"] * WITHOUT_LLVM,
+]
 
 
 def pytest_report_header() -> list[str]:
