@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.expr import Expr, IntImm, Var, equal
-from layoutproof.ir.stmt import For, ForKind, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.threads.implied import Access
 from layoutproof.ir.visit import bound_variables, substitute, take_fresh
 
@@ -44,13 +44,14 @@ class Touched:
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenPhase:
     """A phase since which there was no barrier: what one thread does in it. `number`: which one, whatever stands
-    around it; `accesses`: those to shared memory, as the text has them.
+    around it; `accesses`: those to shared memory, as the text has them; `is_one`: see `is_one`.
     """
 
     stmt: Stmt
     touched: Touched
     number: int
     accesses: Sequence[Access] = ()
+    is_one: bool = True
 
 
 class OpenPhases:
@@ -74,7 +75,7 @@ class OpenPhases:
     def add(self, stmt: Stmt, touched: Touched, accesses: Sequence[Access]) -> None:
         """A phase that all threads come to."""
         self._number += 1
-        self.open.append(OpenPhase(stmt, touched, self._number, accesses))
+        self.open.append(OpenPhase(stmt, touched, self._number, accesses, is_one(stmt)))
 
     def meeting(self, touched: Touched) -> list[OpenPhase]:
         """The open phases that touch a memory of another phase, one of them writing."""
@@ -161,6 +162,13 @@ class OpenPhases:
         """A statement of an iteration, in all iterations before this one."""
         index = Var(take_fresh(loop.var.name, self.names), loop.var.dtype)
         return For(index, loop.start, loop.var - loop.start, ForKind.SERIAL, _at(stmt, loop.var, index), span=loop.span)
+
+
+def is_one(stmt: Stmt) -> bool:
+    """Whether TVM puts no barrier for what comes next inside a statement: it is no sequence, in no attribute or let."""
+    while isinstance(stmt, Let | AttrStmt):
+        stmt = stmt.body
+    return not isinstance(stmt, Seq)
 
 
 def _numbers(phases: Iterable[OpenPhase]) -> frozenset[int]:

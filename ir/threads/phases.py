@@ -32,7 +32,7 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.threads.axes import Axis, Sharing
 from layoutproof.ir.threads.implied import Access, ImpliedBarriers
 from layoutproof.ir.threads.kernel_text import SYNC, Across, Kernel, NotSequential
-from layoutproof.ir.threads.open_phases import OpenPhase, OpenPhases, Touched, in_branch, in_let
+from layoutproof.ir.threads.open_phases import OpenPhase, OpenPhases, Touched, in_branch, in_let, is_one
 from layoutproof.ir.visit import children, free_variables, loads_in, loops_of_stores, map_children, stores_in, walk
 
 Tags = frozenset[str]
@@ -188,7 +188,7 @@ class Phases:
 
     def arrange(self, stmt: Stmt, *, repeated: bool = False) -> Stmt:
         """The statement for all threads. `repeated`: a loop is around it that all threads go through together."""
-        if not self.needs_barrier(stmt):
+        if not self.needs_barrier(stmt) and not self._is_parted(stmt):
             return self._phase(stmt, repeated)
         match stmt:
             case Seq(body=body):
@@ -244,7 +244,7 @@ class Phases:
                 group.clear()
 
         for stmt in statements:
-            if self.needs_barrier(stmt):
+            if self.needs_barrier(stmt) or self._is_parted(stmt, *group):
                 close()
                 done.append(self.arrange(stmt, repeated=repeated))
                 continue
@@ -271,7 +271,16 @@ class Phases:
             return 0
         mine = self._accesses(stmt)
         numbered = enumerate(self.open.open, start=1)
-        return max((n for n, phase in numbered if self.barriers.between(phase.accesses, mine)), default=0)
+        meeting = (n if phase.is_one else n - 1 for n, phase in numbered if self._meets(phase, mine))
+        return max(meeting, default=0)
+
+    def _meets(self, phase: OpenPhase, accesses: Sequence[Access]) -> bool:
+        return self.barriers is not None and self.barriers.between(phase.accesses, accesses)
+
+    def _is_parted(self, stmt: Stmt, *earlier: Stmt) -> bool:
+        """Whether a barrier that TVM puts in before something of a statement may stand inside the statement."""
+        meeting = not is_one(stmt) and (self._barrier_between(seq(*earlier), stmt) or self._barrier_before(stmt))
+        return bool(meeting)
 
     def _may_part(self, first: Stmt, second: Stmt) -> bool:
         """Whether two parts of a phase depend on different axes and touch no common memory: then it is the same whether
@@ -338,7 +347,9 @@ class Phases:
             if shared:
                 self._require_apart([phase for phase in meeting if phase.touched.meets(mine) & shared], stmt)
             self.unordered |= common - shared
-        self.open.add(stmt, mine, self._accesses(stmt))
+        # One by one: what comes next may wait for some of it only, and a barrier stand between.
+        for part in stmt.body if isinstance(stmt, Seq) else (stmt,):
+            self.open.add(part, self.touched(part), self._accesses(part))
 
     def _require_apart(self, meeting: list[OpenPhase], stmt: Stmt) -> None:
         if any(isinstance(node, Across) for each in (stmt, *(p.stmt for p in meeting)) for node in walk(each)):
