@@ -113,19 +113,20 @@ class ImpliedBarriers:
             if mine is not theirs or side != their_side:
                 break
             common += 1
-        threads = {axis.var for axis in self.threads}
-        if one.indices == other.indices:
-            inside = {stmt.var for a in (one, other) for stmt, _ in a.around[common:] if isinstance(stmt, For | Let)}
-            used = {v for index in one.indices for v in free_variables(index)}
-            if used & threads and not used & inside:
-                return False  # one index that depends on the thread
-            alike = True
-        else:
-            alike = False
-        if any(foreign_part(index) is not None for a in (one, other) for index in a.indices):
-            return True  # a place that is data may be any
+        inside = {stmt.var for a in (one, other) for stmt, _ in a.around[common:] if isinstance(stmt, For | Let)}
+        lets = {stmt.var for a in (one, other) for stmt, _ in a.around if isinstance(stmt, Let)}
+        of_threads = {axis.var for axis in self.threads} | lets
+        used = [{v for index in a.indices for v in free_variables(index)} for a in (one, other)]
+        alike = one.indices == other.indices
+        if alike and used[0] & of_threads and not used[0] & inside:
+            return False  # one index that depends on the thread
+        # Indices that do not depend on the thread are no reason to leave it out, whether or not they are one.
+        needless = alike or not all(names & of_threads for names in used)
+        of_data = [any(foreign_part(index) is not None for index in a.indices) for a in (one, other)]
+        if any(of_data):
+            return needless or not all(of_data)  # a place that is data may be any; two of them may be one
         chooser = random.Random(0)
-        apart, met = alike, False
+        apart, met = needless, False
         for number in range(_CONTEXTS):
             context = _Context(chooser, self.threads, self.blocks, number)
             sides = [context.cells(access, common) for access in (one, other)]
