@@ -22,6 +22,7 @@ from layoutproof.verify.maps.inverse import Inversion, condition_expr, try_inver
 from layoutproof.verify.maps.map_report import Answer, Collision
 from layoutproof.verify.maps.problem import Part, written_size
 from layoutproof.verify.maps.proposals import try_invert_through_carrier
+from layoutproof.verify.maps.split import read_split
 from layoutproof.verify.maps.symbolic_shapes import at_instance, instances, prove_injective_by_z3
 from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
 from layoutproof.verify.verdict.verdict import Status
@@ -248,8 +249,8 @@ def invert(part: Part) -> Inversion | None:
 
 
 def by_structure(part: Part) -> Answer | None:
-    """The symbolic engine: elimination, checked by rewriting."""
-    inversion = invert(part)
+    """The symbolic engine: a split as it is written, else elimination, checked by rewriting."""
+    inversion = read_split(part) or invert(part)
     if inversion is None and len(part.inputs) > 1:
         inversion = try_invert_through_carrier(part)
     if inversion is None:
@@ -267,7 +268,7 @@ def by_structure(part: Part) -> Answer | None:
         if part.cell_type == INT64:
             return None  # another engine may have smaller numbers
         raise
-    engine = "mixed-radix" if _has_products(part) else "symbolic"
+    engine = "mixed-radix" if isinstance(inversion, Inversion) and _has_products(part) else "symbolic"
     padding = _read_from_table(part, padding)
     if sum(map(written_size, [*inverse.values(), *padding])) <= MAX_WRITTEN:
         return Answer(Status.PROVED, engine, inverse=inverse, padding=padding, image=size)

@@ -202,7 +202,7 @@ class Inversion:
         done: dict[int, Poly] = {}
         for output, cell in zip(self.outputs, self.cells, strict=True):
             found.append(Condition(add(ring.substitute(output, values, done), cell, -1), Sense.NONZERO))
-        return _through_digits(ring, _without_repeats(ring, found), self.cells)
+        return _through_digits(ring, without_repeats(ring, found), self.cells)
 
 
 def try_invert(
@@ -278,7 +278,8 @@ def _through_digits(ring: Ring, conditions: tuple[Condition, ...], cells: Sequen
     return tuple(c for c, known in zip(conditions, decided, strict=True) if known is not False)
 
 
-def _without_repeats(ring: Ring, conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+def without_repeats(ring: Ring, conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+    """The conditions that can hold, each once; a single one if one always does."""
     kept: list[Condition] = []
     for given in conditions:
         condition = given.reduced()
