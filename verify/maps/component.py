@@ -109,6 +109,7 @@ def by_z3(part: Part) -> Answer:
 
 MAX_WRITTEN = 20_000
 LONG = 30
+SHORT = 2  # axes of a split whose conditions are no longer than that
 SMALL_BOX = 1 << 12
 
 
@@ -116,7 +117,7 @@ def analyse(part: Part) -> Answer:
     """The component's answer by the first engine that decides."""
     if not part.axes:
         return _unused_input(part)
-    found = by_identity(part) or by_structure(part)
+    found = by_identity(part) or by_split(part) or by_structure(part)
     if found is not None:
         return found
     if part.problem.concrete:
@@ -190,9 +191,33 @@ def by_identity(part: Part) -> Answer | None:
     (axis,), (k,) = part.axes, part.inputs
     problem = part.problem
     atom = problem.atoms[k]
-    if problem.outputs[axis] != {(atom,): 1} or problem.extent_polys[k] != part.sizes.get(axis):
+    if problem.extent_polys[k] != part.sizes.get(axis):
+        return None
+    if not isinstance(problem.index_map.outputs[axis], Var) and problem.outputs[axis] != {(atom,): 1}:
         return None
     return Answer(Status.PROVED, "symbolic", inverse={k: part.cell(axis)}, padding=(), image=problem.extent_polys[k])
+
+
+def by_split(part: Part) -> Answer | None:
+    """One input whose digits are written out: its inverse and its padding are written down."""
+    try:
+        found = read_split(part)
+    except NumberTooWide:
+        if part.cell_type == INT64:
+            return None  # another engine may have smaller numbers
+        raise
+    if found is None:
+        return None
+    padding = _read_from_table(part, found.padding) if len(part.axes) > SHORT else found.padding
+    (k,) = part.inputs
+    return Answer(
+        Status.PROVED,
+        "symbolic",
+        inverse={k: found.inverse},
+        padding=padding,
+        image=constant(found.extent),
+        hole=found.hole,
+    )
 
 
 def by_constant(part: Part) -> Answer:
@@ -249,8 +274,8 @@ def invert(part: Part) -> Inversion | None:
 
 
 def by_structure(part: Part) -> Answer | None:
-    """The symbolic engine: a split as it is written, else elimination, checked by rewriting."""
-    inversion = read_split(part) or invert(part)
+    """The symbolic engine: elimination, checked by rewriting."""
+    inversion = invert(part)
     if inversion is None and len(part.inputs) > 1:
         inversion = try_invert_through_carrier(part)
     if inversion is None:
@@ -268,7 +293,7 @@ def by_structure(part: Part) -> Answer | None:
         if part.cell_type == INT64:
             return None  # another engine may have smaller numbers
         raise
-    engine = "mixed-radix" if isinstance(inversion, Inversion) and _has_products(part) else "symbolic"
+    engine = "mixed-radix" if _has_products(part) else "symbolic"
     padding = _read_from_table(part, padding)
     if sum(map(written_size, [*inverse.values(), *padding])) <= MAX_WRITTEN:
         return Answer(Status.PROVED, engine, inverse=inverse, padding=padding, image=size)

@@ -25,6 +25,7 @@ from layoutproof.verify.algebra.lift import Lifter, number
 from layoutproof.verify.algebra.polynomials import GiveUp, Poly, constant, constant_of, multiply
 from layoutproof.verify.algebra.ring import Ring
 from layoutproof.verify.algebra.symbols import raise_lower_bounds, symbol_forms
+from layoutproof.verify.maps.digits import Digit, read_digit
 
 Extent = int | Expr
 Shape = Sequence[int | Expr]
@@ -61,7 +62,8 @@ class Problem:
     """A map on a box, with its normal forms in `ring`.
 
     `atoms` and `extent_polys` are the inputs and their extents; an input of extent 1 has no atom. An output without a
-    normal form is None, with the reason in `why_not`. `input_forms` has the forms of all names that the map may use.
+    normal form is None, then with the reason in `why_not`. `input_forms` has the forms of all names that the map may
+    use.
     """
 
     reading: Reading
@@ -69,10 +71,25 @@ class Problem:
     symbol_forms: dict[str, Poly]
     extent_polys: tuple[Poly | None, ...]
     atoms: tuple[int | None, ...]
-    outputs: tuple[Poly | None, ...]
     input_forms: dict[str, Poly]
     why_not: dict[int, str] = field(default_factory=dict)
     shown: dict[int, Expr] = field(default_factory=dict)
+    _outputs: tuple[Poly | None, ...] | None = None
+    _digits: tuple[Digit | None, ...] | None = None
+
+    @property
+    def outputs(self) -> tuple[Poly | None, ...]:
+        """The normal form of each output; computed where an output is more than a digit of an input."""
+        if self._outputs is None:
+            self._outputs = _lift_outputs(self)
+        return self._outputs
+
+    @property
+    def digits(self) -> tuple[Digit | None, ...]:
+        """Each output as the digit of an input that it is written as."""
+        if self._digits is None:
+            self._digits = tuple(read_digit(output) for output in self.index_map.outputs)
+        return self._digits
 
     @property
     def given(self) -> IndexMap:
@@ -301,13 +318,11 @@ def _with_forms(reading: Reading) -> Problem:
         ((atom,),) = form
         atoms.append(atom)
         values[v.name] = form
-    problem = Problem(reading, ring, forms, tuple(polys), tuple(atoms), (), values, shown=shown)
-    problem.outputs = _lift_outputs(problem, values)
-    return problem
+    return Problem(reading, ring, forms, tuple(polys), tuple(atoms), values, shown=shown)
 
 
-def _lift_outputs(problem: Problem, values: Mapping[str, Poly]) -> tuple[Poly | None, ...]:
-    lifter = Lifter(problem.ring, values)
+def _lift_outputs(problem: Problem) -> tuple[Poly | None, ...]:
+    lifter = Lifter(problem.ring, problem.input_forms)
     outputs: list[Poly | None] = []
     for axis, output in enumerate(problem.index_map.outputs):
         try:

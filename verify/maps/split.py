@@ -1,5 +1,5 @@
-"""The most common component: one input, moved by a number, and all digits of the result in a mixed radix, in any order:
-`(x + 1)//32, (x + 1)//4 % 8, (x + 1)%4`.
+"""The most common component: one input of a concrete extent, moved by a number, and all digits of the result in a mixed
+radix, in any order: `(x + 1)//32, (x + 1)//4 % 8, (x + 1)%4`.
 
 Every integer is the sum of its digits times their weights, whatever its sign. So the weighted sum of the cells, less the
 number, is the inverse; and a cell whose lower coordinates are digits is reached exactly where that sum is a logical
@@ -8,99 +8,84 @@ index. Nothing is searched for or rewritten. Part of the trusted computing base.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd, prod
 
-from layoutproof.ir.expr import Binary, Expr, IntImm, Var
-from layoutproof.ir.operators import BinaryOp
-from layoutproof.verify.algebra.polynomials import Poly, add, constant_of, plus
-from layoutproof.verify.algebra.ring import Ring
-from layoutproof.verify.maps.inverse import Condition, Sense, without_repeats
+from layoutproof.ir.expr import Expr
+from layoutproof.verify.algebra.lift import join
+from layoutproof.verify.algebra.polynomials import constant_of
+from layoutproof.verify.maps.inverse import Term, bound_expr
 from layoutproof.verify.maps.problem import Part
-
-Moved = tuple[str, int]  # a name, and the number that is added to it
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The inverse: `totals[x]` is the input atom x as a form over cells; and the input's extent."""
+    """The input over the cells, the conditions of padding, and a padding cell by axis, if there is any."""
 
-    ring: Ring
-    totals: Mapping[int, Poly]
-    extent: Poly
-
-    def violations(self) -> tuple[Condition, ...]:
-        """A cell has no preimage exactly where the sum is no logical index."""
-        (total,) = self.totals.values()
-        below = Condition(total, Sense.NEGATIVE)
-        beyond = Condition(add(total, self.extent, -1), Sense.NONNEGATIVE)
-        return without_repeats(self.ring, (below, beyond))
+    inverse: Expr
+    padding: tuple[Expr, ...]
+    hole: dict[int, int] | None
+    extent: int
 
 
 def read_split(part: Part) -> Split | None:
-    """The component as a split of its one input; None where it is not written as one."""
+    """The component as a split of its one input; None where it is not written as one. Raises NumberTooWide."""
     if len(part.inputs) != 1:
         return None
-    problem, (k,) = part.problem, part.inputs
-    atom, extent = problem.atoms[k], problem.extent_polys[k]
-    found: list[tuple[int, int, int]] = []  # weight, modulus (0 for the highest digit) and axis
-    moved: Moved | None = None
+    (k,) = part.inputs
+    extent = part.problem.extents[k]
+    digits = _digits(part, part.problem.index_map.inputs[k].name)
+    if digits is None or not isinstance(extent, int):
+        return None
+    offset, weights, sizes = digits
+    terms = [
+        Term(weight, part.cell(axis), 0, size - 1)
+        for weight, axis, size in zip(weights, part.axes, sizes, strict=True)
+        if size > 1
+    ]
+    terms.sort(key=lambda term: -term.factor)
+    sums: list[tuple[int, Expr | None]] = [(term.factor, term.expr) for term in terms]
+    inverse = join([*sums, (-offset, None)] if offset else sums, part.cell_type)
+    if prod(sizes) == extent:
+        return Split(inverse, (), None, extent)
+    last = sum(weight * (size - 1) for weight, size in zip(weights, sizes, strict=True))
+    if not terms or last < offset or -offset >= extent:
+        return None  # no cell is reached: not a box that holds the image
+    corner = {axis: size - 1 if last - offset >= extent else 0 for axis, size in zip(part.axes, sizes, strict=True)}
+    return Split(inverse, tuple(_outside(terms, offset, last, extent)), corner, extent)
+
+
+def _outside(terms: Sequence[Term], offset: int, last: int, extent: int) -> Iterator[Expr]:
+    """Where the sum of the terms, at most `last`, is below `offset`, and where it is at least `offset + extent`."""
+    common = gcd(*(term.factor for term in terms))
+    reduced = [Term(term.factor // common, term.expr, term.low, term.high) for term in terms]
+    if offset > 0:
+        yield bound_expr(reduced, -(-offset // common), False)
+    if last - offset >= extent:
+        yield bound_expr(reduced, -(-(offset + extent) // common), True)
+
+
+def _digits(part: Part, name: str) -> tuple[int, list[int], list[int]] | None:
+    """The number that is added to the input; the weight and the size of each axis. None where they are not its digits
+    in one radix, or an axis is longer than its digit.
+    """
+    offset: int | None = None
+    weights: list[int] = []
+    sizes: list[int] = []
+    following: dict[int, int] = {}  # of each weight the one of the next digit; 0 after the highest
     for axis in part.axes:
-        digit = _read_digit(problem.index_map.outputs[axis])
-        if digit is None or (moved is not None and digit[2] != moved):
+        digit, size = part.problem.digits[axis], constant_of(part.sizes.get(axis, {}))
+        if digit is None or not size or digit.name != name or (digit.modulus and size > digit.modulus):
             return None
-        weight, modulus, moved = digit
-        if modulus and not _is_at_most(part.sizes.get(axis), modulus):
+        if offset not in (None, digit.offset) or (digit.weight in following and digit.modulus != 1):
             return None
-        found.append((weight, modulus, axis))
-    if moved is None or atom is None or extent is None or moved[0] != problem.index_map.inputs[k].name:
-        return None
-    expected = 1
-    total: Poly = {}
-    for weight, modulus, axis in sorted(found, key=_from_the_lowest):
-        if weight != expected:
-            return None
-        expected = weight * modulus  # 0 after the highest, which is no weight
-        for cell in part.cells[axis]:
-            total[cell] = weight
-    return None if expected else Split(problem.ring, {atom: plus(total, -moved[1])}, extent)
-
-
-def _from_the_lowest(digit: tuple[int, int, int]) -> tuple[int, bool]:
-    return digit[0], digit[1] == 0
-
-
-def _is_at_most(size: Poly | None, modulus: int) -> bool:
-    number = None if size is None else constant_of(size)
-    return number is not None and number <= modulus
-
-
-def _read_digit(expr: Expr) -> tuple[int, int, Moved] | None:
-    """`(x + c) // weight % modulus` as its numbers, with the modulus 0 where there is none; None for other forms."""
-    weight, modulus = 1, 0
-    if isinstance(expr, Binary) and expr.op is BinaryOp.FLOORMOD:
-        expr, modulus = _divided(expr)
-        if modulus < 1:
-            return None
-    if isinstance(expr, Binary) and expr.op is BinaryOp.FLOORDIV:
-        expr, weight = _divided(expr)
-        if weight < 1:
-            return None
-    moved = _read_moved(expr)
-    return None if moved is None else (weight, modulus, moved)
-
-
-def _divided(expr: Binary) -> tuple[Expr, int]:
-    """The dividend, and the divisor if it is a number; else 0."""
-    return expr.lhs, expr.rhs.value if isinstance(expr.rhs, IntImm) else 0
-
-
-def _read_moved(expr: Expr) -> Moved | None:
-    """`x`, `x + c` or `x - c`."""
-    if isinstance(expr, Var):
-        return expr.name, 0
-    if not (isinstance(expr, Binary) and isinstance(expr.lhs, Var) and isinstance(expr.rhs, IntImm)):
-        return None
-    if expr.op is BinaryOp.ADD:
-        return expr.lhs.name, expr.rhs.value
-    return (expr.lhs.name, -expr.rhs.value) if expr.op is BinaryOp.SUB else None
+        offset = digit.offset
+        if digit.modulus != 1:  # a digit with one value adds nothing
+            following[digit.weight] = digit.weight * digit.modulus
+        weights.append(digit.weight)
+        sizes.append(size)
+    weight, seen = 1, 0
+    while weight in following:
+        weight, seen = following[weight], seen + 1
+    return None if weight or seen < len(following) or offset is None else (offset, weights, sizes)
