@@ -12,7 +12,7 @@ from layoutproof.ir.expr import FALSE, Expr, IntImm, logical_or
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.lift import Renderer
-from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply
+from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply, scale
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict.verdict import Report, Status, Verdict
 
@@ -62,6 +62,11 @@ class Padding:
     cells: int | Expr | None
     fraction: float | None
     reason: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every cell is known to hold a logical index."""
+        return self.cells == 0 if isinstance(self.cells, int) else self.predicate == FALSE
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: the predicate as text, the cells as a number or text."""
@@ -127,10 +132,14 @@ def json_size(size: int | Expr | None) -> int | str | None:
 
 def product(factors: Sequence[Poly]) -> Poly:
     """The product of forms."""
-    result = constant(1)
+    number, others = 1, constant(1)
     for factor in factors:
-        result = multiply(result, factor)
-    return result
+        value = constant_of(factor)
+        if value is None:
+            others = multiply(others, factor)
+        else:
+            number *= value
+    return scale(others, number)
 
 
 def combine(sizes: Sequence[Poly | str], answers: Sequence[Answer], renderer: Renderer) -> Padding:

@@ -9,6 +9,7 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from layoutproof.ir import codes
@@ -365,6 +366,12 @@ def components(problem: Problem) -> list[Component]:
     return [*found, *(Component((), (k,)) for k in unused)]
 
 
+@lru_cache(maxsize=256)
+def cell_variable(axis: int, dtype: DType) -> Var:
+    """`p<axis>`."""
+    return Var(f"p{axis}", dtype)
+
+
 @dataclass(slots=True)
 class Part:
     """A component with its box: `sizes` of the axes with a closed form, `cells[axis]` the form of `p<axis>`, or 0."""
@@ -404,7 +411,7 @@ class Part:
 
     def cell(self, axis: int) -> Expr:
         """`p<axis>`, or 0 where the axis has one cell."""
-        return Var(f"p{axis}", self.cell_type) if self.cells[axis] else const(0, self.cell_type)
+        return cell_variable(axis, self.cell_type) if self.cells[axis] else number(0, self.cell_type)
 
     def box_size(self) -> Poly | None:
         """The number of cells of the component's axes; None where an extent has no closed form."""

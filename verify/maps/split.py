@@ -1,9 +1,9 @@
 """The most common component: one input of a concrete extent, moved by a number, and all digits of the result in a mixed
 radix, in any order: `(x + 1)//32, (x + 1)//4 % 8, (x + 1)%4`.
 
-Every integer is the sum of its digits times their weights, whatever its sign. So the weighted sum of the cells, less the
-number, is the inverse; and a cell whose lower coordinates are digits is reached exactly where that sum is a logical
-index. Nothing is searched for or rewritten. Part of the trusted computing base.
+Every integer is the sum of its digits times their weights, whatever its sign. So the weighted sum of the cells, less
+the number, is the inverse; and a cell whose lower coordinates are digits is reached exactly where that sum is a
+logical index. Nothing is searched for or rewritten. Part of the trusted computing base.
 """
 
 from __future__ import annotations
