@@ -114,9 +114,6 @@ def _extent_text(problem: Problem, extent: Poly) -> str:
 
 def axis_extent(problem: Problem, axis: int, box: str) -> Size:
     """The extent of one axis, once it is known to stay at or above zero and not to trap."""
-    plain = _extent_of_digit(problem, axis, box)
-    if plain is not None:
-        return constant(plain)
     form = problem.outputs[axis]
     if form is None:
         check_traps(problem, axis)
@@ -137,19 +134,6 @@ def axis_extent(problem: Problem, axis: int, box: str) -> Size:
         if found is not None:
             return constant(found[1] + 1)
     return _extent_by_isl(problem, axis)
-
-
-def _extent_of_digit(problem: Problem, axis: int, box: str) -> int | None:
-    """The extent of `(x + c) // k`, which rises with x, from both ends of x; in a box of digits also of a remainder."""
-    digit, uses = problem.digits[axis], problem.reading.uses[axis]
-    if digit is None or digit.offset < 0 or len(uses) != 1:
-        return None
-    extent = problem.extents[uses[0]]
-    if not isinstance(extent, int):
-        return None
-    if digit.modulus:
-        return digit.modulus if box == "digits" else None
-    return (extent - 1 + digit.offset) // digit.weight + 1
 
 
 def _largest_by_bits(problem: Problem, axis: int) -> int | None:

@@ -22,7 +22,6 @@ from layoutproof.verify.maps.inverse import Inversion, condition_expr, try_inver
 from layoutproof.verify.maps.map_report import Answer, Collision
 from layoutproof.verify.maps.problem import Part, cell_variable, written_size
 from layoutproof.verify.maps.proposals import try_invert_through_carrier
-from layoutproof.verify.maps.split import read_split
 from layoutproof.verify.maps.symbolic_shapes import at_instance, instances, prove_injective_by_z3
 from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
 from layoutproof.verify.verdict.verdict import Status
@@ -109,7 +108,6 @@ def by_z3(part: Part) -> Answer:
 
 MAX_WRITTEN = 20_000
 LONG = 30
-SHORT = 2  # axes of a split whose conditions are no longer than that
 SMALL_BOX = 1 << 12
 
 
@@ -117,7 +115,7 @@ def analyse(part: Part) -> Answer:
     """The component's answer by the first engine that decides."""
     if not part.axes:
         return _unused_input(part)
-    found = by_identity(part) or by_split(part) or by_structure(part)
+    found = by_identity(part) or by_structure(part)
     if found is not None:
         return found
     if part.problem.concrete:
@@ -191,33 +189,9 @@ def by_identity(part: Part) -> Answer | None:
     (axis,), (k,) = part.axes, part.inputs
     problem = part.problem
     atom = problem.atoms[k]
-    if problem.extent_polys[k] != part.sizes.get(axis):
-        return None
-    if not isinstance(problem.index_map.outputs[axis], Var) and problem.outputs[axis] != {(atom,): 1}:
+    if problem.outputs[axis] != {(atom,): 1} or problem.extent_polys[k] != part.sizes.get(axis):
         return None
     return Answer(Status.PROVED, "symbolic", inverse={k: part.cell(axis)}, padding=(), image=problem.extent_polys[k])
-
-
-def by_split(part: Part) -> Answer | None:
-    """One input whose digits are written out: its inverse and its padding are written down."""
-    try:
-        found = read_split(part)
-    except NumberTooWide:
-        if part.cell_type == INT64:
-            return None  # another engine may have smaller numbers
-        raise
-    if found is None:
-        return None
-    padding = _read_from_table(part, found.padding) if len(part.axes) > SHORT else found.padding
-    (k,) = part.inputs
-    return Answer(
-        Status.PROVED,
-        "symbolic",
-        inverse={k: found.inverse},
-        padding=padding,
-        image=constant(found.extent),
-        hole=found.hole,
-    )
 
 
 def by_constant(part: Part) -> Answer:

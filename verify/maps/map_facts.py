@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT32, INT64, DType
-from layoutproof.ir.expr import TRUE, Expr, IntImm, compare, logical_or
+from layoutproof.ir.expr import TRUE, Expr, compare, logical_or
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.operators import CompareOp
-from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.enumeration import MAX_POINTS, TooLarge, first_where, tabulate
 from layoutproof.verify.algebra.lift import NumberTooWide, Renderer, number
 from layoutproof.verify.algebra.polynomials import Poly, constant_of
@@ -26,7 +25,16 @@ from layoutproof.verify.maps.bits import read_linear
 from layoutproof.verify.maps.box import Size, check_traps, physical_box, shown_sizes, size_exprs
 from layoutproof.verify.maps.component import analyse
 from layoutproof.verify.maps.component_by_isl import is_unreached_by_isl
-from layoutproof.verify.maps.map_report import Answer, Collision, MapReport, Padding, combine, product
+from layoutproof.verify.maps.map_report import (
+    Answer,
+    Collision,
+    MapReport,
+    Padding,
+    bijective_claim,
+    combine,
+    injective_claim,
+    product,
+)
 from layoutproof.verify.maps.problem import (
     Part,
     Problem,
@@ -36,8 +44,11 @@ from layoutproof.verify.maps.problem import (
     coerce_shape,
     components,
     make_problem,
+    read_problem,
+    with_forms,
 )
 from layoutproof.verify.maps.proposals import find_hole
+from layoutproof.verify.maps.split import report_on_splits
 from layoutproof.verify.maps.symbolic_shapes import (
     at_instance,
     concrete_map,
@@ -70,7 +81,12 @@ def report_on(
 ) -> MapReport:
     """Everything about an index map on a logical shape; see `maps.check_map`."""
     start = perf_counter()
-    problem = make_problem(index_map, shape, where)
+    reading = read_problem(index_map, shape, where)
+    if box == "digits" and physical_shape is None:
+        plain = report_on_splits(reading, start)
+        if plain is not None:
+            return plain
+    problem = with_forms(reading)
     sizes = physical_box(problem, box, physical_shape)
     parts = make_parts(problem, sizes)
     if (problem.symbols or problem.where != TRUE) and condition_is_satisfiable(problem, RLIMIT) is False:
@@ -120,14 +136,8 @@ def _cell_type(problem: Problem, sizes: Sequence[Size]) -> DType:
     return INT64 if wide or any(v.dtype == INT64 for v in problem.index_map.inputs) else INT32
 
 
-def _injective_claim(problem: Problem) -> Claim:
-    domain = problem.domain_text()
-    what = f"no two logical indices of {domain} share a physical cell"
-    return Claim(ClaimKind.CELLS, what, about=("injective", domain))
-
-
 def _vacuous(problem: Problem, sizes: Sequence[Size], start: float) -> MapReport:
-    claim = _injective_claim(problem)
+    claim = injective_claim(problem.domain_text())
     reason = "no values of the symbols satisfy the side condition with every extent at least 1"
     because = frozenset((Because.CONTRADICTION,))
     verdict = Verdict(Status.VACUOUS, claim, "z3", reason=reason, seconds=perf_counter() - start, because=because)
@@ -183,7 +193,7 @@ def _flattened(problem: Problem, sizes: Sequence[Size]) -> tuple[Expr | None, ..
 
 def _injective(found: _Analysis) -> Verdict:
     problem, answers, seconds = found.problem, found.answers, found.seconds
-    claim = _injective_claim(problem)
+    claim = injective_claim(problem.domain_text())
     refuted = next((a for a in answers if a.status is Status.REFUTED and a.collision is not None), None)
     if refuted is not None and refuted.collision is not None:
         example = replayed(problem, refuted.collision)
@@ -234,9 +244,7 @@ def _bijective(
     inverse: IndexMap | None,
 ) -> Verdict:
     problem, engine = found.problem, injective.engine
-    shown, domain = ", ".join(map(_size_text, physical)), problem.domain_text()
-    text = f"every cell of the physical box [{shown}] holds exactly one logical index of {domain}"
-    claim = Claim(ClaimKind.OTHER, text, about=("bijective", shown, domain))
+    claim = bijective_claim(physical, problem.domain_text())
     if padding.is_empty or injective.status in (Status.REFUTED, Status.VACUOUS):
         return replace(injective, claim=claim, seconds=found.seconds)
     if any(size is None for size in physical):
@@ -250,12 +258,6 @@ def _bijective(
         reason = "no cell that nothing reaches was found"
         return Verdict(Status.UNKNOWN, claim, engine, reason=reason, seconds=found.seconds)
     return replace(_bijective_by_instances(problem, claim, physical, engine), seconds=found.seconds)
-
-
-def _size_text(size: Expr | None) -> str:
-    if isinstance(size, IntImm):
-        return str(size.value)
-    return "?" if size is None else expr_text(size, "plain")
 
 
 def _bijective_by_instances(problem: Problem, claim: Claim, physical: Sequence[Expr | None], engine: str) -> Verdict:

@@ -14,7 +14,7 @@ from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.lift import Renderer
 from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply, scale
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.verdict.verdict import Report, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Report, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,25 @@ class MapReport(Report):
             "inverse": None if self.inverse is None else index_map_text(self.inverse),
             "padding": self.padding.to_dict(),
         }
+
+
+def injective_claim(domain: str) -> Claim:
+    """That a map is injective on a domain."""
+    what = f"no two logical indices of {domain} share a physical cell"
+    return Claim(ClaimKind.CELLS, what, about=("injective", domain))
+
+
+def bijective_claim(physical: Sequence[Expr | None], domain: str) -> Claim:
+    """That a map of a domain reaches every cell of a box once."""
+    shown = ", ".join(map(_size_text, physical))
+    text = f"every cell of the physical box [{shown}] holds exactly one logical index of {domain}"
+    return Claim(ClaimKind.OTHER, text, about=("bijective", shown, domain))
+
+
+def _size_text(size: Expr | None) -> str:
+    if isinstance(size, IntImm):
+        return str(size.value)
+    return "?" if size is None else expr_text(size, "plain")
 
 
 def json_size(size: int | Expr | None) -> int | str | None:

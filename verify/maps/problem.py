@@ -26,7 +26,6 @@ from layoutproof.verify.algebra.lift import Lifter, number
 from layoutproof.verify.algebra.polynomials import GiveUp, Poly, constant, constant_of, multiply
 from layoutproof.verify.algebra.ring import Ring
 from layoutproof.verify.algebra.symbols import raise_lower_bounds, symbol_forms
-from layoutproof.verify.maps.digits import Digit, read_digit
 
 Extent = int | Expr
 Shape = Sequence[int | Expr]
@@ -57,14 +56,18 @@ class Reading:
     symbols: tuple[str, ...]
     uses: tuple[tuple[int, ...], ...]
 
+    def domain_text(self) -> str:
+        """The box as people read it: `[n, 64]`, with the side condition where there is one."""
+        box = f"[{', '.join([str(e) if isinstance(e, int) else expr_text(e, 'plain') for e in self.extents])}]"
+        return box if self.where == TRUE else f"{box} where {expr_text(self.where, 'plain')}"
+
 
 @dataclass(slots=True)
 class Problem:
     """A map on a box, with its normal forms in `ring`.
 
     `atoms` and `extent_polys` are the inputs and their extents; an input of extent 1 has no atom. An output without a
-    normal form is None, then with the reason in `why_not`. `input_forms` has the forms of all names that the map may
-    use.
+    normal form is None, with the reason in `why_not`. `input_forms` has the forms of all names that the map may use.
     """
 
     reading: Reading
@@ -72,25 +75,10 @@ class Problem:
     symbol_forms: dict[str, Poly]
     extent_polys: tuple[Poly | None, ...]
     atoms: tuple[int | None, ...]
+    outputs: tuple[Poly | None, ...]
     input_forms: dict[str, Poly]
     why_not: dict[int, str] = field(default_factory=dict)
     shown: dict[int, Expr] = field(default_factory=dict)
-    _outputs: tuple[Poly | None, ...] | None = None
-    _digits: tuple[Digit | None, ...] | None = None
-
-    @property
-    def outputs(self) -> tuple[Poly | None, ...]:
-        """The normal form of each output; computed where an output is more than a digit of an input."""
-        if self._outputs is None:
-            self._outputs = _lift_outputs(self)
-        return self._outputs
-
-    @property
-    def digits(self) -> tuple[Digit | None, ...]:
-        """Each output as the digit of an input that it is written as."""
-        if self._digits is None:
-            self._digits = tuple(read_digit(output) for output in self.index_map.outputs)
-        return self._digits
 
     @property
     def given(self) -> IndexMap:
@@ -150,8 +138,7 @@ class Problem:
 
     def domain_text(self) -> str:
         """The box as people read it: `[n, 64]`, with the side condition where there is one."""
-        box = f"[{', '.join(str(e) if isinstance(e, int) else expr_text(e, 'plain') for e in self.extents)}]"
-        return box if self.where == TRUE else f"{box} where {expr_text(self.where, 'plain')}"
+        return self.reading.domain_text()
 
 
 # Checking the question
@@ -187,6 +174,11 @@ def check_rank(index_map: IndexMap, rank: int) -> None:
 
 
 def make_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Problem:
+    """The question, checked, in normal form. Raises LayoutproofError as `read_problem` does."""
+    return with_forms(read_problem(given, shape, where))
+
+
+def read_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Reading:
     """The question, checked. Raises LayoutproofError (LP101 to LP108, LP130) for anything wrong with it."""
     extents = tuple(_extent(position, e) for position, e in enumerate(coerce_shape(shape)))
     exprs = tuple(number(e, INT32 if e <= INT32.max_int else INT64) if isinstance(e, int) else e for e in extents)
@@ -215,7 +207,7 @@ def make_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Pr
         internal = given.rename(fresh_names)
     inputs = {v.name: k for k, v in enumerate(given.inputs)}
     uses = tuple(tuple(sorted(inputs[name] for name in found if name in inputs)) for found in used)
-    return _with_forms(Reading(given, internal, exprs, extents, condition, tuple(names), uses))
+    return Reading(given, internal, exprs, extents, condition, tuple(names), uses)
 
 
 def _extent(position: int, expr: Expr) -> Extent:
@@ -293,7 +285,8 @@ def _variables(axis: int, expr: Expr) -> dict[str, Var]:
     raise error(TOO_DEEP, f"axis {axis} of the index map is nested deeper than {MAX_DEPTH} levels")
 
 
-def _with_forms(reading: Reading) -> Problem:
+def with_forms(reading: Reading) -> Problem:
+    """The question in the normal form of a ring."""
     ring = Ring()
     shown: dict[int, Expr] = {}
     names, condition, extents = reading.symbols, reading.where, reading.extents
@@ -319,11 +312,13 @@ def _with_forms(reading: Reading) -> Problem:
         ((atom,),) = form
         atoms.append(atom)
         values[v.name] = form
-    return Problem(reading, ring, forms, tuple(polys), tuple(atoms), values, shown=shown)
+    problem = Problem(reading, ring, forms, tuple(polys), tuple(atoms), (), values, shown=shown)
+    problem.outputs = _lift_outputs(problem, values)
+    return problem
 
 
-def _lift_outputs(problem: Problem) -> tuple[Poly | None, ...]:
-    lifter = Lifter(problem.ring, problem.input_forms)
+def _lift_outputs(problem: Problem, values: Mapping[str, Poly]) -> tuple[Poly | None, ...]:
+    lifter = Lifter(problem.ring, values)
     outputs: list[Poly | None] = []
     for axis, output in enumerate(problem.index_map.outputs):
         try:
