@@ -184,7 +184,7 @@ class Binary(Expr):
 
     def _check(self) -> None:
         left, right = self.lhs.dtype, self.rhs.dtype
-        if left != right:
+        if left is not right and left != right:
             raise TypeError(f"the operands of `{self.op}` have types {left} and {right}")
         allowed, what = _OPERANDS.get(self.op, _NUMBERS)
         if left.kind not in allowed:
@@ -205,8 +205,9 @@ class Compare(Expr):
     rhs: Expr
 
     def _check(self) -> None:
-        if self.lhs.dtype != self.rhs.dtype:
-            raise TypeError(f"the operands of `{self.op}` have types {self.lhs.dtype} and {self.rhs.dtype}")
+        left, right = self.lhs.dtype, self.rhs.dtype
+        if left is not right and left != right:
+            raise TypeError(f"the operands of `{self.op}` have types {left} and {right}")
 
     @property
     def dtype(self) -> DType:

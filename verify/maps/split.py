@@ -16,7 +16,7 @@ from layoutproof.ir.dtype import INT32, INT64
 from layoutproof.ir.expr import FALSE, TRUE, Binary, Expr, IntImm, Var, logical_or
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.verify.algebra.lift import NumberTooWide, join, number
+from layoutproof.verify.algebra.lift import NumberTooWide, number
 from layoutproof.verify.maps.inverse import Term, bound_expr
 from layoutproof.verify.maps.map_report import MapReport, Padding, bijective_claim, injective_claim
 from layoutproof.verify.maps.problem import Reading, cell_variable
@@ -129,10 +129,7 @@ def _report(reading: Reading, splits: list[_Split], sizes: list[int], start: flo
     outside: list[tuple[int, list[Expr], _Split, bool]] = []  # by first axis: when a cell is padding; is the last one?
     for split in splits:
         terms, offset = split.terms(sizes), split.offset
-        sums: list[tuple[int, Expr | None]] = [(term.factor, term.expr) for term in terms]
-        if offset:
-            sums.append((-offset, None))
-        inverses.append(join(sums) if split.extent > 1 else number(0))
+        inverses.append(_sum(terms, offset) if split.extent > 1 else number(0))
         spare = sum([term.factor * term.high for term in terms]) - offset - split.extent
         if offset or spare >= 0:
             if len(split.digits) > LONGEST:
@@ -163,6 +160,16 @@ def _report(reading: Reading, splits: list[_Split], sizes: list[int], start: flo
         given, reading.shape, injective, bijective, physical,
         given.separators, _flattened(given, sizes), inverse, padding,
     )  # fmt: skip
+
+
+def _sum(terms: list[Term], offset: int) -> Expr:
+    """The sum of the terms, of which there is one, less the offset."""
+    result: Expr | None = None
+    for term in terms:
+        part = term.expr if term.factor == 1 else Binary(BinaryOp.MUL, number(term.factor), term.expr)
+        result = part if result is None else Binary(BinaryOp.ADD, result, part)
+    assert result is not None
+    return Binary(BinaryOp.SUB, result, number(offset)) if offset else result
 
 
 def _is_unreached(reading: Reading, inverse: IndexMap, hole: list[int]) -> bool:
