@@ -205,9 +205,8 @@ class Compare(Expr):
     rhs: Expr
 
     def _check(self) -> None:
-        left, right = self.lhs.dtype, self.rhs.dtype
-        if left is not right and left != right:
-            raise TypeError(f"the operands of `{self.op}` have types {left} and {right}")
+        if self.lhs.dtype != self.rhs.dtype:
+            raise TypeError(f"the operands of `{self.op}` have types {self.lhs.dtype} and {self.rhs.dtype}")
 
     @property
     def dtype(self) -> DType:

@@ -81,6 +81,7 @@ def condition_expr(renderer: Renderer, condition: Condition) -> Expr:
     if condition.sense is Sense.NONZERO:
         return _linear(CompareOp.NE, terms, offset)
     if all(t.low is not None and t.high is not None for t in terms):
+        terms.sort(key=lambda t: -abs(t.factor))
         return bound_expr(terms, -offset, condition.sense is Sense.NONNEGATIVE)
     return _linear(CompareOp.GE if condition.sense is Sense.NONNEGATIVE else CompareOp.LT, terms, offset)
 
@@ -119,10 +120,11 @@ def _span(terms: list[Term]) -> tuple[int, int]:
     return low, high
 
 
-def bound_expr(terms: Sequence[Term], threshold: int, at_least: bool) -> Expr:
-    """`sum(terms) >= threshold` (or `<`), with leading terms fixed that have only one possible value."""
+def bound_expr(terms: list[Term], threshold: int, at_least: bool) -> Expr:
+    """`sum(terms) >= threshold` (or `<`), with leading terms fixed that have only one possible value. The terms are
+    sorted by their factors, large ones first.
+    """
     facts: list[Expr] = []
-    terms = sorted(terms, key=lambda t: -abs(t.factor)) if len(terms) > 1 else list(terms)
     while len(terms) > 1:
         first, rest = terms[0], terms[1:]
         low, high = _span(rest)

@@ -9,6 +9,7 @@ is searched for or rewritten. Part of the trusted computing base.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import gcd, prod
 from time import perf_counter
 
@@ -26,15 +27,13 @@ Digit = tuple[str, int, int, int]  # of `(name + offset) // weight % modulus`; a
 LONGEST = 3  # digits of an input with padding; of more digits a shorter condition may be found by looking at all cells
 
 
+@dataclass(slots=True)
 class _Split:
     """One input with its digits: the weight, the modulus and the axis of each."""
 
-    __slots__ = ("digits", "extent", "offset")
-
-    def __init__(self, extent: int) -> None:
-        self.extent = extent
-        self.offset = 0
-        self.digits: list[tuple[int, int, int]] = []
+    extent: int
+    offset: int = 0
+    digits: list[tuple[int, int, int]] = field(default_factory=list)
 
     def is_whole(self) -> bool:
         """Whether these are all digits of one radix, each once."""
@@ -130,7 +129,7 @@ def _report(reading: Reading, splits: list[_Split], sizes: list[int], start: flo
     for split in splits:
         terms, offset = split.terms(sizes), split.offset
         inverses.append(_sum(terms, offset) if split.extent > 1 else number(0))
-        spare = sum([term.factor * term.high for term in terms]) - offset - split.extent
+        spare = sum([weight * (sizes[axis] - 1) for weight, _, axis in split.digits]) - offset - split.extent
         if offset or spare >= 0:
             if len(split.digits) > LONGEST:
                 return None
