@@ -18,11 +18,9 @@ from layoutproof.verify.layouts.linear_algebra import invert
 pytestmark = pytest.mark.campaign
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("name", [name for name in ORACLES if not is_missing(name)])
 def test_other_systems_place_layouts_alike(name: str) -> None:
     """What each system says of random layouts is what the tool reads from their text."""
-    if is_missing(name):
-        pytest.skip(f"{name} is not installed")
     assert ORACLES[name](Random(f"{name} in every campaign"), 1000) > 0
 
 
