@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -182,7 +182,7 @@ def read_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Re
     """The question, checked. Raises LayoutproofError (LP101 to LP108, LP130) for anything wrong with it."""
     extents = tuple(_extent(position, e) for position, e in enumerate(coerce_shape(shape)))
     exprs = tuple(number(e, INT32 if e <= INT32.max_int else INT64) if isinstance(e, int) else e for e in extents)
-    names: dict[str, Var] = {v.name: v for e in exprs for v in free_variables(e)}
+    names: dict[str, Var] = {v.name: v for e in extents if not isinstance(e, int) for v in free_variables(e)}
     condition = _condition(where)
     check_rank(given, len(extents))
     for position, (extent, v) in enumerate(zip(extents, given.inputs, strict=True)):
@@ -190,24 +190,29 @@ def read_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Re
             index = f"the index {v.name} of type {v.dtype} reaches {v.dtype.max_int}"
             raise error(codes.TOO_WIDE, f"extent {position} of the shape is {extent}: {index}")
     used = [_variables(axis, output) for axis, output in enumerate(given.outputs)]
-    own = {v.name for v in given.inputs}
-    for v in [*free_variables(condition), *(v for found in used for v in found.values() if v.name not in own)]:
+    inputs = {v.name: k for k, v in enumerate(given.inputs)}
+    for v in free_variables(condition) if condition is not TRUE else ():
         names.setdefault(v.name, v)
+    for found in used:
+        for name, v in found.items():
+            if name not in inputs:
+                names.setdefault(name, v)
     for name in names:
         if _CELL_NAME.fullmatch(name):
             raise error(
                 codes.RESERVED_NAME, f"a shape may not use the name {name}: p0, p1, ... are the physical indices"
             )
-    taken = set(names)
-    internal = given
-    if taken & {v.name for v in given.inputs}:
-        fresh_names: list[str] = []
-        for v in given.inputs:
-            fresh_names.append(fresh(v.name, taken | set(fresh_names)))
-        internal = given.rename(fresh_names)
-    inputs = {v.name: k for k, v in enumerate(given.inputs)}
-    uses = tuple(tuple(sorted(inputs[name] for name in found if name in inputs)) for found in used)
+    internal = _renamed_apart(given, names) if any(name in inputs for name in names) else given
+    uses = tuple([tuple(sorted([inputs[name] for name in found if name in inputs])) for found in used])
     return Reading(given, internal, exprs, extents, condition, tuple(names), uses)
+
+
+def _renamed_apart(given: IndexMap, taken: Iterable[str]) -> IndexMap:
+    """The map with names of inputs that are not taken."""
+    names: list[str] = []
+    for v in given.inputs:
+        names.append(fresh(v.name, {*taken, *names}))
+    return given.rename(names)
 
 
 def _extent(position: int, expr: Expr) -> Extent:
