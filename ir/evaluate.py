@@ -66,6 +66,8 @@ def _guarded(
     """The operation; refuses int64 operands whose result may leave 64 bits, by the bound `reach` of magnitudes."""
 
     def apply(a: Value, b: Value) -> Value:
+        if type(a) is int and type(b) is int:
+            return operation(a, b)
         if _is_narrow(a, b) and (reach(_reach(a), _reach(b)) >= _LIMIT):
             raise Overflow
         return operation(a, b)

@@ -184,7 +184,7 @@ class Binary(Expr):
 
     def _check(self) -> None:
         left, right = self.lhs.dtype, self.rhs.dtype
-        if left != right:
+        if left is not right and left != right:
             raise TypeError(f"the operands of `{self.op}` have types {left} and {right}")
         allowed, what = _OPERANDS.get(self.op, _NUMBERS)
         if left.kind not in allowed:

@@ -34,7 +34,6 @@ from layoutproof.ir.expr import (
     binary,
     compare,
     const,
-    require,
     widen,
 )
 from layoutproof.ir.intrinsics import Call
@@ -86,12 +85,12 @@ class IndexMap(Node, Shown, WrittenForms):
 
     def _check(self) -> None:
         names = [v.name for v in self.inputs]
-        require(len(set(names)) == len(names), f"an index map with two inputs of one name: {', '.join(names)}")
+        if len(set(names)) < len(names):
+            raise TypeError(f"an index map with two inputs of one name: {', '.join(names)}")
         for axis, output in enumerate(self.outputs):
-            require(
-                output.dtype.is_integer and output.dtype.lanes == 1,
-                f"axis {axis} of an index map is a {output.dtype}, not an integer",
-            )
+            dtype = output.dtype
+            if dtype is not INT32 and not (dtype.is_integer and dtype.lanes == 1):
+                raise TypeError(f"axis {axis} of an index map is a {dtype}, not an integer")
         check_separators(self.separators, len(self.outputs))
 
     @staticmethod

@@ -1,5 +1,5 @@
 """Layouts as other systems place them: `python -m tests.oracle.layouts --count 10000`, by MLIR's `mlir-opt`, oneDNN,
-Triton, CUTLASS's pycute and TVM.
+Triton, CUTLASS's pycute, TVM, numpy and, where it is installed, torch.
 
 Each function draws a number of random layouts, asks its system where some indices go, and compares with the map that is
 read from the same text. It returns how many were compared, and raises AssertionError at the first difference.
@@ -13,6 +13,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -312,6 +315,61 @@ def _tvm_string(draw: Random) -> None:
         assert tuple(map(int, theirs.forward_index(list(point)))) == ours.evaluate(point), (letters, target, point)
 
 
+# Arrays
+
+
+def by_numpy(draw: Random, count: int) -> int:
+    """Views of arrays by their own strides in bytes: each element is its position in memory."""
+    for _ in range(count):
+        extents = _view_extents(draw)
+        item = draw.choice([np.int16, np.int32, np.int64])
+        array = np.arange(prod(extents), dtype=item).reshape(extents)
+        if draw.random() < 0.5:
+            array = np.asfortranarray(array)
+        start, memory = array.__array_interface__["data"][0], array.ravel(order="K")
+        view = array.transpose(draw.sample(range(array.ndim), array.ndim))
+        view = view[tuple(slice(draw.randrange(n), None, draw.choice([1, 1, 2, 3, -1, -2])) for n in view.shape)]
+        if draw.random() < 0.3:
+            view = np.broadcast_to(view, (draw.randint(1, 3), *view.shape))
+        offset = view.__array_interface__["data"][0] - start
+        text = f"shape={view.shape}, strides={view.strides}, offset={offset}, itemsize={view.itemsize}"
+        ours = read_layout(text).index_map
+        for point in draw_points(draw, view.shape):
+            (position,) = ours.evaluate(point)
+            assert memory[position] == view[point], (text, point)
+    return count
+
+
+def by_torch(draw: Random, count: int) -> int:
+    """Views of tensors by their own strides, and tensors of a memory format by its name."""
+    torch = import_module("torch")
+    for k in range(count):
+        if k % 2:
+            view = torch.arange(prod(extents := _view_extents(draw))).reshape(extents)
+            view = view.permute(draw.sample(range(len(extents)), len(extents)))
+            for axis, extent in enumerate(view.shape):
+                first = draw.randrange(extent)
+                view = view.narrow(axis, first, draw.randint(1, extent - first))
+            if draw.random() < 0.3:
+                view = view.expand(draw.randint(1, 3), *view.shape)
+            text = f"size={view.size()}, stride={view.stride()}, storage_offset={view.storage_offset()}"
+        else:
+            rank, name = draw.choice([(4, "channels_last"), (5, "channels_last_3d"), (3, "contiguous_format")])
+            extents = tuple(draw.randint(1, 4) for _ in range(rank))
+            view = torch.arange(prod(extents)).reshape(extents).contiguous(memory_format=getattr(torch, name))
+            text = f"size={view.size()}, memory_format=torch.{name}"
+        memory = view.new_empty(0).set_(view.untyped_storage())
+        ours = read_layout(text).index_map
+        for point in draw_points(draw, view.shape):
+            (position,) = ours.evaluate(point)
+            assert int(memory[position]) == int(view[point]), (text, point)
+    return count
+
+
+def _view_extents(draw: Random) -> tuple[int, ...]:
+    return tuple(draw.choice([1, 2, 3, 5, 8]) for _ in range(draw.randint(1, 4)))
+
+
 ORACLES: Mapping[str, Callable[[Random, int], int]] = {
     "mlir-opt": by_mlir,
     "oneDNN": by_onednn,
@@ -320,7 +378,14 @@ ORACLES: Mapping[str, Callable[[Random, int], int]] = {
     "pycute": by_pycute,
     "pycute inverses": by_pycute_inverse,
     "TVM": by_tvm,
+    "numpy": by_numpy,
+    "torch": by_torch,
 }
+
+
+def is_missing(name: str) -> bool:
+    """Whether an oracle is not here: torch is too large to be asked for."""
+    return name == "torch" and find_spec("torch") is None
 
 
 def main() -> int:
@@ -334,6 +399,9 @@ def main() -> int:
     seed = time_ns() % (1 << 40) if given.fresh else given.seed
     print(f"seed {seed}", flush=True)
     for name in given.oracle or ORACLES:
+        if is_missing(name):
+            print(f"{name:16} is not installed", flush=True)
+            continue
         start = perf_counter()
         compared = ORACLES[name](Random(f"{name} {seed}"), given.count)
         print(f"{name:16} {compared} layouts, 0 differences, {perf_counter() - start:.0f} s", flush=True)

@@ -63,9 +63,13 @@ def by_triton(draw: Random, count: int) -> int:
 
 
 def by_triton_encodings(draw: Random, count: int) -> int:
-    """Blocked, matrix, factor, slice and shared layouts on random tensors, as Triton converts them itself."""
+    """Blocked, matrix, factor, slice and shared layouts on random tensors, as Triton converts them itself. Before its
+    release 3.9 a blocked layout had registers that hold an element again; the tool follows 3.9.
+    """
+    import triton
     from triton._C.libtriton import gluon_ir, ir
 
+    is_old = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9)
     context = ir.context()
     ir.load_dialects(context)
     builder = gluon_ir.GluonOpBuilder(context)
@@ -81,6 +85,8 @@ def by_triton_encodings(draw: Random, count: int) -> int:
         parts = {"register": "reg_bases", "lane": "lane_bases", "warp": "warp_bases", "offset": "offset_bases"}
         for name in ours.names:
             expected = getattr(converted, parts[name]) if name in parts else []
+            if is_old and name == "register" and "#ttg.blocked" in text:
+                expected = [basis for basis in expected if any(basis)]
             assert [list(basis) for basis in ours.bases(name)] == [list(basis) for basis in expected], (text, shape)
     return compared
 

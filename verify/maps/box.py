@@ -339,15 +339,16 @@ def _traps(problem: Problem, axis: int, point: Mapping[int, int], symbols: Mappi
 
 def size_exprs(problem: Problem, sizes: Sequence[Poly]) -> tuple[Expr, ...]:
     """The extents as expressions."""
-    renderer = Renderer(problem.ring, problem.shown)
-    return tuple(
-        number(n, INT32 if n <= INT32.max_int else INT64)
-        if (n := constant_of(size)) is not None
-        else renderer.expr(size)
-        for size in sizes
-    )
+    return tuple(_size_expr(problem, size) for size in sizes)
+
+
+def _size_expr(problem: Problem, size: Poly) -> Expr:
+    n = constant_of(size)
+    if n is None:
+        return Renderer(problem.ring, problem.shown).expr(size)
+    return number(n, INT32 if n <= INT32.max_int else INT64)
 
 
 def shown_sizes(problem: Problem, sizes: Sequence[Size]) -> tuple[Expr | None, ...]:
     """The extents as expressions, None where there is no closed form."""
-    return tuple(None if isinstance(size, str) else size_exprs(problem, [size])[0] for size in sizes)
+    return tuple(None if isinstance(size, str) else _size_expr(problem, size) for size in sizes)

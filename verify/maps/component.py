@@ -20,7 +20,7 @@ from layoutproof.verify.maps.bits import input_exprs, kernel_points, padding_exp
 from layoutproof.verify.maps.component_by_isl import by_isl
 from layoutproof.verify.maps.inverse import Inversion, condition_expr, try_invert
 from layoutproof.verify.maps.map_report import Answer, Collision
-from layoutproof.verify.maps.problem import Part, written_size
+from layoutproof.verify.maps.problem import Part, cell_variable, written_size
 from layoutproof.verify.maps.proposals import try_invert_through_carrier
 from layoutproof.verify.maps.symbolic_shapes import at_instance, instances, prove_injective_by_z3
 from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
@@ -306,7 +306,7 @@ def make_renderer(part: Part) -> Renderer:
     names = dict(part.problem.shown)
     for axis in part.axes:
         for monomial in part.cells[axis]:
-            names[monomial[0]] = Var(f"p{axis}", part.cell_type)
+            names[monomial[0]] = cell_variable(axis, part.cell_type)
     return Renderer(part.problem.ring, names, part.cell_type)
 
 

@@ -66,7 +66,9 @@ class Condition:
 
 
 @dataclass(slots=True)
-class _Term:
+class Term:
+    """`factor * expr`, with the bounds of `expr`."""
+
     factor: int
     expr: Expr
     low: int | None
@@ -79,23 +81,24 @@ def condition_expr(renderer: Renderer, condition: Condition) -> Expr:
     if condition.sense is Sense.NONZERO:
         return _linear(CompareOp.NE, terms, offset)
     if all(t.low is not None and t.high is not None for t in terms):
-        return _peel(terms, -offset, condition.sense is Sense.NONNEGATIVE)
+        terms.sort(key=lambda t: -abs(t.factor))
+        return bound_expr(terms, -offset, condition.sense is Sense.NONNEGATIVE)
     return _linear(CompareOp.GE if condition.sense is Sense.NONNEGATIVE else CompareOp.LT, terms, offset)
 
 
-def _ranged_terms(renderer: Renderer, poly: Poly) -> tuple[list[_Term], int]:
-    found: list[_Term] = []
+def _ranged_terms(renderer: Renderer, poly: Poly) -> tuple[list[Term], int]:
+    found: list[Term] = []
     offset = 0
     for factor, expr in renderer.terms(poly):
         if expr is None:
             offset = factor
         else:
             low, high = renderer.ranges[expr]
-            found.append(_Term(factor, expr, low, high))
+            found.append(Term(factor, expr, low, high))
     return found, offset
 
 
-def _linear(op: CompareOp, terms: list[_Term], offset: int) -> Expr:
+def _linear(op: CompareOp, terms: list[Term], offset: int) -> Expr:
     """`sum(terms) + offset op 0`, every term on the side where its factor is positive."""
     left: list[tuple[int, Expr | None]] = [(t.factor, t.expr) for t in terms if t.factor > 0]
     right: list[tuple[int, Expr | None]] = [(-t.factor, t.expr) for t in terms if t.factor < 0]
@@ -108,7 +111,7 @@ def _linear(op: CompareOp, terms: list[_Term], offset: int) -> Expr:
     return compare(op, join(left), join(right))
 
 
-def _span(terms: list[_Term]) -> tuple[int, int]:
+def _span(terms: list[Term]) -> tuple[int, int]:
     low = high = 0
     for term in terms:
         assert term.low is not None and term.high is not None
@@ -117,10 +120,11 @@ def _span(terms: list[_Term]) -> tuple[int, int]:
     return low, high
 
 
-def _peel(terms: list[_Term], threshold: int, at_least: bool) -> Expr:
-    """`sum(terms) >= threshold` (or `<`), with leading terms fixed that have only one possible value."""
+def bound_expr(terms: list[Term], threshold: int, at_least: bool) -> Expr:
+    """`sum(terms) >= threshold` (or `<`), with leading terms fixed that have only one possible value. The terms are
+    sorted by their factors, large ones first.
+    """
     facts: list[Expr] = []
-    terms = sorted(terms, key=lambda t: -abs(t.factor))
     while len(terms) > 1:
         first, rest = terms[0], terms[1:]
         low, high = _span(rest)
@@ -151,13 +155,13 @@ def _op(at_least: bool) -> CompareOp:
     return CompareOp.GE if at_least else CompareOp.LT
 
 
-def _rest_is_idle(first: _Term, threshold: int, low: int, high: int) -> bool:
+def _rest_is_idle(first: Term, threshold: int, low: int, high: int) -> bool:
     """Whether `first + rest >= threshold` depends on `first` alone: no multiple of its factor is as near as `rest`."""
     size = abs(first.factor)
     return (threshold - low + size - 1) // size == (threshold - high + size - 1) // size
 
 
-def _single(term: _Term, threshold: int, at_least: bool) -> Expr:
+def _single(term: Term, threshold: int, at_least: bool) -> Expr:
     """`factor * x >= threshold` (or `<`) as a bound on x, as an equality where one value is left."""
     factor = term.factor
     if factor < 0:

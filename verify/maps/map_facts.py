@@ -4,8 +4,8 @@ maps are equal. Part of the trusted computing base.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT32, INT64, DType
-from layoutproof.ir.expr import FALSE, TRUE, Expr, Var, compare, logical_or
+from layoutproof.ir.expr import TRUE, Expr, compare, logical_or
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.operators import CompareOp
-from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.enumeration import MAX_POINTS, TooLarge, first_where, tabulate
 from layoutproof.verify.algebra.lift import NumberTooWide, Renderer, number
 from layoutproof.verify.algebra.polynomials import Poly, constant_of
@@ -26,9 +25,30 @@ from layoutproof.verify.maps.bits import read_linear
 from layoutproof.verify.maps.box import Size, check_traps, physical_box, shown_sizes, size_exprs
 from layoutproof.verify.maps.component import analyse
 from layoutproof.verify.maps.component_by_isl import is_unreached_by_isl
-from layoutproof.verify.maps.map_report import Answer, Collision, MapReport, Padding, combine, product
-from layoutproof.verify.maps.problem import Part, Problem, Shape, check_rank, coerce_shape, components, make_problem
+from layoutproof.verify.maps.map_report import (
+    Answer,
+    Collision,
+    MapReport,
+    Padding,
+    bijective_claim,
+    combine,
+    injective_claim,
+    product,
+)
+from layoutproof.verify.maps.problem import (
+    Part,
+    Problem,
+    Shape,
+    cell_variable,
+    check_rank,
+    coerce_shape,
+    components,
+    make_problem,
+    read_problem,
+    with_forms,
+)
 from layoutproof.verify.maps.proposals import find_hole
+from layoutproof.verify.maps.split import report_on_splits
 from layoutproof.verify.maps.symbolic_shapes import (
     at_instance,
     concrete_map,
@@ -61,17 +81,22 @@ def report_on(
 ) -> MapReport:
     """Everything about an index map on a logical shape; see `maps.check_map`."""
     start = perf_counter()
-    problem = make_problem(index_map, shape, where)
+    reading = read_problem(index_map, shape, where)
+    if box == "digits" and physical_shape is None:
+        plain = report_on_splits(reading, start)
+        if plain is not None:
+            return plain
+    problem = with_forms(reading)
     sizes = physical_box(problem, box, physical_shape)
     parts = make_parts(problem, sizes)
     if (problem.symbols or problem.where != TRUE) and condition_is_satisfiable(problem, RLIMIT) is False:
         return _vacuous(problem, sizes, start)
     try:
         try:
-            return _report(problem, sizes, parts, [analyse(part) for part in parts], start)
+            return _report(_Analysis(problem, sizes, parts, [analyse(part) for part in parts], start))
         except NumberTooWide:
             parts = [replace(part, cell_type=INT64) for part in parts]
-            return _report(problem, sizes, parts, [analyse(part) for part in parts], start)
+            return _report(_Analysis(problem, sizes, parts, [analyse(part) for part in parts], start))
     except NumberTooWide as reason:
         raise error(codes.TOO_WIDE, f"the answer needs numbers of more than 64 bits: {reason}") from reason
 
@@ -111,13 +136,8 @@ def _cell_type(problem: Problem, sizes: Sequence[Size]) -> DType:
     return INT64 if wide or any(v.dtype == INT64 for v in problem.index_map.inputs) else INT32
 
 
-def _injective_claim(problem: Problem) -> Claim:
-    what = f"no two logical indices of {problem.domain_text()} share a physical cell"
-    return Claim(ClaimKind.CELLS, what, about=("injective", problem.domain_text()))
-
-
 def _vacuous(problem: Problem, sizes: Sequence[Size], start: float) -> MapReport:
-    claim = _injective_claim(problem)
+    claim = injective_claim(problem.domain_text())
     reason = "no values of the symbols satisfy the side condition with every extent at least 1"
     because = frozenset((Because.CONTRADICTION,))
     verdict = Verdict(Status.VACUOUS, claim, "z3", reason=reason, seconds=perf_counter() - start, because=because)
@@ -133,18 +153,30 @@ def _vacuous(problem: Problem, sizes: Sequence[Size], start: float) -> MapReport
 # Putting the components together
 
 
-def _report(
-    problem: Problem, sizes: Sequence[Size], parts: Sequence[Part], answers: Sequence[Answer], start: float
-) -> MapReport:
+@dataclass(frozen=True, slots=True)
+class _Analysis:
+    """The components of a problem with an answer for each, begun at the time `start`."""
+
+    problem: Problem
+    sizes: Sequence[Size]
+    parts: Sequence[Part]
+    answers: Sequence[Answer]
+    start: float
+
+    @property
+    def seconds(self) -> float:
+        """Until now."""
+        return perf_counter() - self.start
+
+
+def _report(found: _Analysis) -> MapReport:
+    problem, sizes, answers = found.problem, found.sizes, found.answers
     physical = shown_sizes(problem, sizes)
-    injective = _injective(problem, answers)
-    renderer = Renderer(problem.ring, problem.shown)
-    padding = combine(sizes, answers, renderer)
-    inverse, reason = _inverse(problem, parts, answers, injective)
-    bijective = _bijective(problem, physical, injective, padding, lambda: _a_hole(problem, parts, answers, inverse))
+    injective = _injective(found)
+    padding = combine(sizes, answers, Renderer(problem.ring, problem.shown))
+    inverse, reason = _inverse(problem, found.parts, answers, injective)
+    bijective = _bijective(found, physical, injective, padding, inverse)
     flattened = _flattened(problem, sizes)
-    seconds = perf_counter() - start
-    injective, bijective = replace(injective, seconds=seconds), replace(bijective, seconds=seconds)
     return MapReport(
         problem.given, problem.shape, injective, bijective, physical,
         problem.given.separators, flattened, inverse, padding, reason,
@@ -159,18 +191,21 @@ def _flattened(problem: Problem, sizes: Sequence[Size]) -> tuple[Expr | None, ..
     return tuple(result)
 
 
-def _injective(problem: Problem, answers: Sequence[Answer]) -> Verdict:
-    claim = _injective_claim(problem)
+def _injective(found: _Analysis) -> Verdict:
+    problem, answers, seconds = found.problem, found.answers, found.seconds
+    claim = injective_claim(problem.domain_text())
     refuted = next((a for a in answers if a.status is Status.REFUTED and a.collision is not None), None)
     if refuted is not None and refuted.collision is not None:
         example = replayed(problem, refuted.collision)
         if example is not None:
-            return Verdict(Status.REFUTED, claim, refuted.engine, counterexample=example)
-        return Verdict(Status.UNKNOWN, claim, refuted.engine, reason="a counterexample was found but does not replay")
+            return Verdict(Status.REFUTED, claim, refuted.engine, counterexample=example, seconds=seconds)
+        reason = "a counterexample was found but does not replay"
+        return Verdict(Status.UNKNOWN, claim, refuted.engine, reason=reason, seconds=seconds)
     unknown = next((a for a in answers if a.status is not Status.PROVED), None)
     if unknown is not None:
-        return Verdict(unknown.status, claim, unknown.engine, reason=unknown.reason, because=unknown.because)
-    return Verdict(Status.PROVED, claim, _engine(answers), reason=problem.assumptions())
+        why, because = unknown.reason, unknown.because
+        return Verdict(unknown.status, claim, unknown.engine, reason=why, because=because, seconds=seconds)
+    return Verdict(Status.PROVED, claim, _engine(answers), reason=problem.assumptions(), seconds=seconds)
 
 
 _ENGINES = ("symbolic", "mixed-radix", "GF(2)", "isl", "z3", "enumeration")
@@ -202,33 +237,30 @@ def replayed(problem: Problem, collision: Collision) -> dict[str, Any] | None:
 
 
 def _bijective(
-    problem: Problem,
+    found: _Analysis,
     physical: Sequence[Expr | None],
     injective: Verdict,
     padding: Padding,
-    a_hole: Callable[[], list[int] | None],
+    inverse: IndexMap | None,
 ) -> Verdict:
-    shown = ", ".join("?" if size is None else expr_text(size, "plain") for size in physical)
-    text = f"every cell of the physical box [{shown}] holds exactly one logical index of {problem.domain_text()}"
-    claim = Claim(ClaimKind.OTHER, text, about=("bijective", shown, problem.domain_text()))
-    if injective.status in (Status.REFUTED, Status.VACUOUS):
-        return replace(injective, claim=claim)
-    if padding.predicate == FALSE or padding.cells == 0:
-        return replace(injective, claim=claim)
-    if None in physical:
+    problem, engine = found.problem, injective.engine
+    claim = bijective_claim(physical, problem.domain_text())
+    if padding.is_empty or injective.status in (Status.REFUTED, Status.VACUOUS):
+        return replace(injective, claim=claim, seconds=found.seconds)
+    if any(size is None for size in physical):
         reason = padding.reason if padding.reason is not None else "an extent of the box is not known"
-        return Verdict(Status.UNKNOWN, claim, injective.engine, reason=reason)
+        return Verdict(Status.UNKNOWN, claim, engine, reason=reason, seconds=found.seconds)
     if problem.concrete:
-        hole = a_hole()
+        hole = _a_hole(problem, found.parts, found.answers, inverse)
         if hole is not None:
-            return Verdict(Status.REFUTED, claim, injective.engine, counterexample={"unreached": hole})
-        return Verdict(Status.UNKNOWN, claim, injective.engine, reason="no cell that nothing reaches was found")
-    return _bijective_by_instances(problem, claim, physical, injective)
+            example = {"unreached": hole}
+            return Verdict(Status.REFUTED, claim, engine, counterexample=example, seconds=found.seconds)
+        reason = "no cell that nothing reaches was found"
+        return Verdict(Status.UNKNOWN, claim, engine, reason=reason, seconds=found.seconds)
+    return replace(_bijective_by_instances(problem, claim, physical, engine), seconds=found.seconds)
 
 
-def _bijective_by_instances(
-    problem: Problem, claim: Claim, physical: Sequence[Expr | None], injective: Verdict
-) -> Verdict:
+def _bijective_by_instances(problem: Problem, claim: Claim, physical: Sequence[Expr | None], engine: str) -> Verdict:
     """A box that has padding for some values of the symbols: one small instance, with a cell that nothing reaches."""
     known = [size for size in physical if size is not None]
     for instance in instances(problem, 40, None):
@@ -237,11 +269,9 @@ def _bijective_by_instances(
         report = report_on(concrete, instance.extents, physical_shape=sizes)
         example = report.bijective.counterexample
         if report.bijective.status is Status.REFUTED and example is not None:
-            return Verdict(
-                Status.REFUTED, claim, injective.engine, counterexample={**example, "symbols": dict(instance.values)}
-            )
+            return Verdict(Status.REFUTED, claim, engine, counterexample={**example, "symbols": dict(instance.values)})
     return Verdict(
-        Status.UNKNOWN, claim, injective.engine, reason="the padding is not proved empty, and small instances have none"
+        Status.UNKNOWN, claim, engine, reason="the padding is not proved empty, and small instances have none"
     )
 
 
@@ -288,7 +318,7 @@ def _inverse(
             return None, answer.inverse_reason
         found.update(answer.inverse)
     cell_type = parts[0].cell_type if parts else INT32
-    cells = tuple(Var(f"p{axis}", cell_type) for axis in range(problem.given.rank))
+    cells = tuple(cell_variable(axis, cell_type) for axis in range(problem.given.rank))
     return IndexMap(cells, tuple(found.get(k, number(0)) for k in range(len(problem.extents)))), None
 
 

@@ -12,9 +12,9 @@ from layoutproof.ir.expr import FALSE, Expr, IntImm, logical_or
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.lift import Renderer
-from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply
+from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply, scale
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.verdict.verdict import Report, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Report, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,11 @@ class Padding:
     cells: int | Expr | None
     fraction: float | None
     reason: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every cell is known to hold a logical index."""
+        return self.cells == 0 if isinstance(self.cells, int) else self.predicate == FALSE
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: the predicate as text, the cells as a number or text."""
@@ -118,6 +123,25 @@ class MapReport(Report):
         }
 
 
+def injective_claim(domain: str) -> Claim:
+    """That a map is injective on a domain."""
+    what = f"no two logical indices of {domain} share a physical cell"
+    return Claim(ClaimKind.CELLS, what, about=("injective", domain))
+
+
+def bijective_claim(physical: Sequence[Expr | None], domain: str) -> Claim:
+    """That a map of a domain reaches every cell of a box once."""
+    shown = ", ".join(map(_size_text, physical))
+    text = f"every cell of the physical box [{shown}] holds exactly one logical index of {domain}"
+    return Claim(ClaimKind.OTHER, text, about=("bijective", shown, domain))
+
+
+def _size_text(size: Expr | None) -> str:
+    if isinstance(size, IntImm):
+        return str(size.value)
+    return "?" if size is None else expr_text(size, "plain")
+
+
 def json_size(size: int | Expr | None) -> int | str | None:
     """A number as a number, anything else as text."""
     if isinstance(size, IntImm):
@@ -127,10 +151,14 @@ def json_size(size: int | Expr | None) -> int | str | None:
 
 def product(factors: Sequence[Poly]) -> Poly:
     """The product of forms."""
-    result = constant(1)
+    number, others = 1, constant(1)
     for factor in factors:
-        result = multiply(result, factor)
-    return result
+        value = constant_of(factor)
+        if value is None:
+            others = multiply(others, factor)
+        else:
+            number *= value
+    return scale(others, number)
 
 
 def combine(sizes: Sequence[Poly | str], answers: Sequence[Answer], renderer: Renderer) -> Padding:

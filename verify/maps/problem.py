@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from layoutproof.ir import codes
@@ -54,6 +55,11 @@ class Reading:
     where: Expr
     symbols: tuple[str, ...]
     uses: tuple[tuple[int, ...], ...]
+
+    def domain_text(self) -> str:
+        """The box as people read it: `[n, 64]`, with the side condition where there is one."""
+        box = f"[{', '.join([str(e) if isinstance(e, int) else expr_text(e, 'plain') for e in self.extents])}]"
+        return box if self.where == TRUE else f"{box} where {expr_text(self.where, 'plain')}"
 
 
 @dataclass(slots=True)
@@ -132,8 +138,7 @@ class Problem:
 
     def domain_text(self) -> str:
         """The box as people read it: `[n, 64]`, with the side condition where there is one."""
-        box = f"[{', '.join(str(e) if isinstance(e, int) else expr_text(e, 'plain') for e in self.extents)}]"
-        return box if self.where == TRUE else f"{box} where {expr_text(self.where, 'plain')}"
+        return self.reading.domain_text()
 
 
 # Checking the question
@@ -169,10 +174,15 @@ def check_rank(index_map: IndexMap, rank: int) -> None:
 
 
 def make_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Problem:
+    """The question, checked, in normal form. Raises LayoutproofError as `read_problem` does."""
+    return with_forms(read_problem(given, shape, where))
+
+
+def read_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Reading:
     """The question, checked. Raises LayoutproofError (LP101 to LP108, LP130) for anything wrong with it."""
     extents = tuple(_extent(position, e) for position, e in enumerate(coerce_shape(shape)))
     exprs = tuple(number(e, INT32 if e <= INT32.max_int else INT64) if isinstance(e, int) else e for e in extents)
-    names: dict[str, Var] = {v.name: v for e in exprs for v in free_variables(e)}
+    names: dict[str, Var] = {v.name: v for e in extents if not isinstance(e, int) for v in free_variables(e)}
     condition = _condition(where)
     check_rank(given, len(extents))
     for position, (extent, v) in enumerate(zip(extents, given.inputs, strict=True)):
@@ -180,24 +190,29 @@ def make_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Pr
             index = f"the index {v.name} of type {v.dtype} reaches {v.dtype.max_int}"
             raise error(codes.TOO_WIDE, f"extent {position} of the shape is {extent}: {index}")
     used = [_variables(axis, output) for axis, output in enumerate(given.outputs)]
-    own = {v.name for v in given.inputs}
-    for v in [*free_variables(condition), *(v for found in used for v in found.values() if v.name not in own)]:
+    inputs = {v.name: k for k, v in enumerate(given.inputs)}
+    for v in free_variables(condition) if condition is not TRUE else ():
         names.setdefault(v.name, v)
+    for found in used:
+        for name, v in found.items():
+            if name not in inputs:
+                names.setdefault(name, v)
     for name in names:
         if _CELL_NAME.fullmatch(name):
             raise error(
                 codes.RESERVED_NAME, f"a shape may not use the name {name}: p0, p1, ... are the physical indices"
             )
-    taken = set(names)
-    internal = given
-    if taken & {v.name for v in given.inputs}:
-        fresh_names: list[str] = []
-        for v in given.inputs:
-            fresh_names.append(fresh(v.name, taken | set(fresh_names)))
-        internal = given.rename(fresh_names)
-    inputs = {v.name: k for k, v in enumerate(given.inputs)}
-    uses = tuple(tuple(sorted(inputs[name] for name in found if name in inputs)) for found in used)
-    return _with_forms(Reading(given, internal, exprs, extents, condition, tuple(names), uses))
+    internal = _renamed_apart(given, names) if any(name in inputs for name in names) else given
+    uses = tuple([tuple(sorted([inputs[name] for name in found if name in inputs])) for found in used])
+    return Reading(given, internal, exprs, extents, condition, tuple(names), uses)
+
+
+def _renamed_apart(given: IndexMap, taken: Iterable[str]) -> IndexMap:
+    """The map with names of inputs that are not taken."""
+    names: list[str] = []
+    for v in given.inputs:
+        names.append(fresh(v.name, {*taken, *names}))
+    return given.rename(names)
 
 
 def _extent(position: int, expr: Expr) -> Extent:
@@ -275,7 +290,8 @@ def _variables(axis: int, expr: Expr) -> dict[str, Var]:
     raise error(TOO_DEEP, f"axis {axis} of the index map is nested deeper than {MAX_DEPTH} levels")
 
 
-def _with_forms(reading: Reading) -> Problem:
+def with_forms(reading: Reading) -> Problem:
+    """The question in the normal form of a ring."""
     ring = Ring()
     shown: dict[int, Expr] = {}
     names, condition, extents = reading.symbols, reading.where, reading.extents
@@ -350,6 +366,12 @@ def components(problem: Problem) -> list[Component]:
     return [*found, *(Component((), (k,)) for k in unused)]
 
 
+@lru_cache(maxsize=256)
+def cell_variable(axis: int, dtype: DType) -> Var:
+    """`p<axis>`."""
+    return Var(f"p{axis}", dtype)
+
+
 @dataclass(slots=True)
 class Part:
     """A component with its box: `sizes` of the axes with a closed form, `cells[axis]` the form of `p<axis>`, or 0."""
@@ -389,7 +411,7 @@ class Part:
 
     def cell(self, axis: int) -> Expr:
         """`p<axis>`, or 0 where the axis has one cell."""
-        return Var(f"p{axis}", self.cell_type) if self.cells[axis] else const(0, self.cell_type)
+        return cell_variable(axis, self.cell_type) if self.cells[axis] else number(0, self.cell_type)
 
     def box_size(self) -> Poly | None:
         """The number of cells of the component's axes; None where an extent has no closed form."""

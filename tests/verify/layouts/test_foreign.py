@@ -7,7 +7,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.oracle.layouts import ORACLES, left_inverses
+from tests.oracle.layouts import ORACLES, is_missing, left_inverses
 from tests.oracle.triton import draw_points, linear_layouts
 
 from layoutproof.ir.notations.cute import CuteLayout, parse_cute
@@ -18,7 +18,7 @@ from layoutproof.verify.layouts.linear_algebra import invert
 pytestmark = pytest.mark.campaign
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("name", [name for name in ORACLES if not is_missing(name)])
 def test_other_systems_place_layouts_alike(name: str) -> None:
     """What each system says of random layouts is what the tool reads from their text."""
     assert ORACLES[name](Random(f"{name} in every campaign"), 1000) > 0
