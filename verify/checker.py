@@ -37,6 +37,7 @@ from layoutproof.ir.visit import buffers_in, stores_in, walk
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import contents_of
+from layoutproof.verify.faults.reads import undefined_decisions
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import prove_no_faults
@@ -131,6 +132,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         *_prove_records(rewrite, where),
         *_prove_assumptions(old, new),
         _prove_witness_speaks_of_stores(rewrite),
+        *_where_open(_prove_decisions(rewrite)),
         *(faults := prove_no_faults(new, where, contents, old)),
     )
     if any(v.status is Status.REFUTED for v in faults):
@@ -185,6 +187,18 @@ def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict
 def _where_open(*verdicts: Verdict) -> tuple[Verdict, ...]:
     """Verdicts on conditions that nearly every rewrite satisfies, which are told only where they are not proved."""
     return tuple(verdict for verdict in verdicts if verdict.status is not Status.PROVED)
+
+
+def _prove_decisions(rewrite: Rewrite) -> Verdict:
+    """That nothing undefined decides what the new program does, where it did not in the old one."""
+    watch = Stopwatch()
+    claim = Claim(ClaimKind.OTHER, "no undefined value decides a branch, a range or an index", about=("decisions",))
+    found = undefined_decisions(rewrite.new)
+    found = found - undefined_decisions(rewrite.old) if found else found
+    if found:
+        reason = f"`{min(found)}` loads from memory that may hold an undefined value"
+        return unknown(claim, STRUCTURE, reason, watch)
+    return proved(claim, STRUCTURE, watch)
 
 
 def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None) -> Iterator[Verdict]:
@@ -267,7 +281,8 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
     moved = {cells.old_data: cells for cells in rewrite.witness.cells}
     for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=True):
         declared = before.name in rewrite.witness.changes_interface
-        if _but_shape(before) != _but_shape(after) or (before.shape != after.shape and not declared):
+        kept = _but_shape(before, declared=declared) == _but_shape(after, declared=declared)
+        if not kept or (before.shape != after.shape and not declared):
             return unknown(claim, STRUCTURE, f"{before.name} is another one", watch)
         cells = moved.get(before.data.name)
         if cells is None:
@@ -284,8 +299,8 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
     return proved(claim, STRUCTURE, watch)
 
 
-def _but_shape(buffer: Buffer) -> tuple[object, ...]:
-    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset
+def _but_shape(buffer: Buffer, *, declared: bool) -> tuple[object, ...]:
+    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset, () if declared else buffer.axis_separators
 
 
 def _stored(function: PrimFunc) -> set[str]:

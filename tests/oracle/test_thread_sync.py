@@ -80,4 +80,4 @@ def test_barriers_that_tvm_puts(body: str) -> None:
 @pytest.mark.parametrize("first", range(0, 600, 50))
 def test_random_kernels(first: int) -> None:
     """What is accepted has no race with TVM's barriers."""
-    assert sum(judge(random_kernel(seed)).startswith("accepted") for seed in range(first, first + 25)) >= 8
+    assert sum(judge(random_kernel(seed)).startswith("accepted") for seed in range(first, first + 25)) >= 6
