@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, Expr, Var
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.stmt import BufferStore
+from layoutproof.ir.stmt import BufferStore, Let, Seq, Stmt, seq
 from layoutproof.ir.threads.kernel_text import Across, NotSequential
-from layoutproof.ir.visit import free_variables, loads_in, stores_in
+from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
 
 _JOINS = frozenset((BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX))
 
@@ -22,7 +23,7 @@ def joined_floats(across: Across, axes: AbstractSet[Var]) -> set[BinaryOp]:
     """
     written = {store.buffer.data for store in stores_in(across)}
     found: set[BinaryOp] = set()
-    for store in stores_in(across):
+    for store in _without_lets(across.body, written):
         part = _part(store)
         value = store.value if part is None else part[1]
         seen = {v for expression in (*store.indices, value) for load in loads_in(expression) for v in _data(load)}
@@ -32,6 +33,27 @@ def joined_floats(across: Across, axes: AbstractSet[Var]) -> set[BinaryOp]:
         if part is not None and store.buffer.dtype.is_float:
             found.add(part[0])
     return found
+
+
+def _without_lets(stmt: Stmt, written: AbstractSet[Var]) -> Iterator[BufferStore]:
+    """The stores, what lets bind written into their values: what was there when the let was evaluated is what is there
+    when the one store to that memory runs.
+    """
+    for node in walk(stmt):
+        if isinstance(node, Let):
+            seen = {load.buffer.data for load in loads_in(node.value)} & written
+            stores = list(stores_in(node.body))
+            if any(sum(store.buffer.data == data for store in stores) > 1 for data in seen):
+                raise NotSequential("a reduction over threads that stores twice to what it loads first", node)
+    yield from stores_in(_plain(stmt))
+
+
+def _plain(stmt: Stmt) -> Stmt:
+    if isinstance(stmt, Let):
+        return _plain(substitute(stmt.body, {stmt.var: stmt.value}))
+    if isinstance(stmt, Seq):
+        return seq(*map(_plain, stmt.body))
+    return map_children(stmt, lambda child: _plain(child) if isinstance(child, Stmt) else child)
 
 
 def _data(load: BufferLoad) -> tuple[Var, ...]:
