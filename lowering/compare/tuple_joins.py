@@ -126,6 +126,7 @@ class _Side:
         self.form, self.shared = form, shared
         self.memories: set[Var] = set(form.tuples)
         self.updates: list[frozenset[Var]] = []
+        self.stages = False
         self.written_to = {store.buffer.data for store in stores_in(form.func.body)}
         self.parameters = {buffer.data: k for k, buffer in enumerate(form.func.buffers)}
         self._component: dict[Var, int] = {}
@@ -251,9 +252,11 @@ class _Side:
         return [e.buffer.data for e in found if isinstance(e, BufferLoad) and e.buffer.data in self.memories]
 
     def joins_in_any_order(self) -> bool:
-        """Whether all tuples are joined by threads: nothing else is joined to a memory to which they join."""
+        """Whether all tuples are joined by threads, in one stage: nothing else is joined to a memory to which they
+        join, and they join what comes from the inputs.
+        """
         joined = [data for update in self.updates for data in update]
-        return set(joined) <= self.form.tuples and len(set(joined)) == len(joined)
+        return not self.stages and set(joined) <= self.form.tuples and len(set(joined)) == len(joined)
 
     # ---- the program with sums
 
@@ -379,6 +382,7 @@ class _Side:
         self.shared.combiner = combiner
         self.updates.append(frozenset(store.buffer.data for store in stores))
         joined = self._loaded(operands)
+        self.stages |= joined is not None
         return BufferLoad(target, stores[0].indices) + (self._element(operands) if joined is None else joined)
 
     @staticmethod

@@ -276,3 +276,8 @@ def test_what_is_run_is_a_result_of_some_order() -> None:
         for row in range(3):
             pairs = tuple(zip(indices[row].tolist(), values[row].tolist(), strict=True))
             assert (int(found["R"][row]), float(found["M"][row])) in results(pairs, (-1, low))
+
+
+def test_stages_of_the_program_before_are_kept() -> None:
+    """What a thread joins first has the order of its loop, whatever threads join then."""
+    assert status(ARG[1], ARG[1].replace("ko * 4 + kt", "(1 - ko) * 4 + kt")) is not Status.PROVED
