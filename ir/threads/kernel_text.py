@@ -35,6 +35,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.threads.async_calls import ASYNC_CALLS, ASYNC_KEYS, NotACopy, as_attributes
 from layoutproof.ir.threads.axes import Axis, thread_loops
+from layoutproof.ir.threads.dot_products import with_dot_products
 from layoutproof.ir.threads.tiles import NotATile, Tiles, View, joined_in, written_out
 from layoutproof.ir.visit import (
     bound_variables,
@@ -99,7 +100,7 @@ def read_kernel(root: Stmt, names: set[str], buffers: Mapping[Var, Buffer], earl
     Raises NotSequential.
     """
     kernel = Kernel(_axes(root, names))
-    kernel.body = _Reader(kernel, names, buffers, earlier).read(root, {})
+    kernel.body = with_dot_products(_Reader(kernel, names, buffers, earlier).read(root, {}), names)
     return kernel
 
 
@@ -218,7 +219,7 @@ class _Reader:
         """The body of a block whose views are written out, and with them the tensor instructions on them."""
         try:
             views = [View.of(match) for match in block.match_buffers]
-            tiles = Tiles({view.buffer.data: view for view in views}, self.kernel.tiles)
+            tiles = Tiles({view.buffer.data: view for view in views}, self.kernel.tiles, self.names)
             by_buffer = {view.buffer: view for view in views}
             body = written_out(body_of(block), tiles, by_buffer)
         except NotATile as problem:
