@@ -100,8 +100,8 @@ class Claims:
             choice = rng.choice((Select, IfThenElseExpr, IfThenElseExpr))
             return choice(self.condition(), self.expression(depth - 1), self.expression(rng.randrange(depth)))
         if kind < 0.97:
-            kind = Reinterpret if self.dtype.bits == self.whole.bits and rng.random() < 0.5 else Cast
-            return kind(self.dtype, self.integer(1))
+            to_float = Reinterpret if self.dtype.bits == self.whole.bits and rng.random() < 0.5 else Cast
+            return to_float(self.dtype, self.integer(1))
         return Cast(self.dtype, Cast(rng.choice(FLOATS), self.expression(depth - 1)))
 
     def integer(self, depth: int) -> Expr:
