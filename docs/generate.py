@@ -66,7 +66,8 @@ Proofs use that equal arguments give equal results, and a few exact points:
 
 ## Opaque calls
 
-They are read, printed and kept unchanged. No program with one is proved free of faults.
+They are read, printed and kept unchanged. No program with one is proved free of faults. (`reinterpret` of an
+integer as a float, or as another integer of its width, is no such call.)
 
 {opaque}
 """

@@ -82,6 +82,22 @@ class Call(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Reinterpret(Expr):
+    """The float that has the bits of an integer of its width, lane by lane (`semantics.float_of_bits`).
+
+    There is no node for the other way: a NaN is any NaN, so its bits are no function of it.
+    """
+
+    dtype: DType
+    value: Expr
+
+    def _check(self) -> None:
+        source, target = self.value.dtype, self.dtype
+        alike = (source.bits, source.lanes) == (target.bits, target.lanes)
+        require(alike and source.is_integer and target.is_float, f"the bits of {source} as {target}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class OpaqueCall(Expr):
     """An opaque call (extern functions, barriers, atomics, intrinsics): kept and printed; nothing is proved of it."""
 

@@ -7,6 +7,7 @@ with subnormals, once per operation, in the operation's own type. Part of the tr
 from __future__ import annotations
 
 import math
+import struct
 
 from layoutproof.ir.dtype import DType, Kind
 
@@ -151,6 +152,19 @@ def int_to_float(value: int, dtype: DType) -> float:
     if magnitude.bit_length() > emax + 1:
         return math.copysign(math.inf, value)
     return float(magnitude) if value >= 0 else -float(magnitude)
+
+
+_BITS = {16: ("<H", "<e"), 32: ("<I", "<f"), 64: ("<Q", "<d")}
+
+
+def float_of_bits(value: int, dtype: DType) -> float:
+    """The number of a float type that has the bits of an integer of its width; NaNs of all bits are one NaN."""
+    bits = value & ((1 << dtype.bits) - 1)
+    if dtype.kind is Kind.BFLOAT:
+        bits, dtype = bits << 16, DType(Kind.FLOAT, 32)
+    whole, number = _BITS[dtype.bits]
+    found: float = struct.unpack(number, struct.pack(whole, bits))[0]
+    return found if found == found else math.nan
 
 
 def cast_value(value: int | float, source: DType, target: DType) -> int | float:

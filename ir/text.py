@@ -36,6 +36,7 @@ from layoutproof.ir.intrinsics import (
     OpaqueCall,
     PointerCast,
     Reducer,
+    Reinterpret,
     StringImm,
     Undef,
     default_dtype,
@@ -282,6 +283,9 @@ class _Writer:
             return self.call(str(e.dtype), e.value)
         return self.typed("Cast", e.dtype, e.value)
 
+    def reinterpret(self, e: Reinterpret) -> Piece:
+        return self.typed("reinterpret", e.dtype, e.value)
+
     def ramp(self, e: Ramp) -> Piece:
         return self.call("ramp" if self.plain else self.dialect.ramp, e.base, e.stride, str(e.lanes))
 
@@ -335,6 +339,7 @@ _WRITERS: Mapping[type[Expr], Callable[[_Writer, Any], Piece]] = {
     Select: _Writer.select,
     IfThenElseExpr: _Writer.if_then_else,
     Cast: _Writer.cast,
+    Reinterpret: _Writer.reinterpret,
     Ramp: _Writer.ramp,
     Broadcast: _Writer.broadcast,
     BufferLoad: _Writer.load,

@@ -28,7 +28,7 @@ from layoutproof.ir.expr import (
     binary,
     const,
 )
-from layoutproof.ir.intrinsics import Call, Undef
+from layoutproof.ir.intrinsics import Call, Reinterpret, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -223,7 +223,7 @@ def _of_value(value: Expr) -> tuple[int, int]:
             operations += 1  # the mask, whatever index arithmetic it takes
             stack.append(node.then)
             continue
-        operations += isinstance(node, Binary | Call | Select | Compare | Cast | Logical | Not)
+        operations += isinstance(node, Binary | Call | Select | Compare | Cast | Reinterpret | Logical | Not)
         stack.extend(children(node))
     return loads, operations
 

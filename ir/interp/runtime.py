@@ -348,6 +348,7 @@ def namespace() -> dict[str, object]:
         "RaceTable": RaceTable,
         "worst_state": memory.worst_state,
         "same_value": memory.same_value,
+        "float_of_bits": semantics.float_of_bits,
         "half_values": memory.model_values(Kind.FLOAT),
         "bfloat_values": memory.model_values(Kind.BFLOAT),
         "half_bits": memory.half_bits,

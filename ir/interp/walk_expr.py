@@ -40,7 +40,18 @@ from layoutproof.ir.interp.memory import (
     worst_state,
 )
 from layoutproof.ir.interp.runtime import RaceTable
-from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, Reducer, StringImm, Undef
+from layoutproof.ir.intrinsics import (
+    Assume,
+    Call,
+    Limit,
+    LimitKind,
+    OpaqueCall,
+    PointerCast,
+    Reducer,
+    Reinterpret,
+    StringImm,
+    Undef,
+)
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 
 Lane = tuple[int | float, bool]
@@ -189,6 +200,11 @@ def _cast(s: State, e: Cast, index: bool) -> list[Lane]:
     return result
 
 
+def _reinterpret(s: State, e: Reinterpret, index: bool) -> list[Lane]:
+    lanes = evaluate_lanes(s, e.value, False)
+    return [(semantics.float_of_bits(int(value), e.dtype.element), tainted) for value, tainted in lanes]
+
+
 def _ramp(s: State, e: Ramp, index: bool) -> list[Lane]:
     (base, p), (stride, q) = evaluate_one(s, e.base, index), evaluate_one(s, e.stride, index)
     return [(settle(int(base) + k * int(stride), e.dtype.element, index), p or q) for k in range(e.lanes)]
@@ -324,6 +340,7 @@ _EVALUATORS: Mapping[type, Callable[..., list[Lane]]] = {
     Select: _select,
     IfThenElseExpr: _choice,
     Cast: _cast,
+    Reinterpret: _reinterpret,
     Ramp: _ramp,
     Broadcast: lambda s, e, index: [evaluate_one(s, e.value, index)] * e.lanes,
     Call: _call,

@@ -28,7 +28,7 @@ from layoutproof.ir.interp.analysis import is_index_like
 from layoutproof.ir.interp.generator import Generator, Operand, Site, join_taints, limits_of, literal
 from layoutproof.ir.interp.memory import cannot_interpret
 from layoutproof.ir.interp.runtime import EXACT
-from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Undef
+from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Reinterpret, Undef
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 
 
@@ -356,6 +356,12 @@ def write_cast(g: Generator, e: Cast, index: bool) -> Lanes:
     """Lane by lane."""
     exact = index and e.value.dtype.is_integer
     return [cast(g, o, e.value.dtype.element, e.dtype.element, index) for o in g.expr(e.value, exact)]
+
+
+def write_reinterpret(g: Generator, e: Reinterpret, index: bool) -> Lanes:
+    """Lane by lane."""
+    target = g.constant(e.dtype.element)
+    return [Operand(g.temp(f"float_of_bits({o.code}, {target})"), taint=o.taint) for o in g.expr(e.value, False)]
 
 
 def write_ramp(g: Generator, e: Ramp, index: bool) -> Lanes:

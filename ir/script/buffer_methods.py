@@ -31,7 +31,7 @@ from layoutproof.ir.expr import (
     const,
     widen,
 )
-from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
+from layoutproof.ir.intrinsics import Call, OpaqueCall, Reinterpret, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.script.declarations import CallReader, Scoped, read_allocation
@@ -188,8 +188,8 @@ class _Lane:
             case OpaqueCall(function=function, arguments=(load, predicate)) if function == UNDER_PREDICATE:
                 loaded = self.scalar(load)
                 return IfThenElseExpr(self.scalar(predicate), loaded, Undef(loaded.dtype))
-            case Cast():
-                return Cast(node.dtype.element, self.scalar(node.value))
+            case Cast() | Reinterpret():
+                return replace(node, dtype=node.dtype.element, value=self.scalar(node.value))
             case BufferLoad() if node.buffer.dtype.lanes == 1:
                 return replace(node, indices=(*node.indices[:-1], self.scalar(node.indices[-1])))
             case Binary() | Compare() | Logical() | Not() | Select() | Call():

@@ -28,6 +28,7 @@ from layoutproof.ir.intrinsics import (
     Limit,
     LimitKind,
     PointerCast,
+    Reinterpret,
     Undef,
 )
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
@@ -130,6 +131,32 @@ def _cast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     if isinstance(value, Weak) and value.default is None and value.literal is None:
         return value.build(dtype)  # T.Cast("float32", T.undef()) is how TVM 0.27 writes an undefined float
     return reader.make(node, Cast, dtype, reader.strong(value))
+
+
+def _reinterpret(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    """`T.reinterpret("float32", x)`: the bits of a value as another type. Those of pointers, and those of floats, which
+    are no function of a NaN, stay a call that is opaque.
+    """
+    if node.keywords or len(node.args) != 2 or not is_text(node.args[0]):
+        return OPAQUE["reinterpret"](reader, node, name)
+    dtype = _reinterpreted_type(reader, node.args[0])
+    value = reader.expr(node.args[1])
+    source = value.dtype
+    if dtype is None or not source.is_integer or not (dtype.is_float or dtype.is_integer):
+        return OPAQUE["reinterpret"](reader, node, name)
+    if (source.bits, source.lanes) != (dtype.bits, dtype.lanes):
+        if source.bits * source.lanes == dtype.bits * dtype.lanes:
+            return OPAQUE["reinterpret"](reader, node, name)
+        raise reader.text.fail(codes.WRONG_TYPE, f"{name} of {source} as {dtype}, which has another width", node)
+    if source == dtype:
+        return value
+    return reader.make(node, Reinterpret if dtype.is_float else Cast, dtype, value)
+
+
+def _reinterpreted_type(reader: ExpressionReader, node: ast.expr) -> DType | None:
+    """The type that bits are seen as; None for a pointer."""
+    name = read_string(reader.text, node, "a data type")
+    return None if name in ("handle", "void", "") else read_dtype(reader.text, node)
 
 
 def _astype(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
@@ -363,6 +390,7 @@ _BASIC: Mapping[str, Handler] = {
     "Cast": _cast,
     "cast": _cast,
     "astype": _astype,
+    "reinterpret": _reinterpret,
     "Ramp": _ramp,
     "ramp": _ramp,
     "Broadcast": _broadcast,

@@ -35,8 +35,17 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.threads.async_calls import ASYNC_CALLS, ASYNC_KEYS, NotACopy, as_attributes
 from layoutproof.ir.threads.axes import Axis, thread_loops
+from layoutproof.ir.threads.dot_products import with_dot_products
 from layoutproof.ir.threads.tiles import NotATile, Tiles, View, joined_in, written_out
-from layoutproof.ir.visit import bound_variables, free_variables, replace_buffers, stores_in, substitute, take_fresh
+from layoutproof.ir.visit import (
+    bound_variables,
+    free_variables,
+    loads_in,
+    replace_buffers,
+    stores_in,
+    substitute,
+    take_fresh,
+)
 
 SYNC = "tvm_storage_sync"
 _BLOCK_WIDE = ((StringImm("shared"),), (StringImm("shared.dyn"),))  # a barrier of a warp joins its threads only
@@ -91,7 +100,7 @@ def read_kernel(root: Stmt, names: set[str], buffers: Mapping[Var, Buffer], earl
     Raises NotSequential.
     """
     kernel = Kernel(_axes(root, names))
-    kernel.body = _Reader(kernel, names, buffers, earlier).read(root, {})
+    kernel.body = with_dot_products(_Reader(kernel, names, buffers, earlier).read(root, {}), names)
     return kernel
 
 
@@ -210,7 +219,7 @@ class _Reader:
         """The body of a block whose views are written out, and with them the tensor instructions on them."""
         try:
             views = [View.of(match) for match in block.match_buffers]
-            tiles = Tiles({view.buffer.data: view for view in views}, self.kernel.tiles)
+            tiles = Tiles({view.buffer.data: view for view in views}, self.kernel.tiles, self.names)
             by_buffer = {view.buffer: view for view in views}
             body = written_out(body_of(block), tiles, by_buffer)
         except NotATile as problem:
@@ -294,17 +303,36 @@ class _Reader:
         loads = [result for result in results if isinstance(result, BufferLoad)]
         tags = [tag for tag, axis in self.kernel.axes.items() if any(_is_index(axis, index) for index in indices)]
         known = len(tags) + sum(isinstance(index, IntImm) for index in indices)
-        if len(loads) != number or known != len(indices) or number != 1:
+        if len(loads) != number or known != len(indices) or len({place.buffer.data for place in loads}) != number:
             raise NotSequential("a reduction over threads of another form", stmt)
-        (place,), (operand,) = loads, values
-        names = {reducer.left[0]: place, reducer.right[0]: operand}
-        update = BufferStore(place.buffer, place.indices, substitute(reducer.results[0], names), span=stmt.span)
+        names = dict(zip((*reducer.left, *reducer.right), (*loads, *values), strict=True))
+        update = self._joined(loads, [substitute(result, names) for result in reducer.results], stmt)
         first = [equal(axis.index, IntImm(0, axis.var.dtype)) for axis in map(self.kernel.axes.__getitem__, tags)]
-        start: Stmt = BufferStore(place.buffer, place.indices, reducer.identities[0], span=stmt.span)
+        pairs = zip(loads, reducer.identities, strict=True)
+        start = seq(*(BufferStore(place.buffer, place.indices, value, span=stmt.span) for place, value in pairs))
         for condition_ in reversed(first):
             start = IfThenElse(condition_, start, span=stmt.span)
         guarded = update if condition == TRUE else IfThenElse(condition, update, span=stmt.span)
         return Across(seq(start, guarded), tuple(tags), span=stmt.span)
+
+    def _joined(self, places: Sequence[BufferLoad], results: Sequence[Expr], stmt: Stmt) -> Stmt:
+        """The stores of results, each of which is of what all places hold before."""
+        data = {place.buffer.data for place in places}
+        others = (
+            {load.buffer.data for load in loads_in(result)} & data - {place.buffer.data}
+            for place, result in zip(places, results, strict=True)
+        )
+        if not any(others):
+            pairs = zip(places, results, strict=True)
+            return seq(*(BufferStore(place.buffer, place.indices, e, span=stmt.span) for place, e in pairs))
+        joined = [
+            Var(take_fresh(f"joined_{place.buffer.name}", self.names), e.dtype)
+            for place, e in zip(places, results, strict=True)
+        ]
+        body = seq(*(BufferStore(p.buffer, p.indices, v, span=stmt.span) for p, v in zip(places, joined, strict=True)))
+        for var, result in reversed(list(zip(joined, results, strict=True))):
+            body = Let(var, result, body, span=stmt.span)
+        return body
 
 
 def without_gaps(buffer: Buffer) -> Buffer:

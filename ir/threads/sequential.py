@@ -32,7 +32,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.threads.async_copies import AsyncCopies, without_async
 from layoutproof.ir.threads.axes import AXIS, COPIES, KERNEL, Axis, Sharing, has_threads, sharing_of
-from layoutproof.ir.threads.crosswise import joined_floats
+from layoutproof.ir.threads.crosswise import joins_of
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
 from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
 from layoutproof.ir.threads.tiles import check_fragments
@@ -60,6 +60,7 @@ class Sequential:
     `axes`: the tags of the loops over threads, by variable. `copies`: the tags along which each thread has a copy of a
     memory, as its first axes, by the name of its data.
     `under_way`: asynchronous copies, and what may find them so; there may be no race in it.
+    `tuples`: the memories in which threads join several values together, in an order that is not fixed.
     """
 
     func: PrimFunc
@@ -70,6 +71,7 @@ class Sequential:
     axes: Mapping[Var, str] = field(default_factory=dict[Var, str])
     copies: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     under_way: PrimFunc | None = None
+    tuples: frozenset[Var] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ def sequential(
         axes=writer.axes,
         copies=writer.copies,
         under_way=under_way,
+        tuples=frozenset(writer.tuples),
     )
 
 
@@ -137,6 +140,7 @@ class _Writer:
         self.of_blocks: set[Var] = set()
         self.buffers = func.buffers
         self.crosswise: set[BinaryOp] = set()
+        self.tuples: set[Var] = set()
         self.implied = False
         self.apart: list[Stmt] = []
         self.axes: dict[Var, str] = {}
@@ -283,7 +287,9 @@ class _Writer:
         for node in walk(kernel.body):
             if isinstance(node, Across):
                 axes = {kernel.axes[tag].var for tag in node.axes}
-                self.crosswise |= joined_floats(node, axes)
+                joins = joins_of(node, axes)
+                self.crosswise |= joins.floats
+                self.tuples |= joins.tuples
 
 
 def _if_any(phases: Phases, arranged: Stmt, placed: Stmt) -> Stmt:

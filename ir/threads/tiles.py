@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion
+from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import Binary, Cast, Expr, FloatImm, IntImm, Var, binary, widen
 from layoutproof.ir.intrinsics import OpaqueCall, StringImm
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import BufferStore, Evaluate, For, ForKind, Let, MatchBuffer, Stmt
-from layoutproof.ir.visit import buffers_in, children, free_variables, loads_in, map_children, walk
+from layoutproof.ir.visit import buffers_in, children, free_variables, loads_in, map_children, take_fresh, walk
 
 _ROW, _COLUMN = StringImm("row_major"), StringImm("col_major")
 _SIMDGROUP = "metal.simdgroup"
@@ -68,19 +69,30 @@ class View:
         return tuple(part for part in parts if isinstance(part, Var))
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an instruction stands, and the names that are taken there; these grow."""
+
+    span: Span | None
+    names: set[str]
+
+
 @dataclass(slots=True)
 class Tiles:
-    """Reads the instructions of a block with views. `sizes` has the tiles of each fragment memory, and grows."""
+    """Reads the instructions of a block with views. `sizes` has the tiles of each fragment memory, and grows, as do the
+    `names` that are taken.
+    """
 
     views: Mapping[Var, View]
     sizes: dict[Var, int]
+    names: set[str]
 
-    def meaning(self, call: OpaqueCall, place: Stmt) -> Stmt:
+    def meaning(self, call: OpaqueCall, stmt: Stmt) -> Stmt:
         """What a call does. Raises NotATile."""
         known = _MEANINGS.get(call.function)
         if known is None:
             raise NotATile(f"{call.function} is opaque")
-        return known(self, call, place)
+        return known(self, call, Place(stmt.span, self.names))
 
     # ---- arguments
 
@@ -163,9 +175,9 @@ def _sizes(arguments: Sequence[Expr], number: int) -> int:
     return sizes.pop()
 
 
-def _over(size: int, place: Stmt, *names: str) -> tuple[tuple[Var, ...], Callable[[Stmt], Stmt]]:
+def _over(size: int, place: Place, *names: str) -> tuple[tuple[Var, ...], Callable[[Stmt], Stmt]]:
     """Indices of a tile, and the loops over them."""
-    indices = tuple(Var(name, INT32) for name in names)
+    indices = tuple(Var(take_fresh(name, place.names), INT32) for name in names)
 
     def loops(body: Stmt) -> Stmt:
         for index in reversed(indices):
@@ -175,7 +187,7 @@ def _over(size: int, place: Stmt, *names: str) -> tuple[tuple[Var, ...], Callabl
     return indices, loops
 
 
-def _store(view: View, indices: Sequence[Expr], value: Expr, place: Stmt) -> Stmt:
+def _store(view: View, indices: Sequence[Expr], value: Expr, place: Place) -> Stmt:
     return BufferStore(view.source.buffer, view.cell(indices), value, span=place.span)
 
 
@@ -188,7 +200,7 @@ def _require(number: int, call: OpaqueCall) -> None:
         raise NotATile(f"{call.function} with {len(call.arguments)} arguments")
 
 
-def _filled(tile: View, value: Expr, size: int, place: Stmt) -> Stmt:
+def _filled(tile: View, value: Expr, size: int, place: Place) -> Stmt:
     dtype = tile.buffer.dtype
     if not isinstance(value, FloatImm | IntImm) or value.value != 0:
         raise NotATile("a fragment that is filled with anything but zero")
@@ -197,14 +209,14 @@ def _filled(tile: View, value: Expr, size: int, place: Stmt) -> Stmt:
     return loops(_store(tile, (i, j), zero, place))
 
 
-def _copied(source: View, target: View, transposed: bool, size: int, place: Stmt) -> Stmt:
+def _copied(source: View, target: View, transposed: bool, size: int, place: Place) -> Stmt:
     if source.buffer.dtype != target.buffer.dtype:
         raise NotATile("a tile that is copied to one of another type")
     (i, j), loops = _over(size, place, "i", "j")
     return loops(_store(target, (j, i) if transposed else (i, j), _load(source, i, j), place))
 
 
-def _multiplied(tiles: tuple[View, View, View], size: int, place: Stmt) -> Stmt:
+def _multiplied(tiles: tuple[View, View, View], size: int, place: Place) -> Stmt:
     """`C[i, j] += A[i, k] * B[k, j]`, in the order of `k`; an instruction may have another, see `Kernel.joins`."""
     result, left, right = tiles
     dtype = result.buffer.dtype
@@ -223,7 +235,7 @@ def _multiplied(tiles: tuple[View, View, View], size: int, place: Stmt) -> Stmt:
 _LOADED = (MATRIX_A, MATRIX_B)
 
 
-def _wmma_fill(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
+def _wmma_fill(tiles: Tiles, call: OpaqueCall, place: Place) -> Stmt:
     _require(6, call)
     size = _sizes(call.arguments[1:4], 3)
     return _filled(
@@ -231,7 +243,7 @@ def _wmma_fill(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
     )
 
 
-def _wmma_load(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
+def _wmma_load(tiles: Tiles, call: OpaqueCall, place: Place) -> Stmt:
     _require(8, call)
     data, *sizes, number, pointer, stride, layout = call.arguments
     size = _sizes(sizes, 3)
@@ -241,7 +253,7 @@ def _wmma_load(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
     return _copied(tiles.memory(pointer, stride, size), target, layout == _COLUMN, size, place)
 
 
-def _wmma_store(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
+def _wmma_store(tiles: Tiles, call: OpaqueCall, place: Place) -> Stmt:
     _require(8, call)
     data, *sizes, number, pointer, stride, layout = call.arguments
     size = _sizes(sizes, 3)
@@ -251,15 +263,15 @@ def _wmma_store(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
     return _copied(source, tiles.memory(pointer, stride, size), layout == _COLUMN, size, place)
 
 
-def _wmma_multiply(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
+def _wmma_multiply(tiles: Tiles, call: OpaqueCall, place: Place) -> Stmt:
     return _product(tiles, call, (ACCUMULATOR, MATRIX_A, MATRIX_B), place)
 
 
-def _simdgroup_multiply(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
+def _simdgroup_multiply(tiles: Tiles, call: OpaqueCall, place: Place) -> Stmt:
     return _product(tiles, call, (_SIMDGROUP,) * 3, place)
 
 
-def _product(tiles: Tiles, call: OpaqueCall, scopes: tuple[str, str, str], place: Stmt) -> Stmt:
+def _product(tiles: Tiles, call: OpaqueCall, scopes: tuple[str, str, str], place: Place) -> Stmt:
     _require(8, call)
     if call.arguments[:2] != call.arguments[6:]:
         raise NotATile("a product that is added to another fragment than it is put into")
@@ -274,19 +286,19 @@ def _product(tiles: Tiles, call: OpaqueCall, scopes: tuple[str, str, str], place
     return _multiplied((result, left, right), size, place)
 
 
-def _simdgroup_fill(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
+def _simdgroup_fill(tiles: Tiles, call: OpaqueCall, place: Place) -> Stmt:
     _require(5, call)
     data, number, value, *sizes = call.arguments
     size = _sizes(sizes, 2)
     return _filled(tiles.fragment(data, number, size, (_SIMDGROUP,)), value, size, place)
 
 
-def _simdgroup_load(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
+def _simdgroup_load(tiles: Tiles, call: OpaqueCall, place: Place) -> Stmt:
     fragment, memory, transposed, size = _simdgroup_copy(tiles, call)
     return _copied(memory, fragment, transposed, size, place)
 
 
-def _simdgroup_store(tiles: Tiles, call: OpaqueCall, place: Stmt) -> Stmt:
+def _simdgroup_store(tiles: Tiles, call: OpaqueCall, place: Place) -> Stmt:
     fragment, memory, transposed, size = _simdgroup_copy(tiles, call)
     return _copied(fragment, memory, transposed, size, place)
 
@@ -301,7 +313,7 @@ def _simdgroup_copy(tiles: Tiles, call: OpaqueCall) -> tuple[View, View, bool, i
     return fragment, tiles.memory(pointer, stride, size), bool(transposed.value), size
 
 
-_MEANINGS: Mapping[str, Callable[[Tiles, OpaqueCall, Stmt], Stmt]] = {
+_MEANINGS: Mapping[str, Callable[[Tiles, OpaqueCall, Place], Stmt]] = {
     "tvm_fill_fragment": _wmma_fill,
     "tvm_load_matrix_sync": _wmma_load,
     "tvm_store_matrix_sync": _wmma_store,

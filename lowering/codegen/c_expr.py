@@ -31,7 +31,7 @@ from layoutproof.ir.expr import (
     Var,
 )
 from layoutproof.ir.interval import Interval
-from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Reinterpret
 from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.semantics import max_finite
 from layoutproof.lowering.codegen import codes
@@ -216,6 +216,17 @@ class Expressions:
         value = self.emit(expr.value, replace(mode, index=False))
         return _convert(value, source, target, self.helpers)
 
+    def reinterpret(self, expr: Reinterpret, mode: Mode) -> Fragment:
+        """The bits of an integer as a float."""
+        value, dtype = self.emit(expr.value, replace(mode, index=False)), expr.dtype.element
+        if is_half(dtype):
+            bits = narrowed(value, "uint16_t", interval.of_type(DType(Kind.UINT, 16)))
+            return loaded(bits.text, dtype, self.helpers)
+        wide = dtype.bits == 64
+        name = f"lp_{'f64' if wide else 'f32'}_of_bits"
+        self.helpers.add(name)
+        return call(name, value_type(dtype), convert(value, CType.U64 if wide else CType.U32))
+
     def ramp(self, expr: Ramp, mode: Mode) -> Fragment:
         """`base + lane * stride`."""
         assert mode.lane is not None
@@ -364,6 +375,7 @@ EMITTERS: Mapping[type[Expr], Callable[[Expressions, Any, Mode], Fragment]] = {
     Select: Expressions.choose,
     IfThenElseExpr: Expressions.choose,
     Cast: Expressions.cast,
+    Reinterpret: Expressions.reinterpret,
     Ramp: Expressions.ramp,
     Broadcast: Expressions.broadcast,
     BufferLoad: Expressions.load,

@@ -216,6 +216,18 @@ static inline double lp_odd_fma(float a, float b, float c) {
     ),
 }
 
+_BITS = {
+    f"lp_{suffix}_of_bits": Helper(
+        f"""/* The number that has these bits. */
+static inline {ctype} lp_{suffix}_of_bits({bits} bits) {{
+    {ctype} value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}}"""
+    )
+    for suffix, ctype, bits in (("f32", "float", "uint32_t"), ("f64", "double", "uint64_t"))
+}
+
 HALF_HELPERS: Mapping[str, Helper] = {**_F16, **_BF16, **_SHARED}
 
 
@@ -309,6 +321,7 @@ def _all_helpers() -> dict[str, Helper]:
     return {
         **found,
         **HALF_HELPERS,
+        **_BITS,
         **MEMORY_HELPERS,
         **EXACT_HELPERS,
         **FUNCTION_HELPERS,

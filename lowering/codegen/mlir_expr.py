@@ -22,7 +22,7 @@ from layoutproof.ir.expr import (
     Select,
     Var,
 )
-from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Reinterpret
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.visit import walk
@@ -309,6 +309,11 @@ def _cast_word(source: DType, target: DType) -> str | None:
     return None if target.bits == source.bits else "trunci"
 
 
+def _reinterpret(s: Scope, expr: Reinterpret) -> str:
+    before, after = type_of(expr.value.dtype, expr), type_of(expr.dtype, expr)
+    return s.define(f"arith.bitcast {s.value(expr.value)} : {before} to {after}")
+
+
 _CALLS: Mapping[str, str] = {
     "exp": "math.exp", "exp2": "math.exp2", "log": "math.log", "log2": "math.log2", "log10": "math.log10",
     "sqrt": "math.sqrt", "rsqrt": "math.rsqrt", "tanh": "math.tanh", "erf": "math.erf", "pow": "math.powf",
@@ -346,6 +351,7 @@ _EMIT: Mapping[type[Expr], Callable[..., str]] = {
     Select: _select,
     IfThenElseExpr: _if_then_else,
     Cast: _cast,
+    Reinterpret: _reinterpret,
     Call: _call,
     BufferLoad: _load,
 }

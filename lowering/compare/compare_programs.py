@@ -126,7 +126,7 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licen
     start = perf_counter()
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
     if answer is None:
-        question = kernels.Question.of(before, after)
+        question = kernels.Question.of(before, after, allowed, plain=stated.is_empty)
         _check_arguments(question.before, question.after)
         given = written_out(question.before), written_out(question.after)
         looped = rolled(given[0]), rolled(given[1])

@@ -104,6 +104,7 @@ class NoWitness(Exception):
 
 
 PRIMITIVE = "compare"
+NO_STEP = "the proof rests on laws of how threads join tuples, of which there is no certificate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,8 @@ class Comparison(Report):
         from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 
         if not self.records:
+            if self.status is Status.PROVED:
+                raise ValueError(NO_STEP)
             raise ValueError(f"there is no certificate of a comparison that is {self.status.value}")
         return certify(self.records, self.before.name, find_evidence)
 

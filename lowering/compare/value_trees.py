@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Logical, Not, Select, Var, negated
-from layoutproof.ir.intrinsics import Call, OpaqueCall
+from layoutproof.ir.intrinsics import Call, OpaqueCall, Reinterpret
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.program.instances import is_index_like
@@ -268,7 +268,11 @@ def _orders(new: Expr, old: Expr) -> Sequence[Order]:
             straight = (tuple(zip(first, second, strict=True)),)
             crossed = (tuple(zip(first, reversed(second), strict=True)),)
             return (*straight, *crossed) if f in _CALL_COMMUTES else straight
-        case (Not(operand=a), Not(operand=b)) | (Cast(value=a), Cast(value=b)):
+        case (
+            (Not(operand=a), Not(operand=b))
+            | (Cast(value=a), Cast(value=b))
+            | (Reinterpret(value=a), Reinterpret(value=b))
+        ):
             return (((a, b),),)
         case (OpaqueCall(function=f, arguments=first), OpaqueCall(function=g, arguments=second)):
             return (tuple(zip(first, second, strict=True)),) if f == g and len(first) == len(second) else ()

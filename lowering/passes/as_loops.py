@@ -48,7 +48,15 @@ def forms_of(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Seq
 
 def own_forms(old: PrimFunc, new: PrimFunc) -> tuple[Sequential | NoSequence, Sequential | NoSequence]:
     """Two functions as parallel loops, each by itself: without blocks a kernel has the barriers of its text."""
-    return _form(old, Barriers.OF_BLOCKS), _form(new, Barriers.OF_BLOCKS)
+    before, after = (_in_one_order(func, _form(func, Barriers.OF_BLOCKS)) for func in (old, new))
+    return before, after
+
+
+def _in_one_order(func: PrimFunc, form: Sequential | NoSequence) -> Sequential | NoSequence:
+    """A form of which the order of threads is no matter, but for the rounding of floats."""
+    if isinstance(form, Sequential) and form.tuples:
+        return NoSequence("threads join several values at once, in an order that is not fixed", func.body)
+    return form
 
 
 def _form(func: PrimFunc, barriers: Barriers) -> Sequential | NoSequence:

@@ -28,7 +28,17 @@ from layoutproof.ir.expr import (
     Var,
     const,
 )
-from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, Reducer, StringImm, Undef
+from layoutproof.ir.intrinsics import (
+    Assume,
+    Call,
+    Limit,
+    OpaqueCall,
+    PointerCast,
+    Reducer,
+    Reinterpret,
+    StringImm,
+    Undef,
+)
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import walk
@@ -164,6 +174,10 @@ class Lanes:
             return Ramp(base, stride, value.lanes)
         return replace(expr, dtype=expr.dtype.with_lanes(value.dtype.lanes), value=value)
 
+    def _reinterpret(self, expr: Reinterpret, index: bool) -> Expr:
+        value = self._say(expr.value, index=False)
+        return replace(expr, dtype=expr.dtype.with_lanes(value.dtype.lanes), value=value)
+
     def _load(self, expr: BufferLoad, index: bool) -> Expr:
         return replace(expr, indices=self.indices(expr.buffer, expr.indices, expr))
 
@@ -226,6 +240,7 @@ _SAID: Mapping[type[Expr], Callable[[Lanes, Any, bool], Expr]] = {
     Select: Lanes._select,
     IfThenElseExpr: Lanes._choice,
     Cast: Lanes._cast,
+    Reinterpret: Lanes._reinterpret,
     BufferLoad: Lanes._load,
     Call: Lanes._call,
     Undef: Lanes._undef,

@@ -18,7 +18,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import Broadcast, Cast, Expr, IntImm, Ramp, Var, binary, const, widen
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.intrinsics import Undef
+from layoutproof.ir.intrinsics import Reinterpret, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -88,7 +88,7 @@ class OneLane:
                 return step if isinstance(base, IntImm) and base.value == 0 else binary(BinaryOp.ADD, base, step)
             case Broadcast(value=value):
                 return self.of(value)
-            case Cast(dtype=dtype, value=value):
+            case Cast(dtype=dtype, value=value) | Reinterpret(dtype=dtype, value=value):
                 return replace(expr, dtype=dtype.element, value=self.of(value))
             case Undef(dtype=dtype):
                 return replace(expr, dtype=dtype.element)

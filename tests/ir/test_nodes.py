@@ -35,7 +35,18 @@ from layoutproof.ir.expr import (
     logical_and,
 )
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, Reducer, StringImm, Undef
+from layoutproof.ir.intrinsics import (
+    Assume,
+    Call,
+    Limit,
+    LimitKind,
+    OpaqueCall,
+    PointerCast,
+    Reducer,
+    Reinterpret,
+    StringImm,
+    Undef,
+)
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import IRModule, PrimFunc
@@ -83,6 +94,7 @@ SAMPLES: tuple[Node, ...] = (
     Select(TRUE, I, const(0)),
     IfThenElseExpr(TRUE, LOAD, ZERO),
     Cast(INT64, I),
+    Reinterpret(FLOAT32, I),
     PointerCast(DType.parse("float32x4"), A.data),
     Call("exp", (ZERO,)),
     OpaqueCall("tvm_storage_sync", (StringImm("shared"),), INT32),

@@ -28,7 +28,7 @@ from layoutproof.ir.expr import (
     logical_and,
     logical_or,
 )
-from layoutproof.ir.intrinsics import Assume, Call, Undef
+from layoutproof.ir.intrinsics import Assume, Call, Reinterpret, Undef
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
@@ -317,7 +317,8 @@ class RandomProgram:
             case 6:
                 return a
             case _:
-                return Cast(FLOAT32, self.value(INT32, depth - 1)) if dtype == FLOAT32 else a
+                kind = self.random.choice((Cast, Cast, Reinterpret))
+                return kind(FLOAT32, self.value(INT32, depth - 1)) if dtype == FLOAT32 else a
 
     def leaf(self, dtype: DType) -> Expr:
         """A load, a constant, or now and then an undefined value."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
-from layoutproof.ir.dtype import BOOL, HANDLE, INT32, INT64, DType
+from layoutproof.ir.dtype import BOOL, HANDLE, INT32, INT64, DType, Kind
 from layoutproof.ir.expr import (
     Binary,
     Broadcast,
@@ -32,6 +32,7 @@ from layoutproof.ir.intrinsics import (
     OpaqueCall,
     PointerCast,
     Reducer,
+    Reinterpret,
     StringImm,
     Undef,
 )
@@ -132,6 +133,9 @@ class RandomProgram:
             if dtype.is_integer and self.rng.random() < 0.5:
                 return Ramp(self.expr(dtype.element, depth), self.expr(dtype.element, depth), dtype.lanes)
             return Broadcast(self.expr(dtype.element, depth), dtype.lanes)
+        if dtype.is_float and self.rng.random() < 0.2:
+            bits = DType(self.rng.choice((Kind.INT, Kind.UINT)), dtype.bits, dtype.lanes)
+            return Reinterpret(dtype, self.expr(bits, depth))
         return Cast(dtype, self.expr(self.rng.choice(SCALARS).with_lanes(dtype.lanes), depth))
 
     def special(self, dtype: DType, depth: int) -> Expr:

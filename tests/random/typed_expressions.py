@@ -225,6 +225,10 @@ class Expressions:
         text = self.solid(source, depth)
         if source in FLOATS and dtype in INTEGERS:
             text = self.clamped(text, source, dtype)
+        if dtype in ("float32", "float64") and self.rng.random() < 0.15:
+            bits = f"{self.rng.choice(('int', 'uint'))}{dtype[-2:]}"
+            if bits not in self.barred:
+                return f'T.reinterpret("{dtype}", {self.solid(bits, depth)})'
         match self.rng.randrange(3):
             case 0:
                 return f'T.Cast("{dtype}", {text})'

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from layoutproof.ir.expr import Binary, Expr, Var
 from layoutproof.ir.operators import BinaryOp
@@ -29,6 +30,7 @@ from layoutproof.verify.isl.instance_sets import (
 )
 from layoutproof.verify.isl.isl_evidence import note_agreement, note_contributions
 from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.program.instances import Dim
 from layoutproof.verify.program.statement import NotModelled, Read, Statement
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
 
@@ -396,17 +398,31 @@ def update_operator(flow: Dataflow, statement: Statement) -> BinaryOp | None:
 
 
 def accumulator(flow: Dataflow, statement: Statement) -> Read | None:
-    """The load of the written cell that is one operand of the value, at the moment of the store."""
+    """The load of the written cell that is one operand of the value, of what is there at the moment of the store."""
     value = statement.value
     if not isinstance(value, Binary):
         return None
-    timestamp = statement.domain.time[:-1]
     for read in statement.reads:
         if read.var not in (value.lhs, value.rhs) or read.data != statement.data or read.anywhere:
             continue
-        if read.access.domain.time[: len(timestamp)] == timestamp and _same_cell(flow, statement, read):
+        if _is_undisturbed(flow, statement, read) and _same_cell(flow, statement, read):
             return read
     return None
+
+
+def _is_undisturbed(flow: Dataflow, statement: Statement, read: Read) -> bool:
+    """Whether no other store to its memory comes between a load and the store of which it is a part: the load is of the
+    same moment, or of a let around, of the same iteration of all loops.
+    """
+    loaded, stored = read.access.domain.time, statement.domain.time
+    if loaded[: len(stored) - 1] == stored[:-1]:
+        return True
+    pairs = zip(loaded, stored, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if any(isinstance(part, Dim) for part in (*loaded[shared:], *stored[shared:])):
+        return False
+    others = (s for s in flow.statements.writers(statement.data) if s.number != statement.number)
+    return not any(other.domain.time[:shared] == stored[:shared] for other in others)
 
 
 def _same_cell(flow: Dataflow, statement: Statement, read: Read) -> bool:

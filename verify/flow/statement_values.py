@@ -23,7 +23,7 @@ from layoutproof.ir.expr import (
     Var,
     const,
 )
-from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast, StringImm, Undef
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast, Reinterpret, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.visit import free_variables, map_children, take_fresh, walk
@@ -201,8 +201,8 @@ class Values:
                 return self._say(value, where, None)
             case Undef(dtype=dtype):
                 return replace(expr, dtype=dtype.element)
-            case Cast(dtype=dtype, value=value):
-                return Cast(dtype.element, self._say(value, where, lane))
+            case Cast(dtype=dtype, value=value) | Reinterpret(dtype=dtype, value=value):
+                return replace(expr, dtype=dtype.element, value=self._say(value, where, lane))
             case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
                 test = self._say(condition, where, None)
                 sides = [

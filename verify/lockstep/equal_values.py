@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
-from layoutproof.ir.intrinsics import Undef
+from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.visit import children, free_variables, map_children, walk
 from layoutproof.verify.lockstep.domains import has_calls, is_exact, is_exact_condition, is_speakable, where, zero
-from layoutproof.verify.lockstep.memories import Cells, Memories
+from layoutproof.verify.lockstep.memories import Cells, Memories, sees_bits
 from layoutproof.verify.program.instances import IterationDomain, Unknown
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.values.prover import ValueProver
@@ -204,6 +204,8 @@ class ProgramPoint:
                     for a, b in zip(children(old), children(new), strict=True)
                     if isinstance(a, Expr) and isinstance(b, Expr)
                 ]
+                if isinstance(old, OpaqueCall) and sees_bits(old):
+                    return all(self._is_alike(a, b) for a, b in parts)
                 return all(self.agree(a, b, domain, index=index) for a, b in parts)
 
     def _by_index(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:

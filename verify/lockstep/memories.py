@@ -76,7 +76,7 @@ class Side:
 
     `roots` gives the memory behind a pointer's other names. `numbers` are the numbers of a store, by identity, in the
     order of `visit.stores_in`. `apart`: parameters do not overlap. `shows_bits`: some memory is seen as floats and as
-    something else, to which one NaN is not like another.
+    something else, or the bits of a float are taken: one NaN is not like another there.
     """
 
     facts: Facts
@@ -175,7 +175,13 @@ def _shows_bits(func: PrimFunc, roots: Mapping[Var, Var]) -> bool:
     types: dict[Var, set[DType]] = {}
     for each in (*func.buffers, *buffers_in(func.body)):
         types.setdefault(roots.get(each.data, each.data), set()).add(each.dtype.element)
-    return any(len(seen) > 1 and any(each.is_float for each in seen) for seen in types.values())
+    views = any(len(seen) > 1 and any(each.is_float for each in seen) for seen in types.values())
+    return views or any(isinstance(node, OpaqueCall) and sees_bits(node) for node in walk(func.body))
+
+
+def sees_bits(call: OpaqueCall) -> bool:
+    """Whether a call gives the bits of a float, in which one NaN is not like another."""
+    return call.function == "reinterpret" and any(argument.dtype.is_float for argument in call.arguments)
 
 
 def _check_understood(func: PrimFunc) -> Proved:

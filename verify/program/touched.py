@@ -27,7 +27,7 @@ from layoutproof.ir.expr import (
     Var,
 )
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.intrinsics import Assume, Call, Limit, Undef
+from layoutproof.ir.intrinsics import Assume, Call, Limit, Reinterpret, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import (
     Allocate,
@@ -48,7 +48,7 @@ from layoutproof.ir.visit import loops_of_stores, walk
 _KNOWN: frozenset[type[Node]] = frozenset(
     {Seq, For, IfThenElse, Let, BufferStore, Allocate, DeclBuffer, Block, IterVar, Evaluate, Buffer, BufferLoad}
     | {BufferRegion, Range, Var, IntImm, FloatImm, Binary, Compare, Logical, Not, Select, IfThenElseExpr, Cast, Ramp}
-    | {Broadcast, Call, Undef, Limit, Assume}
+    | {Broadcast, Call, Reinterpret, Undef, Limit, Assume}
 )
 _LOOPS = frozenset((ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED))
 

@@ -37,7 +37,7 @@ from layoutproof.ir.expr import (
     logical_or,
 )
 from layoutproof.ir.interp.analysis import find_memories
-from layoutproof.ir.intrinsics import Assume, Call, OpaqueCall, Undef, assumed_undef, undef_loads
+from layoutproof.ir.intrinsics import Assume, Call, OpaqueCall, Reinterpret, Undef, assumed_undef, undef_loads
 from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
@@ -284,7 +284,7 @@ class _Old(_Watcher):
         for part, path in evaluated(expr):
             # Literals are not computed, nor what a load finds or a choice takes; inputs are looked at where they are
             # given.
-            if isinstance(part, Binary | Call | Cast):
+            if isinstance(part, Binary | Call | Cast | Reinterpret):
                 allowed = logical_and(*self.allowed(part))
                 if allowed != TRUE:
                     yield _under(path, allowed)
@@ -297,7 +297,7 @@ class _Old(_Watcher):
         if Licence.NINF in self.licences:
             infinity = const(float("inf"), dtype), const(float("-inf"), dtype)
             yield from (Not(Compare(CompareOp.EQ, expr, bound)) for bound in infinity)
-        if self.no_zeros and not isinstance(expr, Cast):
+        if self.no_zeros and not isinstance(expr, Cast | Reinterpret):
             yield Not(Compare(CompareOp.EQ, expr, const(0.0, dtype)))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from layoutproof.ir.dtype import FLOAT64, DType, Kind
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
-from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Reinterpret
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import float_format, max_finite
 from layoutproof.verify.program.questions import NotEncodable
@@ -432,5 +432,6 @@ _VALUES: dict[type[Expr], Callable[[ValueEncoder, Any], str]] = {
     Select: lambda enc, e: choice(enc.value(e.condition), enc.value(e.then), enc.value(e.otherwise)),
     IfThenElseExpr: _lazy,
     Cast: _cast,
+    Reinterpret: lambda enc, e: f"((_ to_fp {_widths(e.dtype)}) {enc.value(e.value)})",
     Call: _call,
 }

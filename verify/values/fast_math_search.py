@@ -29,7 +29,7 @@ from layoutproof.ir.expr import (
     Var,
     const,
 )
-from layoutproof.ir.intrinsics import Call, Limit, Undef
+from layoutproof.ir.intrinsics import Call, Limit, Reinterpret, Undef
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.program.questions import Because, SmtQuery
@@ -82,6 +82,7 @@ _SCALAR = (
     Select,
     IfThenElseExpr,
     Cast,
+    Reinterpret,
     Call,
     Undef,
     Ramp,

@@ -18,7 +18,7 @@ from layoutproof.ir import semantics
 from layoutproof.ir.dtype import BOOL, DType, Kind, numpy_dtype
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.interp.runtime import call_math
-from layoutproof.ir.intrinsics import Call, Limit
+from layoutproof.ir.intrinsics import Call, Limit, Reinterpret
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 from layoutproof.ir.semantics import float_format
 from layoutproof.verify.values.terms import PASSED_ON, chooses_zero_sign, constant_value
@@ -350,6 +350,12 @@ def _floats_to_integer(points: Points, value: Values, target: DType) -> Values:
     return np.where(fits, whole, 0.0).astype(numpy_dtype(target))
 
 
+def _reinterpret(points: Points, expr: Reinterpret) -> Values:
+    bits, dtype = points.value(expr.value), expr.dtype
+    whole = bits.astype(f"uint{dtype.bits}")
+    return widened(whole.view(numpy_dtype(dtype)))
+
+
 def _call(points: Points, expr: Call) -> Values:
     arguments = [points.value(a) for a in expr.arguments]
     exact = exact_function(expr.function, expr.dtype)
@@ -372,6 +378,7 @@ _EVALUATORS: Mapping[type[Expr], Callable[[Points, Any], Values]] = {
     Select: _select,
     IfThenElseExpr: _lazy,
     Cast: _cast,
+    Reinterpret: _reinterpret,
     Call: _call,
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 if TYPE_CHECKING:
     from layoutproof.cli.gate.judging.notes import Result
+    from layoutproof.lowering.compare.comparison import Comparison
     from layoutproof.verify.checker import StepRecord
 
 _HELP = "`layoutproof recheck --verbose` of its certificate names each claim that the kernel rejects"
@@ -27,12 +28,25 @@ def results_by_kernel(outcome: Outcome, results: Sequence[Result], allow_unknown
     others = [str(result) for result in results if isinstance(result, MapReport | Verdict)]
     gate = outcome.name.rpartition("::")[2]
     found = [("the kernel judges steps of programs, no other answers", digest("kernel", gate, text)) for text in others]
-    return _with(outcome, [*_rejected(records), *found], allow_unknown)
+    return _with(outcome, [*_rejected(records), *found, *_lacking(results)], allow_unknown)
 
 
 def by_kernel(outcome: Outcome, records: Sequence[StepRecord]) -> Outcome:
     """The outcome, with a finding for each step that the kernel does not accept."""
     return _with(outcome, list(_rejected(records)), False)
+
+
+def comparison_by_kernel(outcome: Outcome, compared: Comparison) -> Outcome:
+    """The same of a comparison, with a finding where it is proved by more than steps of programs."""
+    lacking = _lacking([compared])
+    return _with(outcome, [*_rejected(compared.records), *lacking], False)
+
+
+def _lacking(results: Iterable[object]) -> list[tuple[str, str]]:
+    from layoutproof.lowering.compare.comparison import NO_STEP, Comparison
+
+    proved = [each for each in results if isinstance(each, Comparison) and each.status is Status.PROVED]
+    return [(NO_STEP, digest("kernel", NO_STEP, each.before.name)) for each in proved if not each.records]
 
 
 def _with(outcome: Outcome, found: Sequence[tuple[str, str]], allow_unknown: bool) -> Outcome:

@@ -67,6 +67,8 @@ def notes_of(compared: Comparison) -> tuple[str, ...]:
     """Notes besides the verdict, a line each: layouts and padding, unchanged parameters, fast-math assumptions,
     preconditions.
     """
+    from layoutproof.lowering.compare.comparison import NO_STEP
+
     lines = layouts_of(compared)
     if compared.status is Status.PROVED:
         needed = frozenset(Licence(word) for word in compared.strictness)
@@ -74,6 +76,7 @@ def notes_of(compared: Comparison) -> tuple[str, ...]:
             f"the two programs do the same {'with ' + ' '.join(names_of(needed)) if needed else 'bit for bit'}"
         )
         lines += _assumed(compared)
+        lines += [] if compared.records else [NO_STEP]
     return tuple(lines)
 
 

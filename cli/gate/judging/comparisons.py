@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.cli.gate.check_items import Item, Options
-from layoutproof.cli.gate.judging.by_kernel import by_kernel
+from layoutproof.cli.gate.judging.by_kernel import comparison_by_kernel
 from layoutproof.cli.gate.judging.cached_proofs import remembered, store_of
 from layoutproof.cli.gate.judging.compared import as_step, findings_of, kept_by, notes_of
 from layoutproof.cli.gate.judging.notes import details, remarks_of
@@ -94,7 +94,7 @@ def judged_comparison(item: Item, options: Options, allowed: Licences) -> Outcom
     store = store_of(options)
     if store is not None and lasting:
         store.put(REPORT, _report_key(item, options, texts), _kept(item, options, texts, outcome))
-    proved = compared.status is Status.PROVED
+    proved = compared.status is Status.PROVED and bool(compared.records)
     if options.certificate is not None and proved:
         compared.certificate.save(options.certificate)
     found = _write_witness(compared, options.witness)
@@ -150,7 +150,7 @@ def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], options: 
         detail=details([compared]) if options.detail else None,
         compared=_keys(item, compared),
     )
-    return by_kernel(outcome, compared.records) if options.trust == KERNEL else outcome
+    return comparison_by_kernel(outcome, compared) if options.trust == KERNEL else outcome
 
 
 def _keys(item: Item, compared: Comparison) -> dict[str, Any]:

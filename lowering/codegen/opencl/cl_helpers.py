@@ -185,6 +185,17 @@ static inline {name} {access_name("load", storage)}(__global const void *base, l
     }
 
 
+_BITS: Mapping[str, Helper] = {
+    f"lp_{suffix}_of_bits": Helper(
+        f"""/* The number that has these bits. */
+static inline {name} lp_{suffix}_of_bits({bits} bits) {{
+    return as_{name}(bits);
+}}"""
+    )
+    for suffix, name, bits in (("f32", "float", "uint"), ("f64", "double", "ulong"))
+}
+
+
 def _component(suffix: str, name: str) -> Helper:
     return Helper(
         f"""/* One channel of a texel. */
@@ -225,6 +236,7 @@ static inline double lp_number(ulong bits) {
 
 OWN_HELPERS: Mapping[str, Helper] = {
     **_HALF,
+    **_BITS,
     **_FUNCTIONS_HELPERS,
     **{name: helper for storage, size in _BYTES.items() for name, helper in _access(storage, size).items()},
     **{

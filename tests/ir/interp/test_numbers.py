@@ -19,7 +19,7 @@ from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HANDLE, DT
 from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Var
 from layoutproof.ir.interp import same_values
 from layoutproof.ir.interp.runtime import call_math, float_div, fmax, fmin, fused_multiply_add, maximum, minimum, power
-from layoutproof.ir.intrinsics import MATH_FUNCTIONS
+from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Reinterpret
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import round_float
@@ -286,6 +286,18 @@ def test_divisions_on_small_negatives() -> None:
     for (a, b), values in table.items():
         operations = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
         assert tuple(binary_value(op, a, b, int32, False) for op in operations) == values
+
+
+@pytest.mark.parametrize("target", ["float16", "float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("kind", ["int", "uint"])
+def test_bits_equal_a_numpy_view(kind: str, target: str) -> None:
+    """The float that has the bits of an integer is the one that numpy sees in its memory."""
+    dtype = DType.parse(target)
+    source = f"{kind}{dtype.bits}"
+    a = np.random.default_rng(9).integers(0, 256, N * dtype.bits // 8, dtype=np.uint8).view(source)
+    a[:3] = 0, 1 << (dtype.bits - 2), np.iinfo(source).min
+    func = elementwise(lambda x, y: Reinterpret(dtype, x), DType.parse(source), dtype)
+    assert bool(same_values(result(func, [a, a, None])["C"], a.view(numpy_dtype(dtype))).all())
 
 
 CASTS = [

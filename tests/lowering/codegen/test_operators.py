@@ -28,6 +28,7 @@ from layoutproof.ir.buffer import make_buffer
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Logical, Not, Select
 from layoutproof.ir.interp.runtime import float_div
+from layoutproof.ir.intrinsics import Reinterpret
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.lowering.runtime.build_c import build_c
 
@@ -181,6 +182,24 @@ def test_casts(source: DType) -> None:
         name = f"to_{target}"
         groups.append(Group(name, source, ([value for value, _ in pairs],), applied(Cast, target)))
         wanted[name] = array_of([result for _, result in pairs], target)
+    for name, result in run_groups(groups).items():
+        assert_same(result, wanted[name], f"{source} {name}")
+
+
+@one_in(2)
+@pytest.mark.parametrize("source", [t for t in INTEGERS if t.bits > 8], ids=str)
+def test_bits_as_floats(source: DType) -> None:
+    """The bits of an integer as a float give `semantics.float_of_bits`: of edge values, and of those that are special
+    floats.
+    """
+    groups, wanted = [], {}
+    for target in (t for t in FLOATS if t.bits == source.bits):
+        digits = semantics.float_format(target)[0] - 1
+        special = [(1 << (source.bits - 1)) - (1 << digits) + k for k in (-1, 0, 1, 1 << (digits - 1))]
+        values = [semantics.wrap(sign + v, source) for v in special for sign in (0, 1 << (source.bits - 1))]
+        values += edges(source)
+        groups.append(Group(f"as_{target}", source, (values,), applied(Reinterpret, target)))
+        wanted[f"as_{target}"] = array_of([semantics.float_of_bits(v, target) for v in values], target)
     for name, result in run_groups(groups).items():
         assert_same(result, wanted[name], f"{source} {name}")
 

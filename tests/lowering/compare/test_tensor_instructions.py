@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.oracle.warp_programs import HEAD, block, number, pointer, product, view, wmma
 from tests.oracle.warp_tiles import judge
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.lowering.compare.comparison import Comparison
@@ -152,3 +155,11 @@ def test_instructions_with_numbers_for_all_offsets(seed: int) -> None:
     """A changed kernel that is proved makes the product on flat memory, too."""
     found = judge(HEAD + product(), HEAD + wmma(), "ik,kj->ij", seed)
     assert found == "proved" if seed < 0 else found
+
+
+@one_in(3)
+@pytest.mark.parametrize("name", ["i", "j", "k"])
+def test_loops_around_have_any_name(name: str) -> None:
+    """What an instruction does is written with names of its own."""
+    renamed = re.sub(r"\bko\b", name, HEAD + wmma())
+    assert lp.compare(lp.loads(HEAD + product()), lp.loads(renamed)).status is Status.PROVED

@@ -30,7 +30,7 @@ from layoutproof.ir.dtype import (
     numpy_dtype,
 )
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
-from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Reinterpret
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import Trap, max_finite
 from layoutproof.ir.visit import free_variables, substitute
@@ -161,6 +161,8 @@ def test_comparisons(op: CompareOp, dtype: DType) -> None:
 def test_casts(source: DType, target: DType) -> None:
     """Every conversion wraps, rounds once, truncates or traps as the interpreter's does."""
     check_random(Cast(target, Var("x", source)), (source, target), rounds=8)
+    if source.is_integer and target.is_float and source.bits == target.bits:
+        check_random(Reinterpret(target, Var("x", source)), (source, target, "bits"), rounds=8)
 
 
 @one_in(6)

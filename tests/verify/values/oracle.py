@@ -17,7 +17,7 @@ from layoutproof.ir import semantics
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.interp.walk_expr import binary_value
-from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Reinterpret
 from layoutproof.ir.operators import COMPARISONS, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
@@ -94,7 +94,7 @@ def _operands(expr: Expr) -> tuple[Expr, ...]:
     match expr:
         case Binary(lhs=a, rhs=b) | Compare(lhs=a, rhs=b):
             return a, b
-        case Not(operand=a) | Cast(value=a):
+        case Not(operand=a) | Cast(value=a) | Reinterpret(value=a):
             return (a,)
         case Select(condition=c, then=a, otherwise=b):
             return c, a, b
@@ -116,6 +116,8 @@ def _apply(expr: Expr, values: list[Number]) -> Number:
             return values[1] if values[0] else values[2]
         case Cast(value=inner):
             return semantics.cast_value(values[0], inner.dtype, expr.dtype)
+        case Reinterpret():
+            return semantics.float_of_bits(int(values[0]), expr.dtype)
         case Call(function=function):
             return call_math(function, tuple(values), expr.dtype)
         case _:

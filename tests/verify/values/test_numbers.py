@@ -15,7 +15,7 @@ from tests.verify.values.oracle import identical, value_at
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.interp.runtime import call_math
-from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call, Limit, LimitKind, Undef
+from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call, Limit, LimitKind, Reinterpret, Undef
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import float_format, round_float
 from layoutproof.ir.visit import free_variables
@@ -80,6 +80,8 @@ def test_casts_and_comparisons() -> None:
     """Every conversion, and every comparison."""
     for source, target in product((BOOL, *INTEGERS, *FLOATS), repeat=2):
         check(Cast(target, Var("x", source)), (source, target))
+        if source.is_integer and target.is_float and source.bits == target.bits:
+            check(Reinterpret(target, Var("x", source)), (source, target, "bits"))
     for dtype, op in product((*INTEGERS, *FLOATS), CompareOp):
         check(Compare(op, Var("x", dtype), Var("y", dtype)), (dtype, op))
 

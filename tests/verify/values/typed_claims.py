@@ -23,7 +23,7 @@ from layoutproof.ir.expr import (
     equal,
     logical_and,
 )
-from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.intrinsics import Call, Reinterpret
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.semantics import max_finite, round_float
@@ -100,7 +100,8 @@ class Claims:
             choice = rng.choice((Select, IfThenElseExpr, IfThenElseExpr))
             return choice(self.condition(), self.expression(depth - 1), self.expression(rng.randrange(depth)))
         if kind < 0.97:
-            return Cast(self.dtype, self.integer(1))
+            to_float = Reinterpret if self.dtype.bits == self.whole.bits and rng.random() < 0.5 else Cast
+            return to_float(self.dtype, self.integer(1))
         return Cast(self.dtype, Cast(rng.choice(FLOATS), self.expression(depth - 1)))
 
     def integer(self, depth: int) -> Expr:

@@ -42,6 +42,7 @@ test_operators_of_every_type = test_operators.test_operators_mean_in_c_what_they
 test_comparisons_and_choices = test_operators.test_comparisons_and_choices
 test_connectives = test_operators.test_connectives
 test_casts = test_operators.test_casts
+test_bits_as_floats = test_operators.test_bits_as_floats
 test_a_float_that_was_an_integer_has_no_negative_zero = (
     test_operators.test_a_float_that_was_an_integer_has_no_negative_zero
 )
