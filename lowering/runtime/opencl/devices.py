@@ -343,13 +343,21 @@ def _lacking(source: OpenCLSource, device: Device) -> Iterator[LayoutproofError]
             )
             yield error(codes.LACKING, message, help=f"`layoutproof devices` tells what each device has ({extension})")
     for launch in source.launches:
-        if launch.local_bytes > device.local_memory:
-            message = (
-                f"the work items of a group of {launch.name} share {launch.local_bytes:,} bytes; {device.title} has "
-                f"{device.local_memory:,} bytes of local memory"
-            )
-            yield error(codes.LACKING, message, help="smaller tiles take less shared memory")
+        yield from _shares_too_much(launch, device, {})
         yield from _too_large(launch, device, {})
+
+
+def _shares_too_much(launch: Launch, device: Device, known: Mapping[str, int]) -> Iterator[LayoutproofError]:
+    """Memory of a group that a device has not; what depends on more than what is known is taken to be empty."""
+    size = sum(bytes_of(buffer, known) for buffer in launch.shared)
+    if size > device.local_memory:
+        bytes_ = expr_text(launch.local_bytes, "plain")
+        formula = f" ({bytes_})" if known and free_variables(launch.local_bytes) else ""
+        message = (
+            f"the work items of a group of {launch.name} share {size:,} bytes{formula}; {device.title} has "
+            f"{device.local_memory:,} bytes of local memory"
+        )
+        yield error(codes.LACKING, message, help="smaller tiles take less shared memory")
 
 
 def _too_large(launch: Launch, device: Device, known: Mapping[str, int]) -> Iterator[LayoutproofError]:
@@ -367,9 +375,11 @@ def _too_large(launch: Launch, device: Device, known: Mapping[str, int]) -> Iter
 
 
 def check_groups(source: OpenCLSource, device: Device, known: Mapping[str, int]) -> None:
-    """Raise LayoutproofError (LP445) for work groups, of known sizes, that a device does not take."""
+    """Raise LayoutproofError (LP445) for work groups, of known sizes, that a device does not take, and for memory that
+    they share.
+    """
     for launch in source.launches:
-        for problem in _too_large(launch, device, known):
+        for problem in (*_shares_too_much(launch, device, known), *_too_large(launch, device, known)):
             raise problem
 
 

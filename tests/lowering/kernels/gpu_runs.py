@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutproof.lowering.kernels.gpu import conv2d_on_threads, lowered, matmul_on_threads, transpose_on_threads
+from layoutproof.lowering.kernels.gpu import (
+    conv2d_on_threads,
+    lowered,
+    matmul_on_threads,
+    softmax_on_threads,
+    transpose_on_threads,
+)
 from layoutproof.lowering.schedule.schedule import Schedule
 
 Array = npt.NDArray[Any]
@@ -20,13 +26,18 @@ class Run:
     """A schedule before it is lowered, where each of its memories lives, and how it is called."""
 
     make: Callable[[], Schedule]
-    homes: Mapping[str, tuple[str, ...]]
+    homes: Mapping[str, tuple[str, ...]] | None
     arguments: Mapping[str, Any]
     expected: Array
+    tolerance: float = 0.0
 
     def schedule(self) -> Schedule:
         """The kernel with its barriers, and with memory as large as a block of threads needs."""
-        return lowered(self.make(), self.homes)
+        return self.make() if self.homes is None else lowered(self.make(), self.homes)
+
+    def is_right(self, found: object) -> bool:
+        """Whether a result is what numpy makes, to a relative tolerance."""
+        return bool(np.allclose(np.asarray(found), self.expected, rtol=self.tolerance, atol=0.0))
 
 
 def _whole(*shape: int) -> Array:
@@ -53,4 +64,16 @@ def _conv2d() -> Run:
     return Run(conv2d_on_threads, homes, {"A": a, "B": b, "ci": 2, "co": 1, "h": 1, "w": 1}, expected)
 
 
-RUNS: Mapping[str, Callable[[], Run]] = {"matmul": _matmul, "transpose": _transpose, "conv2d": _conv2d}
+def _softmax() -> Run:
+    a = _whole(3, 64)
+    power = np.exp(a.astype(np.float64) - a.max(axis=1, keepdims=True))
+    expected = power / power.sum(axis=1, keepdims=True)
+    return Run(softmax_on_threads, None, {"A": a, "n": 3, "m": 2}, expected, tolerance=1e-5)
+
+
+RUNS: Mapping[str, Callable[[], Run]] = {
+    "matmul": _matmul,
+    "softmax": _softmax,
+    "transpose": _transpose,
+    "conv2d": _conv2d,
+}
