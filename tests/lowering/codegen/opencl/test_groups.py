@@ -133,13 +133,14 @@ def test_a_barrier_without_use_is_left_out() -> None:
 
 
 def test_global_memory_has_its_own_fence() -> None:
-    """What one work item stores to a parameter another reads after the barrier."""
+    """What one work item stores to a parameter another reads after the barrier, over which no access may be moved."""
     found = source("""    tx = T.launch_thread("threadIdx.x", 4)
     B[tx] = A[tx]
     T.tvm_storage_sync("shared")
     B[tx + 4] = B[3 - tx]
 """)
     assert steps(found) == ["B", GLOBAL, "B"]
+    assert "__global const int *restrict A," in found.text and "__global int *B" in found.text
 
 
 def test_a_loop_waits_for_its_last_iteration() -> None:
