@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from layoutproof.lowering.kernels.gpu import (
     softmax_on_threads,
     transpose_on_threads,
 )
+from layoutproof.lowering.layout.transform_layout import ROOT
 from layoutproof.lowering.schedule.schedule import Schedule
 
 Array = npt.NDArray[Any]
@@ -30,10 +31,14 @@ class Run:
     arguments: Mapping[str, Any]
     expected: Array
     tolerance: float = 0.0
+    swizzles: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def schedule(self) -> Schedule:
         """The kernel with its barriers, and with memory as large as a block of threads needs."""
-        return self.make() if self.homes is None else lowered(self.make(), self.homes)
+        schedule = self.make() if self.homes is None else lowered(self.make(), self.homes)
+        for buffer, swizzle in self.swizzles.items():
+            schedule.transform_layout(ROOT, buffer, swizzle)
+        return schedule
 
     def is_right(self, found: object) -> bool:
         """Whether a result is what numpy makes, to a relative tolerance."""
@@ -56,6 +61,10 @@ def _transpose() -> Run:
     return Run(transpose_on_threads, {"j_0": ("A_shared",)}, {"A": a, "n": 2, "m": 1}, a.T)
 
 
+def _swizzled() -> Run:
+    return replace(_transpose(), swizzles={"A_shared": "lambda i, j: [i, j ^ i]"})
+
+
 def _conv2d() -> Run:
     a, b = _whole(2, 10, 10, 4), _whole(1, 2, 3, 3, 4, 4)
     windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3), axis=(1, 2))
@@ -75,5 +84,6 @@ RUNS: Mapping[str, Callable[[], Run]] = {
     "matmul": _matmul,
     "softmax": _softmax,
     "transpose": _transpose,
+    "transpose swizzled": _swizzled,
     "conv2d": _conv2d,
 }

@@ -65,6 +65,18 @@ def test_kernels_compute_what_numpy_does(name: str, target: str) -> None:
     assert case.is_right(kernel(**case.arguments))
 
 
+def test_a_swizzled_tile_is_proved_for_all_sizes() -> None:
+    """In place of longer rows; a map that is not one to one is refused, and so is a tile read by another swizzle."""
+    schedule = RUNS["transpose swizzled"]().schedule()
+    assert {step.status for step in schedule.steps} == {Status.PROVED}
+    text = schedule.script()
+    assert "A_shared[j_1, i_1 * 8 + i_2 ^ j_1]" in text
+    with pytest.raises(IllegalTransform):
+        schedule.transform_layout("root", "A_shared", "lambda i, j: [i, j & i]")
+    other = loads(text.replace("i_1 * 8 + i_2 ^ j_1", "i_1 * 8 + i_2 ^ j_1 // 2"))
+    assert compare(schedule.original, other).status is Status.REFUTED
+
+
 def test_a_tile_that_threads_do_not_cover_is_refused() -> None:
     """Half of the tile is fetched, and the rest read all the same."""
     schedule = matmul_on_threads()
