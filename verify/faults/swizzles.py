@@ -1,5 +1,5 @@
-"""Coordinates of cells with swizzles undone: integer sets say little of `^`, and nothing has to be said of it where all
-accesses of a memory have the same. Part of the trust base.
+"""Coordinates of cells with swizzles undone: integer sets are slow with `^`, and need not be asked about a mask that
+all accesses of a memory have in common. Part of the trust base.
 """
 
 from __future__ import annotations

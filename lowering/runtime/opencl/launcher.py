@@ -37,12 +37,8 @@ from layoutproof.lowering.runtime.kernel import Scalars
 from layoutproof.lowering.runtime.opencl.devices import (
     Device,
     Profile,
-    bytes_of,
-    check_groups,
-    check_image,
-    check_memory,
-    textures_of,
 )
+from layoutproof.lowering.runtime.opencl.limits import bytes_of, check_groups, check_image, check_memory, textures_of
 
 Memory = cl.Buffer | cl.Image
 

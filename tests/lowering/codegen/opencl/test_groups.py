@@ -13,7 +13,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 from layoutproof.lowering.codegen.opencl.cl_helpers import LocalArgument, OpenCLSource
-from layoutproof.lowering.runtime.opencl.devices import check_groups
+from layoutproof.lowering.runtime.opencl.limits import check_groups
 
 HEAD = """from tvm.script import tir as T
 
