@@ -59,8 +59,9 @@ def product() -> None:
 
 def softmax() -> None:
     """Threads find the largest element and the sum of a row together, in an order that is not fixed."""
-    s = softmax_on_threads()
+    s = lowered(softmax_on_threads(), {"i": ("largest", "power", "total")})
     told(s)
+    assert 'power = T.alloc_buffer((1, m * 32), "float32", scope="shared")' in s.script()
     x = np.random.default_rng(1).standard_normal((3, 64), dtype=np.float32)
     power = np.exp(x - x.max(axis=1, keepdims=True))
     assert_runs(s, "B", power / power.sum(axis=1, keepdims=True), {"A": x, "n": 3, "m": 2})

@@ -187,8 +187,8 @@ def together(s: Schedule, block: str, axes: int, threads: Mapping[str, int]) -> 
 
 
 def lowered(s: Schedule, homes: Mapping[str, Sequence[str]]) -> Schedule:
-    """The schedule with barriers, without blocks, and with each buffer of `homes`, by loop in which it lives, as large
-    as what an iteration of that loop touches.
+    """The schedule with barriers, without blocks but for reductions over threads, and with each buffer of `homes`, by
+    loop in which it lives, as large as what an iteration of that loop touches.
     """
     s.thread_sync()
     s.lower_blocks()

@@ -65,6 +65,18 @@ def test_kernels_compute_what_numpy_does(name: str, target: str) -> None:
     assert case.is_right(kernel(**case.arguments))
 
 
+def test_a_reduction_over_threads_stays_a_block() -> None:
+    """The others are lowered, and memory is as large as a row: without the block, threads would race."""
+    schedule = RUNS["softmax"]().schedule()
+    assert {step.status for step in schedule.steps} == {Status.PROVED}
+    text = schedule.script()
+    assert [line.strip() for line in text.splitlines() if "T.sblock(" in line] == [
+        'with T.sblock("max"):', 'with T.sblock("sum"):'
+    ]  # fmt: skip
+    assert 'power = T.alloc_buffer((1, m * 32), "float32", scope="shared")' in text
+    assert compare(schedule.original, loads(text)).status is Status.PROVED
+
+
 def test_a_swizzled_tile_is_proved_for_all_sizes() -> None:
     """In place of longer rows; a map that is not one to one is refused, and so is a tile read by another swizzle."""
     schedule = RUNS["transpose swizzled"]().schedule()
