@@ -202,9 +202,10 @@ class _Emission:
         memory += [KernelArgument(s.name, None, "read_write") for s in own]
         uncommented = re.sub(r"/\*.*?\*/", "", code)
         scalars = [p for p in self.scalars if re.search(rf"\b{p.c_name}\b", uncommented) is not None]
-        shared, by_host = ((), ()) if group is None else (group.shared, group.sized_by_host)
-        given = (*memory, *(LocalArgument(buffer) for buffer in by_host), *scalars)
-        self.launches.append(Launch(name, given, work_items.global_size, work_items.local_size, shared))
+        by_host = [LocalArgument(buffer) for buffer in group.sized_by_host] if group is not None else []
+        in_group = group.shared if group is not None else ()
+        sizes = work_items.global_size, work_items.local_size, in_group
+        self.launches.append(Launch(name, (*memory, *by_host, *scalars), *sizes))
         waits = group is not None and group.waits_for_global
         arguments = [self._argument(s, a, waits=waits) for s, a in zip([*used, *own], memory, strict=True)] + local
         arguments += [f"const {spell(storage_type(p.dtype))} {p.c_name}" for p in scalars]

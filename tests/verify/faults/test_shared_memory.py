@@ -57,7 +57,26 @@ def test_memory_that_changes_inside_a_kernel_is_left_open() -> None:
     """What depends on a loop has no one size."""
     text = KERNELS.replace("T.decl_buffer((m, 2)", "T.decl_buffer((m, i + 1)")
     (verdict, _) = prove_shared_fits(lp.loads(text), 424)
-    assert verdict.status is Status.UNKNOWN and "depends on i" in str(verdict.reason)
+    assert verdict.status is Status.UNKNOWN and "depends on blockIdx_x" in str(verdict.reason)
+
+
+def test_virtual_threads_have_copies_of_their_own() -> None:
+    """Of what is allocated inside of them, each has one, and all of them count."""
+    text = """from tvm.script import tir as T
+
+@T.prim_func
+def f(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for v in T.thread_binding(2, thread="vthread.x"):
+        for t in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("k"):
+                S = T.alloc_buffer((8,), "int32", scope="shared")
+                S[t] = A[v * 8 + t]
+                T.tvm_storage_sync("shared")
+                B[v * 8 + t] = S[7 - t]
+"""
+    for limit, status in ((64, Status.PROVED), (63, Status.REFUTED)):
+        assert [verdict.status for verdict in prove_shared_fits(lp.loads(text), limit)] == [status]
 
 
 def test_a_schedule_without_kernels_shares_nothing() -> None:
@@ -67,3 +86,5 @@ def test_a_schedule_without_kernels_shares_nothing() -> None:
     for limit, status in ((4224, Status.PROVED), (4223, Status.REFUTED)):
         assert [verdict.status for verdict in schedule.prove_shared_memory(limit)] == [status]
     assert lp.Schedule(schedule.original).prove_shared_memory(0) == ()
+    with pytest.raises(lp.LayoutproofError, match="a number of bytes"):
+        schedule.prove_shared_memory("48 KB")  # type: ignore[arg-type]
