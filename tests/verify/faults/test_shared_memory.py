@@ -87,4 +87,4 @@ def test_a_schedule_without_kernels_shares_nothing() -> None:
         assert [verdict.status for verdict in schedule.prove_shared_memory(limit)] == [status]
     assert lp.Schedule(schedule.original).prove_shared_memory(0) == ()
     with pytest.raises(lp.LayoutproofError, match="a number of bytes"):
-        schedule.prove_shared_memory("48 KB")  # type: ignore[arg-type]
+        schedule.prove_shared_memory("48 KB")  # type: ignore[arg-type]  # what a user may write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -18,7 +19,7 @@ from layoutproof.verify.faults.swizzles import Cell, has_swizzle, unswizzled
 from layoutproof.verify.verdict.verdict import Status
 
 ROW, COLUMN, OTHER, N = Var("i"), Var("j"), Var("k"), Var("n")
-MASKS = (
+MASKS: tuple[Callable[[Expr], Expr], ...] = (
     lambda e: e,
     lambda e: e % 4,
     lambda e: e // 2,
