@@ -59,15 +59,21 @@ def product() -> None:
 
 def softmax() -> None:
     """Threads find the largest element and the sum of a row together, in an order that is not fixed."""
-    s = softmax_on_threads()
+    s = lowered(softmax_on_threads(), {"i": ("largest", "power", "total")})
     told(s)
+    assert 'power = T.alloc_buffer((1, m * 32), "float32", scope="shared")' in s.script()
     x = np.random.default_rng(1).standard_normal((3, 64), dtype=np.float32)
     power = np.exp(x - x.max(axis=1, keepdims=True))
     assert_runs(s, "B", power / power.sum(axis=1, keepdims=True), {"A": x, "n": 3, "m": 2})
 
 
 def transpose() -> None:
-    """A tile goes through shared memory; with rows of 33, its columns are in different banks."""
+    """A tile goes through shared memory; with rows of 33, or swizzled, its columns are in different banks."""
+    swizzled = lowered(transpose_on_threads(), {"j_0": ("A_shared",)})
+    swizzled.transform_layout("root", "A_shared", lambda i, j: [i, j ^ i])
+    told(swizzled)
+    by_xor = count_conflicts(IndexMap.from_func(lambda c, x: [x * 32 + (c ^ x)], 2), (32, 32), Memory())
+
     s = lowered(transpose_on_threads(), {"j_0": ("A_shared",)})
     before = count_conflicts(column_of(32), (32, 32), Memory())
     s.storage_align("A_shared", 0, 32, 1)
@@ -75,8 +81,10 @@ def transpose() -> None:
     told(s)
     assert 'A_shared = T.alloc_buffer((32, 33), "float32", scope="shared")' in s.script()
     a = np.arange(64 * 32, dtype=np.float32).reshape(64, 32)
-    assert_runs(s, "B", a.T, {"A": a, "n": 2, "m": 1})
-    print(f"  rounds of 32 threads for a column: {before.worst} with rows of 32, {after.worst} with rows of 33")
+    for each in (swizzled, s):
+        assert_runs(each, "B", a.T, {"A": a, "n": 2, "m": 1})
+    worst = f"{before.worst} with rows of 32, {by_xor.worst} swizzled, {after.worst} with rows of 33"
+    print(f"  rounds of 32 threads for a column: {worst}")
 
 
 def column_of(row: int) -> IndexMap:

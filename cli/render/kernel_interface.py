@@ -13,7 +13,7 @@ from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen.c import ERRORS, FLAGS, CSource
 from layoutproof.lowering.codegen.c_types import storage_type
 from layoutproof.lowering.codegen.calling_convention import Parameter
-from layoutproof.lowering.codegen.opencl.cl_helpers import Image, KernelArgument, OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import Image, KernelArgument, LocalArgument, OpenCLSource
 from layoutproof.lowering.codegen.requirements import is_expressible
 from layoutproof.lowering.runtime.array_layouts import Layout
 from layoutproof.lowering.runtime.call_arguments import Assumption, Duty, extent_text
@@ -56,7 +56,7 @@ def opencl_interface(source: OpenCLSource, layouts: Layouts, assumptions: Iterab
                 "arguments": [_argument(argument) for argument in launch.arguments],
                 "global_size": _sizes(launch.global_size),
                 "local_size": None if launch.local_size is None else _sizes(launch.local_size),
-                "local_bytes": launch.local_bytes,
+                "local_bytes": _size(launch.local_bytes),
             }
             for launch in source.launches
         ],
@@ -108,9 +108,12 @@ def _c_type(parameter: Parameter) -> str:
     return element if parameter.buffer is None else f"{element} *" if parameter.writes else f"const {element} *"
 
 
-def _argument(argument: KernelArgument | Parameter) -> dict[str, Any]:
+def _argument(argument: KernelArgument | LocalArgument | Parameter) -> dict[str, Any]:
     if isinstance(argument, Parameter):
         return {"name": argument.name, "kind": "scalar", "type": str(argument.dtype)}
+    if isinstance(argument, LocalArgument):
+        buffer = argument.buffer
+        return {"name": buffer.name, "kind": "local", "type": str(buffer.dtype), "shape": _sizes(buffer.shape)}
     if argument.image is None:
         return {"name": argument.name, "kind": "buffer", "access": argument.access}
     return {"name": argument.name, "access": argument.access, **_image(argument.image)}

@@ -73,6 +73,9 @@ class Phases:
         self.implied = False
         # Memory of the whole grid that two phases touch without a barrier between them, one writing.
         self.unordered: set[Var] = set()
+        # What was asked of statements, which contain one another and are gone through several times.
+        self._touched: dict[Stmt, Touched] = {}
+        self._waiting: dict[Stmt, bool] = {}
 
     # ---- what depends on which thread
 
@@ -143,16 +146,25 @@ class Phases:
 
     def touched(self, stmt: Stmt) -> Touched:
         """The memories that a statement touches, a thread's own left out."""
-        private = {data for data, sharing in self.sharing.items() if sharing is Sharing.THREAD}
-        reads = frozenset(load.buffer.data for load in loads_in(stmt))
-        writes = frozenset(store.buffer.data for store in stores_in(stmt))
-        return Touched(reads - private, writes - private)
+        known = self._touched.get(stmt)
+        if known is None:
+            private = {data for data, sharing in self.sharing.items() if sharing is Sharing.THREAD}
+            reads = frozenset(load.buffer.data for load in loads_in(stmt))
+            writes = frozenset(store.buffer.data for store in stores_in(stmt))
+            known = self._touched[stmt] = Touched(reads - private, writes - private)
+        return known
 
     def _shared(self, memories: AbstractSet[Var]) -> set[Var]:
         return {data for data in memories if self.sharing.get(data) is Sharing.BLOCK}
 
     def needs_barrier(self, stmt: Stmt) -> bool:
         """Whether threads meet inside a statement, so that no thread can run all of it by itself."""
+        known = self._waiting.get(stmt)
+        if known is None:
+            known = self._waiting[stmt] = self._needs_barrier(stmt)
+        return known
+
+    def _needs_barrier(self, stmt: Stmt) -> bool:
         if isinstance(stmt, Across) or _is_sync(stmt):
             return True
         if isinstance(stmt, Seq):

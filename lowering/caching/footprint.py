@@ -105,7 +105,11 @@ def _inside(stmt: Node, scope: Scope) -> Scope:
 def _domains(block: Block, scope: Scope) -> Scope:
     """The facts in a block without its guard, which does not apply to its init."""
     for each in block.iter_vars:
-        scope = scope.with_range(each.var, each.domain.start, each.domain.extent)
+        bound = scope.known.get(each.binding) if isinstance(each.binding, Var) else None
+        if bound is not None and bound.low is None and bound.high is None:
+            scope = scope.with_value(each.var, each.binding)  # an invariant: one point of the domain
+        else:
+            scope = scope.with_range(each.var, each.domain.start, each.domain.extent)
     return scope
 
 

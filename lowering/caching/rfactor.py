@@ -33,7 +33,8 @@ class Rfactor(Pass):
     """Reduce along all loops but one into a buffer with an axis for that loop, `<buffer>_rf`, and join its cells after.
 
     The block that makes the partial results is `<block>_rf`; the loop is one of its spatial ones, which may run in
-    parallel or over threads. `factor_axis` is the place of the new axis. Floats need `reassoc` and `nsz`.
+    parallel or over threads. `factor_axis` is the place of the new axis. Sums of floats need `reassoc`, and `nsz` if
+    they do not begin with 0.0; minima and maxima need `nnan` and `nsz`.
     """
 
     primitive: ClassVar[str] = "rfactor"

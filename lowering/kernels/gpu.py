@@ -95,20 +95,26 @@ def matmul_on_threads() -> Schedule:
     """`C = A @ B` of `(64*n, 8*l)` and `(8*l, 64*m)` float32: a block of 16 x 16 threads makes a tile of 64 x 64, each
     of them 4 x 4 of it in registers, from tiles of both factors in shared memory.
     """
-    s = _schedule("matmul", _MATMUL, _THREE)
+    return tiled_product(_schedule("matmul", _MATMUL, _THREE), threads=16, each=4, depth=8)
+
+
+def tiled_product(s: Schedule, *, threads: int, each: int, depth: int) -> Schedule:
+    """The schedule of a product `C[i, j] += A[i, k] * B[k, j]` (block `product`): blocks of `threads` x `threads`, each
+    of which makes `each` x `each` cells in registers, `depth` steps of `k` at a time from tiles in shared memory.
+    """
     s.cache_write("product", "C", "local")
     s.cache_read("product", "A", "shared")
     s.cache_read("product", "B", "shared")
-    s.split("product", "i", (None, 16, 4))
-    s.split("product", "j", (None, 16, 4))
-    s.split("product", "k", (None, 8))
+    s.split("product", "i", (None, threads, each))
+    s.split("product", "j", (None, threads, each))
+    s.split("product", "k", (None, depth))
     s.reorder("product", ("i_0", "j_0", "i_1", "j_1", "k_0", "k_1", "i_2", "j_2"))
     for loop, axis in (("i_0", "blockIdx.y"), ("j_0", "blockIdx.x"), ("i_1", "threadIdx.y"), ("j_1", "threadIdx.x")):
         s.bind("product", loop, axis)
     s.reverse_compute_at("C_local", "product", "j_1")
     for tile in ("A_shared", "B_shared"):
         s.compute_at(tile, "product", "k_0")
-        together(s, tile, 2, {"threadIdx.y": 16, "threadIdx.x": 16})
+        together(s, tile, 2, {"threadIdx.y": threads, "threadIdx.x": threads})
     s.decompose_reduction("product", "k_0")
     return s
 
@@ -181,8 +187,8 @@ def together(s: Schedule, block: str, axes: int, threads: Mapping[str, int]) -> 
 
 
 def lowered(s: Schedule, homes: Mapping[str, Sequence[str]]) -> Schedule:
-    """The schedule with barriers, without blocks, and with each buffer of `homes`, by loop in which it lives, as large
-    as what an iteration of that loop touches.
+    """The schedule with barriers, without blocks but for reductions over threads, and with each buffer of `homes`, by
+    loop in which it lives, as large as what an iteration of that loop touches.
     """
     s.thread_sync()
     s.lower_blocks()

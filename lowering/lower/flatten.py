@@ -21,8 +21,22 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, IfThenElse, Seq, Stmt, body_of, seq
-from layoutproof.ir.visit import fresh, map_children, names_in, substitute, walk
+from layoutproof.ir.stmt import (
+    Allocate,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    IterKind,
+    Seq,
+    Stmt,
+    body_of,
+    seq,
+)
+from layoutproof.ir.visit import free_variables, fresh, map_children, names_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import Scope, symbol_scope
 from layoutproof.lowering.layout.separators import groups_of, stated_separators, with_attribute
@@ -287,7 +301,11 @@ def _stepped(position: Expr, index: Expr, multiplier: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class LowerBlocks(Pass):
-    """Replace blocks by guards, allocations and inits among the loops."""
+    """Replace blocks by guards, allocations and inits among the loops.
+
+    A reduction over threads stays a block: that its threads join their values together is said by nothing else.
+    Generated code has a loop of one thread in its place.
+    """
 
     primitive: ClassVar[str] = "lower_blocks"
 
@@ -304,6 +322,7 @@ class _Lowering:
     """Blocks become what `desugar.body_of` says; `values` are iteration variables over loops."""
 
     values: dict[Var, Expr] = field(default_factory=dict)
+    threads: set[Var] = field(default_factory=set[Var])
 
     def statement(self, stmt: Stmt) -> Stmt:
         """`stmt` without blocks."""
@@ -316,8 +335,18 @@ class _Lowering:
                 return replace(stmt, buffer=substitute(stmt.buffer, self.values), body=self.statement(stmt.body))
             case BufferStore() | Evaluate():
                 return substitute(stmt, self.values)
+            case For(kind=ForKind.THREAD_BINDING, thread=thread) if not str(thread).startswith("blockIdx"):
+                self.threads.add(stmt.var)
+                return map_children(stmt, self.below)
             case _:
                 return map_children(stmt, self.below)
+
+    def joins_threads(self, block: Block) -> bool:
+        """Whether threads reduce together what a block makes, which has no other block inside."""
+        if block.init is None or any(isinstance(node, Block) for node in walk(block.body)):
+            return False
+        reduced = [i.binding for i in block.iter_vars if i.kind is IterKind.REDUCE]
+        return any(v in self.threads for e in reduced for v in free_variables(substitute(e, self.values)))
 
     def below(self, node: Node) -> Node:
         return self.statement(node) if isinstance(node, Stmt) else substitute(node, self.values)
@@ -338,6 +367,8 @@ class _Lowering:
                     "which it writes"
                 )
                 raise error(codes.BINDING_CHANGES, message, stmt.span)
+        if self.joins_threads(stmt):
+            return substitute(stmt, self.values)
         outer = dict(self.values)
         for iter_var in stmt.iter_vars:
             self.values[iter_var.var] = substitute(iter_var.binding, outer)

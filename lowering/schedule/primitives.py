@@ -218,7 +218,8 @@ class Primitives(ABC):
         after.
 
         The block that makes the partial results is `<block>_rf`; the loop is one of its spatial ones, which may run in
-        parallel or over threads. `factor_axis` is the place of the new axis. Floats need `reassoc` and `nsz`.
+        parallel or over threads. `factor_axis` is the place of the new axis. Sums of floats need `reassoc`, and `nsz`
+        if they do not begin with 0.0; minima and maxima need `nnan` and `nsz`.
         """
         return self._take(Rfactor, block=block, loop=loop, factor_axis=factor_axis)
 
@@ -403,7 +404,11 @@ class Primitives(ABC):
         return self._take(PadEinsum, block=block, padding=padding)
 
     def lower_blocks(self) -> Step:
-        """Replace blocks by guards, allocations and inits among the loops."""
+        """Replace blocks by guards, allocations and inits among the loops.
+
+        A reduction over threads stays a block: that its threads join their values together is said by nothing else.
+        Generated code has a loop of one thread in its place.
+        """
         return self._take(LowerBlocks)
 
     def thread_sync(self) -> Step:

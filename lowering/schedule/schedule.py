@@ -212,6 +212,16 @@ class Schedule(Primitives, Shown):
         with refusing():
             return search_pad_values(self.steps, block, buffer)
 
+    def prove_shared_memory(self, limit: int) -> tuple[Verdict, ...]:
+        """Whether the buffers that the threads of a block share take `limit` bytes at most, for all sizes: one verdict
+        for each kernel. A device has so many; `layoutproof devices` tells it of OpenCL's.
+        """
+        from layoutproof.verify.faults.shared_memory import prove_shared_fits
+
+        if not isinstance(limit, int):
+            raise wrong_type(ir_codes.ARGUMENT, "prove_shared_memory, argument 'limit'", limit, "a number of bytes")
+        return prove_shared_fits(self.func, limit, self._assumed())
+
     def fork(self) -> Schedule:
         """A schedule in the same state; what is applied to either from now on does not concern the other."""
         variant = copy(self)

@@ -30,7 +30,7 @@ from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, Stm
 from layoutproof.ir.threads.axes import thread_loops
 from layoutproof.ir.visit import children, free_variables, replace_buffers, stores_in, substitute, walk
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.kernels.gpu import lowered, together
+from layoutproof.lowering.kernels.gpu import lowered, tiled_product
 from layoutproof.lowering.lower.barriers import ThreadSync, is_sync
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import ProofOptions, Step, check_step
@@ -78,21 +78,7 @@ WINDOW = HEAD.format('A: T.Buffer((10,), "int32"), C: T.Buffer((8,), "int32")') 
 
 def product() -> Schedule:
     """Tiles of 4 x 4 for 2 x 2 threads, two buffers in turns."""
-    s = Schedule(lp.loads(MATMUL))
-    s.cache_write("product", "C", "local")
-    for factor in "AB":
-        s.cache_read("product", factor, "shared")
-    s.split("product", "i", (None, 2, 2))
-    s.split("product", "j", (None, 2, 2))
-    s.split("product", "k", (None, 2))
-    s.reorder("product", ("i_0", "j_0", "i_1", "j_1", "k_0", "k_1", "i_2", "j_2"))
-    for loop, axis in (("i_0", "blockIdx.y"), ("j_0", "blockIdx.x"), ("i_1", "threadIdx.y"), ("j_1", "threadIdx.x")):
-        s.bind("product", loop, axis)
-    s.reverse_compute_at("C_local", "product", "j_1")
-    for tile in ("A_shared", "B_shared"):
-        s.compute_at(tile, "product", "k_0")
-        together(s, tile, 2, {"threadIdx.y": 2, "threadIdx.x": 2})
-    s.decompose_reduction("product", "k_0")
+    s = tiled_product(Schedule(lp.loads(MATMUL)), threads=2, each=2, depth=2)
     s.inject_double_buffer("A_shared", "A_shared", "k_0")
     s.split("product", "k_1", (None, 2))
     return lowered(s, {"j_0": ("A_shared",), "k_0": ("B_shared",), "j_1": ("C_local",)})

@@ -13,7 +13,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from tests.cli.calling import OPERATORS, Caller, files_below
-from tests.cli.schema import COUNT, SHAPE, SIZE, TEXT, closed, listed, nullable
+from tests.cli.schema import SHAPE, SIZE, TEXT, closed, listed, nullable
 from tests.lowering.runtime.opencl.sources import default_device
 from tests.shares import one_in
 
@@ -31,13 +31,14 @@ DESCRIPTION = closed(
                     "anyOf": [
                         closed(name=TEXT, kind={"const": "scalar"}, type=TEXT),
                         closed(name=TEXT, kind={"const": "buffer"}, access=ACCESS),
+                        closed(name=TEXT, kind={"const": "local"}, type=TEXT, shape=SHAPE),
                         closed(name=TEXT, kind=KINDS, access=ACCESS, **IMAGE),
                     ]
                 }
             ),
             global_size={"type": "array", "items": SIZE, "minItems": 1, "maxItems": 3},
             local_size=nullable(listed(SIZE)),
-            local_bytes=COUNT,
+            local_bytes=SIZE,
         )
     ),
     parameters=listed({"type": "object", "required": ["name", "kind", "type"]}),
@@ -65,6 +66,21 @@ def copy(a: T.handle, b: T.handle):
             vi, vj = T.axis.remap("SS", [i, j])
             B[vi, vj] = A[vi, vj]
 """
+TURNED = """from tvm.script import tir as T
+
+@T.prim_func
+def turned(a: T.handle, b: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, (n, m), "float32")
+    T.func_attr({"tirx.noalias": True})
+    for i in T.thread_binding(n, thread="blockIdx.x"):
+        S = T.decl_buffer((m,), "float32", scope="shared")
+        for k in T.thread_binding(m, thread="threadIdx.x"):
+            S[k] = A[i, k]
+            T.tvm_storage_sync("shared")
+            B[i, k] = S[m - 1 - k]
+"""
 APART = [["set_axis_separators", {"buffer": "B", "separators": [0]}]]
 WHOLE_TEXELS = [
     *APART,
@@ -87,6 +103,16 @@ def size(text: int | str, symbols: dict[str, int]) -> int:
     return int(eval(str(text), {}, dict(symbols)))
 
 
+def argument(about: dict[str, Any], memory: dict[str, Any], symbols: dict[str, int]) -> Any:
+    """What is passed for an argument: a buffer, the size of a group's memory, a number."""
+    if about["kind"] == "buffer":
+        return memory[about["name"]]
+    dtype = np.dtype(about["type"])
+    if about["kind"] == "local":
+        return cl.LocalMemory(dtype.itemsize * int(np.prod([size(extent, symbols) for extent in about["shape"]])))
+    return dtype.type(symbols[about["name"]])
+
+
 def launch(folder: Path, arrays: dict[str, Any], symbols: dict[str, int]) -> None:
     """What a host does that has `kernel.cl` and `kernel.json` and knows of plain buffers: run every launch, bring back
     what was written.
@@ -104,12 +130,10 @@ def launch(folder: Path, arrays: dict[str, Any], symbols: dict[str, int]) -> Non
         )
     for each in description["launches"]:
         work = tuple(size(extent, symbols) for extent in each["global_size"])
-        passed = [
-            memory[a["name"]] if a["kind"] == "buffer" else np.dtype(a["type"]).type(symbols[a["name"]])
-            for a in each["arguments"]
-        ]
+        passed = [argument(a, memory, symbols) for a in each["arguments"]]
+        group = None if each["local_size"] is None else tuple(size(extent, symbols) for extent in each["local_size"])
         if min(work) > 0:
-            getattr(program, each["kernel"])(queue, work, each["local_size"], *passed)
+            getattr(program, each["kernel"])(queue, work, group, *passed)
     for parameter in description["parameters"]:
         if parameter["kind"] == "buffer" and parameter["writes"]:
             cl.enqueue_copy(queue, arrays[parameter["name"]], memory[parameter["name"]])
@@ -147,6 +171,22 @@ def test_a_host_that_has_read_the_files_alone(call: Caller, folder: Path, name: 
         padded = np.pad(given["A"], ((0, 0), (0, 0), (1, 1), (1, 1)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
         assert np.allclose(arrays[names[2]], np.einsum("nchwyx,fcyx->nfhw", windows, given["W"]), atol=1e-4)
+
+
+def test_memory_of_a_group_is_described(call: Caller, folder: Path, tmp_path: Path) -> None:
+    """Where its size is not constant, the host passes it, and knows how much a group takes in all."""
+    (tmp_path / "program.py").write_text(TURNED)
+    outcome = call("build", str(tmp_path / "program.py"), "--target", "opencl", "-o", "kernel.cl", "kernel.json")
+    assert outcome.code == 0, outcome.err
+    description = json.loads((folder / "kernel.json").read_text())
+    jsonschema.validate(description, DESCRIPTION)
+    (each,) = description["launches"]
+    assert {"name": "S", "kind": "local", "type": "float32", "shape": ["m"]} in each["arguments"]
+    assert (each["local_size"], each["local_bytes"]) == (["m"], "m*4")
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    arrays = {"A": rows, "B": np.zeros_like(rows)}
+    launch(folder, arrays, {"n": 3, "m": 4})
+    assert np.array_equal(arrays["B"], rows[:, ::-1])
 
 
 def test_it_is_compared_by_default(call: Caller, folder: Path) -> None:

@@ -29,6 +29,7 @@ from layoutproof.verify.faults.facts import (
     values_text,
     visible,
 )
+from layoutproof.verify.faults.swizzles import has_swizzle, unswizzled
 from layoutproof.verify.program.evidence import Digits
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain, ranges_of
 from layoutproof.verify.program.questions import Search, at_least, below, nothing
@@ -160,7 +161,16 @@ class Place:
 
 
 def places_of(facts: Facts, data: Var, structure: tuple[Expr, ...] | None = None) -> list[Place]:
-    """Every access of a memory with its cell. `structure` is a shape that the memory is known to have, if any."""
+    """Every access of a memory with its cell. `structure` is a shape that the memory is known to have, if any.
+
+    Coordinates name cells in one way for all accesses, which need not be their indices.
+    """
+    places = _by_structure(facts, data, structure)
+    cells = unswizzled([place.coordinates for place in places], frozenset(facts.program.symbols))
+    return [replace(place, coordinates=cell) for place, cell in zip(places, cells, strict=True)]
+
+
+def _by_structure(facts: Facts, data: Var, structure: tuple[Expr, ...] | None) -> list[Place]:
     accesses = list(facts.program.touching(data))
     views = {_view(a.buffer) for a in accesses}
     if len(views) == 1 and not accesses[0].buffer.strides and (len(accesses[0].indices) != 1 or structure is None):
@@ -317,11 +327,16 @@ def _flat_radices(facts: Facts, accesses: Sequence[Access]) -> Iterator[Sequence
     suggested = (
         stride_radices((index[axis] for index in writes), extent, symbols) for axis, extent in enumerate(shape)
     )
-    yield [
+    radices = [
         radix
         for found, extent in zip(suggested, shape, strict=True)
         for radix in (found if found else factors_of(extent))
     ]
+    yield radices
+    if len(shape) == 1 and any(has_swizzle(index) for (index,) in writes):
+        # Threads that store a row part by part, and read it whole, have strides of their own.
+        for cut in range(1, len(radices)):
+            yield [_product(radices[:cut]).to_expr(), _product(radices[cut:]).to_expr()]
 
 
 def _by_digits(facts: Facts, accesses: Sequence[Access], radices: Sequence[Expr]) -> list[Place] | None:

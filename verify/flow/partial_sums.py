@@ -1,9 +1,10 @@
 """Partial results that are added later: `Q[o] += X[o * 8 + i]`, and then `Y += Q[o]`. What `Y` gets by such an update
 is what was contributed to `Q[o]`. Part of the trust base.
 
-That holds if `Q[o]` began with a neutral value, and if no contribution is carried twice. The operator has to be
-associative and commutative; on floats this takes `reassoc` like any regrouping, and `nsz`, since there are more zeros
-to begin with.
+That holds if `Q[o]` began with a neutral value (or with one that makes no difference to a maximum that `Y` began with),
+and if no contribution is carried twice. The operator has to be associative and commutative; on floats this takes
+`reassoc` like any regrouping, and `nsz` if there are more zeros to begin with: -0.0 + 0.0 is 0.0. Sums that begin with
+0.0 are never -0.0, so that these need no `nsz`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from layoutproof.verify.flow.sources import (
 )
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Relation, only, tuples_of
-from layoutproof.verify.program.statement import Statements
+from layoutproof.verify.program.statement import Statement, Statements
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.values.terms import converted_constant
 
@@ -82,29 +83,51 @@ def sums_of(
             data = each.statement.data
             chains[data] = chains.get(data, frozenset()) | {each.statement.number}
     carried: Relation | None = None
+    keeps_zeros = True
     for each in carrying:
-        parts = _parts(flow, statements, each, chains[each.data], operator)
+        parts = _parts(flow, statements, each, chains, operator)
         if parts is None:
             return Sums(direct, (), None)
-        carried = parts if carried is None else carried.union(parts)
+        carried = parts[0] if carried is None else carried.union(parts[0])
+        keeps_zeros &= parts[1]
     if carried is None or not carries_once(carried):
         return Sums(direct, (), None)
-    return Sums(chains, tuple(carrying), carried)
+    return Sums(chains, tuple(carrying), carried, keeps_zeros)
 
 
 def _parts(
-    flow: Dataflow, statements: Statements, each: Carrying, chain: frozenset[int], operator: BinaryOp
-) -> Relation | None:
-    """What an update carries; None if a partial result may begin with something that is not neutral."""
-    owners, parts = each.reduced(flow, chain)
-    if not only(flow.domain(each.statement)).is_subset(owners.domain()):
+    flow: Dataflow, statements: Statements, each: Carrying, chains: Mapping[Var, frozenset[int]], operator: BinaryOp
+) -> tuple[Relation, bool] | None:
+    """What an update carries, and whether zeros keep their signs; None if a partial result may begin with something
+    that makes a difference.
+    """
+    owners, parts = each.reduced(flow, chains[each.data])
+    starts = _starts(flow, statements, each.statement, owners)
+    if starts is None:
+        return None
+    neutral = all(is_neutral(operator, start) for start in starts)
+    if neutral and all(_keeps_zeros(operator, start, None) for start in starts):
+        return parts, True
+    acc = accumulator(flow, each.statement)
+    assert acc is not None
+    own, _ = flow.reduced(each.statement, acc, chains[each.statement.data])
+    firsts = _starts(flow, statements, each.statement, own)
+    if firsts is None:
+        return (parts, False) if neutral else None
+    pairs = [(start, first) for start in starts for first in firsts]
+    if not all(is_neutral(operator, start) or is_absorbed(operator, start, first) for start, first in pairs):
+        return None
+    return parts, all(_keeps_zeros(operator, *pair) for pair in pairs)
+
+
+def _starts(flow: Dataflow, statements: Statements, statement: Statement, owners: Relation) -> tuple[Expr, ...] | None:
+    """What the accumulators that the instances of a statement find began with; None where that is not all stored."""
+    if not only(flow.domain(statement)).is_subset(owners.domain()):
         return None
     by_name = {f"{flow.tag}{s.number}": s for s in statements.statements}
-    for name, _ in tuples_of(owners.range()):
-        start = by_name.get(name)
-        if start is None or not is_neutral(operator, start.value):
-            return None
-    return parts
+    starts = [by_name.get(name) for name, _ in tuples_of(owners.range())]
+    found = tuple(start.value for start in starts if start is not None)
+    return found if len(found) == len(starts) else None
 
 
 def carries_once(carried: Relation) -> bool:
@@ -132,6 +155,25 @@ def is_neutral(operator: BinaryOp, value: Expr) -> bool:
             return number == -1 if dtype.min_int < 0 else number == dtype.max_int
         case _:
             return False
+
+
+def is_absorbed(operator: BinaryOp, value: Expr, first: Expr) -> bool:
+    """Whether a literal changes nothing of what began with another one: a maximum is at least what it began with."""
+    number, begun = converted_constant(value), converted_constant(first)
+    if number is None or begun is None or operator not in (BinaryOp.MAX, BinaryOp.MIN):
+        return False
+    return begun >= number if operator is BinaryOp.MAX else begun <= number  # false of NaN
+
+
+def _keeps_zeros(operator: BinaryOp, value: Expr, first: Expr | None) -> bool:
+    """Whether a neutral literal, joined to what began with `first`, changes no sign of a zero, either."""
+    if not value.dtype.is_float or operator is BinaryOp.MUL:
+        return True
+    numbers = [converted_constant(e) for e in (value, first) if e is not None]
+    if operator is not BinaryOp.ADD or any(number != 0 for number in numbers):
+        return False
+    signs = [math.copysign(1, float(number)) for number in numbers if number is not None]
+    return signs[0] < 0 or (len(signs) == 2 and signs[1] > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +209,7 @@ def with_partials(agreement: Agreement, reordered: Sequence[Reordered], allowed:
     if not (new.carrying or old.carrying) or len(types) != 1 or not _is_one_to_one(agreement, reordered):
         return plain
     licences = frozenset(licence for each in reordered for licence in each.licences)
-    if next(iter(types)).is_float:
+    if next(iter(types)).is_float and not (new.keeps_zeros and old.keeps_zeros):
         licences |= {Licence.NSZ}
     if not licences <= allowed:
         return plain

@@ -76,12 +76,14 @@ class Carrying:
 @dataclass(frozen=True, slots=True)
 class Sums:
     """The accumulators of one reduction in one program. `chains` has the numbers of their updates, by memory; `carried`
-    leads from an update that carries a partial result to the updates that made it.
+    leads from an update that carries a partial result to the updates that made it. `keeps_zeros`: what partial results
+    begin with makes no difference to the sign of a zero.
     """
 
     chains: Mapping[Var, frozenset[int]]
     carrying: tuple[Carrying, ...]
     carried: Relation | None
+    keeps_zeros: bool = True
 
     def spread(self, flow: Dataflow, found: Relation) -> Relation:
         """A relation to updates, the carrying ones replaced by what they carry."""

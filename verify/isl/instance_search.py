@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.isl.decode import Decoder
@@ -231,6 +231,18 @@ class Model:
         return known
 
     def _encode(self, domain: IterationDomain) -> DomainSet:
+        # Accesses in one nest of loops differ in guards only, and what is asked is often one more guard.
+        box = self._domain(replace(domain, guards=())) if domain.guards else self._boxed(domain)
+        points, missing = box.points, box.missing
+        for guard in domain.guards:
+            try:
+                points = points.intersect(box.encoder.set_of(guard.condition, guard.holds))
+            except NotQuasiAffine as problem:
+                missing = problem
+        return DomainSet(box.space, box.encoder, points, missing, box.loose)
+
+    def _boxed(self, domain: IterationDomain) -> DomainSet:
+        """All values of the loops and unknowns of a domain."""
         names = (*(dim.var.name for dim in domain.dims), *(u.var.name for u in domain.unknowns))
         space = NamedSpace(self._ctx, names, self._params)
         plain = Encoder(space)
@@ -258,11 +270,6 @@ class Model:
                 points = points.intersect(encoder.set_of(condition))
             except NotQuasiAffine as problem:
                 loose = problem
-        for guard in domain.guards:
-            try:
-                points = points.intersect(encoder.set_of(guard.condition, guard.holds))
-            except NotQuasiAffine as problem:
-                missing = problem
         return DomainSet(space, encoder, points, missing, loose)
 
     @staticmethod

@@ -17,6 +17,7 @@ from layoutproof.ir.expr import Expr, binary
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For
+from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import describe_parameter
@@ -34,8 +35,10 @@ from layoutproof.lowering.codegen.opencl.cl_helpers import (
     Image,
     KernelArgument,
     Launch,
+    LocalArgument,
     OpenCLNames,
     OpenCLSource,
+    bytes_shared,
     find_opencl_helper,
     kernel_name,
     spell,
@@ -191,7 +194,7 @@ class _Emission:
             return c_name
 
         items = _Items(work_items, both, new_temporary)
-        code = self._text_of(piece, expressions, items, group)
+        code, local = self._text_of(piece, expressions, items, group)
         self.helpers |= expressions.helpers
         self.overflows = self.overflows or expressions.integers.overflows
         used = [s for s in self.shared if s.data in usage.read | usage.written]
@@ -199,15 +202,20 @@ class _Emission:
         memory += [KernelArgument(s.name, None, "read_write") for s in own]
         uncommented = re.sub(r"/\*.*?\*/", "", code)
         scalars = [p for p in self.scalars if re.search(rf"\b{p.c_name}\b", uncommented) is not None]
-        sizes = work_items.global_size, work_items.local_size, 0 if group is None else group.shared_bytes
-        self.launches.append(Launch(name, (*memory, *scalars), *sizes))
-        arguments = [self._argument(s, a) for s, a in zip([*used, *own], memory, strict=True)]
+        by_host = [LocalArgument(buffer) for buffer in group.sized_by_host] if group is not None else []
+        in_group = group.shared if group is not None else ()
+        sizes = work_items.global_size, work_items.local_size, in_group
+        self.launches.append(Launch(name, (*memory, *by_host, *scalars), *sizes))
+        waits = group is not None and group.waits_for_global
+        arguments = [self._argument(s, a, waits=waits) for s, a in zip([*used, *own], memory, strict=True)] + local
         arguments += [f"const {spell(storage_type(p.dtype))} {p.c_name}" for p in scalars]
         about = self._about(work_items.grid, group)
         return f"{about}\n__kernel void {name}(\n    " + ",\n    ".join(arguments) + f"\n) {{\n{code}}}\n"
 
-    def _text_of(self, piece: Piece, expressions: OpenCLExpressions, items: _Items, group: Group | None) -> str:
-        """The statements of a kernel, behind the declarations of what a group shares."""
+    def _text_of(
+        self, piece: Piece, expressions: OpenCLExpressions, items: _Items, group: Group | None
+    ) -> tuple[str, list[str]]:
+        """The statements of a kernel, behind the declarations of what a group shares, and its `__local` parameters."""
         writer, declared = Writer(depth=1, spell=spell), Writer(depth=1, spell=spell)
         with self.names.block():
             if group is None:
@@ -221,7 +229,7 @@ class _Emission:
                     new_temporary=items.new_temporary,
                 )
                 statements.emit(piece.stmt)
-                return writer.text()
+                return writer.text(), []
             in_groups = GroupStatements(
                 expressions,
                 writer,
@@ -232,16 +240,18 @@ class _Emission:
                 new_temporary=items.new_temporary,
                 group=group,
             )
+            declarations, parameters = in_groups.declare_shared()
             in_groups.emit(piece.around_of(group.body))
-        for line in in_groups.declarations:
+        for line in declarations:
             declared.line(line)
-        return declared.text() + writer.text()
+        return declared.text() + writer.text(), parameters
 
-    def _argument(self, shared: _Shared, argument: KernelArgument) -> str:
+    def _argument(self, shared: _Shared, argument: KernelArgument, *, waits: bool) -> str:
+        """`waits`: work items wait for what others store to buffers, over which a compiler may not move accesses."""
         if shared.image is not None:
             return f"{argument.access} {shared.image.kind}_t {shared.c_name}"
         const = "const " if argument.access == "read_only" else ""
-        restrict = "restrict " if self.func.noalias else ""
+        restrict = "restrict " if self.func.noalias and not (waits and argument.access == "read_write") else ""
         return f"__global {const}{spell(storage_type(shared.buffer.dtype))} *{restrict}{shared.c_name}"
 
     def _about(self, grid: tuple[For, ...], group: Group | None) -> str:
@@ -249,7 +259,7 @@ class _Emission:
         if not grid:
             return "/* One work item. */"
         loops = ", ".join(f"{loop.var.name} of {describe_extent(loop.extent)}" for loop in grid)
-        shared = f"; a group shares {group.shared_bytes} bytes" if group is not None and group.shared_bytes else ""
+        shared = f"; a group shares {_bytes_text(group)}" if group is not None and group.shared else ""
         return spell(comment(f"One work item for each {loops}{shared}."))
 
     # --- the whole text
@@ -311,6 +321,10 @@ def _flat(buffer: Buffer) -> Buffer:
     for extent in buffer.shape[1:]:
         size = binary(BinaryOp.MUL, size, extent)
     return replace(buffer, shape=(size,), axis_separators=())
+
+
+def _bytes_text(group: Group) -> str:
+    return f"{expr_text(bytes_shared(group.shared), 'plain')} bytes"
 
 
 def _access(reads: bool, writes: bool) -> str:

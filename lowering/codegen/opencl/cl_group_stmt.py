@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from layoutproof.ir.stmt import Allocate, For, IfThenElse, Stmt
-from layoutproof.lowering.codegen.c_stmt import describe
-from layoutproof.lowering.codegen.opencl.cl_groups import Group, bytes_of, is_phase, place_on, tag_of
+from layoutproof.lowering.codegen.c_stmt import describe, product_of
+from layoutproof.lowering.codegen.opencl.cl_groups import Group, is_phase, place_on, tag_of
+from layoutproof.lowering.codegen.opencl.cl_helpers import spell
 from layoutproof.lowering.codegen.opencl.cl_stmt import OpenCLStatements
 from layoutproof.lowering.codegen.writer import comment
 
 
 @dataclass(slots=True, kw_only=True)
 class GroupStatements(OpenCLStatements):
-    """Writes the statements of one kernel. `declarations` are those of shared memory, which stand before all else."""
+    """Writes the statements of one kernel, after `declare_shared`."""
 
     group: Group
-    declarations: list[str] = field(default_factory=list[str])
     _in_phase: bool = False
+
+    def declare_shared(self) -> tuple[list[str], list[str]]:
+        """The declarations of shared memory, which stand before all statements, and the parameters of the kernel for
+        that whose size the host sets.
+        """
+        declarations: list[str] = []
+        parameters: list[str] = []
+        for buffer in self.group.shared:
+            storage = self.expressions.memory.at(buffer).storage
+            name = self.names.declare(buffer.name)
+            self.expressions.pointers[buffer.data.name] = name
+            if buffer in self.group.sized_by_host:
+                # Not `restrict`: a compiler could then move accesses over barriers, behind which others have stored.
+                parameters.append(f"__local {spell(storage)} *{name}")
+            else:
+                elements = max(product_of(buffer.shape) or 0, 1) * buffer.dtype.lanes
+                declarations.append(f"__local {storage} {name}[{elements}]; {comment(describe(buffer))}")
+        return declarations, parameters
 
     def emit(self, stmt: Stmt) -> None:
         """Write one statement, with the barrier before it."""
@@ -30,8 +48,8 @@ class GroupStatements(OpenCLStatements):
         match stmt:
             case _ if is_phase(stmt):
                 self._phase(stmt)
-            case Allocate(buffer=buffer) if buffer in self.group.shared:
-                self._declare_shared(stmt)
+            case Allocate(buffer=buffer, body=body) if buffer in self.group.shared:
+                self.emit(body)
             case For() if tag_of(stmt) is None:
                 self._plain_loop(stmt)
             case IfThenElse():
@@ -53,12 +71,3 @@ class GroupStatements(OpenCLStatements):
         self._body(f"if ({self.expressions.emit_condition(stmt.condition).text})", stmt.then, "" if other else "}")
         if other is not None:
             self._body("} else", other)
-
-    def _declare_shared(self, stmt: Allocate) -> None:
-        buffer = stmt.buffer
-        memory = self.expressions.memory.at(buffer)
-        name = self.names.declare(buffer.name)
-        self.expressions.pointers[buffer.data.name] = name
-        elements = max(bytes_of(buffer) // buffer.dtype.element.bytes, 1)
-        self.declarations.append(f"__local {memory.storage} {name}[{elements}]; {comment(describe(buffer))}")
-        self.emit(stmt.body)

@@ -102,9 +102,14 @@ class Group:
         return (*self.blocks.values(), *self.threads.values())
 
     @property
-    def shared_bytes(self) -> int:
-        """The size of the memory that a group shares."""
-        return sum(bytes_of(buffer) for buffer in self.shared)
+    def sized_by_host(self) -> tuple[Buffer, ...]:
+        """The shared memory whose extents are not constant."""
+        return tuple(buffer for buffer in self.shared if product_of(buffer.shape) is None)
+
+    @property
+    def waits_for_global(self) -> bool:
+        """Whether work items wait for what others of their group do to parameters or temporaries."""
+        return any(_GLOBAL in fence for fence in self.barriers.values())
 
     def left_out(self, phase: Stmt) -> list[str]:
         """The axes of work items along which only the first runs a phase."""
@@ -112,18 +117,11 @@ class Group:
         return [tag for tag in self.threads if tag not in inside]
 
 
-def bytes_of(buffer: Buffer) -> int:
-    """The size of memory of constant extents."""
-    elements = product_of(buffer.shape)
-    assert elements is not None
-    return max(elements, 1) * buffer.dtype.bytes
-
-
 def make_group(kernel: Stmt, memory: MemoryMap, hosts: frozenset[str]) -> Group:
     """The work groups of a kernel. `hosts` are the names whose values the host knows.
 
     Raises LayoutproofError (LP403), with its place, for an axis that OpenCL has not, a number of threads that the host
-    does not know, and shared memory whose size is no constant.
+    does not know, and shared memory whose size it does not know.
     """
     blocks: dict[str, For] = {}
     for node in walk(kernel):
@@ -143,9 +141,7 @@ def make_group(kernel: Stmt, memory: MemoryMap, hosts: frozenset[str]) -> Group:
         if narrow is not None:
             body = _narrowed(body, stmt.buffer, narrow)
             continue
-        if product_of(stmt.buffer.shape) is None:
-            message = f"the OpenCL target takes shared memory of constant size; the size of {stmt.buffer.name} is none"
-            raise error(codes.UNSUPPORTED, message, stmt.buffer.span)
+        _check_size(stmt.buffer, hosts)
         shared.append(stmt.buffer)
     names = frozenset(buffer.data.name for buffer in shared)
     placing = _Placing(memory, names, frozenset(s.buffer.data.name for s, _ in _memories(kernel)) - names)
@@ -157,10 +153,28 @@ def _check_axis(tag: str, loop: For, hosts: frozenset[str]) -> None:
     _, _, axis = tag.partition(".")
     if axis not in tuple(_AXES):
         raise error(codes.UNSUPPORTED, f"the OpenCL target has no axis {tag}", loop.span)
-    unknown = [v.name for v in free_variables(loop.extent) if v.name not in hosts]
-    if unknown or any(isinstance(node, BufferLoad) for node in walk(loop.extent)):
-        message = f"the OpenCL target takes axes whose length the host knows; that of {tag} depends on "
-        raise error(codes.UNSUPPORTED, message + (unknown[0] if unknown else "memory"), loop.span)
+    unknown = _unknown_to_host(loop.extent, hosts)
+    if unknown is not None:
+        message = f"the OpenCL target takes axes whose length the host knows; that of {tag} depends on {unknown}"
+        raise error(codes.UNSUPPORTED, message, loop.span)
+
+
+def _check_size(buffer: Buffer, hosts: frozenset[str]) -> None:
+    for extent in buffer.shape:
+        unknown = _unknown_to_host(extent, hosts)
+        if unknown is not None:
+            message = (
+                f"the OpenCL target takes shared memory whose size the host knows; that of {buffer.name} depends on "
+                f"{unknown}"
+            )
+            raise error(codes.UNSUPPORTED, message, buffer.span)
+
+
+def _unknown_to_host(extent: Expr, hosts: frozenset[str]) -> str | None:
+    """What an extent depends on that the host does not know before a launch."""
+    if any(isinstance(node, BufferLoad) for node in walk(extent)):
+        return "memory"
+    return next((v.name for v in free_variables(extent) if v.name not in hosts), None)
 
 
 def _check_nest(phase: Stmt) -> None:

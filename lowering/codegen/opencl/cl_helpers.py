@@ -7,11 +7,14 @@ of a program equals one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
+from math import prod
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import Expr
+from layoutproof.ir.expr import Expr, IntImm, binary, widen
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.lowering.codegen.c_arithmetic import MATH_NAMES
 from layoutproof.lowering.codegen.c_helpers import find_helper
 from layoutproof.lowering.codegen.c_memory import access_name
@@ -300,18 +303,54 @@ class KernelArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalArgument:
+    """A `__local` pointer of a kernel: memory of a group whose extents are not constant. The host sets its size."""
+
+    buffer: Buffer
+
+    @property
+    def name(self) -> str:
+        """The buffer's name."""
+        return self.buffer.name
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One kernel of the program. Launches run in order, each after the one before it is done.
 
     `arguments` are in the order of the kernel's own parameters; a `Parameter` is a scalar. `local_size` is None where
-    the device may choose. `local_bytes` is the size of the memory that the work items of a group share.
+    the device may choose. `shared` is all memory that the work items of a group share, also what is no argument.
     """
 
     name: str
-    arguments: tuple[KernelArgument | Parameter, ...]
+    arguments: tuple[KernelArgument | LocalArgument | Parameter, ...]
     global_size: tuple[Expr, ...]
     local_size: tuple[Expr, ...] | None
-    local_bytes: int = 0
+    shared: tuple[Buffer, ...] = ()
+
+    @property
+    def local_bytes(self) -> Expr:
+        """The size of the memory that the work items of a group share."""
+        return bytes_shared(self.shared)
+
+
+def bytes_shared(buffers: Iterable[Buffer]) -> Expr:
+    """The size of buffers together as it is printed; a number where all extents are constant."""
+    constant, varying = 0, list[Expr]()
+    for buffer in buffers:
+        elements = prod(extent.value for extent in buffer.shape if isinstance(extent, IntImm)) * buffer.dtype.bytes
+        extents = [extent for extent in buffer.shape if not isinstance(extent, IntImm)]
+        if extents:
+            varying.append(_joined(BinaryOp.MUL, [*extents, IntImm(elements, extents[0].dtype)]))
+        else:
+            constant += max(elements, buffer.dtype.bytes)
+    rest = [IntImm(constant)] if constant or not varying else []
+    return _joined(BinaryOp.ADD, [*varying, *rest])
+
+
+def _joined(op: BinaryOp, terms: Sequence[Expr]) -> Expr:
+    dtype = max((term.dtype for term in terms), key=lambda dtype: dtype.bits)
+    return reduce(partial(binary, op), [widen(term, dtype) for term in terms])
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.arrays import Array
-from layoutproof.lowering.runtime.opencl.devices import Device, Texture
+from layoutproof.lowering.runtime.opencl.devices import Device
 from layoutproof.lowering.runtime.opencl.launcher import (
     build_text,
     fill_buffer,
@@ -35,6 +35,7 @@ from layoutproof.lowering.runtime.opencl.launcher import (
     read_buffer,
     read_image,
 )
+from layoutproof.lowering.runtime.opencl.limits import Texture
 
 _ROWS, _TERMS, _EACH = 67, 33, 16
 

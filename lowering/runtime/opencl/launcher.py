@@ -24,19 +24,21 @@ from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.calling_convention import Parameter
-from layoutproof.lowering.codegen.opencl.cl_helpers import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import (
+    READ_WRITE_IMAGES,
+    Image,
+    KernelArgument,
+    LocalArgument,
+    OpenCLSource,
+)
 from layoutproof.lowering.runtime import call_arguments as call
 from layoutproof.lowering.runtime.arrays import Array
 from layoutproof.lowering.runtime.kernel import Scalars
 from layoutproof.lowering.runtime.opencl.devices import (
     Device,
     Profile,
-    bytes_of,
-    check_groups,
-    check_image,
-    check_memory,
-    textures_of,
 )
+from layoutproof.lowering.runtime.opencl.limits import bytes_of, check_groups, check_image, check_memory, textures_of
 
 Memory = cl.Buffer | cl.Image
 
@@ -229,7 +231,7 @@ class OpenCLLauncher:
             size = tuple(int(evaluate(extent, env)) for extent in launch.global_size)
             if min(size) > 0:
                 for number, argument in enumerate(launch.arguments):
-                    kernel.set_arg(number, _argument(argument, held, scalars))
+                    kernel.set_arg(number, _argument(argument, held, scalars, env))
                 local = launch.local_size
                 group = None if local is None else tuple(int(evaluate(extent, env)) for extent in local)
                 cl.enqueue_nd_range_kernel(place.queue, kernel, size, group)
@@ -275,9 +277,16 @@ def _format(image: Image) -> cl.ImageFormat:
     return image_format(image.channel_order, image.channel_type)
 
 
-def _argument(argument: KernelArgument | Parameter, held: Mapping[str, Memory], scalars: Scalars) -> Any:
+def _argument(
+    argument: KernelArgument | LocalArgument | Parameter,
+    held: Mapping[str, Memory],
+    scalars: Scalars,
+    env: Mapping[str, int],
+) -> Any:
     if isinstance(argument, KernelArgument):
         return held[argument.name]
+    if isinstance(argument, LocalArgument):
+        return cl.LocalMemory(max(bytes_of(argument.buffer, env), argument.buffer.dtype.bytes))  # none may be empty
     return scalar_argument(argument, scalars[argument.name])
 
 

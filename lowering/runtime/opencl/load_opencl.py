@@ -22,9 +22,6 @@ from layoutproof.lowering.runtime.opencl.device_behaviour import (
 from layoutproof.lowering.runtime.opencl.devices import (
     Device,
     Profile,
-    check_capabilities,
-    check_images,
-    textures_of,
 )
 from layoutproof.lowering.runtime.opencl.launcher import (
     FAST,
@@ -35,6 +32,7 @@ from layoutproof.lowering.runtime.opencl.launcher import (
     compile_program,
     version_for,
 )
+from layoutproof.lowering.runtime.opencl.limits import check_capabilities, check_images, textures_of
 from layoutproof.lowering.runtime.selfcheck import self_check
 
 

@@ -74,7 +74,7 @@ def test_a_product_with_decoded_weights_in_three_stages_for_all_sizes() -> None:
     """Blocks count rows of a matrix of any width; what is assumed is stated."""
     found = compare(PLAIN, KERNEL)
     assert found.status is Status.PROVED
-    assert set(found.strictness) == {"nsz", "reassoc"}
+    assert set(found.strictness) == {"reassoc"}
     assert "precondition: `n*4` does not overflow int32" in str(found.verdicts[0].reason)
 
 

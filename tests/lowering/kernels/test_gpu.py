@@ -62,7 +62,31 @@ def test_kernels_compute_what_numpy_does(name: str, target: str) -> None:
     """In C with the phases as loops, in OpenCL with work groups and barriers."""
     case = RUNS[name]()
     kernel = case.schedule().build(target, check=False)
-    assert (np.asarray(kernel(**case.arguments)) == case.expected).all()
+    assert case.is_right(kernel(**case.arguments))
+
+
+def test_a_reduction_over_threads_stays_a_block() -> None:
+    """The others are lowered, and memory is as large as a row: without the block, threads would race."""
+    schedule = RUNS["softmax"]().schedule()
+    assert {step.status for step in schedule.steps} == {Status.PROVED}
+    text = schedule.script()
+    assert [line.strip() for line in text.splitlines() if "T.sblock(" in line] == [
+        'with T.sblock("max"):', 'with T.sblock("sum"):'
+    ]  # fmt: skip
+    assert 'power = T.alloc_buffer((1, m * 32), "float32", scope="shared")' in text
+    assert compare(schedule.original, loads(text)).status is Status.PROVED
+
+
+def test_a_swizzled_tile_is_proved_for_all_sizes() -> None:
+    """In place of longer rows; a map that is not one to one is refused, and so is a tile read by another swizzle."""
+    schedule = RUNS["transpose swizzled"]().schedule()
+    assert {step.status for step in schedule.steps} == {Status.PROVED}
+    text = schedule.script()
+    assert "A_shared[j_1, i_1 * 8 + i_2 ^ j_1]" in text
+    with pytest.raises(IllegalTransform):
+        schedule.transform_layout("root", "A_shared", "lambda i, j: [i, j & i]")
+    other = loads(text.replace("i_1 * 8 + i_2 ^ j_1", "i_1 * 8 + i_2 ^ j_1 // 2"))
+    assert compare(schedule.original, other).status is Status.REFUTED
 
 
 def test_a_tile_that_threads_do_not_cover_is_refused() -> None:

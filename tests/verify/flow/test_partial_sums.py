@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -258,3 +259,55 @@ def test_random_sums_over_lanes_and_threads(seed: int) -> None:
 def test_neutral_values(operator: BinaryOp, value: IntImm | FloatImm, holds: bool) -> None:
     """A value is neutral if it changes nothing in any accumulator of its type, but for the sign of a zero."""
     assert is_neutral(operator, value) is holds
+
+
+def _in_halves(dtype: str, update: str, first: str, start: str) -> tuple[PrimFunc, PrimFunc, np.ndarray]:
+    """A reduction of all rows of four of elements, and one of both halves of each row, which begin with `start`."""
+    elements = (-0.0, 0.0, 1.0, -1.0) if dtype == "float32" else (-9, -6, -4, 5)
+    rows = np.array(list(product(elements, repeat=4)), dtype)
+    head = _HEAD.format(rows=len(rows), size=4, dtype=dtype)
+    plain = (
+        f"    for r in range({len(rows)}):\n        Y[r] = T.{dtype}({first})\n        for k in range(4):\n"
+        f"            Y[r] = {update.format('Y[r]', 'X[r, k]')}\n"
+    )
+    stages = (
+        f'    Q = T.alloc_buffer((2,), "{dtype}")\n    for r in range({len(rows)}):\n        for o in range(2):\n'
+        f"            Q[o] = T.{dtype}({start})\n            for i in range(2):\n"
+        f"                Q[o] = {update.format('Q[o]', 'X[r, o * 2 + i]')}\n"
+        f"        Y[r] = T.{dtype}({first})\n        for o in range(2):\n"
+        f"            Y[r] = {update.format('Y[r]', 'Q[o]')}\n"
+    )
+    return loads(head + plain), loads(head + stages), rows
+
+
+@pytest.mark.parametrize(
+    ("first", "start", "licences"),
+    [
+        ("0.0", "0.0", {"reassoc"}),
+        ("0.0", "-0.0", {"reassoc"}),
+        ("-0.0", "-0.0", {"reassoc"}),
+        ("-0.0", "0.0", {"reassoc", "nsz"}),
+    ],
+)
+def test_signs_of_zeros(first: str, start: str, licences: set[str]) -> None:
+    """A sum that begins with 0.0 is never -0.0, and -0.0 changes nothing: without `nsz`, all bits are those of before,
+    for all rows of signed zeros and ones.
+    """
+    old, new, rows = _in_halves("float32", "{0} + {1}", first, start)
+    found = lp.compare(old, new)
+    assert found.status is Status.PROVED
+    assert {name for verdict in found.verdicts for name in verdict.strictness} == licences
+    before, after = (run(func, {"X": rows})["Y"] for func in (old, new))
+    assert (before == after).all()
+    assert (np.signbit(before) == np.signbit(after)).all() == ("nsz" not in licences)
+
+
+@pytest.mark.parametrize("update", ["T.max({0}, {1})", "T.min({0}, {1})"])
+@pytest.mark.parametrize(("first", "start"), [(-5, -5), (-5, -7), (-5, 3), (3, -5)])
+def test_what_a_maximum_began_with(update: str, first: int, start: int) -> None:
+    """Halves may begin with what the whole began with, or with something that is less: a maximum is as it was."""
+    old, new, rows = _in_halves("int32", update, str(first), str(start))
+    found = lp.compare(old, new)
+    same = (run(old, {"X": rows})["Y"] == run(new, {"X": rows})["Y"]).all()
+    assert same == ((start <= first) if "max" in update else (start >= first))
+    assert found.status is (Status.PROVED if same else Status.REFUTED)

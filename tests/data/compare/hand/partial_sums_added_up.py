@@ -1,6 +1,6 @@
 # Four partial sums for each row, added up at the end.
 # expect: proved
-# strictness: nsz reassoc
+# strictness: reassoc
 # from tvm.script import tirx as T
 
 @T.prim_func(s_tir=True)

@@ -1,14 +1,19 @@
 """Kernels with thread axes as work groups: local memory, what is a work item's own, and where barriers stand."""
 
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.lowering.codegen.opencl.programs import compile_source
+from tests.lowering.runtime.opencl.sources import default_device
 
 import layoutproof as lp
+from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
-from layoutproof.lowering.codegen.opencl.cl_helpers import OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_helpers import LocalArgument, OpenCLSource
+from layoutproof.lowering.runtime.opencl.limits import check_groups
 
 HEAD = """from tvm.script import tir as T
 
@@ -50,7 +55,73 @@ def test_shared_memory_is_local_and_local_memory_is_private(scope: str) -> None:
     assert "    __local int S[8];" in found.text and "    int L[2];" in found.text
     assert steps(found) == ["L", "L", "S", LOCAL, "B"]
     (launch,) = found.launches
-    assert launch.local_bytes == 32 and "a group shares 32 bytes" in found.text
+    assert evaluate(launch.local_bytes, {}) == 32 and "a group shares 32 bytes" in found.text
+
+
+SYMBOLS = """from tvm.script import tir as T
+
+@T.prim_func
+def f(a: T.handle, b: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, m), "int16")
+    B = T.match_buffer(b, (n, m), "int16")
+    T.func_attr({"tirx.noalias": True})
+    for i in T.thread_binding(n, thread="blockIdx.x"):
+        S = T.decl_buffer((m * 2,), "int16", scope="shared")
+        L = T.decl_buffer((1,), "int64", scope="shared.dyn")
+        for k in T.thread_binding(m, thread="threadIdx.x"):
+            S[m + k] = A[i, k]
+            if k == 0:
+                L[0] = T.int64(3)
+            T.tvm_storage_sync("shared")
+            B[i, k] = S[m * 2 - 1 - k] + T.int16(L[0])
+"""
+
+
+def of_symbols() -> OpenCLSource:
+    """Groups as large as a symbol says, with memory for each of its work items."""
+    return emit_opencl(lp.Schedule(lp.loads(SYMBOLS)).lower())
+
+
+def test_shared_memory_of_symbolic_size_is_an_argument() -> None:
+    """The host sets its size; what is of constant size is declared in the kernel."""
+    found = of_symbols()
+    compile_source(found)
+    assert "    __local short *S" in found.text and "    __local long L[1];" in found.text
+    assert "a group shares m*2*2 + 8 bytes" in found.text
+    (launch,) = found.launches
+    (local,) = [argument for argument in launch.arguments if isinstance(argument, LocalArgument)]
+    assert local.name == "S" and evaluate(launch.local_bytes, {"m": 5}) == 28
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (1, 1), (2, 0), (0, 3)])
+def test_groups_share_what_the_host_allocates(sizes: tuple[int, int]) -> None:
+    """Rows are turned round, of any length."""
+    rows = np.arange(sizes[0] * sizes[1], dtype=np.int16).reshape(sizes)
+    kernel = lp.Schedule(lp.loads(SYMBOLS)).build("opencl", check=False)
+    n, m = sizes
+    assert np.array_equal(kernel(A=rows, n=n, m=m), rows[:, ::-1] + 3)
+
+
+def test_too_much_shared_memory_is_refused_before_a_launch() -> None:
+    """With its size, how that follows from the symbols, and what the device has."""
+    device = replace(default_device(), local_memory=64)
+    check_groups(of_symbols(), device, {"n": 1, "m": 14})
+    with pytest.raises(LayoutproofError) as refused:
+        check_groups(of_symbols(), device, {"n": 1, "m": 15})
+    (diagnostic,) = refused.value.diagnostics
+    assert diagnostic.code == "LP445"
+    assert "share 68 bytes (m*2*2 + 8)" in diagnostic.message and "64 bytes of local memory" in diagnostic.message
+
+
+def test_the_size_of_shared_memory_is_known_before_a_launch() -> None:
+    """What the kernel itself computes, the host cannot allocate by."""
+    text = SYMBOLS.replace("S = T.decl_buffer((m * 2,)", "S = T.decl_buffer((m * 2 + i,)")
+    with pytest.raises(LayoutproofError) as refused:
+        emit_opencl(lp.Schedule(lp.loads(text)).lower())
+    (diagnostic,) = refused.value.diagnostics
+    assert diagnostic.code == "LP403" and diagnostic.span is not None
+    assert "shared memory whose size the host knows; that of S depends on " in diagnostic.message
 
 
 def test_a_barrier_without_use_is_left_out() -> None:
@@ -62,13 +133,14 @@ def test_a_barrier_without_use_is_left_out() -> None:
 
 
 def test_global_memory_has_its_own_fence() -> None:
-    """What one work item stores to a parameter another reads after the barrier."""
+    """What one work item stores to a parameter another reads after the barrier, over which no access may be moved."""
     found = source("""    tx = T.launch_thread("threadIdx.x", 4)
     B[tx] = A[tx]
     T.tvm_storage_sync("shared")
     B[tx + 4] = B[3 - tx]
 """)
     assert steps(found) == ["B", GLOBAL, "B"]
+    assert "__global const int *restrict A," in found.text and "__global int *B" in found.text
 
 
 def test_a_loop_waits_for_its_last_iteration() -> None:

@@ -18,7 +18,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import rewrite_bottom_up
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.runtime.opencl.devices import textures_of
+from layoutproof.lowering.runtime.opencl.limits import textures_of
 from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel
 from layoutproof.lowering.schedule.schedule import Schedule
 

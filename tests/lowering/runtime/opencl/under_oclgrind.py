@@ -112,7 +112,7 @@ def problems_of_schedules(log: Path) -> Iterator[str]:
         case = make()
         before = log.stat().st_size
         kernel = case.schedule().build("opencl", device="Oclgrind", check=False)
-        if not np.array_equal(kernel(**case.arguments), case.expected):
+        if not case.is_right(kernel(**case.arguments)):
             yield f"{name}: it computes something else than numpy"
         said = log.read_text(errors="replace")[before:].strip()
         if said:
