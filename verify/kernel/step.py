@@ -68,6 +68,7 @@ class Step:
         self.rewrite, self.given, self.allowed, self.copies = rewrite, given, allowed, given.copies
         self.old, self.new = rewrite.old, rewrite.new
         self._known, self._left = set[Question](), _MOST_PAIRINGS
+        self.paired: dict[tuple[Access, Access], bool] = {}  # those of temporaries of loops that were taken for one
         # A caller's arrays have no negative extents.
         shapes = [extent for buffer in self.old.buffers.values() if buffer.is_parameter for extent in buffer.shape]
         positive = [(">=", "bool", e, ("const", e[1], 0)) for e in shapes if e[0] != "const"]
@@ -255,13 +256,9 @@ def _sizes(texts: Iterator[Expr], symbols: Set[Expr]) -> tuple[Expr, ...]:
 
 def _evaluated_always(program: Program) -> Iterator[Expr]:
     """The index arithmetic of a program that is evaluated in each call, or states what a caller gives."""
-    for buffer in program.buffers.values():
-        if buffer.is_parameter:
-            yield from buffer.shape
-    for s in program.statements:
-        bounds = [e for loop in s.loops[:1] for e in (loop.start, loop.extent)]
-        if not s.guards and not any(core.has(e, "if") for e in bounds):
-            yield from bounds
+    shapes = (extent for buffer in program.buffers.values() if buffer.is_parameter for extent in buffer.shape)
+    bounds = (e for s in program.statements if not s.guards for loop in s.loops[:1] for e in (loop.start, loop.extent))
+    return (e for e in (*shapes, *bounds) if not core.has(e, "if"))
 
 
 def _index_texts(program: Program) -> Iterator[Expr]:

@@ -437,3 +437,39 @@ def test_a_store_that_is_never_executed_hides_no_other() -> None:
     )
     assert rejected(INTEGERS, COPY, body.format("C[0] = 0"), head) == set()
     assert rejected(INTEGERS, COPY, body.format("C[0] = 5"), head) == {"same-value"}
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong", "right"),
+    [
+        ("C[0] * D[0] + C[1] * D[1]", "C[0] * D[1] + C[1] * D[0]", "C[1] * D[1] + C[0] * D[0]"),
+        ("T.Select(C[0] < C[1], D[0], D[1])", "T.Select(C[0] > C[1], D[0], D[1])", "T.Select(C[1] > C[0], D[0], D[1])"),
+        ("T.Select(i < 4, C[0], C[1])", "T.Select(not (i < 4), C[0], C[1])", "T.Select(not (i < 4), C[1], C[0])"),
+    ],
+)
+def test_cells_of_a_temporary_of_a_loop_are_paired_as_the_values_are(value: str, wrong: str, right: str) -> None:
+    """Where a law changes the operands, their loads change with them."""
+    parameters = AB.replace("B:", 'D: T.Buffer((2,), "float32"), B:')
+    cells = 'C = T.alloc_buffer((2,), "float32")\n    C[0] = A[i]\n    C[1] = D[0]'
+    old = f"for i in range(8):\n    {cells}\n    B[i] = {value}"
+    assert rejected(parameters, old, old.replace(value, right)) == set()
+    assert rejected(parameters, old, old.replace(value, wrong)) == {"same-end"}
+
+
+def test_parameters_keep_their_elements_and_axes() -> None:
+    """One of vectors is none of numbers, though its memory is; nor do the groups of its axes change."""
+    vectors = AB.replace('"float32"', '"float32x2"')
+    numbers = AB.replace("(8,)", "(8, 2)")
+    copy = "for i, j in T.grid(8, 2):\n    B[i, j] = A[i, j]"
+    assert rejected(vectors, COPY, COPY) == rejected(numbers, copy, copy) == set()
+    assert rejected(vectors, COPY, copy, "# theta: 0 -> 0: lambda i, j: [i, j]\n", (numbers, "")) == {"interface"}
+    grouped = numbers.replace('"float32")', '"float32", axis_separators=[1])', 1)
+    assert rejected(grouped, copy, copy) == set()
+    assert rejected(numbers, copy, copy, other=(grouped, "")) == {"interface"}
+
+
+def test_attributes_keep_their_types() -> None:
+    """`True` is equal to 1 and to 1.0, and is not the same attribute."""
+    texts = [function(name, AB, COPY, f'"x": {x}') for name, x in (("before", "True"), ("after", "1"))]
+    claims = try_kernel("# functions: f, f\n" + "".join(texts))[0]
+    assert {claim.kind for claim in claims if not claim.is_accepted} == {"interface"}
