@@ -87,9 +87,9 @@ def _filled(e: Expr, values: Mapping[str, Expr]) -> Expr:
         return values.get(e[2], e)
     if e[0] == "load":
         return (*e[:3], tuple(_filled(x, values) for x in e[3]))
-    operator, dtype, *operands = (_filled(x, values) if isinstance(x, tuple) else x for x in e)
-    if core.is_index(dtype) and operator in ("+", "-", "*") and operands[0][0] == operands[1][0] == "const":
-        number = core.computed(operator, operands[0][2], operands[1][2])
-        if core.fits(number, dtype):
-            return ("const", dtype, number)
-    return law((operator, dtype, *operands))
+    made: Expr = tuple(_filled(x, values) if isinstance(x, tuple) else x for x in e)
+    if core.is_index(made[1]) and made[0] in ("+", "-", "*") and made[2][0] == made[3][0] == "const":
+        number = core.computed(made[0], made[2][2], made[3][2])
+        if core.fits(number, made[1]):
+            return ("const", made[1], number)
+    return law(made)

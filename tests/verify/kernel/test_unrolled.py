@@ -120,7 +120,8 @@ def random_lines(rng: Random) -> tuple[str, str]:
         for _ in range(rng.randint(1, 3))
     ]
     marked = [rng.random() < 0.7 for _ in extents]
-    nest, out = [], []
+    nest: list[str] = []
+    out: list[str] = []
     for depth, (name, extent) in enumerate(zip("uvw", extents, strict=True)):
         nest.append("    " * depth + f"for {name} in T.{'unroll' if marked[depth] else 'serial'}({extent}):")
     nest += ["            " + line for line in body]
