@@ -31,7 +31,8 @@ _VALUES = (
     "{v} - -0.0", "{v} * -1 * -1",
 )  # fmt: skip
 _FORMS = (
-    "({} + {})", "({} * {})", "T.max({}, {})", "T.Select({} < {}, {}, {})", "({} - {})", "T.Select(i < 3, {}, {})"
+    "({} + {})", "({} * {})", "T.max({}, {})", "({} - {})",
+    *("T.Select({} < {}, {}, {})", "T.Select(i < 3, {}, {})") * 2,
 )  # fmt: skip
 _NEUTRAL = (("+", "-0.0"), ("+", "0"), ("-", "0"), ("*", "1"))
 
@@ -142,7 +143,7 @@ def with_cells(rng: Random) -> str:
     the other way round; one operand may be another one.
     """
     count = rng.choice((2, 2, 3))
-    leaves = [f"C[{k}]" for k in range(count)] * 2 + ["D[0]", "D[1]", "A[i]"]
+    leaves = [f"C[{k}]" for k in range(count)] * 3 + ["D[0]", "D[1]", "A[i]"]
 
     def tree(depth: int) -> tuple[str, str]:
         """An expression of both programs."""
@@ -153,9 +154,7 @@ def with_cells(rng: Random) -> str:
         old, new = zip(*(tree(depth - 1) for _ in range(form.count("{}"))), strict=True)
         if rng.random() < 0.6:
             other = rng.choice((form, form.replace("{} < {}", "{} > {}"), form.replace("i < 3", "not (i < 3)")))
-            new = rng.choice(
-                ((new[1], new[0], *new[2:]), (new[1], new[0], *new[2:]), (*new[:-2], new[-1], new[-2]), new)
-            )
+            new = rng.choice(((new[1], new[0], *new[2:]), (*new[:-2], new[-1], new[-2]), new))
         return form.format(*old), other.format(*new)
 
     old, new = tree(rng.choice((1, 2, 2, 3)))

@@ -166,6 +166,8 @@ class NoOp:
                 for index in filter(loads_of, part[3]):
                     context, at = self.asked()
                     step.prove_fits(context, index, at.env)
+                if step.is_open(part[2]):
+                    raise Rejected(f"{part[2]} has padding without a contract")
                 if not step.new.buffers[part[2]].is_parameter:
                     self.prove_written(part)
             elif core.may_trap(part):

@@ -473,3 +473,17 @@ def test_attributes_keep_their_types() -> None:
     texts = [function(name, AB, COPY, f'"x": {x}') for name, x in (("before", "True"), ("after", "1"))]
     claims = try_kernel("# functions: f, f\n" + "".join(texts))[0]
     assert {claim.kind for claim in claims if not claim.is_accepted} == {"interface"}
+
+
+@pytest.mark.parametrize(("contract", "kinds"), [('"undef"', set()), ("None", {"same-value"})])
+def test_conditions_read_no_padding_without_a_contract(contract: str, kinds: set[str]) -> None:
+    """Though nothing is stored there."""
+    step = f'{{"index_map": "lambda i: [i]", "shape": [8], "contract": {contract}}}'
+    layout = f'"layoutproof.layout": {{"A_data": {{"logical_shape": [4], "steps": [{step}]}}}}'
+    nest = "for i in range(8):\n    if {}:\n        if {}:\n            B[i] = T.float32(1)"
+    texts = [
+        ("before", nest.format("i < 4", "A[i] > T.float32(0)")),
+        ("after", nest.format("A[i] > T.float32(0)", "i < 4")),
+    ]
+    text = "# functions: f, f\n" + "".join(function(name, AB, body, layout) for name, body in texts)
+    assert {claim.kind for claim in try_kernel(text)[0] if not claim.is_accepted} == kinds
