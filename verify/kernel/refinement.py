@@ -135,7 +135,8 @@ def same_operands(step: Step, a: Expr, b: Expr, prove: Callable[[Expr, Expr], No
         # The side that is not taken is evaluated now.
         loads = loads_of(*b[3:])
         traps = any(core.may_trap(part) for side in b[3:] for part in core.walk(side))
-        if traps or any(loads_of(*x[3]) or step.new.is_temporary(x[2]) or step.is_open(x[2]) for x in loads):
+        unknown = (loads_of(*x[3]) or step.new.is_temporary(x[2]) or step.is_open(x[2]) for x in loads)
+        if traps or any(unknown) or any(step.is_undefined(x[2]) for x in loads):
             raise Rejected("a choice that evaluates both sides stands for one that does not")
     first_of(partial(each, pairs) for pairs in pairings(a, b))
 

@@ -170,6 +170,18 @@ class Step:
         """Whether a new memory has padding without a contract, which may not be touched."""
         return any(layout.contract is None for layout in self.new.record(self.new.data(name)).steps)
 
+    def is_undefined(self, name: str) -> bool:
+        """Whether the memory of a buffer of the new program may have a value that depends on an undefined one."""
+        found, before, new = set[str](), None, self.new
+        while found != before:
+            before = set(found)
+            for s in new.stores:
+                if core.has(s.value, "undef") or any(
+                    self.meets(new, x[2], y) for x in loads_of(s.value) for y in before
+                ):
+                    found.add(s.buffer)
+        return any(self.meets(new, name, each) for each in found)
+
     def apart(self, context: Context, program: Program, *accesses: tuple[Access, Env]) -> list[Poly]:
         """Numbers that are all 0 where two accesses of one memory of a program are of one cell."""
         names = [access[0] for access, _ in accesses]

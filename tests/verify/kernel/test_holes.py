@@ -4,12 +4,18 @@ evidence come with it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
-from layoutproof.verify.certificate.finder.kernel_evidence import judge_text, try_kernel
+from layoutproof.verify.certificate.finder.kernel_evidence import Found, evidence_for, judge_text, try_kernel
 from layoutproof.verify.kernel.evidence import judge_certificate
+from layoutproof.verify.kernel.judge import judged_in_turn
+from layoutproof.verify.kernel.programs import Map
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.step import Source
 
 AB = 'A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")'
 INTEGERS = 'A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")'
@@ -487,3 +493,29 @@ def test_conditions_read_no_padding_without_a_contract(contract: str, kinds: set
     ]
     text = "# functions: f, f\n" + "".join(function(name, AB, body, layout) for name, body in texts)
     assert {claim.kind for claim in try_kernel(text)[0] if not claim.is_accepted} == kinds
+
+
+@pytest.mark.parametrize(
+    ("extra", "kinds"),
+    [
+        ("U[0] = C[0] + 1", set()),
+        ("if C[0] > 0:\n    U[0] = 1", {"same-value"}),
+        ("if U[1] > 0:\n    U[0] = 1", {"same-value"}),
+        ("U[0] = T.if_then_else(C[0] > 0, 1, 2)", {"same-value"}),
+        ("U[0] = U[T.max(T.min(C[0], 1), 0)]", {"same-value"}),
+    ],
+)
+def test_no_undefined_value_decides(extra: str, kinds: set[str]) -> None:
+    """What is stored may be undefined, or computed from that; not what is done."""
+    own = OWN.replace("float32", "int32")
+    ones = ONES.replace("T.float32(1)", "1")
+    new = f"{CELL}{own}C[0] = T.undef()\nfor j in range(8):\n    U[j] = C[0]\n{ones}\n{extra}"
+    head = "# theta: 2 -> 0: lambda i: [i]\n" + "".join(f"# theta: {k} -> none\n" for k in (0, 1, 3))
+    text = f"# functions: f, f\n{head}{function('before', INTEGERS, ones)}{function('after', INTEGERS, new)}"
+    evidence = evidence_for(text, Found())
+    constant, loop = Source("store", 0, Map((), ())), Source("store", 1, Map((), (("const", "int32", 1),)))
+    ways = []
+    for first, cell in product((constant, loop), repeat=2):
+        given = replace(evidence, sources={**evidence.sources, (3, 0): first, (3, 1): constant, (3, -1): cell})
+        ways.append({c.kind for c in judged_in_turn(read_rewrite(text), given) if not c.is_accepted})
+    assert min(ways, key=len) == kinds
