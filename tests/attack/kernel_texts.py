@@ -30,9 +30,10 @@ _VALUES = (
     "T.if_then_else({x} == {x}, {v}, {v})", "T.if_then_else(not {x} < 0, {v}, {x})", "T.Select({x} > {v}, {v}, {x})",
     "{v} - -0.0", "{v} * -1 * -1",
 )  # fmt: skip
-_FORMS = (
-    "({} + {})", "({} * {})", "T.max({}, {})", "({} - {})",
-    *("T.Select({} < {}, {}, {})", "T.Select(i < 3, {}, {})") * 2,
+_LAWS = (
+    ("({} + {})", "({} + {})", (1, 0)), ("({} * {})", "({} * {})", (1, 0)), ("T.max({}, {})", "T.max({}, {})", (0, 1)),
+    ("T.Select({} < {}, {}, {})", "T.Select({} > {}, {}, {})", (1, 0, 2, 3)),
+    ("T.Select(i < 3, {}, {})", "T.Select(not (i < 3), {}, {})", (1, 0)),
 )  # fmt: skip
 _NEUTRAL = (("+", "-0.0"), ("+", "0"), ("-", "0"), ("*", "1"))
 
@@ -149,15 +150,15 @@ def with_cells(rng: Random) -> str:
         """An expression of both programs."""
         if depth == 0 or rng.random() < 0.15:
             leaf = rng.choice(leaves)
-            return leaf, rng.choice(leaves) if rng.random() < 0.08 else leaf
-        form = other = rng.choice(_FORMS)
-        old, new = zip(*(tree(depth - 1) for _ in range(form.count("{}"))), strict=True)
-        if rng.random() < 0.6:
-            other = rng.choice((form, form.replace("{} < {}", "{} > {}"), form.replace("i < 3", "not (i < 3)")))
-            new = rng.choice(((new[1], new[0], *new[2:]), (*new[:-2], new[-1], new[-2]), new))
-        return form.format(*old), other.format(*new)
+            return leaf, rng.choice(leaves) if rng.random() < 0.05 else leaf
+        form, other, places = rng.choice(_LAWS)
+        old, new = zip(*(tree(depth - 1) for _ in places), strict=True)
+        if rng.random() < 0.5:
+            return form.format(*old), form.format(*new)
+        chosen = rng.choice((form, other)) if rng.random() < 0.2 else other
+        return form.format(*old), chosen.format(*(new[k] for k in (places if rng.random() < 0.8 else range(len(new)))))
 
-    old, new = tree(rng.choice((1, 2, 2, 3)))
+    old, new = tree(rng.choice((1, 1, 2)))
     order = rng.sample(range(count), count) if rng.random() < 0.4 else range(count)
     stores = [rng.choice(("A[i]", "D[0]", "A[i] * D[1]", "A[i] + D[0]")) for _ in range(count)]
     moved = {f"C[{k}]": f"C[{place}]" for k, place in enumerate(order)}
@@ -166,9 +167,9 @@ def with_cells(rng: Random) -> str:
         lines = [f"C[{k}] = {stored}" for k, stored in enumerate(stores)] + [f"B[i] = {value}"]
         lines = [_LOAD.sub(partial(_replaced, cells), line) for line in lines]
         alloc = f'C = T.alloc_buffer(({count},), "float32")'
-        inside = rng.random() < 0.7
+        inside = rng.random() < 0.85
         texts += [
-            "@T.prim_func", f'def {name}(A: T.Buffer((5,), "float32"), D: T.Buffer((2,), "float32"), '
+            "@T.prim_func(s_tir=True)", f'def {name}(A: T.Buffer((5,), "float32"), D: T.Buffer((2,), "float32"), '
             'B: T.Buffer((5,), "float32")):', '    T.func_attr({"tirx.noalias": True})',
             *([] if inside else [f"    {alloc}"]), "    for i in range(5):", *([f"        {alloc}"] if inside else []),
             *(f"        {line}" for line in lines), "",
