@@ -29,7 +29,15 @@ from layoutproof.verify.kernel.rejected import Rejected
 from tests.attack.campaign import assumed_of
 from tests.attack.judge import judge as told_apart
 from tests.attack.kernel_damage import Tally, damage_many
-from tests.attack.kernel_texts import damaged_text, right_rewrites, with_choice, with_constant, with_extra, with_let
+from tests.attack.kernel_texts import (
+    damaged_text,
+    right_rewrites,
+    with_cells,
+    with_choice,
+    with_constant,
+    with_extra,
+    with_let,
+)
 from tests.attack.mutants import mutant
 
 
@@ -47,6 +55,8 @@ def attempts(rng: Random) -> Iterator[tuple[str, str, str]]:
         yield "choice", with_choice(text, rng), text
         yield "extra", with_extra(rewrite, text, rng), text
         yield "constant", with_constant(rewrite, text, rng), text
+        cells = with_cells(rng)
+        yield "cells", cells, cells
 
 
 def is_accepted(text: str, evidence_of: str, with_copies: bool = False) -> bool | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from random import Random
 
 from layoutproof.ir.notations.rewrite_text import rewrite_text
@@ -28,6 +29,11 @@ _VALUES = (
     "{x} - {x} + {v}", "{v} / 1", "T.max({v}, {v})", "T.max({x}, {v})", "{v} * 2 - {v}",
     "T.if_then_else({x} == {x}, {v}, {v})", "T.if_then_else(not {x} < 0, {v}, {x})", "T.Select({x} > {v}, {v}, {x})",
     "{v} - -0.0", "{v} * -1 * -1",
+)  # fmt: skip
+_LAWS = (
+    ("({} + {})", "({} + {})", (1, 0)), ("({} * {})", "({} * {})", (1, 0)), ("T.max({}, {})", "T.max({}, {})", (0, 1)),
+    ("T.Select({} < {}, {}, {})", "T.Select({} > {}, {}, {})", (1, 0, 2, 3)),
+    ("T.Select(i < 3, {}, {})", "T.Select(not (i < 3), {}, {})", (1, 0)),
 )  # fmt: skip
 _NEUTRAL = (("+", "-0.0"), ("+", "0"), ("-", "0"), ("*", "1"))
 
@@ -127,3 +133,45 @@ def with_constant(rewrite: Rewrite, text: str, rng: Random) -> str:
     lines.append(f"for {names} in T.grid({', '.join(expr_text(extent) for extent in buffer.shape)}):")
     lines.append(f"    {buffer.name}[{names}] = {buffer.name}[{names}] {operator} zc[0]")
     return "\n".join([text.rstrip(), *(f"    {line}" for line in lines), ""])
+
+
+def _replaced(names: Mapping[str, str], found: re.Match[str]) -> str:
+    return names.get(found[0], found[0])
+
+
+def with_cells(rng: Random) -> str:
+    """A rewrite in which a temporary of a loop, or of the function, has other cells, and a value of them its operands
+    the other way round; one operand may be another one.
+    """
+    count = rng.choice((2, 2, 3))
+    leaves = [f"C[{k}]" for k in range(count)] * 3 + ["D[0]", "D[1]", "A[i]"]
+
+    def tree(depth: int) -> tuple[str, str]:
+        """An expression of both programs."""
+        if depth == 0 or rng.random() < 0.15:
+            leaf = rng.choice(leaves)
+            return leaf, rng.choice(leaves) if rng.random() < 0.05 else leaf
+        form, other, places = rng.choice(_LAWS)
+        old, new = zip(*(tree(depth - 1) for _ in places), strict=True)
+        if rng.random() < 0.5:
+            return form.format(*old), form.format(*new)
+        chosen = rng.choice((form, other)) if rng.random() < 0.2 else other
+        return form.format(*old), chosen.format(*(new[k] for k in (places if rng.random() < 0.8 else range(len(new)))))
+
+    old, new = tree(rng.choice((1, 1, 2)))
+    order = rng.sample(range(count), count) if rng.random() < 0.4 else range(count)
+    stores = [rng.choice(("A[i]", "D[0]", "A[i] * D[1]", "A[i] + D[0]")) for _ in range(count)]
+    moved = {f"C[{k}]": f"C[{place}]" for k, place in enumerate(order)}
+    texts = ["# functions: f, f"]
+    for name, value, cells in (("before", old, {}), ("after", new, moved)):
+        lines = [f"C[{k}] = {stored}" for k, stored in enumerate(stores)] + [f"B[i] = {value}"]
+        lines = [_LOAD.sub(partial(_replaced, cells), line) for line in lines]
+        alloc = f'C = T.alloc_buffer(({count},), "float32")'
+        inside = rng.random() < 0.85
+        texts += [
+            "@T.prim_func(s_tir=True)", f'def {name}(A: T.Buffer((5,), "float32"), D: T.Buffer((2,), "float32"), '
+            'B: T.Buffer((5,), "float32")):', '    T.func_attr({"tirx.noalias": True})',
+            *([] if inside else [f"    {alloc}"]), "    for i in range(5):", *([f"        {alloc}"] if inside else []),
+            *(f"        {line}" for line in lines), "",
+        ]  # fmt: skip
+    return "\n".join(texts)

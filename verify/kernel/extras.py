@@ -78,7 +78,7 @@ def prove_conditions(step: Step, all_parts: Sequence[Part], new: Statement) -> N
     for number, guard in enumerate(new.guards):
         if loads_of(guard):
             reached = partial(_reached, step, new, number)
-            harmless = partial(NoOp(step, new, reached, all_parts).prove_evaluated, guard)
+            harmless = partial(NoOp(step, new, reached, all_parts).prove_evaluated, guard, is_condition=True)
             first_of((harmless, partial(_prove_evaluated_before, step, all_parts, new, number)))
 
 
@@ -156,20 +156,26 @@ class NoOp:
         context, at = self.asked()
         return context, [context.number(index, at.env) for index in self.statement.indices]
 
-    def prove_evaluated(self, value: Expr) -> None:
-        """Evaluating a value is no fault, whatever it is. That loads are in bounds, and arithmetic without data fits
-        and has a result, is proved of all statements.
+    def prove_evaluated(self, value: Expr, *, is_condition: bool = False) -> None:
+        """Evaluating a value is no fault, whatever it is, but that no undefined value decides a condition or an index.
+        That loads are in bounds, and arithmetic without data fits and has a result, is proved of all statements.
         """
         step, line = self.step, self.statement.line
+        decide = [value] if is_condition else []
         for part in core.walk(value):
+            decide += part[3] if part[0] == "load" else part[2:3] if part[0] in ("if", "select") else ()
             if part[0] == "load":
                 for index in filter(loads_of, part[3]):
                     context, at = self.asked()
                     step.prove_fits(context, index, at.env)
+                if step.is_open(part[2]):
+                    raise Rejected(f"{part[2]} has padding without a contract")
                 if not step.new.buffers[part[2]].is_parameter:
                     self.prove_written(part)
             elif core.may_trap(part):
                 raise Rejected(f"what line {line} computes beyond the old program may trap")
+        if any(step.is_undefined(load[2]) for load in loads_of(*decide)):
+            raise Rejected(f"an undefined value may decide what line {line} does")
 
     def prove_written(self, load: Expr) -> tuple[Context, Instance, Statement]:
         """The cell of a load was written; the instance, and the store that is given."""

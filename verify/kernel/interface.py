@@ -71,14 +71,15 @@ def _prove_attributes(step: Step, old: Program, new: Program) -> None:
         raise Rejected("the new program assumes that no parameters overlap")
     if step.overlaps and (step.rewrite.cells or step.copies != Copies()):
         raise Rejected("parameters may overlap, and cells or values take another way")
-    if {**old.attributes, **({APART: new.attributes[APART]} if is_stated else {})} != new.attributes:
+    stated = {**old.attributes, **({APART: new.attributes[APART]} if is_stated else {})}
+    if {key: repr(value) for key, value in stated.items()} != {k: repr(v) for k, v in new.attributes.items()}:
         raise Rejected("attributes of the function differ")
 
 
 def _prove_kept(step: Step, before: Buffer) -> None:
     """A parameter is the same one; where its cells move, the step declares it and the record says so."""
     after = step.new.buffers.get(before.name)
-    if after is None or not after.is_parameter or (before.data, before.dtype) != (after.data, after.dtype):
+    if after is None or not after.is_parameter or (before.data, before.kind) != (after.data, after.kind):
         raise Rejected(f"the parameter {before.name} is another one")
     source = step.source_of(after)
     if source is None or source[0].data != after.data or before.promises != after.promises:
@@ -92,8 +93,10 @@ def _prove_kept(step: Step, before: Buffer) -> None:
         contract = step.new.record(after.data).steps[-1].contract
         if before.data in step.old.written() and contract is not None and contract[0] != "undef":
             prove_filled(step, before, after, source[1], contract)
-    elif before.shape != after.shape or step.old.layouts.get(before.data) != step.new.layouts.get(before.data):
-        raise Rejected(f"{before.name} has another shape or record")
+    elif (before.shape, before.separators) != (after.shape, after.separators):
+        raise Rejected(f"{before.name} has another shape")
+    elif step.old.layouts.get(before.data) != step.new.layouts.get(before.data):
+        raise Rejected(f"{before.name} has another record")
 
 
 def _prove_temporary_recorded(step: Step, after: Buffer) -> None:

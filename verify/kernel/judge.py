@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from layoutproof.verify.kernel import copies, faults, interface, refinement
+from layoutproof.verify.kernel import copies, faults, interface, refinement, unrolled
 from layoutproof.verify.kernel.extras import prove_extras
 from layoutproof.verify.kernel.lanes import is_lane
 from layoutproof.verify.kernel.programs import Rewrite
@@ -56,6 +56,11 @@ def judged_in_turn(rewrite: Rewrite, evidence: Evidence, allowed: frozenset[str]
 
 
 def _claims(step: Step) -> Claims:
+    if unrolled.is_one(step):
+        yield "same-value", 0, "both programs are one once loops are written out", unrolled.prove_one
+        yield "runs", 0, "the preconditions on symbols can hold", interface.prove_possible
+        yield from _insides(step)
+        return
     yield "forms", 0, "both programs have only forms that the kernel covers", _prove_forms
     for data in {**step.rewrite.cells, **step.copies.memories}:
         yield "cells", 0, f"the cells of {data} are one-to-one and inside", interface.prove_cells, data
@@ -81,9 +86,13 @@ def _prove_forms(step: Step) -> None:
             faults.prove_no_race(step, step.old, s, s)
 
 
-def _faults(step: Step) -> Claims:
+def _insides(step: Step) -> Claims:
     for inside in step.new.insides:
         yield "within-domain", inside.line, "the block variable stays in its domain", faults.prove_inside, inside
+
+
+def _faults(step: Step) -> Claims:
+    yield from _insides(step)
     for buffer in step.new.buffers.values():
         yield "has-result", 0, f"the extents of {buffer.name} are computed", faults.prove_extents, buffer
     for s in step.new.statements:

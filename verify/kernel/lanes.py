@@ -33,7 +33,8 @@ def _axis(buffer: Buffer) -> Buffer:
     count = lanes_of(buffer.dtype)
     if count == 1 or buffer.strides or buffer.offset[2:] != (0,):
         return buffer
-    return replace(buffer, dtype=element_of(buffer.dtype), shape=(*buffer.shape, ("const", "int32", count)))
+    shape = (*buffer.shape, ("const", "int32", count))
+    return replace(buffer, dtype=element_of(buffer.dtype), shape=shape, lanes=count)
 
 
 def _one_lane(buffers: Mapping[str, Buffer], s: Statement) -> Statement:

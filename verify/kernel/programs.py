@@ -211,10 +211,13 @@ class Buffer:
     is_parameter: bool
     loops: tuple[Loop, ...]
     separators: tuple[int, ...] = ()
-    promises: tuple[int, int] = (
-        0,
-        0,
-    )  # what callers keep: the alignment in bytes, and of what the offset is a multiple
+    promises: tuple[int, int] = (0, 0)  # of callers: the alignment in bytes, and of what the offset is a multiple
+    lanes: int = 1  # of an element as the text has it: its lanes are the last axis
+
+    @property
+    def kind(self) -> tuple[str, int]:
+        """Type and lanes of an element."""
+        return self.dtype, self.lanes
 
 
 @dataclass(frozen=True, slots=True)

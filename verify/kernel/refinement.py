@@ -123,14 +123,20 @@ def same_operands(step: Step, a: Expr, b: Expr, prove: Callable[[Expr, Expr], No
 
     def each(pairs: Sequence[tuple[Expr, Expr]]) -> None:
         step.spend(1)
-        for x, y in pairs:
-            prove(x, y)
+        known = dict(step.paired)
+        try:
+            for x, y in pairs:
+                prove(x, y)
+        except Rejected:
+            step.paired = known
+            raise
 
     if (a[0], b[0]) == ("if", "select"):
         # The side that is not taken is evaluated now.
         loads = loads_of(*b[3:])
         traps = any(core.may_trap(part) for side in b[3:] for part in core.walk(side))
-        if traps or any(loads_of(*x[3]) or step.new.is_temporary(x[2]) or step.is_open(x[2]) for x in loads):
+        unknown = (loads_of(*x[3]) or step.new.is_temporary(x[2]) or step.is_open(x[2]) for x in loads)
+        if traps or any(unknown) or any(step.is_undefined(x[2]) for x in loads):
             raise Rejected("a choice that evaluates both sides stands for one that does not")
     first_of(partial(each, pairs) for pairs in pairings(a, b))
 
@@ -154,7 +160,8 @@ def prove_same_cell(step: Step, context: Context, old: tuple[Access, Env], new: 
     buffer = step.new.buffers[new_name]
     f = step.cell_map(step.old.buffers[old_name], buffer)
     if step.is_fresh(buffer):
-        return  # see prove_paired
+        step.paired[old[0], new[0]] = True  # see prove_paired
+        return
     if buffer.data in step.viewed:
         x, y = step.cell(context, step.old, *old), step.cell(context, step.new, *new)
         context.refuse(differ(x[-1], y[-1]))
@@ -336,12 +343,9 @@ def prove_paired(step: Step, a: Part, b: Part) -> None:
 
 
 def _fresh_accesses(step: Step, part: Part) -> list[tuple[Access, Access, bool]]:
-    """Old and new access of each pair, and whether they write. Loads are paired by their places in the value."""
-    old, new = loads_of(part.old.value), loads_of(part.new.value)
-    if len(old) != len(new):
-        raise Rejected("values with different loads")
-    every = [(part.old.access, part.new.access, True), *((x[2:], y[2:], False) for x, y in zip(old, new, strict=True))]
-    pairs = [pair for pair in every if step.is_fresh(step.new.buffers[pair[1][0]])]
+    """Old and new access of each pair that `prove_same_cell` was asked of, and whether they write."""
+    old, new = ({s.access, *(load[2:] for load in loads_of(s.value))} for s in (part.old, part.new))
+    pairs = [(a, b, a == part.old.access and b == part.new.access) for a, b in step.paired if a in old and b in new]
     elsewhere = loads_of(*part.new.guards, *part.new.indices)
     nested = [x for a, b, _ in pairs for x in loads_of(*a[1], *b[1])]
     if nested or any(step.is_fresh(step.new.buffers[load[2]]) for load in elsewhere):

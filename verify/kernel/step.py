@@ -68,6 +68,7 @@ class Step:
         self.rewrite, self.given, self.allowed, self.copies = rewrite, given, allowed, given.copies
         self.old, self.new = rewrite.old, rewrite.new
         self._known, self._left = set[Question](), _MOST_PAIRINGS
+        self.paired: dict[tuple[Access, Access], bool] = {}  # those of temporaries of loops that were taken for one
         # A caller's arrays have no negative extents.
         shapes = [extent for buffer in self.old.buffers.values() if buffer.is_parameter for extent in buffer.shape]
         positive = [(">=", "bool", e, ("const", e[1], 0)) for e in shapes if e[0] != "const"]
@@ -169,6 +170,18 @@ class Step:
         """Whether a new memory has padding without a contract, which may not be touched."""
         return any(layout.contract is None for layout in self.new.record(self.new.data(name)).steps)
 
+    def is_undefined(self, name: str) -> bool:
+        """Whether the memory of a buffer of the new program may have a value that depends on an undefined one."""
+        found, before, new = set[str](), None, self.new
+        while found != before:
+            before = set(found)
+            for s in new.stores:
+                if core.has(s.value, "undef") or any(
+                    self.meets(new, x[2], y) for x in loads_of(s.value) for y in before
+                ):
+                    found.add(s.buffer)
+        return any(self.meets(new, name, each) for each in found)
+
     def apart(self, context: Context, program: Program, *accesses: tuple[Access, Env]) -> list[Poly]:
         """Numbers that are all 0 where two accesses of one memory of a program are of one cell."""
         names = [access[0] for access, _ in accesses]
@@ -255,13 +268,9 @@ def _sizes(texts: Iterator[Expr], symbols: Set[Expr]) -> tuple[Expr, ...]:
 
 def _evaluated_always(program: Program) -> Iterator[Expr]:
     """The index arithmetic of a program that is evaluated in each call, or states what a caller gives."""
-    for buffer in program.buffers.values():
-        if buffer.is_parameter:
-            yield from buffer.shape
-    for s in program.statements:
-        bounds = [e for loop in s.loops[:1] for e in (loop.start, loop.extent)]
-        if not s.guards and not any(core.has(e, "if") for e in bounds):
-            yield from bounds
+    shapes = (extent for buffer in program.buffers.values() if buffer.is_parameter for extent in buffer.shape)
+    bounds = (e for s in program.statements if not s.guards for loop in s.loops[:1] for e in (loop.start, loop.extent))
+    return (e for e in (*shapes, *bounds) if not core.has(e, "if"))
 
 
 def _index_texts(program: Program) -> Iterator[Expr]:

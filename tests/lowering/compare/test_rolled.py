@@ -18,6 +18,8 @@ from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.compare_programs import compare_bit_for_bit
 from layoutproof.lowering.compare.rolled import rolled, unrolled
+from layoutproof.verify.certificate.certificate import text_of
+from layoutproof.verify.certificate.finder.kernel_evidence import judge_text
 from layoutproof.verify.lockstep.identity import is_same_program, is_same_unrolled
 from layoutproof.verify.verdict.verdict import Status
 
@@ -135,6 +137,8 @@ def test_a_product_is_its_loop() -> None:
         ends = found.certificate.steps[0]["rewrite"], found.certificate.steps[-1]["rewrite"]
         assert ("\n".join(ends[0]).count("C[3, 3] ="), "\n".join(ends[1]).count("C[3, 3] =")) in ((0, 4), (4, 0))
         assert found.certificate.status is Status.PROVED
+        for record in found.records:  # the loops as statements, too
+            assert all(c.is_accepted for c in judge_text(text_of(record.rewrite, record.where)).claims)
 
 
 @pytest.mark.parametrize("size", [8, 12])
