@@ -119,11 +119,14 @@ def specials(dtype: DType, ordinary_only: bool, whole: bool = False) -> tuple[Nu
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Makes arrays. `whole`: small whole numbers, so that little is rounded; `ordinary_only`: finite floats."""
+    """Makes arrays. `whole`: small whole numbers, so that little is rounded; `ordinary_only`: finite floats;
+    `converts`: the programs have conversions, which may round.
+    """
 
     generator: np.random.Generator
     ordinary_only: bool
     whole: bool
+    converts: bool = False
 
     def array(self, place: Place, values: Array) -> Array:
         """Numbers as an array of a parameter's type and logical shape."""
@@ -163,6 +166,18 @@ class Palette:
             return self.array(place, _DIVISIBLE * self.generator.integers(-2, 4, place.array_shape))
         shape = place.array_shape
         return self.array(place, self.generator.standard_normal(shape) * np.exp2(self.generator.integers(-6, 7, shape)))
+
+    def fine(self, place: Place, share: float) -> Array:
+        """Floats with more digits than a smaller type has, few enough for sums of them not to be rounded; ones among
+        them, by which they are multiplied.
+        """
+        if not place.dtype.is_float:
+            return self.ordinary(place)
+        precision = float_format(place.dtype.element)[0]
+        bits = (precision + 2) // 2
+        odd = 2 * self.generator.integers(1 << (bits - 2), 1 << (bits - 1), place.array_shape) + 1
+        values = odd * 2.0 ** -((precision - 8) // 4)
+        return self.array(place, np.where(self.generator.random(place.array_shape) < share, values, 1.0))
 
     def extreme(self, place: Place, large: bool) -> Array:
         """Floats whose products are about the least or the largest numbers of the type."""
@@ -208,6 +223,7 @@ def samples(
         yield from (of(arrays) for arrays in _hinted(places, palette, hint))
     if few:
         yield of({p.name: palette.rough(p) for p in places})
+    yield from (of(arrays) for arrays in _converted(places, palette))
     for value in (-0.0, 0.0, 1.0):
         yield of({p.name: palette.constant(p, value) for p in places})
     for share in (0.15, 0.5):
@@ -224,6 +240,12 @@ def samples(
         if not palette.whole:
             yield of({p.name: palette.extreme(p, False) for p in places})
             yield of({p.name: palette.extreme(p, True) for p in places})
+
+
+def _converted(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:
+    """Floats that are rounded only where they are converted, in one parameter; ones elsewhere."""
+    for share, place in product((1.0, 0.4, 0.6), places) if palette.converts and palette.whole else ():
+        yield {p.name: palette.fine(p, share) if p is place else palette.constant(p, 1.0) for p in places}
 
 
 def _everywhere(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:

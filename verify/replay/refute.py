@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import Expr
+from layoutproof.ir.expr import Cast, Expr
 from layoutproof.ir.interp import count_instances
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.visit import walk
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
@@ -108,10 +110,14 @@ def _affordable(rewrite: Rewrite, where: Expr | None, hints: Hints, budget: Budg
     ]
 
 
-def _palette(licences: Licences) -> Palette:
-    return Palette(
-        np.random.default_rng(SEED), bool(licences & {Licence.NNAN, Licence.NINF}), Licence.REASSOC in licences
-    )
+def _palette(licences: Licences, rewrite: Rewrite) -> Palette:
+    finite, whole = bool(licences & {Licence.NNAN, Licence.NINF}), Licence.REASSOC in licences
+    return Palette(np.random.default_rng(SEED), finite, whole, any(map(_may_round, (rewrite.old, rewrite.new))))
+
+
+def _may_round(func: PrimFunc) -> bool:
+    """Whether a program converts floats to another type of floats."""
+    return any(isinstance(e, Cast) and e.dtype.is_float and e.value.dtype.is_float for e in walk(func.body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,7 @@ class _Slices:
         if numbers is None or not pair.ready(pair.placement(numbers)):
             return None
         limit, whole = max(self.budget.instances // 2, 1), pair.chosen
-        stream = samples(pair.placement(numbers), numbers, _palette(self.licences), self.hints, few=True)
+        stream = samples(pair.placement(numbers), numbers, _palette(self.licences, self.rewrite), self.hints, few=True)
         for count, sample in enumerate(islice(stream, runs)):
             pair.chosen = whole
             settled = pair.settle(sample, limit)
@@ -176,7 +182,7 @@ class _Slices:
 
 
 def _find(pair: Pair, affordable: Sequence[dict[str, Number]], hints: Hints, budget: Budget) -> Failure | None:
-    palette = _palette(pair.strictness.licences)
+    palette = _palette(pair.strictness.licences, pair.rewrite)
     queues = [(numbers, _stream(pair, numbers, palette, hints)) for numbers in affordable]
     close = sorted(queues, key=lambda q: _closeness(q[0]))[:_CLOSE_LOOKS]
     first = (sample for _, stream in queues for sample in islice(stream, _FIRST_LOOK))

@@ -224,3 +224,23 @@ def test_a_conversion_is_nothing_to_regroup(before: str, after: str) -> None:
     """Where neither program has a sum or a product, no licence explains a narrower type."""
     rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
     assert is_refuted(rewrite, ALL) and is_refuted(rewrite, IEEE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("A[0] + A[1]", "T.Cast('float32', T.Cast('float16', A[0])) + A[1]"),
+        ("A[0] * A[1]", "T.Cast('float32', T.Cast('bfloat16', A[0] * A[1]))"),
+        ("T.Cast('float32', T.Cast('float16', A[0] + A[1]))", "A[0] + A[1]"),
+    ],
+)
+def test_a_conversion_beside_a_sum_is_not_licensed(before: str, after: str) -> None:
+    """Regrouping does not leave conversions out, nor makes them."""
+    rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
+    assert is_refuted(rewrite, ALL) and is_refuted(rewrite, IEEE)
+
+
+def test_sums_around_conversions_are_regrouped() -> None:
+    """What is converted is the same there."""
+    one, two_, three = (f"T.Cast('float32', T.Cast('float16', A[{k}]))" for k in range(3))
+    assert not is_refuted(two(f"B[0] = {one} + {two_} + {three}", f"B[0] = {three} + ({two_} + {one})"), ALL)
