@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import cycle, islice, product
 from math import isfinite, ldexp
 
 import numpy as np
@@ -223,7 +223,8 @@ def samples(
         yield from (of(arrays) for arrays in _hinted(places, palette, hint))
     if few:
         yield of({p.name: palette.rough(p) for p in places})
-    yield from (of(arrays) for arrays in _converted(places, palette))
+    converted = _converted(places, palette)
+    yield from (of(arrays) for arrays in islice(converted, 2 * len(places)))
     for value in (-0.0, 0.0, 1.0):
         yield of({p.name: palette.constant(p, value) for p in places})
     for share in (0.15, 0.5):
@@ -233,7 +234,7 @@ def samples(
     while True:
         for share in (0.05, 0.3):
             yield of({p.name: palette.mixed(p, share) for p in places}, bool(palette.generator.integers(0, 2)))
-        for source in (everywhere, single, single, single):
+        for source in (everywhere, single, single, single, converted):
             yield from (of(arrays) for arrays in islice(source, 1))
         yield of({p.name: palette.ordinary(p, int(palette.generator.integers(-1, 2))) for p in places}, True)
         yield of({p.name: palette.rough(p) for p in places})
@@ -244,7 +245,8 @@ def samples(
 
 def _converted(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:
     """Floats that are rounded only where they are converted, in one parameter; ones elsewhere."""
-    for share, place in product((1.0, 0.4, 0.6), places) if palette.converts and palette.whole else ():
+    shares = cycle((1.0, 0.5, 0.5)) if palette.converts and palette.whole else ()
+    for share, place in ((share, place) for share in shares for place in places):
         yield {p.name: palette.fine(p, share) if p is place else palette.constant(p, 1.0) for p in places}
 
 
