@@ -113,6 +113,8 @@ def separated(func: PrimFunc) -> Separated | None:
     def visit(stmt: Stmt) -> Stmt:
         if isinstance(stmt, BufferStore):
             return seq(*parts[id(stmt)]) if id(stmt) in parts else stmt
+        if isinstance(stmt, Seq):
+            return seq(*map(visit, stmt.body))
         return map_children(stmt, lambda part: visit(part) if isinstance(part, Stmt) else part)
 
     return Separated(func.with_body(visit(func.body)), tuple(origins))

@@ -36,12 +36,12 @@ _LARGE, _PIECES = 4_096, 32  # arrays of more elements are tried in few pieces
 
 def minimised(pair: Pair, failure: Failure, runs: int, limit: int, telling: Telling | None = None) -> Failure:
     """A failure of the same kind on a smaller input, found with at most `runs` runs, of about `limit` iterations all
-    together.
+    together, fewer of programs that take long to watch.
 
     `telling` names, by array, the scalars on which the failure may depend, where that is known: the others become plain
     together.
     """
-    search = _Search(pair, failure, runs, limit, pair.spent + limit)
+    search = _Search(pair, failure, runs, limit, pair.spent + limit // pair.strictness.weight)
     if telling is None:
         search.sizes()
     search.padding()
