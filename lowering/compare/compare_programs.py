@@ -38,6 +38,7 @@ from layoutproof.lowering.compare.check_witness import (
     refuted,
     refuted_by_all,
     tried,
+    unmatched,
     with_other_contracts,
 )
 from layoutproof.lowering.compare.comparison import PRIMITIVE, Comparison, Found, Furthest, NoWitness, Question
@@ -52,11 +53,12 @@ from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.faults.valid_sizes import valid_sizes
 from layoutproof.verify.lockstep.identity import CLAIM, is_same_program
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.settings import scaled, settings
+from layoutproof.verify.settings import scaled, settings, within
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 MOST_LAYOUTS = 24
+_LESS = 5  # the part of a budget that programs may cost which are walked through side by side
 
 
 def compare(
@@ -300,7 +302,9 @@ def _with_a_witness(asked: Asked, moved: Sequence[Moved]) -> Trial | Furthest:
 def _side_by_side(asked: Asked) -> Trial | None:
     """What is proved of stores paired by number; None if the programs do not have that form, or nothing is."""
     pairs = in_order(asked.old, asked.new)
-    trial = None if pairs is None else tried(asked, (), pairs)
+    held = settings()
+    with within(replace(held, budget_scale=held.budget_scale / _LESS)):
+        trial = None if pairs is None else tried(asked, (), pairs)
     return trial if trial is not None and trial.holds else None
 
 
@@ -312,7 +316,7 @@ def _question(asked: Asked, moved: Sequence[Moved]) -> Question:
 def _without_witness(asked: Asked, moved: Sequence[Moved], furthest: Furthest, seconds: float) -> Comparison:
     """The verdict from runs if no witness was found; unknown layouts leave it open, except for faults."""
     known = checked(asked, moved, {}, (), search=False)
-    found = [] if asked.unknown else refuted(asked, moved, ())
+    found = [] if asked.unknown else refuted(asked, moved, unmatched(asked.new))
     fault = fault_alone(asked, known) if asked.unknown else None
     if found:
         verdicts, known = answers.refuted(asked, found), found[0]

@@ -86,7 +86,7 @@ def find_counterexample(
         sliced = _Slices(rewrite, where, hints, licences, budget, suspect_cells)
         if not affordable:
             return sliced.find(_SLICED_RUNS)
-        if min(_instances(rewrite, numbers) for numbers in affordable) > budget.instances // _SHARE:
+        if min(_instances(rewrite, each) for each in affordable) * pair.strictness.weight > budget.instances // _SHARE:
             found = sliced.find_first()
             if found is not None:
                 return found
