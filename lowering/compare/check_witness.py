@@ -16,7 +16,6 @@ from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
-from layoutproof.ir.visit import stores_in
 from layoutproof.lowering.compare.comparison import PRIMITIVE, BufferLayout
 from layoutproof.lowering.compare.padding_contracts import (
     ABOUT_PADDING,
@@ -306,11 +305,6 @@ def refuted(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMa
             return []
         found.append(trial)
     return found
-
-
-def unmatched(new: PrimFunc) -> tuple[InstanceMap, ...]:
-    """The witness by which nothing corresponds: the checker then says which cells differ, for runs to look at."""
-    return tuple(InstanceMap(number, None, None) for number, _ in enumerate(stores_in(new.body)))
 
 
 def _choices(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> Iterator[dict[str, Choice]]:

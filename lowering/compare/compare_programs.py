@@ -38,11 +38,10 @@ from layoutproof.lowering.compare.check_witness import (
     refuted,
     refuted_by_all,
     tried,
-    unmatched,
     with_other_contracts,
 )
 from layoutproof.lowering.compare.comparison import PRIMITIVE, Comparison, Found, Furthest, NoWitness, Question
-from layoutproof.lowering.compare.loop_nests import in_order
+from layoutproof.lowering.compare.loop_nests import in_order, unmatched
 from layoutproof.lowering.compare.rolled import are_few, rolled
 from layoutproof.lowering.compare.separated import separated
 from layoutproof.lowering.compare.shared_interface import aligned, check_contracts, paired

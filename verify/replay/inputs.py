@@ -219,12 +219,12 @@ def samples(
 
     yield of({p.name: palette.ordinary(p) for p in places}, True)
     yield of({p.name: palette.ordinary(p, -1) for p in places})
+    converted = _converted(sorted(places, key=lambda p: p.written), palette)
+    yield from (of(arrays) for arrays in islice(converted, len(places)))
     for hint in hints:
         yield from (of(arrays) for arrays in _hinted(places, palette, hint))
     if few:
         yield of({p.name: palette.rough(p) for p in places})
-    converted = _converted(places, palette)
-    yield from (of(arrays) for arrays in islice(converted, 2 * len(places)))
     for value in (-0.0, 0.0, 1.0):
         yield of({p.name: palette.constant(p, value) for p in places})
     for share in (0.15, 0.5):

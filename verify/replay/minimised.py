@@ -30,17 +30,20 @@ from layoutproof.verify.replay.trial import Pair, element_of, index_of, numbers_
 Telling = Mapping[str, Positions]
 
 _PLAIN = (0, 1, -1)
+_LONG = 8  # times as long as usual that a run may take
 _SINGLE = 64  # elements up to which each is tried alone
 _LARGE, _PIECES = 4_096, 32  # arrays of more elements are tried in few pieces
 
 
 def minimised(pair: Pair, failure: Failure, runs: int, limit: int, telling: Telling | None = None) -> Failure:
     """A failure of the same kind on a smaller input, found with at most `runs` runs, of about `limit` iterations all
-    together, fewer of programs that take long to watch.
+    together, fewer of programs that take long to watch; the failure itself where they take too long.
 
     `telling` names, by array, the scalars on which the failure may depend, where that is known: the others become plain
     together.
     """
+    if pair.strictness.weight > _LONG:
+        return failure
     search = _Search(pair, failure, runs, limit, pair.spent + limit // pair.strictness.weight)
     if telling is None:
         search.sizes()
