@@ -27,6 +27,7 @@ SEED = 20_240_229
 _SIZES = (3, 5, 2, 4, 1, 7, 8, 0)
 _LARGEST_FACTOR = 64
 _COMBINATIONS = 48
+_CONVERTED = 8
 _DIVISIBLE = 12.0  # by what means are taken of: quotients come out whole
 Hints = Sequence[Mapping[str, Number]]
 
@@ -167,9 +168,9 @@ class Palette:
         shape = place.array_shape
         return self.array(place, self.generator.standard_normal(shape) * np.exp2(self.generator.integers(-6, 7, shape)))
 
-    def fine(self, place: Place, share: float) -> Array:
-        """Floats with more digits than a smaller type has, few enough for sums of them not to be rounded; ones among
-        them, by which they are multiplied.
+    def fine(self, place: Place, share: float, rest: float) -> Array:
+        """Floats with more digits than a smaller type has, few enough for sums of some of them not to be rounded; among
+        others, ones to be multiplied by, or zeros where sums are long.
         """
         if not place.dtype.is_float:
             return self.ordinary(place)
@@ -177,7 +178,7 @@ class Palette:
         bits = (precision + 2) // 2
         odd = 2 * self.generator.integers(1 << (bits - 2), 1 << (bits - 1), place.array_shape) + 1
         values = odd * 2.0 ** -((precision - 8) // 4)
-        return self.array(place, np.where(self.generator.random(place.array_shape) < share, values, 1.0))
+        return self.array(place, np.where(self.generator.random(place.array_shape) < share, values, rest))
 
     def extreme(self, place: Place, large: bool) -> Array:
         """Floats whose products are about the least or the largest numbers of the type."""
@@ -219,8 +220,8 @@ def samples(
 
     yield of({p.name: palette.ordinary(p) for p in places}, True)
     yield of({p.name: palette.ordinary(p, -1) for p in places})
-    converted = _converted(sorted(places, key=lambda p: p.written), palette)
-    yield from (of(arrays) for arrays in islice(converted, len(places)))
+    converted = _converted(places, palette)
+    yield from (of(arrays) for arrays in islice(converted, min(2 * len(places), _CONVERTED)))
     for hint in hints:
         yield from (of(arrays) for arrays in _hinted(places, palette, hint))
     if few:
@@ -245,9 +246,10 @@ def samples(
 
 def _converted(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:
     """Floats that are rounded only where they are converted, in one parameter; ones elsewhere."""
-    shares = cycle((1.0, 0.5, 0.5)) if palette.converts and palette.whole else ()
-    for share, place in ((share, place) for share in shares for place in places):
-        yield {p.name: palette.fine(p, share) if p is place else palette.constant(p, 1.0) for p in places}
+    kinds = cycle(((1.0, 1.0), (0.02, 0.0), (0.5, 1.0))) if palette.converts and palette.whole else ()
+    chosen = [place for place in places if not place.written] or places
+    for (share, rest), place in ((kind, place) for kind in kinds for place in chosen):
+        yield {p.name: palette.fine(p, share, rest) if p is place else palette.constant(p, 1.0) for p in places}
 
 
 def _everywhere(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:
