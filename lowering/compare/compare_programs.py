@@ -57,7 +57,7 @@ from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 MOST_LAYOUTS = 24
-_LESS = 5  # the part of a budget that programs may cost which are walked through side by side
+_LESS = 10  # the part of a budget that programs may cost which are walked through side by side
 
 
 def compare(

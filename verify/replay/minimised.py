@@ -123,7 +123,7 @@ class _Search:
                 return
 
     def halves(self, name: str) -> None:
-        """An array of which nobody reads the most, zero but for a part, whatever that costs: it is written down."""
+        """An array zero but for a part: what it costs to find that is less than what it costs to write it down."""
         low, high = 0, self.best.sample.arrays[name].size
         self.most_spent += _HALVINGS * 8 * high
         for _ in range(_HALVINGS):
