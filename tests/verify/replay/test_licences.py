@@ -240,7 +240,24 @@ def test_a_conversion_beside_a_sum_is_not_licensed(before: str, after: str) -> N
     assert is_refuted(rewrite, ALL) and is_refuted(rewrite, IEEE)
 
 
-def test_sums_around_conversions_are_regrouped() -> None:
-    """What is converted is the same there."""
-    one, two_, three = (f"T.Cast('float32', T.Cast('float16', A[{k}]))" for k in range(3))
-    assert not is_refuted(two(f"B[0] = {one} + {two_} + {three}", f"B[0] = {three} + ({two_} + {one})"), ALL)
+def chain(random: Random, depth: int) -> tuple[str, str]:
+    """Sums and products with conversions in between, and the same with each chain in another order and grouping."""
+    if depth == 0:
+        leaf = random.choice(["A[0]", "A[1]", "A[2]", "T.float32(3)"])
+        return leaf, leaf
+    operator = random.choice("+*")
+    parts = [chain(random, depth - 1) for _ in range(random.randrange(2, 4))]
+    kind = random.choice(["float16", "bfloat16"])
+    first, second = [one for one, _ in parts], [other for _, other in random.sample(parts, len(parts))]
+    one = f" {operator} ".join(first)
+    other = second[0] if len(second) == 1 else f"{second[0]} {operator} ({f' {operator} '.join(second[1:])})"
+    return tuple(f"T.Cast('float32', T.Cast('{kind}', {each}))" for each in (one, other))  # type: ignore[return-value]
+
+
+@one_in(3)
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_around_conversions_are_regrouped(seed: int) -> None:
+    """What is converted is the same there, whatever is regrouped inside and around."""
+    before, after = chain(Random(seed), 2)
+    rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
+    assert find_counterexample(rewrite, licences=ALL, budget=Budget(runs=80)) is None
