@@ -160,13 +160,22 @@ class Palette:
         return self.array(place, values * signs)
 
     def rough(self, place: Place) -> Array:
-        """Floats of full precision and many magnitudes, whose sums round; multiples of 12 if `whole`."""
+        """Floats of full precision and many magnitudes, whose sums round; multiples of 12 if `whole`. Integers that a
+        smaller type does not hold, where something is converted to one.
+        """
         if not place.dtype.is_float:
-            return self.ordinary(place)
+            return self.wide(place) if self.converts and not place.dtype.is_bool else self.ordinary(place)
         if self.whole:
             return self.array(place, _DIVISIBLE * self.generator.integers(-2, 4, place.array_shape))
         shape = place.array_shape
         return self.array(place, self.generator.standard_normal(shape) * np.exp2(self.generator.integers(-6, 7, shape)))
+
+    def wide(self, place: Place) -> Array:
+        """Integers of all magnitudes of their type."""
+        dtype, shape = place.dtype.element, place.array_shape
+        values = np.exp2(self.generator.random(shape) * (dtype.max_int.bit_length() - 1)).astype(np.int64)
+        signs = self.generator.choice([-1, 1], shape) if dtype.min_int < 0 else 1
+        return self.array(place, values * signs)
 
     def fine(self, place: Place, share: float, rest: float) -> Array:
         """Floats with more digits than a smaller type has, few enough for sums of some of them not to be rounded; among

@@ -116,8 +116,13 @@ def _palette(licences: Licences, rewrite: Rewrite) -> Palette:
 
 
 def _may_round(func: PrimFunc) -> bool:
-    """Whether a program converts floats to another type of floats."""
-    return any(isinstance(e, Cast) and e.dtype.is_float and e.value.dtype.is_float for e in walk(func.body))
+    """Whether a program converts floats to another type of floats, or integers to a smaller type."""
+    conversions = ((e.dtype, e.value.dtype) for e in walk(func.body) if isinstance(e, Cast))
+    return any(
+        (target.is_float and source.is_float)
+        or (target.is_integer and source.is_integer and target.max_int < source.max_int)
+        for target, source in conversions
+    )
 
 
 @dataclass(frozen=True, slots=True)

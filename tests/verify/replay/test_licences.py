@@ -261,3 +261,9 @@ def test_sums_around_conversions_are_regrouped(seed: int) -> None:
     before, after = chain(Random(seed), 2)
     rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
     assert find_counterexample(rewrite, licences=ALL, budget=Budget(runs=80)) is None
+
+
+def test_integers_that_a_smaller_type_does_not_hold_are_tried() -> None:
+    """Small ones fit, and the largest comes out the same."""
+    before, after = "B[0] = A[0] * 2", "B[0] = T.Cast('int32', T.Cast('int8', A[0])) * 2"
+    assert is_refuted(two(before, after, "A: i32[1]; B: i32[1]"), IEEE)
