@@ -256,7 +256,7 @@ def samples(
 def _converted(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:
     """Floats that are rounded only where they are converted, in one parameter; ones elsewhere."""
     kinds = cycle(((1.0, 1.0), (0.02, 0.0), (0.5, 1.0))) if palette.converts and palette.whole else ()
-    chosen = [place for place in places if not place.written] or places
+    chosen = sorted(places, key=lambda place: place.written)
     for (share, rest), place in ((kind, place) for kind in kinds for place in chosen):
         yield {p.name: palette.fine(p, share, rest) if p is place else palette.constant(p, 1.0) for p in places}
 

@@ -88,11 +88,10 @@ def test_fused_epilogues_are_proved(name: str) -> None:
     for before, after in (RIGHT[name], RIGHT[name][::-1])[: 1 if name in ONE_WAY else 2]:
         found = compare(before, after)
         assert found.status is Status.PROVED, told(found)
-    records = found.records
-    assert len(records) > 1 and records[0].rewrite.old == found.before
-    for one, other in pairwise(records):
-        assert one.rewrite.new == other.rewrite.old
-    assert not any(record.allowed for record in records if record.rewrite in found.around)
+        records = found.records
+        assert len(records) > 1 and records[0].rewrite.old == found.before
+        assert all(one.rewrite.new == other.rewrite.old for one, other in pairwise(records))
+        assert not any(record.allowed for record in records if record.rewrite in found.around)
 
 
 def test_the_certificate_is_checked_again(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ def chain(random: Random, depth: int) -> tuple[str, str]:
     first, second = [one for one, _ in parts], [other for _, other in random.sample(parts, len(parts))]
     one = f" {operator} ".join(first)
     other = second[0] if len(second) == 1 else f"{second[0]} {operator} ({f' {operator} '.join(second[1:])})"
-    return tuple(f"T.Cast('float32', T.Cast('{kind}', {each}))" for each in (one, other))  # type: ignore[return-value]
+    return f"T.Cast('float32', T.Cast('{kind}', {one}))", f"T.Cast('float32', T.Cast('{kind}', {other}))"
 
 
 @one_in(3)
