@@ -32,7 +32,6 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.compare.compare_programs import compare_bit_for_bit
 from layoutproof.lowering.layout.pad_value import PadText
-from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, Verdict
 
 PRIMITIVE = "compare"
@@ -81,7 +80,7 @@ def chain_to(func: PrimFunc, given: PrimFunc, layouts: Layouts, pads: Mapping[st
                 f"{given.name}, which is given for it, has {before.name} as {list(shape_of(after))}, not as "
                 f"{list(box)}",
             )
-    return Chain(named, (StepRecord(PRIMITIVE, found.arguments, found.rewrite, None, frozenset()),))
+    return Chain(named, found.records)
 
 
 ENGINE = "pairing"
@@ -252,7 +251,7 @@ def _chain_to(old: PrimFunc, new: PrimFunc) -> Chain:
     if bad is not None or found.rewrite is None or found.strictness or found.where is not None:
         why = "" if bad is None else f": {bad.status.value}, {bad.reason if bad.reason is not None else bad.claim}"
         raise NoFlow(old, f"{new.name} is not proved to do what {old.name} does{why}")
-    return Chain(named, (StepRecord(PRIMITIVE, found.arguments, found.rewrite, None, frozenset()),))
+    return Chain(named, found.records)
 
 
 def layouts_beside(old: PrimFunc, new: PrimFunc) -> Mapping[str, IndexMap] | None:

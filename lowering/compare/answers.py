@@ -58,6 +58,19 @@ def proved(asked: Asked, trial: Trial) -> tuple[Verdict, ...]:
     return (said, *trial.verdicts)
 
 
+def in_steps(verdicts: Sequence[Verdict], around: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """The verdicts of what holds by several rewrites; `around` are those on the others, which add nothing but that
+    parameters do not overlap.
+    """
+    first, *others = verdicts
+    notes = [] if first.reason is None else [first.reason]
+    if ASKED.text not in notes and any(verdict.claim == ASKED for verdict in around):
+        notes.append(ASKED.text)
+    said = replace(first, reason="; ".join(notes) if notes else None)
+    known = {verdict.claim.text for verdict in others}
+    return (said, *others, *(verdict for verdict in around if verdict.claim.text not in known))
+
+
 def of_the_same(before: PrimFunc, after: PrimFunc) -> Verdict:
     """The verdict on a program that is compared with itself, up to names."""
     return Verdict(Status.PROVED, _claim(before.name, after.name, ()), ENGINE)

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import FALSE, Expr, logical_and
@@ -32,6 +34,9 @@ from layoutproof.verify.settings import scaled
 from layoutproof.verify.values.fast_math import Licences
 from layoutproof.verify.verdict import codes as claims
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict, worst
+
+if TYPE_CHECKING:
+    from layoutproof.verify.replay.counterexample import Counterexample
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,41 +349,68 @@ def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
 
 
 MOST_POSSIBLE = 64
+_MOST_CHOSEN = 16  # choices for each that is run: more are not looked at
 
 
 def refuted_by_all(asked: Asked, layouts: Mapping[str, Sequence[IndexMap]]) -> tuple[Trial, int] | None:
     """A refutation with the first of all choices of these layouts, by the data variables' names, if runs differ with
     each of them, whatever padding holds; and the number of choices. None if one is left, or if there are too many.
     """
+    fitting = _fitting(asked, layouts)
+    if fitting is None:
+        return None
     first: Trial | None = None
-    number = 0
-    for choice in product(*layouts.values()):
-        names = dict(zip(layouts, choice, strict=True))
-        try:
-            moved = asked.moved([CellMap(name, name, each) for name, each in names.items()])
-        except LayoutproofError:
-            continue  # It does not fit.
-        number += 1
-        if number > scaled(MOST_POSSIBLE):
-            return None
+    telling: list[dict[str, Any]] = []
+    for moved in fitting:
         for contracts in _choices(asked, moved, ()):
             rewrite = proposal(asked.old, asked.new, moved, contracts, ())
+            if any(_tells(asked, rewrite, each) for each in reversed(telling)):
+                continue
             found = _difference(asked, rewrite, shown=first is None)
             if found is None:
                 return None
-            first = Trial(rewrite, (found,), tuple(moved), contracts) if first is None else first
-    return None if first is None else (first, number)
+            telling.append(found.to_dict())
+            first = Trial(rewrite, (_seen(found),), moved, contracts) if first is None else first
+    return None if first is None else (first, len(fitting))
 
 
-def _difference(asked: Asked, rewrite: Rewrite, *, shown: bool) -> Verdict | None:
+def _fitting(asked: Asked, layouts: Mapping[str, Sequence[IndexMap]]) -> list[tuple[Moved, ...]] | None:
+    """The choices of layouts that fit; None if these are too many to be run."""
+    most = scaled(MOST_POSSIBLE)
+    if prod(len(each) for each in layouts.values()) > _MOST_CHOSEN * most:
+        return None
+    found: list[tuple[Moved, ...]] = []
+    for choice in product(*layouts.values()):
+        cells = [CellMap(name, name, each) for name, each in zip(layouts, choice, strict=True)]
+        try:
+            found.append(asked.moved(cells))
+        except LayoutproofError:
+            continue  # It does not fit.
+        if len(found) > most:
+            return None
+    return found
+
+
+def _tells(asked: Asked, rewrite: Rewrite, known: Mapping[str, Any]) -> bool:
+    """Whether an input on which another rewrite differs tells these two apart too."""
+    from layoutproof.verify.replay.refute import replays
+
+    return replays(rewrite, known, where=asked.where, licences=asked.allowed)
+
+
+def _difference(asked: Asked, rewrite: Rewrite, *, shown: bool) -> Counterexample | None:
     """What a run shows of a rewrite that need not have a witness."""
-    from layoutproof.verify.replay.refute import REPLAY, Budget, find_counterexample
+    from layoutproof.verify.replay.refute import Budget, find_counterexample
 
     # Only the one that is shown is made small.
     budget = None if shown else Budget(minimising_runs=0)
-    found = find_counterexample(rewrite, where=asked.where, licences=asked.allowed, budget=budget)
-    if found is None:
-        return None
+    return find_counterexample(rewrite, where=asked.where, licences=asked.allowed, budget=budget)
+
+
+def _seen(found: Counterexample) -> Verdict:
+    """The verdict of what a run showed."""
+    from layoutproof.verify.replay.refute import REPLAY
+
     claim = Claim(ClaimKind.SAME_END, "output buffers are preserved", about=("outputs",))
     return Verdict(Status.REFUTED, claim, REPLAY, reason=found.text(), counterexample=found.to_dict())
 

@@ -17,7 +17,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp.written_out import written_out
 from layoutproof.ir.notations.map_text import parse_condition
-from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
+from layoutproof.ir.primfunc import APART, MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
@@ -40,21 +40,24 @@ from layoutproof.lowering.compare.check_witness import (
     tried,
     with_other_contracts,
 )
-from layoutproof.lowering.compare.comparison import Comparison, Found, Furthest, NoWitness, Question
-from layoutproof.lowering.compare.loop_nests import in_order
+from layoutproof.lowering.compare.comparison import PRIMITIVE, Comparison, Found, Furthest, NoWitness, Question
+from layoutproof.lowering.compare.loop_nests import in_order, unmatched
 from layoutproof.lowering.compare.rolled import are_few, rolled
+from layoutproof.lowering.compare.separated import separated
 from layoutproof.lowering.compare.shared_interface import aligned, check_contracts, paired
 from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
+from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.faults.valid_sizes import valid_sizes
 from layoutproof.verify.lockstep.identity import CLAIM, is_same_program
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.settings import scaled, settings
+from layoutproof.verify.settings import scaled, settings, within
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 MOST_LAYOUTS = 24
+_LESS = 10  # the part of a budget that programs may cost which are walked through side by side
 
 
 def compare(
@@ -207,8 +210,43 @@ def _answer(asked: Asked) -> Comparison:
 
 def _answer_or_valid_sizes(asked: Asked) -> Comparison:
     answer = _answer(asked)
-    instead = _with_valid_sizes(asked, answer)
-    return answer if instead is None else instead
+    for instead in (_with_valid_sizes(asked, answer), _with_separate_sums(asked, answer)):
+        if instead is not None:
+            return instead
+    return answer
+
+
+def _with_separate_sums(asked: Asked, answer: Comparison) -> Comparison | None:
+    """What is proved, by up to three rewrites in a row, if sums that other stores use are updates of their own. None if
+    nothing is, or if both programs have as many such stores.
+    """
+    if answer.status is not Status.UNKNOWN:
+        return None
+    parts = separated(asked.old), separated(asked.new)
+    if len({0 if each is None else each.count for each in parts}) == 1:
+        return None
+    old, new = (func if each is None else each.func for each, func in zip(parts, (asked.old, asked.new), strict=True))
+    if asked.may_overlap and MAY_OVERLAP not in asked.old.attrs:
+        old, new = (replace(func, attrs=func.attrs.with_value(APART, True)) for func in (old, new))
+    found = _answer(replace(asked, old=old, new=new))
+    if found.status is not Status.PROVED or found.rewrite is None:
+        return None
+    pairs = in_order(asked.old, old) if parts[0] is None else parts[0].there
+    if pairs is None:
+        return None
+    around = (
+        None if old is asked.old else Rewrite(asked.old, old, Witness(pairs)),
+        None if parts[1] is None else parts[1].last_step(found.rewrite.new, asked.new),
+    )
+    said = [
+        verdict
+        for rewrite in around
+        if rewrite is not None
+        for verdict in verdicts_of(rewrite, asked.where, frozenset(), False, PRIMITIVE, {})
+    ]
+    if any(verdict.status is not Status.PROVED for verdict in said):
+        return None
+    return replace(found, before=asked.old, around=around, verdicts=answers.in_steps(found.verdicts, said))
 
 
 def _with_valid_sizes(asked: Asked, answer: Comparison) -> Comparison | None:
@@ -263,7 +301,9 @@ def _with_a_witness(asked: Asked, moved: Sequence[Moved]) -> Trial | Furthest:
 def _side_by_side(asked: Asked) -> Trial | None:
     """What is proved of stores paired by number; None if the programs do not have that form, or nothing is."""
     pairs = in_order(asked.old, asked.new)
-    trial = None if pairs is None else tried(asked, (), pairs)
+    held = settings()
+    with within(replace(held, budget_scale=held.budget_scale / _LESS)):
+        trial = None if pairs is None else tried(asked, (), pairs)
     return trial if trial is not None and trial.holds else None
 
 
@@ -275,7 +315,7 @@ def _question(asked: Asked, moved: Sequence[Moved]) -> Question:
 def _without_witness(asked: Asked, moved: Sequence[Moved], furthest: Furthest, seconds: float) -> Comparison:
     """The verdict from runs if no witness was found; unknown layouts leave it open, except for faults."""
     known = checked(asked, moved, {}, (), search=False)
-    found = [] if asked.unknown else refuted(asked, moved, ())
+    found = [] if asked.unknown else refuted(asked, moved, unmatched(asked.new))
     fault = fault_alone(asked, known) if asked.unknown else None
     if found:
         verdicts, known = answers.refuted(asked, found), found[0]

@@ -144,7 +144,8 @@ class Comparison(Report):
     question as a whole; the others are the checker's on the rewrite from `before` to `after` (with its layout records).
     Without a witness they are missing, `rewrite` is None, and `furthest` says how far the search came. `where` is the
     precondition on symbols (the caller's, and what `before` assumes), `allowed` the float licences that proofs might
-    use, `seconds` the wall-clock time in total.
+    use, `seconds` the wall-clock time in total. `around` are proved rewrites from `before` to what `rewrite` starts
+    with, and from where it ends, if it is about programs in which sums were separated.
     """
 
     before: PrimFunc
@@ -157,6 +158,7 @@ class Comparison(Report):
     allowed: Licences = frozenset()
     seconds: float = 0.0
     rolled: bool = False
+    around: tuple[Rewrite | None, Rewrite | None] = (None, None)
 
     def __repr__(self) -> str:
         return f"<{self.status.value}: {self.before.name} and {self.after.name}>" if self.ok else super().__repr__()
@@ -203,16 +205,20 @@ class Comparison(Report):
         if self.rewrite is None or self.status is not Status.PROVED:
             return ()
         proved = StepRecord(PRIMITIVE, self.arguments, self.rewrite, self.where, self.allowed)
+
+        def exact(rewrite: Rewrite) -> StepRecord:
+            return StepRecord(PRIMITIVE, {}, rewrite, self.where, frozenset())
+
+        first, last = (() if each is None else (exact(each),) for each in self.around)
+        steps = (*first, proved, *last)
         if not self.rolled:
-            return (proved,)
-        around = [
-            StepRecord(PRIMITIVE, {}, Rewrite(old, new, Witness(())), self.where, frozenset()) if old != new else None
-            for old, new in (
-                (unrolled(self.rewrite.old), self.rewrite.old),
-                (self.rewrite.new, unrolled(self.rewrite.new)),
-            )
+            return steps
+        old, new = steps[0].rewrite.old, steps[-1].rewrite.new
+        writing = [
+            () if one == other else (exact(Rewrite(one, other, Witness(()))),)
+            for one, other in ((unrolled(old), old), (new, unrolled(new)))
         ]
-        return tuple(record for record in (around[0], proved, around[1]) if record is not None)
+        return (*writing[0], *steps, *writing[1])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON with the keys of a schedule's report: one step, and how far an unsuccessful search came."""

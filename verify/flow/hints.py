@@ -12,7 +12,7 @@ from layoutproof.verify.flow.matched_instances import Match
 from layoutproof.verify.flow.models import NEW, RewriteModel
 from layoutproof.verify.flow.observable import FinalState
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.instance_sets import Points
+from layoutproof.verify.isl.instance_sets import Points, only, part_of
 from layoutproof.verify.isl.proposing import Sampled, only_at, some_points
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.program.statement import NotModelled
@@ -57,14 +57,27 @@ class Suspicion:
 
     def _look(self, failed: FinalState | Match) -> None:
         if isinstance(failed, FinalState):
-            points = some_points(failed.where.points, _POINTS) if failed.where is not None else []
-            self._tell(failed.name, points, is_new=failed.is_new)
+            if failed.where is not None:
+                for part in (self._not_written(failed, failed.where.points), failed.where.points):
+                    self._tell(failed.name, some_points(part, _POINTS), is_new=failed.is_new)
             return
         statement, after = failed.claim.new, self.rewrite_model.after
         points = some_points(failed.region.points, _POINTS)
         self._sized(points)
         instances = only_at(failed.region.points, points).set_tuple_name(f"{NEW}{statement.number}")
         self._follow(statement.data, instances.apply(after.access(statement)), ())
+
+    def _not_written(self, failed: FinalState, where: Points) -> Points:
+        """The cells that the new program leaves as they are, of a memory whose cells stay where they are."""
+        model = self.rewrite_model
+        data = next((data for data in model.new.cells if data.name == failed.name), None)
+        if data is None or model.moved(failed.name):
+            return where.subtract(where)
+        kept = only(model.after.cell_set(data))
+        found = part_of(model.after.final(data).intersect_range(kept).domain(), f"{NEW}out_{data.name}", where)
+        name = where.get_tuple_name() if where.has_tuple_name() else None
+        found = found.set_tuple_name(name) if name is not None else found.reset_tuple_id()
+        return where.intersect(found)
 
     def _follow(self, data: Var, cells: Points, seen: tuple[Var, ...]) -> None:
         """From cells of a memory to cells of parameters that depend on them."""

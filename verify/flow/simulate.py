@@ -44,6 +44,7 @@ from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 ENGINE = "dataflow"
 # What isl may spend on one rewrite: some seconds, ten times what the largest usual step takes.
 OPERATIONS = 5_000_000
+_UNMATCHED = 10
 
 
 @dataclass(slots=True)
@@ -86,7 +87,9 @@ class _Simulator:
         if chooses_for_several(rewrite.old):
             values = values.under(values.allowed - {Licence.NSZ, Licence.REASSOC})
         self.values = values
-        self.rewrite_model = RewriteModel.of(rewrite, old, new, OPERATIONS)
+        # Where nothing corresponds, cells that differ are looked for, and hardly a proof.
+        matched = any(claim.old_store is not None for claim in rewrite.witness.instances)
+        self.rewrite_model = RewriteModel.of(rewrite, old, new, OPERATIONS if matched else OPERATIONS // _UNMATCHED)
         with self.rewrite_model.workspace.limited():
             self.old_facts = Knowledge.of(self.rewrite_model, self.rewrite_model.before, self.rewrite_model.old, OLD)
             self.full_facts = Knowledge.of(self.rewrite_model, self.rewrite_model.after, self.rewrite_model.new, NEW)

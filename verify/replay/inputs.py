@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import cycle, islice, product
 from math import isfinite, ldexp
 
 import numpy as np
@@ -27,6 +27,7 @@ SEED = 20_240_229
 _SIZES = (3, 5, 2, 4, 1, 7, 8, 0)
 _LARGEST_FACTOR = 64
 _COMBINATIONS = 48
+_CONVERTED = 8
 _DIVISIBLE = 12.0  # by what means are taken of: quotients come out whole
 Hints = Sequence[Mapping[str, Number]]
 
@@ -119,11 +120,14 @@ def specials(dtype: DType, ordinary_only: bool, whole: bool = False) -> tuple[Nu
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Makes arrays. `whole`: small whole numbers, so that little is rounded; `ordinary_only`: finite floats."""
+    """Makes arrays. `whole`: small whole numbers, so that little is rounded; `ordinary_only`: finite floats;
+    `converts`: the programs have conversions, which may round.
+    """
 
     generator: np.random.Generator
     ordinary_only: bool
     whole: bool
+    converts: bool = False
 
     def array(self, place: Place, values: Array) -> Array:
         """Numbers as an array of a parameter's type and logical shape."""
@@ -156,13 +160,34 @@ class Palette:
         return self.array(place, values * signs)
 
     def rough(self, place: Place) -> Array:
-        """Floats of full precision and many magnitudes, whose sums round; multiples of 12 if `whole`."""
+        """Floats of full precision and many magnitudes, whose sums round; multiples of 12 if `whole`. Integers that a
+        smaller type does not hold, where something is converted to one.
+        """
         if not place.dtype.is_float:
-            return self.ordinary(place)
+            return self.wide(place) if self.converts and not place.dtype.is_bool else self.ordinary(place)
         if self.whole:
             return self.array(place, _DIVISIBLE * self.generator.integers(-2, 4, place.array_shape))
         shape = place.array_shape
         return self.array(place, self.generator.standard_normal(shape) * np.exp2(self.generator.integers(-6, 7, shape)))
+
+    def wide(self, place: Place) -> Array:
+        """Integers of all magnitudes of their type."""
+        dtype, shape = place.dtype.element, place.array_shape
+        values = np.exp2(self.generator.random(shape) * (dtype.max_int.bit_length() - 1)).astype(np.int64)
+        signs = self.generator.choice([-1, 1], shape) if dtype.min_int < 0 else 1
+        return self.array(place, values * signs)
+
+    def fine(self, place: Place, share: float, rest: float) -> Array:
+        """Floats with more digits than a smaller type has, few enough for sums of some of them not to be rounded; among
+        others, ones to be multiplied by, or zeros where sums are long.
+        """
+        if not place.dtype.is_float:
+            return self.ordinary(place)
+        precision = float_format(place.dtype.element)[0]
+        bits = (precision + 2) // 2
+        odd = 2 * self.generator.integers(1 << (bits - 2), 1 << (bits - 1), place.array_shape) + 1
+        values = odd * 2.0 ** -((precision - 8) // 4)
+        return self.array(place, np.where(self.generator.random(place.array_shape) < share, values, rest))
 
     def extreme(self, place: Place, large: bool) -> Array:
         """Floats whose products are about the least or the largest numbers of the type."""
@@ -204,6 +229,8 @@ def samples(
 
     yield of({p.name: palette.ordinary(p) for p in places}, True)
     yield of({p.name: palette.ordinary(p, -1) for p in places})
+    converted = _converted(places, palette)
+    yield from (of(arrays) for arrays in islice(converted, min(2 * len(places), _CONVERTED)))
     for hint in hints:
         yield from (of(arrays) for arrays in _hinted(places, palette, hint))
     if few:
@@ -217,13 +244,21 @@ def samples(
     while True:
         for share in (0.05, 0.3):
             yield of({p.name: palette.mixed(p, share) for p in places}, bool(palette.generator.integers(0, 2)))
-        for source in (everywhere, single, single, single):
+        for source in (everywhere, single, single, single, converted):
             yield from (of(arrays) for arrays in islice(source, 1))
         yield of({p.name: palette.ordinary(p, int(palette.generator.integers(-1, 2))) for p in places}, True)
         yield of({p.name: palette.rough(p) for p in places})
         if not palette.whole:
             yield of({p.name: palette.extreme(p, False) for p in places})
             yield of({p.name: palette.extreme(p, True) for p in places})
+
+
+def _converted(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:
+    """Floats that are rounded only where they are converted, in one parameter; ones elsewhere."""
+    kinds = cycle(((1.0, 1.0), (0.02, 0.0), (0.5, 1.0))) if palette.converts and palette.whole else ()
+    chosen = sorted(places, key=lambda place: place.written)
+    for (share, rest), place in ((kind, place) for kind in kinds for place in chosen):
+        yield {p.name: palette.fine(p, share, rest) if p is place else palette.constant(p, 1.0) for p in places}
 
 
 def _everywhere(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Array]]:

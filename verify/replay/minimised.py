@@ -30,20 +30,27 @@ from layoutproof.verify.replay.trial import Pair, element_of, index_of, numbers_
 Telling = Mapping[str, Positions]
 
 _PLAIN = (0, 1, -1)
+_HUGE, _HALVINGS = 1 << 20, 6
+_LONG = 8  # times as long as usual that a run may take
 _SINGLE = 64  # elements up to which each is tried alone
 _LARGE, _PIECES = 4_096, 32  # arrays of more elements are tried in few pieces
 
 
 def minimised(pair: Pair, failure: Failure, runs: int, limit: int, telling: Telling | None = None) -> Failure:
     """A failure of the same kind on a smaller input, found with at most `runs` runs, of about `limit` iterations all
-    together.
+    together, fewer of programs that take long to watch; the failure itself where they take too long.
 
     `telling` names, by array, the scalars on which the failure may depend, where that is known: the others become plain
     together.
     """
-    search = _Search(pair, failure, runs, limit, pair.spent + limit)
+    if pair.strictness.weight > _LONG:
+        return failure
+    search = _Search(pair, failure, runs, limit, pair.spent + limit // pair.strictness.weight)
     if telling is None:
         search.sizes()
+    for name, array in failure.sample.arrays.items():
+        if array.size > _HUGE:
+            search.halves(name)
     search.padding()
     if telling is not None:
         search.others(telling)
@@ -113,6 +120,21 @@ class _Search:
                 filled.reshape(-1)[telling[name]] = array.reshape(-1)[telling[name]]
                 arrays[name] = filled
             if self.keep(Sample(self.best.sample.numbers, arrays, self.best.sample.other_padding)):
+                return
+
+    def halves(self, name: str) -> None:
+        """An array zero but for a part: what it costs to find that is less than what it costs to write it down."""
+        low, high = 0, self.best.sample.arrays[name].size
+        self.most_spent += _HALVINGS * 8 * high
+        for _ in range(_HALVINGS):
+            middle = (low + high) // 2
+            for start, end in ((low, middle), (middle, high)):
+                array = self.best.sample.arrays[name].copy()
+                array.reshape(-1)[start:end] = 0
+                if self.keep(self.with_array(name, array)):
+                    low, high = (middle, high) if start == low else (low, middle)
+                    break
+            else:
                 return
 
     def values(self, name: str, positions: Positions) -> None:

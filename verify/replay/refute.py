@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import Expr
+from layoutproof.ir.expr import Cast, Expr
 from layoutproof.ir.interp import count_instances
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.visit import walk
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
@@ -84,7 +86,7 @@ def find_counterexample(
         sliced = _Slices(rewrite, where, hints, licences, budget, suspect_cells)
         if not affordable:
             return sliced.find(_SLICED_RUNS)
-        if min(_instances(rewrite, numbers) for numbers in affordable) > budget.instances // _SHARE:
+        if min(_instances(rewrite, each) for each in affordable) * pair.strictness.weight > budget.instances // _SHARE:
             found = sliced.find_first()
             if found is not None:
                 return found
@@ -108,9 +110,18 @@ def _affordable(rewrite: Rewrite, where: Expr | None, hints: Hints, budget: Budg
     ]
 
 
-def _palette(licences: Licences) -> Palette:
-    return Palette(
-        np.random.default_rng(SEED), bool(licences & {Licence.NNAN, Licence.NINF}), Licence.REASSOC in licences
+def _palette(licences: Licences, rewrite: Rewrite) -> Palette:
+    finite, whole = bool(licences & {Licence.NNAN, Licence.NINF}), Licence.REASSOC in licences
+    return Palette(np.random.default_rng(SEED), finite, whole, any(map(_may_round, (rewrite.old, rewrite.new))))
+
+
+def _may_round(func: PrimFunc) -> bool:
+    """Whether a program converts floats to another type of floats, or integers to a smaller type."""
+    conversions = ((e.dtype, e.value.dtype) for e in walk(func.body) if isinstance(e, Cast))
+    return any(
+        (target.is_float and source.is_float)
+        or (target.is_integer and source.is_integer and target.max_int < source.max_int)
+        for target, source in conversions
     )
 
 
@@ -144,7 +155,7 @@ class _Slices:
         if numbers is None or not pair.ready(pair.placement(numbers)):
             return None
         limit, whole = max(self.budget.instances // 2, 1), pair.chosen
-        stream = samples(pair.placement(numbers), numbers, _palette(self.licences), self.hints, few=True)
+        stream = samples(pair.placement(numbers), numbers, _palette(self.licences, self.rewrite), self.hints, few=True)
         for count, sample in enumerate(islice(stream, runs)):
             pair.chosen = whole
             settled = pair.settle(sample, limit)
@@ -176,7 +187,7 @@ class _Slices:
 
 
 def _find(pair: Pair, affordable: Sequence[dict[str, Number]], hints: Hints, budget: Budget) -> Failure | None:
-    palette = _palette(pair.strictness.licences)
+    palette = _palette(pair.strictness.licences, pair.rewrite)
     queues = [(numbers, _stream(pair, numbers, palette, hints)) for numbers in affordable]
     close = sorted(queues, key=lambda q: _closeness(q[0]))[:_CLOSE_LOOKS]
     first = (sample for _, stream in queues for sample in islice(stream, _FIRST_LOOK))

@@ -134,6 +134,8 @@ CONSTANTS = (float("nan"), float("inf"), 3, 0, -2)
 
 Mask = NDArray[np.bool_]
 
+_LONG = 2_000  # nodes of a program that is watched, for which an iteration may take a few times as long as usual
+
 
 @dataclass(frozen=True, slots=True)
 class Strictness:
@@ -160,6 +162,12 @@ class Strictness:
             return Strictness(licences, program, tuple((value, exposed(new, value)) for value in CONSTANTS), reading)
         same = exposed(new, 0)
         return Strictness(licences, program, tuple((value, same) for value in CONSTANTS), reading)
+
+    @property
+    def weight(self) -> int:
+        """How much longer than usual an iteration takes, since checks of an operation repeat its operands."""
+        programs = (self.program, *(program for _, program in self.new_programs[:1]))
+        return 1 + sum(1 for program in programs if program is not None for _ in walk(program.body)) // _LONG
 
     @property
     def only_firm(self) -> bool:

@@ -8,8 +8,10 @@ with one constant in place of everything undefined.
 
 A sum, product or quotient is firm where nothing is rounded, so that exact real numbers give the same; where an operand
 is NaN or infinite, and where something is divided by 0: what follows is forced. An infinity that comes from two numbers
-by overflow is rounding. Math functions are functions: of firm arguments they have firm values. So are quotients that
-end in a result, where rounded ones of firm operands tell apart nothing that exact ones do not.
+by overflow is rounding. Math functions are functions: of firm arguments they have firm values. So are conversions to a
+type with fewer numbers: they are written where something is to be rounded, and no licence regroups across them, or
+leaves them out. And so are quotients that end in a result, where rounded ones of firm operands tell apart nothing that
+exact ones do not.
 """
 
 from __future__ import annotations
@@ -129,8 +131,8 @@ def number_of(value: int | float, dtype: DType) -> int | float:
 
 
 def may_regroup(expr: Expr) -> bool:
-    """Whether the outermost operation of an expression is one that regrouping may touch. A conversion rounds, but is no
-    sum or product of anything.
+    """Whether the outermost operation of an expression is one that regrouping may touch. A conversion is no sum or
+    product of anything.
     """
     return expr.dtype.is_float and not isinstance(expr, Cast) and any(True for _ in _firm(expr))
 
@@ -358,8 +360,6 @@ def _firm(expr: Expr) -> Iterator[Expr]:
             yield _exact(expr, arguments, FALSE)
         case Cast(value=value) if not value.dtype.is_float:
             yield _small(expr)
-        case Cast(dtype=target, value=value) if not _widens(value.dtype, target):
-            yield _or(Compare(CompareOp.EQ, Cast(value.dtype, expr), value), _no_number(value))
 
 
 def _plain(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
@@ -428,9 +428,3 @@ def _or(*terms: Expr) -> Expr:
     if TRUE in terms:
         return TRUE
     return logical_or(*dict.fromkeys(term for term in terms if term != FALSE))
-
-
-def _widens(source: DType, target: DType) -> bool:
-    """Whether every number of a float type is one of another."""
-    small, large = float_format(source.element), float_format(target.element)
-    return small[0] <= large[0] and small[1] >= large[1] and small[2] <= large[2]

@@ -224,3 +224,46 @@ def test_a_conversion_is_nothing_to_regroup(before: str, after: str) -> None:
     """Where neither program has a sum or a product, no licence explains a narrower type."""
     rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
     assert is_refuted(rewrite, ALL) and is_refuted(rewrite, IEEE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("A[0] + A[1]", "T.Cast('float32', T.Cast('float16', A[0])) + A[1]"),
+        ("A[0] * A[1]", "T.Cast('float32', T.Cast('bfloat16', A[0] * A[1]))"),
+        ("T.Cast('float32', T.Cast('float16', A[0] + A[1]))", "A[0] + A[1]"),
+    ],
+)
+def test_a_conversion_beside_a_sum_is_not_licensed(before: str, after: str) -> None:
+    """Regrouping does not leave conversions out, nor makes them."""
+    rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
+    assert is_refuted(rewrite, ALL) and is_refuted(rewrite, IEEE)
+
+
+def chain(random: Random, depth: int) -> tuple[str, str]:
+    """Sums and products with conversions in between, and the same with each chain in another order and grouping."""
+    if depth == 0:
+        leaf = random.choice(["A[0]", "A[1]", "A[2]", "T.float32(3)"])
+        return leaf, leaf
+    operator = random.choice("+*")
+    parts = [chain(random, depth - 1) for _ in range(random.randrange(2, 4))]
+    kind = random.choice(["float16", "bfloat16"])
+    first, second = [one for one, _ in parts], [other for _, other in random.sample(parts, len(parts))]
+    one = f" {operator} ".join(first)
+    other = second[0] if len(second) == 1 else f"{second[0]} {operator} ({f' {operator} '.join(second[1:])})"
+    return f"T.Cast('float32', T.Cast('{kind}', {one}))", f"T.Cast('float32', T.Cast('{kind}', {other}))"
+
+
+@one_in(3)
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_around_conversions_are_regrouped(seed: int) -> None:
+    """What is converted is the same there, whatever is regrouped inside and around."""
+    before, after = chain(Random(seed), 2)
+    rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
+    assert find_counterexample(rewrite, licences=ALL, budget=Budget(runs=80)) is None
+
+
+def test_integers_that_a_smaller_type_does_not_hold_are_tried() -> None:
+    """Small ones fit, and the largest comes out the same."""
+    before, after = "B[0] = A[0] * 2", "B[0] = T.Cast('int32', T.Cast('int8', A[0])) * 2"
+    assert is_refuted(two(before, after, "A: i32[1]; B: i32[1]"), IEEE)
