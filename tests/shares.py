@@ -13,6 +13,8 @@ import pytest
 from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
+_SLOWEST = 4
+"""Tests of which a run takes a smaller part than one in so many are too slow for each value of crossed tables."""
 
 
 def some(values: Iterable[T], count: int) -> list[ParameterSet]:
@@ -38,8 +40,9 @@ def chosen(
 
 
 def one_in(part: int) -> pytest.MarkDecorator:
-    """A mark on a slow test: every run takes one in `part` of its cases, and each value of each of crossed tables; the
-    campaign the rest. A test of one case is taken by one run in `part`. Which ones they are changes with the share.
+    """A mark on a slow test: every run takes one in `part` of its cases, and each value of each of crossed tables if
+    `part` is 4 at most; the campaign the rest. A test of one case is taken by one run in `part`. Which ones they are
+    changes with the share.
     """
     return pytest.mark.one_in(part)
 
@@ -85,7 +88,7 @@ def _taken(cases: Sequence[pytest.Function], number: int) -> set[str]:
     for count, case in enumerate([*cases[first:], *cases[:first]]):
         # One id for each table that is crossed.
         ids = set(enumerate(case.callspec._idlist))
-        if count % _part(case) == 0 or (len(ids) > 1 and not ids <= seen):
+        if count % _part(case) == 0 or (_part(case) <= _SLOWEST and len(ids) > 1 and not ids <= seen):
             seen |= ids
             taken.add(case.nodeid)
     return taken
