@@ -21,7 +21,7 @@ def line(*steps: object) -> str:
     return json.dumps(steps)
 
 
-@one_in(3)
+@one_in(4)
 def test_a_schedule_is_mended(call: Caller, tmp_path: Path) -> None:
     """The file has the mended schedule, the diff and each hint are shown, and it is proved; a second run changes
     nothing.

@@ -254,7 +254,7 @@ def tampered(kind: str) -> GraphRewrite:
     return replace(found, schedules={**found.schedules, name: other.schedules[call.function.name]})
 
 
-@one_in(3)
+@one_in(5)
 @pytest.mark.parametrize(
     "kind",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.oracle.warp_programs import HEAD, block, number, pointer, product, view, wmma
 from tests.oracle.warp_tiles import judge
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.lowering.compare.comparison import Comparison
@@ -23,6 +24,7 @@ RIGHT = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("what", RIGHT)
 def test_a_product_of_tiles_is_the_product(what: str) -> None:
     """By what TVM says that each instruction does; sums of floats have no fixed order."""
@@ -92,6 +94,7 @@ WRONG = {
 }
 
 
+@one_in(13)
 @pytest.mark.parametrize("what", WRONG)
 def test_other_tiles_are_not_taken_to_be_the_product(what: str) -> None:
     """Each change alters the product, or is nothing that TVM describes."""
@@ -112,6 +115,7 @@ SIMDGROUP = """tensor(A: T.Buffer((8, 8), "float16"), B: T.Buffer((8, 8), "float
 """
 
 
+@one_in(2)
 def test_tiles_of_metal_are_copied_and_transposed() -> None:
     """The last argument of a copy says whether it transposes."""
 
@@ -147,6 +151,7 @@ def test_tiles_of_metal_are_copied_and_transposed() -> None:
             assert found.status is (Status.PROVED if same else Status.REFUTED), found.verdicts[0].reason
 
 
+@one_in(8)
 @pytest.mark.parametrize("seed", range(-1, 12))
 def test_instructions_with_numbers_for_all_offsets(seed: int) -> None:
     """A changed kernel that is proved makes the product on flat memory, too."""

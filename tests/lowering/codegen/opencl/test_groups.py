@@ -4,6 +4,7 @@ import re
 
 import pytest
 from tests.lowering.codegen.opencl.programs import compile_source
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.ir.evaluate import evaluate
@@ -43,6 +44,7 @@ STEP = """    S = T.decl_buffer((8,), "int32", scope="{scope}")
 """
 
 
+@one_in(2)
 @pytest.mark.parametrize("scope", ["shared", "shared.dyn"])
 def test_shared_memory_is_local_and_local_memory_is_private(scope: str) -> None:
     """One barrier, where work items read what others have stored; what is a thread's own lives on over it."""
@@ -53,6 +55,7 @@ def test_shared_memory_is_local_and_local_memory_is_private(scope: str) -> None:
     assert launch.local_bytes == 32 and "a group shares 32 bytes" in found.text
 
 
+@one_in(2)
 def test_a_barrier_without_use_is_left_out() -> None:
     """Two in a row are one; a phase that meets nothing waits for nothing."""
     text = STEP.format(scope="shared").replace(
@@ -61,6 +64,7 @@ def test_a_barrier_without_use_is_left_out() -> None:
     assert steps(source(text + '    T.tvm_storage_sync("shared")\n    L[1] = 0\n')).count(LOCAL) == 1
 
 
+@one_in(2)
 def test_global_memory_has_its_own_fence() -> None:
     """What one work item stores to a parameter another reads after the barrier."""
     found = source("""    tx = T.launch_thread("threadIdx.x", 4)
@@ -71,6 +75,7 @@ def test_global_memory_has_its_own_fence() -> None:
     assert steps(found) == ["B", GLOBAL, "B"]
 
 
+@one_in(2)
 def test_a_loop_waits_for_its_last_iteration() -> None:
     """The barrier at the beginning is for the iteration before, though no barrier of the text stands there."""
     found = source("""    S = T.decl_buffer((4,), "int32", scope="shared")
@@ -87,6 +92,7 @@ def test_a_loop_waits_for_its_last_iteration() -> None:
     assert steps(found) == ["L", LOCAL, "S", LOCAL, "L", "B"]
 
 
+@one_in(2)
 def test_what_is_the_same_for_all_is_done_once() -> None:
     """By the first work item, into memory that all of them see."""
     found = source("""    S = T.decl_buffer((4,), "int32", scope="shared")
@@ -105,6 +111,7 @@ def test_what_is_the_same_for_all_is_done_once() -> None:
     assert "__local int L[1];" in found.text
 
 
+@one_in(2)
 def test_virtual_threads_are_a_loop_of_a_work_item() -> None:
     """Each has its copy of what is a thread's own."""
     found = source("""    S = T.decl_buffer((8,), "int32", scope="shared")
@@ -121,6 +128,7 @@ def test_virtual_threads_are_a_loop_of_a_work_item() -> None:
     assert [evaluate(extent, {}) for extent in launch.global_size] == [4]
 
 
+@one_in(2)
 def test_a_branch_of_all_may_have_barriers() -> None:
     """A branch inside of an `else` is a statement of its own, done once where it is the same for all."""
     found = source("""    S = T.decl_buffer((8,), "int32", scope="shared")
@@ -152,6 +160,7 @@ LANES = """    S = T.decl_buffer((8,), "int32", scope="shared")
 """
 
 
+@one_in(3)
 def test_a_threads_own_memory_by_lanes() -> None:
     """Vectors of indices are those of the work item's own memory, too."""
     found = source(LANES)

@@ -63,6 +63,7 @@ def test_parallel_loops_are_work_items(depth: int, expected: tuple[int, ...]) ->
     assert "for (" not in source.text
 
 
+@one_in(2)
 def test_quotients_take_a_shared_dimension_apart() -> None:
     """Each of the loops that share a dimension finds its place in it."""
     text = kernel_text(nested(5))
