@@ -41,8 +41,8 @@ def chosen(
 
 def one_in(part: int) -> pytest.MarkDecorator:
     """A mark on a slow test: every run takes one in `part` of its cases, and each value of each of crossed tables if
-    `part` is 4 at most; the campaign the rest. A test of one case is taken by one run in `part`. Which ones they are
-    changes with the share.
+    `part` is 4 at most; the campaign the rest. Of a test of fewer cases some runs take one, the others none. Which ones
+    they are changes with the share.
     """
     return pytest.mark.one_in(part)
 
@@ -80,8 +80,8 @@ def share_out(items: Iterable[pytest.Item], share: int, named: Container[str] = 
 
 def _taken(cases: Sequence[pytest.Function], number: int) -> set[str]:
     """The cases of one test that a run takes: every so many, from a first one on that changes with the number."""
-    if len(cases) == 1:
-        return {cases[0].nodeid} if number % _part(cases[0]) == 0 else set()
+    if len(cases) < _part(cases[0]):
+        return {case.nodeid for case in cases[number % _part(cases[0]) :][:1]}
     first = number % len(cases)
     taken: set[str] = set()
     seen: set[tuple[int, str]] = set()

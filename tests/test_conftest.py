@@ -91,11 +91,17 @@ def test_table(first, second):
 @pytest.mark.one_in(3)
 def test_alone():
     pass
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("number", range(2))
+def test_few(number):
+    pass
 """
 CROSSED_IDS = {f"test_crossed[{outer}-{inner}]" for outer in range(3) for inner in "ab"}
 SLOW_IDS = {each.replace("crossed", "slow") for each in CROSSED_IDS}
 TABLE_IDS = {f"test_table[{number}-0]" for number in range(5)}
-EVERY_ID = CROSSED_IDS | SLOW_IDS | TABLE_IDS | {"test_alone"}
+EVERY_ID = CROSSED_IDS | SLOW_IDS | TABLE_IDS | {"test_alone", "test_few[0]", "test_few[1]"}
 
 
 @pytest.fixture
@@ -132,10 +138,12 @@ def test_a_share_of_each_table_is_taken(collected: Callable[..., set[str]]) -> N
 
 
 def test_shares_take_everything_in_turn(collected: Callable[..., set[str]]) -> None:
-    """Each case is taken by some share, and a test of one case by one in so many."""
+    """Each case is taken by some share, and each of a test of fewer cases by one in so many, alone."""
     runs = [collected(share, "-m", "not campaign") for share in range(6)]
     assert set().union(*runs) == EVERY_ID
-    assert sum("test_alone" in run for run in runs) == 2
+    for name in ("test_alone", "test_few[0]", "test_few[1]"):
+        assert sum(name in run for run in runs) == 2
+    assert not any({"test_few[0]", "test_few[1]"} <= run for run in runs)
 
 
 def test_what_is_named_or_renewed_is_taken(collected: Callable[..., set[str]]) -> None:

@@ -82,7 +82,7 @@ def test_a_run_that_is_killed_goes_on(whole: tuple[str, Path], tmp_path: Path, k
     assert not any(each.startswith(b"{}") for each in csv_text(records).encode().splitlines())
 
 
-@one_in(2)
+@one_in(4)
 def test_shards_and_workers_make_the_same(whole: tuple[str, Path], tmp_path: Path) -> None:
     """Of three parts the last one that runs has all records, in the order of the study."""
     expected, cache = whole

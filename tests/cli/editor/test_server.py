@@ -87,7 +87,7 @@ def test_traces(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(3)
+@one_in(6)
 def test_remedies_of_traces(tmp_path: Path) -> None:
     """A remedy, put into the text, leaves nothing to say: a name that was meant, a pad value that is proved."""
     path = files(tmp_path, "[]")
@@ -168,7 +168,7 @@ def test_scripts(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(3)
+@one_in(5)
 def test_schedules_beside_a_program(tmp_path: Path) -> None:
     """A change of the program that makes its schedule illegal is told in the program."""
     path = files(tmp_path, trace(step(), BUFFER, REMOVED)).with_suffix(".py")
@@ -219,7 +219,7 @@ def test_hover(tmp_path: Path) -> None:
     driven(plain())
 
 
-@one_in(2)
+@one_in(4)
 def test_cancelling(tmp_path: Path) -> None:
     """A check that takes long ends when the text changes, with what it has started, and the new text is checked."""
     path, started = tmp_path / "gates.py", tmp_path / "started"
@@ -245,7 +245,7 @@ def test_cancelling(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(3)
+@one_in(6)
 def test_the_limit_of_time(tmp_path: Path) -> None:
     """A check that takes longer than the limit ends as one that is not known, and the server goes on."""
     path = tmp_path / "gates.py"

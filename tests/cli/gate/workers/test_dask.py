@@ -66,6 +66,7 @@ def test_outcomes_are_those_of_one_machine(shared: Cluster, texts: dict[int, str
     assert run(shared.address, texts) == expected
 
 
+@one_in(3)
 def test_memory_is_limited_there(shared: Cluster) -> None:
     """An item that allocates without end is ended on a fleet as well."""
     limits = Limits(memory=400 << 20, dask=shared.address)
