@@ -135,7 +135,7 @@ def test_a_refused_step_shows_both_places(team: Team) -> None:
     assert "copy_of.py:2:10: note: in the program" in run.text
 
 
-@one_in(6)
+@one_in(12)
 @pytest.mark.parametrize(
     ("allowed", "options", "code", "outcome"),
     [
@@ -226,7 +226,7 @@ def test_gates_import_what_stands_beside_them(team: Team) -> None:
     assert run.outcomes == expected, run.text
 
 
-@one_in(6)
+@one_in(7)
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
@@ -261,7 +261,7 @@ def test_items_are_listed(team: Team) -> None:
     assert "gates.py::blocked_rows[8]\ngates.py::blocked_rows[16]\ngates.py::forgetful\n" in listed.text
 
 
-@one_in(4)
+@one_in(6)
 @pytest.mark.parametrize(
     ("selection", "selected"),
     [

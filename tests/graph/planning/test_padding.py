@@ -93,7 +93,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
-@one_in(16)
+@one_in(30)
 @pytest.mark.parametrize("name", list(GRAPHS))
 @pytest.mark.parametrize("asked", [ZEROS, BOTH, PLAIN], ids=["operands", "both", "none"])
 def test_a_plan_with_padding_is_proved_and_computes_the_same(name: str, asked: Frozen) -> None:

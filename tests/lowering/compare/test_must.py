@@ -19,7 +19,7 @@ def test_operators(pair: Pair, given: bool) -> None:
     check(pair, given)
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize("name", ["matmul_packed", "layer_norm_by_rows"])
 def test_certificates_are_confirmed(name: str, tmp_path: Path) -> None:
     """What was proved of an operator is confirmed by other solvers."""

@@ -179,7 +179,7 @@ def test_what_stops_a_suggestion_is_said() -> None:
     assert found.preconditions == ()
 
 
-@one_in(3)
+@one_in(4)
 def test_fast_math_that_would_help_is_named() -> None:
     """A sum from -0.0 of products loses its branch if signs of zero do not count, and only then."""
     func = reduction("T.float32(-0.0)", "B[vi] + A[vi, vj] * A[vi, vj]")

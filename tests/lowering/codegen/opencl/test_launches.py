@@ -49,7 +49,7 @@ def nested(depth: int) -> PrimFunc:
     return program(f'A: T.Buffer(({shape},), "float32"), B: T.Buffer(({shape},), "float32")', "\n".join(lines))
 
 
-@one_in(8)
+@one_in(10)
 @pytest.mark.parametrize(
     ("depth", "expected"), [(1, (2,)), (2, (3, 2)), (3, (4, 3, 2)), (4, (5, 4, 6)), (5, (6, 5, 24))]
 )
