@@ -163,7 +163,7 @@ def test_kernels_of_operators_in_layouts(name: str, layout: str | None) -> None:
     check(OPERATORS[name], maps)
 
 
-@one_in(4)
+@one_in(5)
 @pytest.mark.parametrize("name", FLAT)
 def test_kernels_of_matrices_and_rows(name: str) -> None:
     """Operators on arrays of other ranks, as they are."""
