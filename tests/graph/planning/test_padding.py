@@ -307,7 +307,7 @@ def test_random_graphs_with_padding(seed: int) -> None:
     check_equal(plan(graph, ZEROS if "conv2d" in names else {}))
 
 
-@one_in(3)
+@one_in(4)
 def test_two_results_that_both_hold_something() -> None:
     """Both parts of a split are asked for zeros in their padding, and both compute them: nothing is rewritten behind
     it.
