@@ -49,7 +49,7 @@ def strictness(verdicts: tuple[Verdict, ...]) -> set[str]:
     return {name for verdict in verdicts for name in verdict.strictness}
 
 
-@one_in(25)
+@one_in(12)
 @pytest.mark.parametrize("trials", some((25, 100), 1))
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:

@@ -90,7 +90,7 @@ def physical(kernel: Kernel, logical: Mapping[str, Array]) -> dict[str, Array]:
 LICENCES: Mapping[str, set[str]] = {"conv2d_fused_in_32_registers": {"nsz"}}
 
 
-@one_in(44)
+@one_in(16)
 @pytest.mark.parametrize("name", some(SCHEDULES, MOST))
 def test_a_reference_schedule(name: str) -> None:
     """Proved bit for bit, vectors without a branch, and the results of the interpreter on the program as it was

@@ -80,7 +80,7 @@ def test_many_writers_at_once(place: Path, overlap: bool) -> None:
     assert len(list(store.entries("proof"))) == total
 
 
-@one_in(40)
+@one_in(12)
 @pytest.mark.parametrize("seed", some(range(20), 3))
 def test_killed_while_writing(place: Path, seed: int) -> None:
     """Writers are killed at random moments: every entry that was said to be there is there, and none is torn; others go

@@ -123,7 +123,7 @@ def test_a_refusal_is_the_same_from_the_cache() -> None:
     assert told(problems[0].verdicts) == told(problems[1].verdicts)
 
 
-@one_in(16)
+@one_in(6)
 @pytest.mark.parametrize("part", some(range(8), 2))
 def test_every_refuted_rewrite_stays_so(part: int, tmp_path: Path) -> None:
     """Through a real store, each wrong rewrite of the repository is refused with the same words the second time."""

@@ -110,7 +110,7 @@ def assert_tidy(cache: Path, kinds: int) -> None:
     assert list(cache.rglob("*.part")) == []
 
 
-@one_in(16)
+@one_in(6)
 @pytest.mark.parametrize("how", some(((10, 4), (10, 8), (1, 8), (200, 8)), 1))
 def test_many_builds_at_once(how: tuple[int, int], cache: Path, tmp_path: Path) -> None:
     """25 builds at once in each of 4 or 8 processes, of the same kernel, of ten, or of as many as builds: one
