@@ -13,6 +13,8 @@ import pytest
 from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
+_SLOWEST = 4
+"""Tests of which a run takes a smaller part than one in so many are too slow for each value of crossed tables."""
 
 
 def some(values: Iterable[T], count: int) -> list[ParameterSet]:
@@ -38,8 +40,9 @@ def chosen(
 
 
 def one_in(part: int) -> pytest.MarkDecorator:
-    """A mark on a slow test: every run takes one in `part` of its cases, and each value of each of crossed tables; the
-    campaign the rest. A test of one case is taken by one run in `part`. Which ones they are changes with the share.
+    """A mark on a slow test: every run takes one in `part` of its cases, and each value of each of crossed tables if
+    `part` is 4 at most; the campaign the rest. Of a test of fewer cases some runs take one, the others none. Which ones
+    they are changes with the share.
     """
     return pytest.mark.one_in(part)
 
@@ -77,15 +80,15 @@ def share_out(items: Iterable[pytest.Item], share: int, named: Container[str] = 
 
 def _taken(cases: Sequence[pytest.Function], number: int) -> set[str]:
     """The cases of one test that a run takes: every so many, from a first one on that changes with the number."""
-    if len(cases) == 1:
-        return {cases[0].nodeid} if number % _part(cases[0]) == 0 else set()
+    if len(cases) < _part(cases[0]):
+        return {case.nodeid for case in cases[number % _part(cases[0]) :][:1]}
     first = number % len(cases)
     taken: set[str] = set()
     seen: set[tuple[int, str]] = set()
     for count, case in enumerate([*cases[first:], *cases[:first]]):
         # One id for each table that is crossed.
         ids = set(enumerate(case.callspec._idlist))
-        if count % _part(case) == 0 or (len(ids) > 1 and not ids <= seen):
+        if count % _part(case) == 0 or (_part(case) <= _SLOWEST and len(ids) > 1 and not ids <= seen):
             seen |= ids
             taken.add(case.nodeid)
     return taken

@@ -75,6 +75,13 @@ def test_crossed(outer, inner):
     pass
 
 
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("inner", ["a", "b"])
+@pytest.mark.parametrize("outer", range(3))
+def test_slow(outer, inner):
+    pass
+
+
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("first", "second"), [(n, 0) for n in range(5)])
 def test_table(first, second):
@@ -84,9 +91,17 @@ def test_table(first, second):
 @pytest.mark.one_in(3)
 def test_alone():
     pass
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("number", range(2))
+def test_few(number):
+    pass
 """
 CROSSED_IDS = {f"test_crossed[{outer}-{inner}]" for outer in range(3) for inner in "ab"}
+SLOW_IDS = {each.replace("crossed", "slow") for each in CROSSED_IDS}
 TABLE_IDS = {f"test_table[{number}-0]" for number in range(5)}
+EVERY_ID = CROSSED_IDS | SLOW_IDS | TABLE_IDS | {"test_alone", "test_few[0]", "test_few[1]"}
 
 
 @pytest.fixture
@@ -110,21 +125,25 @@ def collected(tmp_path: Path) -> Callable[..., set[str]]:
 
 
 def test_a_share_of_each_table_is_taken(collected: Callable[..., set[str]]) -> None:
-    """Of a table one case in so many, of crossed tables each value of each; the campaign has exactly the others."""
+    """Of a table one case in so many, of crossed tables each value of each unless they are of the slowest; the campaign
+    has exactly the others.
+    """
     for share in (0, 1):
         taken, left = collected(share, "-m", "not campaign"), collected(share, "-m", "campaign")
-        assert not taken & left and taken | left == CROSSED_IDS | TABLE_IDS | {"test_alone"}
-        assert len(taken & TABLE_IDS) == 2
+        assert not taken & left and taken | left == EVERY_ID
+        assert len(taken & TABLE_IDS) == len(taken & SLOW_IDS) == 2
         of_crossed = taken & CROSSED_IDS
         assert len(of_crossed) < len(CROSSED_IDS)
         assert all(any(value in case for case in of_crossed) for value in ("[0-", "[1-", "[2-", "-a]", "-b]"))
 
 
 def test_shares_take_everything_in_turn(collected: Callable[..., set[str]]) -> None:
-    """Each case is taken by some share, and a test of one case by one in so many."""
+    """Each case is taken by some share, and each of a test of fewer cases by one in so many, alone."""
     runs = [collected(share, "-m", "not campaign") for share in range(6)]
-    assert set().union(*runs) == CROSSED_IDS | TABLE_IDS | {"test_alone"}
-    assert sum("test_alone" in run for run in runs) == 2
+    assert set().union(*runs) == EVERY_ID
+    for name in ("test_alone", "test_few[0]", "test_few[1]"):
+        assert sum(name in run for run in runs) == 2
+    assert not any({"test_few[0]", "test_few[1]"} <= run for run in runs)
 
 
 def test_what_is_named_or_renewed_is_taken(collected: Callable[..., set[str]]) -> None:
@@ -134,7 +153,7 @@ def test_what_is_named_or_renewed_is_taken(collected: Callable[..., set[str]]) -
         collected(share, "-m", "not campaign", *named) == {"test_alone", "test_table[4-0]"} for share in range(3)
     )
     everything = collected(0, "-m", "not campaign", "--update-golden")
-    assert everything == CROSSED_IDS | TABLE_IDS | {"test_alone"}
+    assert everything == EVERY_ID
 
 
 def test_the_share_follows_from_the_commit(tmp_path: Path) -> None:

@@ -24,12 +24,15 @@ from pygls.workspace import PositionCodec, ServerTextPosition, ServerTextRange
 from layoutproof import __version__
 from layoutproof.cli import codes
 from layoutproof.cli.catalogue import has_code, sentence_of
+from layoutproof.cli.configuration import read_configuration
 from layoutproof.cli.editor.desk import Cancelled, Desk
 from layoutproof.cli.editor.hovers import Shown
 from layoutproof.cli.editor.notes import Document, Note, Range
-from layoutproof.cli.editor.rules import rules_of
 from layoutproof.cli.editor.work import Done, Rules, Task
+from layoutproof.cli.gate.check_items import Options
+from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
 from layoutproof.ir.diagnostic import LayoutproofError, split_lines
+from layoutproof.verify.values.fast_math import parse_licences
 from layoutproof.verify.workers.endings import Limits, NoWorker
 
 _PAUSE = 0.15  # seconds without a change before a text is checked
@@ -147,7 +150,7 @@ class Server(LanguageServer):
         folders = [Path(to_fs_path(folder.uri) or ".") for folder in self.workspace.folders.values()]
         root = next((folder for folder in folders if path.is_relative_to(folder)), path.parent)
         try:
-            return rules_of(root, self.check)
+            return _rules_of(root, self.check)
         except (LayoutproofError, click.UsageError) as problem:
             said = problem.diagnostics[0].message if isinstance(problem, LayoutproofError) else problem.format_message()
             self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"layoutproof: {said}"))
@@ -295,3 +298,21 @@ def serve(seconds: float | None, check: click.Command) -> None:
     finally:
         server.checking.close()
         server.hovering.close()
+
+
+def _rules_of(root: Path, check: click.Command) -> Rules:
+    """How documents of a folder are checked: as `layoutproof check` does, with the table `[tool.layoutproof]` that
+    holds there. `check` is the command whose options a configuration has.
+
+    Raises LayoutproofError or click.UsageError for a wrong configuration.
+    """
+    values = read_configuration(root, check, click.Context(check, info_name="check")).values
+    options = Options(
+        licences=tuple(sorted(parse_licences(values.get("allowed", "reals")))),
+        budget_scale=float(values.get("budget", 1.0)),
+        cache=values.get("cache", ""),
+        trust=values.get("trust", "checker"),
+    )
+    baseline = Baseline.load(Path(root, values["baseline"])) if "baseline" in values else None
+    select, ignore = (read_codes(values.get(key, ())) for key in ("select", "ignore"))
+    return Rules(str(root), options, Policy(select, ignore, bool(values.get("allow_unknown", False)), baseline))

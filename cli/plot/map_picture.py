@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from math import prod
@@ -38,6 +38,7 @@ Held = dict[tuple[int, ...], list[tuple[int, ...]]]
 """The logical indices of each shown cell: none in padding, several where a map is not injective."""
 _ENDINGS = ("svg", "png")
 _MOST_COLLIDING = 1 << 18
+_ELIDED = 1.5  # cells further apart than that have others between them that are not shown
 
 
 def ending_of(path: Path) -> str:
@@ -122,12 +123,10 @@ def scene_of_map(report: MapReport, options: PictureOptions = PictureOptions()) 
 
 def text_of(report: MapReport, options: PictureOptions = PictureOptions()) -> str:
     """The physical box as lines of text, padding with its contract's text or a dot. Raises as `scene_of_map`."""
-    from layoutproof.cli.plot.text_picture import text_picture
-
     maker = _Maker.of(report, options)
     padding = "." if options.pad is None else f"({''.join(maker.padding_lines())})"
     texts = {index: cell_text(held) if held else padding for index, held in maker.held.items()}
-    return text_picture(maker.physical, texts)
+    return _in_rows(maker.physical, texts)
 
 
 def cell_text(held: Sequence[tuple[int, ...]]) -> str:
@@ -350,3 +349,32 @@ def _by_search(report: MapReport, picture: Picture, shape: tuple[int, ...]) -> H
         if cell is not None:
             cell.append(index)
     return held
+
+
+def _in_rows(picture: Picture, texts: Mapping[tuple[int, ...], str]) -> str:
+    """Lines of a plane: `texts` has every shown cell. Blocks are apart, and dots stand for what is left out."""
+    columns = sorted({place.x for place in picture.places})
+    rows = sorted({place.y for place in picture.places})
+    at = {(place.x, place.y): texts[place.index] for place in picture.places}
+    wide = max(len(text) for text in texts.values())
+    lines: list[str] = []
+    for number, y in enumerate(rows):
+        if number:
+            lines += _between(rows[number - 1], y)
+        cells = [at.get((x, y), "").rjust(wide) for x in columns]
+        gaps = ["", *(_gap(a, b) for a, b in pairwise(columns))]
+        lines.append("".join(f"{gap}{cell}" for gap, cell in zip(gaps, cells, strict=True)).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _gap(before: float, after: float) -> str:
+    """What separates two columns."""
+    if after - before > 1 + _ELIDED / 2 and after - before < 2 + _ELIDED / 2:
+        return "  ..  "
+    return " | " if after - before > 1.01 else "  "
+
+
+def _between(before: float, after: float) -> Iterator[str]:
+    """Lines between two rows."""
+    if after - before > 1.01:
+        yield "" if after - before < 1 + _ELIDED / 2 else "  .."

@@ -80,7 +80,7 @@ def test_mutants_of_upstream_s_pairs(name: str) -> None:
     slice_of(named(upstream(), name), 5)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", ["average_pooling_channels_last", "matmul_of_packed_weights"])
 def test_mutants_of_operators(name: str) -> None:
     """The same for operators that were scheduled by hand."""

@@ -13,14 +13,16 @@ from tests.oracle.kernel_walk import Broken, run_kernel
 from tests.shares import one_in
 
 
-def test_the_walk_confirms_every_step() -> None:
+@one_in(4)
+@pytest.mark.parametrize("part", range(4))
+def test_the_walk_confirms_every_step(part: int) -> None:
     """The kernels that are proved compute, thread by thread in random orders, what their programs mean."""
     assert len(steps()) > 25
-    for step in steps():
+    for step in steps()[part::4]:
         assert is_right(step.rewrite.old, step.rewrite.new, 1), step
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize("seed", range(8))
 def test_no_wrong_kernel_is_proved(seed: int) -> None:
     """Fifty mutants each; most of them are wrong."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.calling import Caller
+from tests.shares import one_in
 
 from layoutproof.cli.output import harmless, on_one_line, readable
 
@@ -23,6 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "text",

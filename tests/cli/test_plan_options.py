@@ -74,7 +74,7 @@ LAYOUT_FILES = {
 }
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("form", LAYOUT_FILES)
 def test_layouts_from_a_file(call: Caller, example: str, form: str) -> None:
     """A file of layouts says what options say, in any of its forms: the plan is the same."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from docs.playground_files import ADDRESS, write_playground
+from tests.shares import one_in
 
 PURE = ("bitwuzla", "click", "cvc5", "islpy", "jinja2", "matplotlib", "ml_dtypes", "platformdirs", "rich", "z3")
 SCRIPT = """
@@ -69,6 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@one_in(2)
 @pytest.mark.parametrize("numpy", [False, True], ids=["without numpy", "with numpy"])
 def test_answers(folder: Path, numpy: bool) -> None:
     """Maps are decided, drawn and compared from the archive alone; what needs more says so; no question ends it."""

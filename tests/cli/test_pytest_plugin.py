@@ -135,7 +135,7 @@ def test_a_refused_step_shows_both_places(team: Team) -> None:
     assert "copy_of.py:2:10: note: in the program" in run.text
 
 
-@one_in(6)
+@one_in(12)
 @pytest.mark.parametrize(
     ("allowed", "options", "code", "outcome"),
     [
@@ -226,7 +226,7 @@ def test_gates_import_what_stands_beside_them(team: Team) -> None:
     assert run.outcomes == expected, run.text
 
 
-@one_in(6)
+@one_in(7)
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
@@ -261,7 +261,7 @@ def test_items_are_listed(team: Team) -> None:
     assert "gates.py::blocked_rows[8]\ngates.py::blocked_rows[16]\ngates.py::forgetful\n" in listed.text
 
 
-@one_in(4)
+@one_in(6)
 @pytest.mark.parametrize(
     ("selection", "selected"),
     [
@@ -295,7 +295,7 @@ def test_workers_report_the_same(team: Team) -> None:
     assert shared.reasons["more_gates::wavefront"] == alone.reasons["more_gates::wavefront"]
 
 
-@one_in(4)
+@one_in(5)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -313,7 +313,7 @@ def test_wrong_options_end_the_run(options: tuple[str, ...], said: str, team: Te
     assert run.code == USAGE and said in run.text and "Traceback" not in run.text, run.text
 
 
-@one_in(5)
+@one_in(6)
 def test_strictness_bounds_proofs(team: Team) -> None:
     """A schedule that holds with licences only fails under --layoutproof-strictness ieee."""
     program = (
@@ -381,6 +381,7 @@ def test_its_page_shows_what_is_printed(team: Team) -> None:
             assert re.sub("^-* generated xml file: .*\n", "", printed, flags=re.MULTILINE) == shown
 
 
+@one_in(2)
 def test_gates_under_other_names_are_collected(team: Team) -> None:
     """However a gate is made, it is an item: by a call, under another name, by a module that hands it on."""
     body = "    return lp.check_map(lambda i: [i], shape=(4,))\n"
@@ -391,6 +392,7 @@ def test_gates_under_other_names_are_collected(team: Team) -> None:
     assert run.outcomes == {"gates::a": "passed", "gates::b": "passed", "gate_used::d": "passed"}, run.text
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     "text",
     ["import layoutproof as lp\nMAP = lp.IndexMap\n", "import layoutproof\nif False:\n    layoutproof.gate(print)\n"],
@@ -402,6 +404,7 @@ def test_a_file_of_gates_without_a_gate_is_an_error(text: str, team: Team) -> No
     assert run.code == INTERRUPTED and "gates.py" in run.text and "Traceback" not in run.text
 
 
+@one_in(2)
 def test_a_failed_assertion_shows_the_counterexample(team: Team) -> None:
     """`assert report.ok` and `report.require()` in a plain test show what is wrong, without an option."""
     report = "lp.check_map(lambda i: [i // 4], shape=(14,))"
@@ -414,6 +417,7 @@ def test_a_failed_assertion_shows_the_counterexample(team: Team) -> None:
     assert "a report has no truth value" in run.reasons["test_maps::test_c"]
 
 
+@one_in(4)
 def test_too_few_gates_fail(team: Team) -> None:
     """With a number of gates that are expected, a run that judges fewer fails, whatever left them out."""
     team.write(gates=GATES.replace("[i // 4]", "[i]"), test_other="def test_a():\n    pass\n")
@@ -423,6 +427,7 @@ def test_too_few_gates_fail(team: Team) -> None:
     assert team.run("--layoutproof", "-o", "layoutproof_expect=many").code == USAGE
 
 
+@one_in(4)
 def test_the_table_of_pyproject_holds(team: Team) -> None:
     """What the command line does not give is read from [tool.layoutproof], as `check` reads it; a wrong key is told."""
     table = team.folder / "pyproject.toml"

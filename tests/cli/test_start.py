@@ -71,7 +71,7 @@ def test_help_of_the_group() -> None:
     assert all(len(line) <= 80 and line.endswith(".") for line in lines)
 
 
-@one_in(4)
+@one_in(5)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command(name: str) -> None:
     """A command's help loads no solver, no numpy, no drawing and none of the work."""
@@ -148,7 +148,7 @@ def test_requests(name: str) -> None:
             assert {field.name for field in fields(request)} == handed
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     "module",
     [

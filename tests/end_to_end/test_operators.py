@@ -72,7 +72,7 @@ WAYS = {of: [each for each in LAID_OUT if (each[0], each[1].buffer) == of] for o
 TURNS = [ways[number % len(ways)] for number, ways in enumerate(WAYS.values())]
 
 
-@one_in(20)
+@one_in(160)
 @pytest.mark.parametrize(
     "way", chosen(LAID_OUT, lambda number: LAID_OUT[number] in TURNS, lambda way: f"{way[0]}-{way[1]}")
 )
@@ -104,7 +104,7 @@ def prod_of(shape: tuple[int | str, ...]) -> int:
     return total
 
 
-@one_in(16)
+@one_in(30)
 @pytest.mark.parametrize("name", chosen(NAMES, lambda number: NAMES[number] not in LARGE))
 def test_all_parameters_at_once(name: str, tmp_path: Path) -> None:
     """With every parameter re-laid at once the kernel is still right, and the saved trace replays to the identical

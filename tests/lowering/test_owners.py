@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.lowering.proof_cache.caches import PLACES, Heard, key, value
 from tests.lowering.runtime.test_native import copy
+from tests.shares import one_in
 
 from layoutproof.lowering import codes
 from layoutproof.lowering.owners import VARIABLE, Owners, _reasons, make_private, others_may_write, trusted_owners
@@ -32,6 +33,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "above" / "cache"
 
 
+@one_in(3)
 @pytest.mark.parametrize("above", [0, 1, 2, 3])
 def test_a_planted_library_is_not_loaded(above: int, cache: Path, tmp_path: Path) -> None:
     """A library with a right name runs when it is loaded; where everybody may write to its folder, or to one above, it

@@ -49,7 +49,7 @@ def strictness(verdicts: tuple[Verdict, ...]) -> set[str]:
     return {name for verdict in verdicts for name in verdict.strictness}
 
 
-@one_in(4)
+@one_in(12)
 @pytest.mark.parametrize("trials", some((25, 100), 1))
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:
@@ -64,7 +64,7 @@ def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:
     assert (found.difference is not None) == (case.header.expect == "refuted"), str(found.difference)
 
 
-@one_in(8)
+@one_in(46)
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_the_verdict(path: Path) -> None:
     """Proved under the licences that the header names and no others, or refuted; with the reason where the table gives

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.shares import one_in
+
 from layoutproof.lowering.arith.known_facts import assumed_of_constants
 from layoutproof.studies.judge import judge
 from layoutproof.studies.measured import measured
@@ -29,6 +31,7 @@ def study(text: str = STUDY) -> Study:
     return parse_study(text, "study.toml", Path())
 
 
+@one_in(2)
 def test_the_kernel_judges_what_is_proved() -> None:
     """The claims are those that the kernel has of the texts of the steps; a refuted cell has no certificate."""
     good, bad = study().cells()

@@ -16,7 +16,7 @@ from layoutproof.verify.maps.check_map import check_map
 OPERATORS = library()
 
 
-@one_in(4)
+@one_in(6)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_template_is_a_program(name: str) -> None:
     """It is read for each type and shape, and has the buffers and blocks that its entry speaks of, with their axes."""

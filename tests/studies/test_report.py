@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.cli.main import main
 from layoutproof.graph import GraphBuilder
@@ -42,6 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "out"
 
 
+@one_in(4)
 def test_sentences_stand_on_cells(folder: Path) -> None:
     """Each names cells that are there, and is gone when one of them is."""
     head, *lines = [json.loads(line) for line in (folder / "cells.jsonl").read_text().splitlines()]

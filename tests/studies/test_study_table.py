@@ -6,6 +6,7 @@ import ctypes
 from pathlib import Path
 
 import pytest
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.studies.report.data_files import COLUMNS
@@ -24,6 +25,7 @@ def text_of(column: Column) -> list[str]:
     return [raw[ends[n] : ends[n + 1]].decode() for n in range(column.size())]
 
 
+@one_in(2)
 def test_a_study_is_a_table(tmp_path: Path) -> None:
     """Rows, columns, selections and HTML agree, and the interchange protocol has the same values in memory."""
     table = lp.study(GRID, cache=str(tmp_path / "cache.sqlite"))

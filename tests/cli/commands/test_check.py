@@ -78,7 +78,7 @@ def test_certificate(call: Caller, trace: Path) -> None:
 LINES: tuple[Any, ...] = (PADDED, LOSSY, "not json", WRONG_NAME, [], UNPADDED)
 
 
-@one_in(6)
+@one_in(8)
 @pytest.mark.parametrize("jobs", ["1", "3"])
 def test_many_schedules(call: Caller, trace: Path, jobs: str) -> None:
     """One object a line, in the order of the lines, whatever the number of workers; what is no schedule says so, with

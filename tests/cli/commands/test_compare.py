@@ -30,6 +30,7 @@ PAIRS = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", PAIRS)
 def test_text(call: Caller, golden: Golden, folder: Path, name: str) -> None:
     """A comparison is told whole: layouts, what keeps its cells, licences, assumptions; what speaks against it with

@@ -37,7 +37,7 @@ def test_short_demo(call: Caller, tmp_path: Path) -> None:
     assert [call(*words[1:]).code for words in named] == [0]
 
 
-@one_in(6)
+@one_in(8)
 def test_long_demo(call: Caller, tmp_path: Path) -> None:
     """The demo proves, refutes the map that must not pass, compares bit for bit, and saves programs that read back and
     pictures.

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from tests.cli.calling import Caller
 from tests.cli.schema import COMPARISON
+from tests.shares import one_in
 
 SCALE = """func.func @scale(%a: memref<8xf32>, %b: memref<8xf32>) {{
   %c = arith.constant 2.0 : f32
@@ -32,6 +33,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@one_in(2)
 def test_verdicts(call: Caller, files: Path) -> None:
     """Two files are proved or refuted, with the line of the difference, and the exit code says which."""
     proved = call("tv", "a.mlir", "same.mlir")

@@ -133,7 +133,7 @@ def test_what_a_baseline_needs_no_more_is_told_in_few_lines(folder: Path, call: 
     ]
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("closed", some(("<&- >&- 2>&-", "2>&-", "<&- >&-"), 1))
 def test_workers_with_closed_streams(closed: str, folder: Path, shell: Run) -> None:
     """Whatever streams are closed, workers judge, reports are written, and the exit code is what it would be."""

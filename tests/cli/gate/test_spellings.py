@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.calling import Caller, Outcome
+from tests.shares import one_in
 
 from layoutproof.cli import codes
 from layoutproof.cli.gate.check_items import find_items
@@ -73,6 +74,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", ONE_GATE)
 def test_a_gate_is_found_however_it_is_made(name: str, here: Path, call: Caller) -> None:
     """The wrong map fails the run, in a folder that has other files."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.render.test_notebook import EXAMPLES, refusal, scheduled
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.cli.plot.scene import Rect
@@ -17,6 +18,7 @@ from layoutproof.cli.plot.strip_figure import strips
 from layoutproof.ir.layout_record import Cell, layout_records, padding_cells
 
 
+@one_in(2)
 def test_a_drawing_is_saved(tmp_path: Path) -> None:
     """A drawing is an SVG, saved as such or as a PNG; another ending is refused."""
     drawing = lp.draw(lambda i, j: [i, j ^ i], (8, 8), colour="bank:8")
@@ -125,6 +127,7 @@ def test_what_a_schedule_shows(capsys: pytest.CaptureFixture[str]) -> None:
 STEP = f"lp.Schedule(lp.load({str(EXAMPLES / 'row_sum.py')!r})).split('sum', 'j', ['four'])"
 
 
+@one_in(2)
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize(
     ("call", "said"), [("lp.check_map('lambda i: [j]', (4,))", "`j` is not defined here"), (STEP, "LP313")]

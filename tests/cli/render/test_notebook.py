@@ -7,6 +7,7 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
+from tests.shares import one_in
 from tests.tree import ROOT
 
 import layoutproof as lp
@@ -88,6 +89,7 @@ SHOWN: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
 }
 
 
+@one_in(10)
 @pytest.mark.parametrize("name", SHOWN)
 def test_html(name: str) -> None:
     """Each object is well-formed HTML that says what it is, and its own text is one short line or the text itself."""

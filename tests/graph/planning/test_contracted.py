@@ -89,6 +89,7 @@ def test_padding_of_temporaries_is_computed_along() -> None:
     assert computed(BY_WAY, 0.0, (0.0,)) == ([(0.0, 0.0, 0.0)], [])
 
 
+@one_in(3)
 def test_assignments_that_were_not_tried_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function of which a run tells nothing is tried some times, those of one number first; how many others there are
     is told.

@@ -93,7 +93,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
-@one_in(16)
+@one_in(30)
 @pytest.mark.parametrize("name", list(GRAPHS))
 @pytest.mark.parametrize("asked", [ZEROS, BOTH, PLAIN], ids=["operands", "both", "none"])
 def test_a_plan_with_padding_is_proved_and_computes_the_same(name: str, asked: Frozen) -> None:
@@ -254,7 +254,7 @@ def tampered(kind: str) -> GraphRewrite:
     return replace(found, schedules={**found.schedules, name: other.schedules[call.function.name]})
 
 
-@one_in(3)
+@one_in(5)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -307,7 +307,7 @@ def test_random_graphs_with_padding(seed: int) -> None:
     check_equal(plan(graph, ZEROS if "conv2d" in names else {}))
 
 
-@one_in(3)
+@one_in(4)
 def test_two_results_that_both_hold_something() -> None:
     """Both parts of a split are asked for zeros in their padding, and both compute them: nothing is rewritten behind
     it.

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from tests.random.mlir_damage import damaged
-from tests.shares import chosen
+from tests.shares import chosen, one_in
 from tests.tree import ROOT
 
 from layoutproof.importers.mlir import read_functions
@@ -17,6 +17,7 @@ FILES = sorted(path for path in (ROOT / "tests" / "data" / "mlir").glob("*.mlir"
 EACH = 60
 
 
+@one_in(2)
 @pytest.mark.parametrize("batch", chosen(range(20), lambda number: number < 2))
 def test_damaged(batch: int) -> None:
     """Each text is read or refused at one of its lines."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.importers.mlir.programs import compared, function
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 
@@ -92,6 +93,7 @@ INTEGERS = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats(name: str) -> None:
     """Floats are IEEE's, the sign of zero and NaN included."""
@@ -150,6 +152,7 @@ COPY = "%x = affine.load %a[%i] : memref<?xf32>\naffine.store %x, %b[%i] : memre
 TWICE = COPY + "%y = affine.load {}[%i] : memref<?xf32>\naffine.store %y, %b[%i] : memref<?xf32>"
 
 
+@one_in(2)
 def test_arguments_may_overlap() -> None:
     """That memrefs are apart is a precondition, unless the caller says otherwise."""
     reads_first, reads_second = (

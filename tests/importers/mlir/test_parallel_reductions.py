@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from tests.importers.mlir.programs import compared, function
+from tests.shares import one_in
 
 from layoutproof.importers.mlir import read_functions
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -59,6 +60,7 @@ CASES = {
 }  # fmt: skip
 
 
+@one_in(2)
 @pytest.mark.parametrize("word", CASES)
 def test_identities(word: str) -> None:
     """A reduction of `affine.parallel` starts with the identity of its operation, that of `scf.parallel` as it says."""

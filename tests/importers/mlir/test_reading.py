@@ -6,6 +6,7 @@ import re
 
 import pytest
 from tests.importers.mlir.programs import function
+from tests.shares import one_in
 
 from layoutproof.importers.mlir import read_functions
 from layoutproof.importers.mlir.validation import pair_of_texts
@@ -141,6 +142,7 @@ def _flags(before: tuple[str, str], after: tuple[str, str]) -> str:
     return pair_of_texts(files, ("f", "f")).compared().status.value
 
 
+@one_in(3)
 def test_flags() -> None:
     """Flags may be dropped; a difference that they may allow is no refutation; an added `nsw` is an obligation."""
     nothing, no_flag = ("", ""), (" fastmath<nnan>", "")

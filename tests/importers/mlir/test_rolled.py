@@ -10,6 +10,7 @@ from benchmarks.mlir_pairs import nest
 from tests.importers.mlir.programs import compared, function
 from tests.oracle.mlir import arguments_for, differences
 from tests.random.mlir_programs import random_program
+from tests.shares import one_in
 
 from layoutproof.importers.mlir.rolled import rolled
 from layoutproof.importers.mlir.translate import read_functions
@@ -85,6 +86,7 @@ def test_copies(body: str, left: int) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(results(func, 2), results(found, 2), strict=True))
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_random(seed: int) -> None:
     """A random function does the same, rolled."""

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tests.graph.nets import filled
 from tests.importers.onnx.nodes import agree, graph_from, info, model, one
+from tests.shares import one_in
 
 from layoutproof.graph import codes
 from layoutproof.graph.model.graph_run import run_graph
@@ -34,6 +35,7 @@ def opened(*extents: int | str | None) -> onnx.ModelProto:
     )
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("extents", "sizes"),
     [

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.lowering.programs import program
+from tests.shares import one_in
 
 from layoutproof.ir.interp.run import run
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
@@ -215,6 +216,7 @@ SUM = """def main(a: T.handle, b: T.handle):
 """
 
 
+@one_in(4)
 @pytest.mark.parametrize(("dtype", "licences"), [("int32", set()), ("float32", {"reassoc"})])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("loop", ["k_0", "k_1"])

@@ -350,7 +350,7 @@ def test_no_ops_go_once() -> None:
         assert RemoveNoOp().propose(once).new == once, name
 
 
-@one_in(8)
+@one_in(12)
 @pytest.mark.parametrize("seed", some(range(40), 15))
 def test_random_programs_compute_what_they_did(seed: int) -> None:
     """Whatever goes, the results stay, and what was proposed is accepted."""

@@ -69,7 +69,7 @@ def test_every_pattern_widens_exactly(dtype: DType) -> None:
     assert_same(result, widened(every, np.float32), f"{dtype} to float32")
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("wide", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.usefixtures("compiler")

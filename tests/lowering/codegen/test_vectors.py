@@ -91,7 +91,7 @@ def is_whole(text: str) -> bool:
     return "lp_store_" in text and "lane <" not in text
 
 
-@one_in(10)
+@one_in(20)
 @pytest.mark.parametrize("dtype", PLAIN, ids=str)
 def test_arithmetic_is_that_of_the_lanes(dtype: DType, tmp_path: Path) -> None:
     """Every operation on edge values of every type, in two, four and eight lanes; integers wrap, floats round by

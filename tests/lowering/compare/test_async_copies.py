@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.lowering.compare.comparison import Comparison
@@ -171,6 +172,7 @@ RIGHT = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("what", RIGHT)
 def test_a_pipeline_is_its_loop(what: str) -> None:
     """Where each wait covers what is read after it."""
@@ -282,6 +284,7 @@ WRONG = {
 }
 
 
+@one_in(9)
 @pytest.mark.parametrize("what", WRONG)
 def test_a_copy_that_may_be_under_way_is_not_taken_to_be_done(what: str) -> None:
     """Each change lets an access meet a copy that no wait covers, or alters a result."""

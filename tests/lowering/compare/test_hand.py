@@ -70,7 +70,7 @@ CERTIFIED = [
 ]
 
 
-@one_in(4)
+@one_in(8)
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_certificates_are_confirmed(name: str, tmp_path: Path) -> None:
     """What was proved of a pair is confirmed by other solvers."""

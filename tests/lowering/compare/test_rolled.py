@@ -128,6 +128,7 @@ def test_the_loops_compute_the_same(lines: Lines) -> None:
     assert ends[0] == ends[1] != data[2].tobytes()
 
 
+@one_in(4)
 def test_a_product_is_its_loop() -> None:
     """Both ways, bit for bit; the certificate ends with the statements that were given."""
     loops, given = function(product_loops()), function(product())
@@ -141,6 +142,7 @@ def test_a_product_is_its_loop() -> None:
             assert all(c.is_accepted for c in judge_text(text_of(record.rewrite, record.where)).claims)
 
 
+@one_in(2)
 @pytest.mark.parametrize("size", [8, 12])
 def test_many_statements(size: int) -> None:
     """Some hundred or thousand statements are proved too, as their loops."""
@@ -159,7 +161,7 @@ def test_copies_of_a_body_in_a_loop() -> None:
     assert compare_bit_for_bit(function(loops, size=64), given).ok
 
 
-@one_in(9)
+@one_in(27)
 @pytest.mark.parametrize("part", range(9))
 @pytest.mark.parametrize("lines", UNROLLED.values(), ids=UNROLLED)
 def test_no_mutant_is_the_loop(lines: Lines, part: int) -> None:
@@ -175,7 +177,7 @@ def test_no_mutant_is_the_loop(lines: Lines, part: int) -> None:
     assert len(seen) > 2
 
 
-@one_in(12)
+@one_in(48)
 @pytest.mark.parametrize("part", range(24))
 @pytest.mark.parametrize("name", ["product", "with start"])
 def test_no_mutant_is_proved(name: str, part: int) -> None:

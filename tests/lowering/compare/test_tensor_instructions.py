@@ -26,6 +26,7 @@ RIGHT = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("what", RIGHT)
 def test_a_product_of_tiles_is_the_product(what: str) -> None:
     """By what TVM says that each instruction does; sums of floats have no fixed order."""
@@ -95,6 +96,7 @@ WRONG = {
 }
 
 
+@one_in(13)
 @pytest.mark.parametrize("what", WRONG)
 def test_other_tiles_are_not_taken_to_be_the_product(what: str) -> None:
     """Each change alters the product, or is nothing that TVM describes."""
@@ -115,6 +117,7 @@ SIMDGROUP = """tensor(A: T.Buffer((8, 8), "float16"), B: T.Buffer((8, 8), "float
 """
 
 
+@one_in(2)
 def test_tiles_of_metal_are_copied_and_transposed() -> None:
     """The last argument of a copy says whether it transposes."""
 
@@ -150,6 +153,7 @@ def test_tiles_of_metal_are_copied_and_transposed() -> None:
             assert found.status is (Status.PROVED if same else Status.REFUTED), found.verdicts[0].reason
 
 
+@one_in(8)
 @pytest.mark.parametrize("seed", range(-1, 12))
 def test_instructions_with_numbers_for_all_offsets(seed: int) -> None:
     """A changed kernel that is proved makes the product on flat memory, too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from layoutproof.lowering.schedule.schedule import Schedule
 
 Array = npt.NDArray[Any]
 
+made = cache(lambda make: make())
+"""A schedule, made once; who goes on with it takes a fork."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -35,7 +39,7 @@ class Run:
 
     def schedule(self) -> Schedule:
         """The kernel with its barriers, and with memory as large as a block of threads needs."""
-        schedule = lowered(self.make(), self.homes)
+        schedule = lowered(made(self.make).fork(), self.homes)
         for buffer, swizzle in self.swizzles.items():
             schedule.transform_layout(ROOT, buffer, swizzle)
         return schedule

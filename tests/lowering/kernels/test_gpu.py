@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.lowering.kernels.gpu_runs import RUNS
+from tests.lowering.kernels.gpu_runs import RUNS, made
 from tests.shares import one_in
 
 from layoutproof.ir.interp.run import run
@@ -31,20 +31,22 @@ EVERY: dict[str, tuple[Callable[[], Schedule], set[str]]] = {
 }
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", EVERY)
 def test_each_step_is_proved_for_all_sizes(name: str) -> None:
     """Sizes are symbols; bit for bit, where no threads join floats. All is proved once more, as a whole."""
     make, licences = EVERY[name]
-    schedule = make()
+    schedule = made(make)
     assert {step.status for step in schedule.steps} == {Status.PROVED}
     assert {name for step in schedule.steps for v in step.verdicts for name in v.strictness} == licences
     assert schedule.original.buffers[0].shape == schedule.func.buffers[0].shape
     assert compare(schedule.original, schedule.func).status is Status.PROVED
 
 
+@one_in(2)
 def test_the_product_has_tiles_in_shared_memory_and_in_registers() -> None:
     """As large as a tile, with two barriers in each round, and right in the interpreter."""
-    schedule = lowered(matmul_on_threads(), {"k_0": ("A_shared", "B_shared"), "j_1": ("C_local",)})
+    schedule = lowered(made(matmul_on_threads).fork(), {"k_0": ("A_shared", "B_shared"), "j_1": ("C_local",)})
     text = schedule.script()
     assert 'A_shared = T.alloc_buffer((64, 8), "float32", scope="shared")' in text
     assert 'B_shared = T.alloc_buffer((8, 64), "float32", scope="shared")' in text
@@ -57,7 +59,7 @@ def test_the_product_has_tiles_in_shared_memory_and_in_registers() -> None:
 
 @pytest.mark.parametrize("target", ["c", "opencl"])
 @pytest.mark.parametrize("name", RUNS)
-@one_in(2)
+@one_in(6)
 def test_kernels_compute_what_numpy_does(name: str, target: str) -> None:
     """In C with the phases as loops, in OpenCL with work groups and barriers."""
     case = RUNS[name]()
@@ -65,6 +67,7 @@ def test_kernels_compute_what_numpy_does(name: str, target: str) -> None:
     assert case.is_right(kernel(**case.arguments))
 
 
+@one_in(2)
 def test_a_reduction_over_threads_stays_a_block() -> None:
     """The others are lowered, and memory is as large as a row: without the block, threads would race."""
     schedule = RUNS["softmax"]().schedule()
@@ -77,6 +80,7 @@ def test_a_reduction_over_threads_stays_a_block() -> None:
     assert compare(schedule.original, loads(text)).status is Status.PROVED
 
 
+@one_in(2)
 def test_a_swizzled_tile_is_proved_for_all_sizes() -> None:
     """In place of longer rows; a map that is not one to one is refused, and so is a tile read by another swizzle."""
     schedule = RUNS["transpose swizzled"]().schedule()
@@ -89,9 +93,10 @@ def test_a_swizzled_tile_is_proved_for_all_sizes() -> None:
     assert compare(schedule.original, other).status is Status.REFUTED
 
 
+@one_in(2)
 def test_a_tile_that_threads_do_not_cover_is_refused() -> None:
     """Half of the tile is fetched, and the rest read all the same."""
-    schedule = matmul_on_threads()
+    schedule = made(matmul_on_threads).fork()
     while schedule.steps[-1].transform.primitive != "compute_at":
         schedule.undo()
     text = schedule.script()
@@ -100,23 +105,26 @@ def test_a_tile_that_threads_do_not_cover_is_refused() -> None:
     assert compare(schedule.original, loads(half)).status is not Status.PROVED
 
 
+@one_in(2)
 def test_memory_of_one_thread_is_not_seen_by_others() -> None:
     """Tiles in registers are refused, sums in shared memory are not."""
     with pytest.raises(IllegalTransform) as refused:
-        transpose_on_threads().set_scope("A_shared", "local")
+        made(transpose_on_threads).fork().set_scope("A_shared", "local")
     assert refused.value.status is Status.REFUTED
-    assert matmul_on_threads().set_scope("C_local", "shared").status is Status.PROVED
+    assert made(matmul_on_threads).fork().set_scope("C_local", "shared").status is Status.PROVED
 
 
+@one_in(2)
 def test_a_schedule_is_replayed_from_its_trace() -> None:
     """Steps with thread axes are data as others are."""
-    schedule = softmax_on_threads()
+    schedule = made(softmax_on_threads)
     assert Schedule.replay(schedule.original, schedule.trace).func == schedule.func
 
 
+@one_in(2)
 def test_layouts_and_loops_inside_a_kernel_change() -> None:
     """Of memory that threads share or have for themselves, in two buffers by turns, as vectors, unrolled."""
-    schedule = matmul_on_threads()
+    schedule = made(matmul_on_threads).fork()
     done = [
         schedule.transform_layout("product", "A_shared", lambda i, j: [j, i]),
         schedule.transform_layout("product", "C_local", lambda i, j: [j, i]),

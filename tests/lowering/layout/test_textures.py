@@ -172,7 +172,7 @@ def by_texels(layout: TextureLayout) -> Schedule:
     return schedule
 
 
-@one_in(3)
+@one_in(5)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_texels_of_any_shape(layout: TextureLayout) -> None:
     """With extents that are symbols, what textures ask for is proved; only the size is asked of each call."""

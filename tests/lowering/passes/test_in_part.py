@@ -6,6 +6,7 @@ from collections.abc import Callable
 from unittest.mock import patch
 
 import pytest
+from tests.shares import one_in
 
 import layoutproof as lp
 from layoutproof.ir.script.printer import print_func
@@ -48,6 +49,7 @@ STEPS: dict[str, Callable[[lp.Schedule], object]] = {
 }
 
 
+@one_in(9)
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_a_part_gives_what_the_whole_gives(step: Callable[[lp.Schedule], object]) -> None:
     """The program after a step is the same, and so is the number of stores that its witness speaks of."""

@@ -110,7 +110,7 @@ OVER = ["remove_branching_through_overcompute", {"block": "sum"}]
 SPLIT = ["split", {"block": "sum", "loop": "j", "factors": [None, 4]}]
 
 
-@one_in(3)
+@one_in(7)
 @pytest.mark.parametrize(
     ("trace", "expected"),
     [

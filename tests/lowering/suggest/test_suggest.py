@@ -131,6 +131,7 @@ def test_the_kernel_of_a_suggestion_computes_the_same(block: str, layout: str) -
     assert np.array_equal(np.asarray(found.schedule.build("c")(x, w, scale)), expected)
 
 
+@one_in(8)
 def test_loops_match_the_layout() -> None:
     """Coarse loops come in the order of the result's memory, sums keep theirs, fine loops are innermost."""
     found = asked("conv", "NHWC->NCHW4c")
@@ -139,6 +140,7 @@ def test_loops_match_the_layout() -> None:
     assert found.pads["Y"] == "T.undef()"
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("start", "value", "pad"),
     [
@@ -177,7 +179,7 @@ def test_what_stops_a_suggestion_is_said() -> None:
     assert found.preconditions == ()
 
 
-@one_in(3)
+@one_in(4)
 def test_fast_math_that_would_help_is_named() -> None:
     """A sum from -0.0 of products loses its branch if signs of zero do not count, and only then."""
     func = reduction("T.float32(-0.0)", "B[vi] + A[vi, vj] * A[vi, vj]")
@@ -189,6 +191,7 @@ def test_fast_math_that_would_help_is_named() -> None:
     assert {word for step in free.steps for verdict in step.verdicts for word in verdict.strictness} == {"nsz"}
 
 
+@one_in(2)
 def test_a_suggestion_goes_on_from_a_schedule() -> None:
     """The steps of a schedule stay, and it does not change."""
     schedule = Schedule(conv())

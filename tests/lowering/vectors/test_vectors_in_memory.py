@@ -298,7 +298,7 @@ def relaid(rows: str = "14", columns: int = 8, pad: str | float | None = None) -
     return schedule
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("each", [CAST, TYPE], ids=["cast", "type"])
 def test_channels_of_a_relaid_buffer_are_vectors(each: Pass) -> None:
     """The case that all this is for: a layout of four channels together, each access one vector."""

@@ -34,6 +34,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("second"), STRICT)
 
 
+@one_in(2)
 def test_both_accept_what_is_recorded(program: Path) -> None:
     """Of the proofs that the kernel checks while it judges, sums, branches, splits and products among them."""
     found = compare(program, samples())

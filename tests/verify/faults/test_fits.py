@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 from tests.verify.programs import facts, program, statuses
 
 from layoutproof.ir.text import expr_text
@@ -129,6 +130,7 @@ def guarded(
     return GUARDED.format(x=x, y=y, extent=extent, guard=guard.format(**said), value=value.format(**said), at=at)
 
 
+@one_in(7)
 @pytest.mark.parametrize(
     ("old", "new", "fits"),
     [

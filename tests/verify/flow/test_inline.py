@@ -225,6 +225,7 @@ BRANCH = (
 )
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("before", "after", "theta"),
     [

@@ -5,6 +5,7 @@ evidence come with it.
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.verify.certificate.finder.kernel_evidence import judge_text, try_kernel
 from layoutproof.verify.kernel.evidence import judge_certificate
@@ -52,6 +53,7 @@ def test_the_plain_rewrites_are_accepted() -> None:
     )
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("shape", "index", "kinds"),
     [

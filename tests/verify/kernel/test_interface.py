@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.verify.kernel.test_holes import AB, COPY, FIRST, OWN, function, rejected
 
 from layoutproof.verify.certificate.finder.kernel_evidence import try_kernel
@@ -137,6 +137,7 @@ def test_padding_without_a_contract_is_not_loaded(contract: str, kinds: set[str]
     assert rejected(parameters, old, new, head, after) == kinds
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("old", "new", "kinds"),
     [

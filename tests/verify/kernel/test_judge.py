@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.verify.certificate.finder.kernel_evidence import try_kernel
@@ -52,6 +53,7 @@ def rejected(text: str) -> set[str]:
     return {claim.kind for claim in judged(text) if not claim.is_accepted}
 
 
+@one_in(4)
 @pytest.mark.parametrize("path", REFUTED, ids=lambda path: path.stem)
 def test_no_refuted_rewrite_is_accepted(path: Path) -> None:
     """At least one claim of each wrong rewrite is rejected, or its text is not read."""
@@ -73,6 +75,7 @@ def test_tiles_of_any_number_of_rows() -> None:
     assert rejected(THETA + OLD + TILED) == set()
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("was", "becomes", "kinds"),
     [
@@ -120,6 +123,7 @@ def test_sizes_of_the_new_program_that_cannot_fit_prove_nothing() -> None:
     assert "runs" in rejected("# where: n >= 1\n" + THETA + OLD + text)
 
 
+@one_in(2)
 def test_a_block_variable_that_is_not_used_is_computed() -> None:
     """Its arithmetic may be a fault that the old program has not."""
     inner = "            B[io * 8 + ii] = B[io * 8 + ii] + A[io * 8 + ii, j]\n"
@@ -138,6 +142,7 @@ REVERSED = TILED.replace("A[io * 8 + ii, j]", "A[io * 8 + ii, 3 - j]")
 BACKWARDS = THETA.replace("ii, j]", "ii, 3 - j]")
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("header", "dtype", "update", "kinds"),
     [
@@ -200,6 +205,7 @@ def after(A: T.Buffer(("n",), "float32"), B: T.Buffer(((n + 3) // 4, 4), "float3
 """
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("was", "becomes", "kinds"),
     [

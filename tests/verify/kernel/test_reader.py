@@ -83,7 +83,7 @@ def read_program(text: str) -> Program:
     return next(reader.program(name) for name, reader in found.items())
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("path", REWRITES, ids=lambda p: p.stem)
 def test_rewrites_of_proofs_mean_the_same(path: Path) -> None:
     """Both programs of each rewrite in proofs/ run as the project's interpreter runs them, or the text is rejected."""
@@ -427,7 +427,7 @@ def check_rewrite(rewrite: Rewrite, seed: int) -> None:
         assert at_points(f.outputs, env, f.names, cells.cells)
 
 
-@one_in(8)
+@one_in(9)
 @pytest.mark.parametrize("name", NAMES)
 def test_rewrites_of_the_lowering_are_read(name: str) -> None:
     """Every rewrite that lowering proposes for the operators."""
@@ -438,7 +438,7 @@ def test_rewrites_of_the_lowering_are_read(name: str) -> None:
         func = rewrite.new
 
 
-@one_in(20)
+@one_in(35)
 @pytest.mark.parametrize("seed", range(100))
 def test_random_rewrites_are_read(seed: int) -> None:
     """Random rewrites, right and wrong ones."""

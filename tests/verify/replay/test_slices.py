@@ -81,7 +81,7 @@ UNDER = [(what, allowed) for what in WRONG for allowed in ("ieee", "reals")]
 
 
 # Every run looks at each program once, turn about bit for bit and under all licences.
-@one_in(6)
+@one_in(26)
 @pytest.mark.parametrize(
     "case", chosen(UNDER, lambda number: number % 8 in (0, 5), lambda case: f"{case[0]}-{case[1]}")
 )
@@ -101,7 +101,7 @@ def test_wrong_programs_of_real_size_are_refuted(case: tuple[str, str]) -> None:
     assert not replays(Rewrite(right.old, right.new, bare.witness), json.loads(text), licences=licences)
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("contract", ["T.float32(0)", None, "undef"])
 def test_a_right_program_of_real_size_is_not(contract: str | None) -> None:
     """Whatever is said of its padding, and whatever licences there are."""

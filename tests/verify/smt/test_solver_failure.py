@@ -88,7 +88,7 @@ def status(verdicts: tuple[Verdict, ...]) -> Status:
     return worst(v.status for v in verdicts)
 
 
-@one_in(3)
+@one_in(9)
 def test_a_check_goes_on(broken: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """`unknown` with the reason `wall`, in seconds; what needs no solver is still decided; and later the answer is the
     right one.
@@ -107,7 +107,7 @@ def test_a_check_goes_on(broken: Worker, monkeypatch: pytest.MonkeyPatch) -> Non
     assert status(check_rewrite(rewrite(PLAIN), allowed=ALL)) is Status.PROVED
 
 
-@one_in(3)
+@one_in(6)
 def test_the_command_line_goes_on(
     broken: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

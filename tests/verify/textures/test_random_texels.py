@@ -123,7 +123,7 @@ def is_raced(made: TexelProgram, shown: Mapping[str, Any]) -> bool:
     return concurrent(made, first, second) and bool(writers) and bool(readers)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("batch", some(range(5), 2))
 def test_fixed_shapes(batch: int) -> None:
     """Programs of fixed shapes, enumerated: every verdict agrees."""
@@ -131,7 +131,7 @@ def test_fixed_shapes(batch: int) -> None:
         agree(random_texel_program(seed), ({},))
 
 
-@one_in(6)
+@one_in(8)
 @pytest.mark.parametrize("batch", some(range(4), 2))
 def test_symbolic_shapes(batch: int) -> None:
     """Programs of any shape, enumerated at small sizes: what is proved of all sizes holds there."""

@@ -160,7 +160,7 @@ def test_the_gate_and_both_programs_are_named(gates: dict[str, Any]) -> None:
     assert finding["counterexample"] is not None and finding["drawing"]
 
 
-@one_in(3)
+@one_in(8)
 @pytest.mark.parametrize("form", ["junit", "sarif", "github", "text"])
 def test_reports(call: Caller, folder: Path, form: str) -> None:
     """Every form names the gate, the code and both programs' files."""

@@ -56,7 +56,7 @@ def run(address: str, texts: dict[int, str], count: int = 60) -> list[Outcome]:
     return list(run_items((item(n, texts.get(n, "")) for n in range(count)), judge, OPTIONS, limits))
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     "texts", some(({3: "hang_in_c", 5: "exit 7", 9: "raise boo"}, {20: "hang_deaf", 34: "crash", 59: "stop 3"}), 1)
 )
@@ -66,6 +66,7 @@ def test_outcomes_are_those_of_one_machine(shared: Cluster, texts: dict[int, str
     assert run(shared.address, texts) == expected
 
 
+@one_in(3)
 def test_memory_is_limited_there(shared: Cluster) -> None:
     """An item that allocates without end is ended on a fleet as well."""
     limits = Limits(memory=400 << 20, dask=shared.address)
@@ -264,7 +265,7 @@ def test_another_protocol() -> None:
         run("ftp://127.0.0.1:1", {}, 1)
 
 
-@one_in(2)
+@one_in(3)
 def test_nobody_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler that has no worker for a while is an error."""
     monkeypatch.setattr(dask_fleet, "NOBODY_SECONDS", 0.5)

@@ -102,7 +102,7 @@ def test_items_are_taken_as_needed() -> None:
     assert furthest <= 2 * WINDOW_PER_WORKER + 1
 
 
-@one_in(2)
+@one_in(4)
 def test_a_slow_item_holds_up_nothing_but_itself() -> None:
     """While one item takes long, the other worker judges everything else in the window, the slow one's neighbours
     too.

@@ -54,7 +54,7 @@ def told(outcome: Outcome) -> tuple[str, str]:
 HANGING = [(way, workers) for way in ("hang", "hang_in_c", "hang_deaf") for workers in (1, 2)]
 
 
-@one_in(6)
+@one_in(7)
 @pytest.mark.parametrize("how", chosen(HANGING, lambda number: number in (1, 2, 5), lambda how: f"{how[0]}-{how[1]}"))
 def test_an_item_past_its_time_is_ended(mark: str, how: tuple[str, int]) -> None:
     """A loop in Python, a call that never comes back, and one that is deaf to signals end after their time, and only
@@ -169,7 +169,7 @@ def test_outcomes_are_the_same_wherever_they_are_judged(mark: str) -> None:
     assert run(texts, Limits(workers=3, seconds=1.5)) == run(texts, Limits(workers=1, seconds=1.5))
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("text, code", [("leave_and_hang", codes.TIMEOUT), ("leave_and_crash", codes.WORKER_DIED)])
 def test_what_a_worker_started_ends_with_it(mark: str, tmp_path: Path, text: str, code: str) -> None:
     """A process in a session of its own, deaf to signals, is ended with its worker, however that one ends."""

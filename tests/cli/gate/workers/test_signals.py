@@ -163,7 +163,7 @@ def endless():
 """
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("end", chosen(ENDS, lambda number: number < 2, lambda end: str(end[2])))
 def test_the_command_is_interrupted(tmp_path: Path, end: tuple[signal.Signals, int, str]) -> None:
     """`layoutproof check` ends in the same way, writes no report, and what it proved is known to the next run."""

@@ -36,7 +36,7 @@ _AROUND = re.compile(r"LP_|lp_(?:allocate|overlap|exact|stream|prefetch|copy|tra
 USED = sorted({name for name in HELPERS if _AROUND.match(name) is None} | set(OWN_HELPERS))
 
 
-@one_in(20)
+@one_in(38)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operator_compiles(name: str) -> None:
     """An operator as it is written, lowered, gives text that the device's compiler takes without a warning."""
@@ -54,7 +54,7 @@ def test_every_helper_compiles() -> None:
     cl.Program(cl.Context([default_device().handle]), kernel).build(["-cl-std=CL1.2", "-Werror"])
 
 
-@one_in(12)
+@one_in(16)
 @pytest.mark.parametrize("dtype", STORED)
 def test_memory_of_several_types_goes_through_bytes(dtype: str) -> None:
     """A buffer that is also seen as another type is read and written byte by byte, in parameters and in allocations."""

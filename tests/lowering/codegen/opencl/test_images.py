@@ -36,7 +36,7 @@ def sizes(image: Image) -> list[int]:
     ]
 
 
-@one_in(12)
+@one_in(16)
 @pytest.mark.parametrize("dtype", CHANNELS)
 def test_channel_types(dtype: str) -> None:
     """Each type that images hold has its channels and its functions, for four channels and for one."""
@@ -176,7 +176,7 @@ def test_a_texel_under_a_condition_is_read_under_it() -> None:
     assert text.count("read_imagef(") == 1
 
 
-@one_in(3)
+@one_in(8)
 @pytest.mark.parametrize("kind", ["serial", "unroll", "vectorized", "parallel"])
 def test_loops_over_four_lanes_are_one_write(kind: str) -> None:
     """A loop over a texel's elements, of whatever kind, is one write, unless each of its iterations is a work item."""

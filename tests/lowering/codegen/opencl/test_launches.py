@@ -49,7 +49,7 @@ def nested(depth: int) -> PrimFunc:
     return program(f'A: T.Buffer(({shape},), "float32"), B: T.Buffer(({shape},), "float32")', "\n".join(lines))
 
 
-@one_in(8)
+@one_in(10)
 @pytest.mark.parametrize(
     ("depth", "expected"), [(1, (2,)), (2, (3, 2)), (3, (4, 3, 2)), (4, (5, 4, 6)), (5, (6, 5, 24))]
 )
@@ -63,6 +63,7 @@ def test_parallel_loops_are_work_items(depth: int, expected: tuple[int, ...]) ->
     assert "for (" not in source.text
 
 
+@one_in(2)
 def test_quotients_take_a_shared_dimension_apart() -> None:
     """Each of the loops that share a dimension finds its place in it."""
     text = kernel_text(nested(5))

@@ -45,6 +45,7 @@ def test_fast_arithmetic_is_noticed() -> None:
     assert observe(default_device().handle, (FAST,)).regroups
 
 
+@one_in(2)
 def test_a_compiler_that_regroups_is_told_not_to_optimise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where that helps, the kernel is slower, exact, and says so; it takes no licence."""
     observed = Observed(REGROUPING, SOUND)

@@ -37,7 +37,7 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 
 
-@one_in(6)
+@one_in(13)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_every_type(dtype: DType) -> None:
     """The largest or most negative number of each type arrives, halves rounded to theirs."""
