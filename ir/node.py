@@ -42,6 +42,8 @@ class Node:
     _hash: int = field(default=0, init=False, compare=False, repr=False)
     # What `visit.free_variables` found, once it was asked.
     _free: tuple[Any, ...] | None = field(default=None, init=False, compare=False, repr=False)
+    # What `visit.kinds_in` found.
+    _kinds: frozenset[type] | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check()
