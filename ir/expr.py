@@ -173,15 +173,6 @@ class Var(Expr):
     name: str
     dtype: DType = INT32
 
-    # As `Node` has it, in fewer steps: variables are looked up in tables all the time.
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, Var) and self.name == other.name and self.dtype == other.dtype
-
-    def __hash__(self) -> int:
-        return self._hash
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binary(Expr):

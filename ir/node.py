@@ -61,7 +61,7 @@ class Node:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if type(self) is not type(other) or not isinstance(other, Node) or self._hash != other._hash:
+        if type(self) is not type(other) or self._hash != hash(other):
             return False
         # With a stack of its own: programs may be nested deeper than Python likes to recurse.
         stack: list[tuple[object, object]] = [(self, other)]

@@ -17,16 +17,7 @@ from layoutproof.ir.operators import DIVISIONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import (
-    free_variables,
-    holds_any,
-    loads_in,
-    map_children,
-    nodes_of,
-    stores_in,
-    substitute,
-    walk,
-)
+from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
 from layoutproof.verify.faults.arithmetic import call_assumptions
 from layoutproof.verify.faults.bounds import always_outside
 from layoutproof.verify.faults.example_run import SearchState, certainly_stores, find_run, numbers_of, writes_of
@@ -164,7 +155,7 @@ def _always_traps(expr: Expr) -> bool:
     if not isinstance(expr, Binary) or not expr.dtype.is_integer or expr.dtype.lanes > 1:
         return False
     amount = expr.rhs
-    if holds_any(amount, BufferLoad, OpaqueCall, Undef):
+    if any(isinstance(node, BufferLoad | OpaqueCall | Undef) for node in walk(amount)):
         return False
     if expr.op in DIVISIONS:
         return isinstance(amount, IntImm) and amount.value == 0
@@ -268,7 +259,7 @@ def _data_of(facts: Facts, domain: IterationDomain, group: Sequence[_Stated]) ->
     conditions: list[Expr] = []
     given: list[Given] = []
     for stated in group:
-        if holds_any(stated.condition, Undef, OpaqueCall):
+        if any(isinstance(node, Undef | OpaqueCall) for node in walk(stated.condition)):
             continue
         plain = _without_loads(stated.condition, loads)
         identity = is_identity(stated.condition) and isinstance(plain, Compare)
@@ -402,7 +393,7 @@ def _constants_do(facts: Facts) -> bool:
     """Whether constant arrays, with the values that assumptions state, satisfy all assumptions but `facts`'."""
     parameters = {buffer.data for buffer in facts.program.function.buffers}
     values: dict[Var, Expr] = {}
-    conditions = (node.condition for node in nodes_of(facts.program.function.body, Assume))
+    conditions = (node.condition for node in walk(facts.program.function.body) if isinstance(node, Assume))
     return all(_is_known(facts, condition) or _holds_with(condition, values, parameters) for condition in conditions)
 
 

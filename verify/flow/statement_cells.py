@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from math import prod
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
@@ -184,8 +185,9 @@ class Memories:
 def _seen_otherwise(function: PrimFunc) -> Mapping[str, DType]:
     """For each memory that no pointer leads to, the one scalar type that all accesses see there."""
     seen: dict[str, set[DType]] = {}
-    accesses = (*nodes_of(function.body, BufferLoad), *nodes_of(function.body, BufferStore))
-    for buffer in (node.buffer for node in accesses):
+    loaded = (load.buffer for load in nodes_of(function.body, BufferLoad))
+    stored = (store.buffer for store in nodes_of(function.body, BufferStore))
+    for buffer in chain(loaded, stored):
         seen.setdefault(buffer.data.name, set()).add(buffer.dtype.element)
     pointers = (let for let in nodes_of(function.body, Let) if let.var.dtype == HANDLE)
     cast = {v.name for let in pointers for v in free_variables(let.value)}
