@@ -42,6 +42,8 @@ class Node:
     _hash: int = field(default=0, init=False, compare=False, repr=False)
     # What `visit.free_variables` found, once it was asked.
     _free: tuple[Any, ...] | None = field(default=None, init=False, compare=False, repr=False)
+    # What `visit.kinds_in` found.
+    _kinds: frozenset[type] | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check()
@@ -59,7 +61,7 @@ class Node:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if type(self) is not type(other) or hash(self) != hash(other):
+        if type(self) is not type(other) or self._hash != hash(other):
             return False
         # With a stack of its own: programs may be nested deeper than Python likes to recurse.
         stack: list[tuple[object, object]] = [(self, other)]
@@ -68,7 +70,7 @@ class Node:
             if a is b:
                 continue
             if isinstance(a, Node) and isinstance(b, Node):
-                if type(a) is not type(b) or hash(a) != hash(b):
+                if type(a) is not type(b) or a._hash != b._hash:
                     return False
                 stack.append((a._key(), b._key()))
             elif _is_tuple(a) and _is_tuple(b):

@@ -83,6 +83,45 @@ def walk(node: Node) -> Iterator[Node]:
                 stack += [item for item in reversed(value) if isinstance(item, Node)]
 
 
+_KINDS: dict[frozenset[type], frozenset[type]] = {}
+
+
+def kinds_in(node: Node) -> frozenset[type]:
+    """The types of the nodes that `walk` goes over, found once for each object."""
+    stack = [node]
+    while stack:
+        current = stack[-1]
+        below = list(children(current)) if current._kinds is None else []
+        todo = [child for child in below if child._kinds is None]
+        if todo:
+            stack += todo
+            continue
+        stack.pop()
+        if current._kinds is None:
+            found = frozenset((type(current),)).union(*(child._kinds for child in below if child._kinds is not None))
+            object.__setattr__(current, "_kinds", _KINDS.setdefault(found, found))
+    assert node._kinds is not None
+    return node._kinds
+
+
+def holds_any(node: Node, *types: type[Node]) -> bool:
+    """Whether `walk` goes over a node of one of these types, which have no subtypes."""
+    kinds = kinds_in(node)
+    return any(each in kinds for each in types)
+
+
+def nodes_of(node: Node, *types: type[N]) -> Iterator[N]:
+    """The nodes of these types, which have no subtypes, in the order of `walk`; what has none of them is left out."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        kinds = kinds_in(current)
+        if any(each in kinds for each in types):
+            if type(current) in types:
+                yield current  # type: ignore[misc]  # its type is one of those
+            stack += reversed(list(children(current)))
+
+
 def map_children(node: N, rewrite: Callable[[Node], Node]) -> N:
     """`node` with `rewrite` applied to each direct child; the same object when nothing changed."""
     changes: dict[str, Any] = {}
@@ -140,7 +179,7 @@ def free_variables(expr: Node) -> tuple[Var, ...]:
 
 def loads_in(node: Node) -> Iterator[BufferLoad]:
     """Every load below `node`, in evaluation order of the text."""
-    return (n for n in walk(node) if isinstance(n, BufferLoad))
+    return nodes_of(node, BufferLoad)
 
 
 def stores_in(stmt: Stmt) -> Iterator[BufferStore]:
@@ -224,7 +263,9 @@ def substitute(node: N, values: Mapping[Var, Expr]) -> N:
     """
     if not values:
         return node
-    bad = set(values) | {v for value in values.values() for v in free_variables(value)}
+    bad: set[Var] = set()
+    if not isinstance(node, Expr):
+        bad = set(values) | {v for value in values.values() for v in free_variables(value)}
     done: dict[Node, Node] = {}
 
     def visit(current: Node) -> Node:
@@ -237,6 +278,9 @@ def substitute(node: N, values: Mapping[Var, Expr]) -> N:
             raise ValueError(f"block {current.name} binds a variable that is substituted in it")
         if not isinstance(current, Expr):
             return map_children(current, visit)
+        # Of buffers, which have variables in their shapes, that says nothing.
+        if not any(v in values for v in free_variables(current)) and Buffer not in kinds_in(current):
+            return current
         result = done.get(current)
         if result is None:
             result = done[current] = map_children(current, visit)

@@ -33,7 +33,7 @@ from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import buffers_in, stores_in, walk
+from layoutproof.ir.visit import buffers_in, holds_any, stores_in
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import contents_of
@@ -90,7 +90,7 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
         return None
     if not any(not is_idle(stmt, where) for stmt in window.stores_outside()):
         return None
-    if rewrite.witness.changes_interface and any(isinstance(node, Assume) for node in walk(rewrite.new.body)):
+    if rewrite.witness.changes_interface and holds_any(rewrite.new.body, Assume):
         return None
     checked = _prove_whole(window.rewrite, where, IEEE, UNRECORDED)
     if any(v.status is not Status.PROVED or v.strictness for v in checked.verdicts):
@@ -178,7 +178,7 @@ def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict
         reason = "the new program stores nothing to a parameter, so that nothing can be observed"
         found = Verdict(Status.VACUOUS, RUNS, STRUCTURE, reason=reason, because=frozenset((Because.NOTHING_SEEN,)))
     # What else the new one assumes follows, but not what it assumes of padding that callers are to fill.
-    assumes = any(isinstance(node, Assume) for node in walk(rewrite.new.body))
+    assumes = holds_any(rewrite.new.body, Assume)
     if found.status is Status.PROVED and rewrite.witness.changes_interface and assumes:
         found = prove_runs(rewrite.new, where)
     return _where_open(found)

@@ -24,7 +24,7 @@ from layoutproof.cli import codes
 from layoutproof.cli.gate.gate_sites import Function, Site, gate_sites
 from layoutproof.cli.gate.run_control import Stopped, TimeIsUp
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Severity, Source, Span, error
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.lowering.gates import Gate, gates_made_by, recording
 
 _OURS = "layoutproof"
@@ -152,6 +152,13 @@ def remarks_on(func: PrimFunc, *, empty: bool = False) -> tuple[Diagnostic, ...]
 
     That reductions of symbolic size may be `empty` is told only of a program that is built for all sizes.
     """
+    return _REMARKS.get(func, (empty,), lambda: _remarks(func, empty))
+
+
+_REMARKS: Kept[tuple[Diagnostic, ...]] = Kept(64)
+
+
+def _remarks(func: PrimFunc, empty: bool) -> tuple[Diagnostic, ...]:
     from layoutproof.ir.script.lint import check_init, check_upstream
 
     if func.span is not None and is_mlir(func.span.source.name):

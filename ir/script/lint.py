@@ -33,7 +33,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Block, BufferStore, For, IterKind
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables, loads_in, substitute, walk
+from layoutproof.ir.visit import children, free_variables, loads_in, nodes_of, substitute, walk
 
 _GUARD_HELP = "put the condition around the update in the block's body, and the init runs all the same"
 _LATE_HELP = "let the binding begin at the start of its domain, or initialise in loops of their own"
@@ -44,8 +44,8 @@ def check_init(f: PrimFunc) -> tuple[Diagnostic, ...]:
     that may fail), empty reductions and bindings that begin elsewhere; a note for reductions of symbolic extent, which
     may be empty.
     """
-    loops = {node.var: node for node in walk(f.body) if isinstance(node, For)}
-    blocks = (node for node in walk(f.body) if isinstance(node, Block))
+    loops = {node.var: node for node in nodes_of(f.body, For)}
+    blocks = (node for node in nodes_of(f.body, Block))
     return tuple(d for block in blocks if block.init is not None for d in _check(block, loops))
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.ir.stmt import For, ForKind, Stmt
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import nodes_of
 
 KERNEL = "layoutproof.kernel"
 """The key of the statement around a kernel that is written as parallel loops."""
@@ -68,7 +68,7 @@ def sharing_of(scope: str, *, in_kernel: bool) -> Sharing:
 
 def thread_loops(stmt: Stmt) -> Iterator[For]:
     """The loops below that are bound to thread axes, outer ones first."""
-    return (node for node in walk(stmt) if isinstance(node, For) and node.kind is ForKind.THREAD_BINDING)
+    return (loop for loop in nodes_of(stmt, For) if loop.kind is ForKind.THREAD_BINDING)
 
 
 def has_threads(stmt: Stmt) -> bool:

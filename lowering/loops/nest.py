@@ -18,7 +18,7 @@ from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables, map_children, names_in, take_fresh, walk
+from layoutproof.ir.visit import children, free_variables, holds_any, map_children, names_in, nodes_of, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Scope, symbol_scope
@@ -69,7 +69,7 @@ def loops_of_block(func: PrimFunc, name: str) -> tuple[For, ...]:
     Raises LayoutproofError if there is no such block, or two.
     """
     if name == ROOT:
-        return tuple(n for n in walk(func.body) if isinstance(n, For))
+        return tuple(n for n in nodes_of(func.body, For))
     return tuple(s for s in own_path(func, find_block(func, name)) if isinstance(s, For))
 
 
@@ -193,7 +193,7 @@ def guarded(stmt: Stmt, guard: Expr) -> Stmt:
     """`stmt` under `guard`: blocks take it into their own guard, anything else gets a branch around it."""
     if guard == TRUE:
         return stmt
-    if not any(isinstance(node, Block) for node in walk(stmt)):
+    if not holds_any(stmt, Block):
         return IfThenElse(guard, stmt)
     match stmt:
         case Block():

@@ -7,7 +7,7 @@ from layoutproof.ir.expr import TRUE, Expr, Var
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Block, BufferStore, IfThenElse, Stmt
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import nodes_of, walk
 
 
 def conditions_of(stmt: Stmt) -> tuple[Expr, ...]:
@@ -24,18 +24,18 @@ def is_pure(*expressions: Expr) -> bool:
 
 def data_read(node: Node) -> frozenset[Var]:
     """The data variables that are loaded from below a node, or handed to an opaque call."""
-    found = {n.buffer.data for n in walk(node) if isinstance(n, BufferLoad)}
+    found = {n.buffer.data for n in nodes_of(node, BufferLoad)}
     return frozenset(found | _handed_over(node))
 
 
 def data_written(node: Node) -> frozenset[Var]:
     """The data variables that are stored to below a node, or handed to an opaque call."""
-    found = {n.buffer.data for n in walk(node) if isinstance(n, BufferStore)}
+    found = {n.buffer.data for n in nodes_of(node, BufferStore)}
     return frozenset(found | _handed_over(node))
 
 
 def _handed_over(node: Node) -> set[Var]:
-    calls = (n for n in walk(node) if isinstance(n, OpaqueCall))
+    calls = (n for n in nodes_of(node, OpaqueCall))
     found: set[Var] = set()
     for call in calls:
         for below in walk(call):

@@ -28,7 +28,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Evaluate
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, nodes_of
 from layoutproof.lowering.arith.known_facts import constants_of
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.calling_convention import Parameter
@@ -323,7 +323,7 @@ def _place(node: Node) -> str:
 def _of_padding(lowered: PrimFunc, parameters: Iterable[Buffer]) -> Iterator[Assumption]:
     """The contents of the padding of those parameters that are read, at the start, which `kernel(...)` fills in."""
     records = layout_records(lowered)
-    read = {load.buffer.data for load in walk(lowered.body) if isinstance(load, BufferLoad)}
+    read = {load.buffer.data for load in nodes_of(lowered.body, BufferLoad)}
     for buffer in (b for b in parameters if b.data in read):
         for contract in _contracts(records.get(buffer.data.name)):
             yield Assumption(Duty.PACKED, f"padding of {buffer.name} holds {contract}")
@@ -336,7 +336,7 @@ def _contracts(record: LayoutRecord | None) -> list[str]:
 
 def _of_data(original: PrimFunc) -> Iterator[str]:
     """The program's own assumptions that no call can check: on contents of buffers, or on loop variables."""
-    evaluated = ((node, node.value) for node in walk(original.body) if isinstance(node, Evaluate))
+    evaluated = ((node, node.value) for node in nodes_of(original.body, Evaluate))
     assumed = [(node, value.condition) for node, value in evaluated if isinstance(value, Assume)]
     if not assumed:
         return  # facts take a solver, which a run that finds everything in the cache does not load

@@ -40,7 +40,7 @@ from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, ProofOptions, Step,
 from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.lowering.schedule.primitives import Primitives
 from layoutproof.lowering.schedule.trace import Trace, load_trace, passes_of, save_trace, trace_of
-from layoutproof.verify.settings import settings
+from layoutproof.verify.settings import settings, within
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict.verdict import GOOD, ClaimKind, Status, Verdict
 
@@ -77,6 +77,8 @@ NESTED: tuple[Pass, ...] = (
     RemoveStoreUndef(),
 )
 """The same without flat buffers."""
+
+_OFFERED = 0.1  # of the budgets, for a proof of what is offered instead of a refused step
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +265,9 @@ class Schedule(Primitives, Shown):
             return problem
         wrapped = replace(transform, wrap=True)
         try:
-            self._proved(wrapped, search=False)
+            # What is offered besides a refusal may not take longer than that.
+            with within(replace(settings(), budget_scale=_OFFERED * settings().budget_scale)):
+                self._proved(wrapped, search=False)
         except IllegalTransform:
             return problem
         first, *rest = problem.diagnostics

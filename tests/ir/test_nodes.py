@@ -70,7 +70,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.visit import children, map_children, rewrite_bottom_up, walk
+from layoutproof.ir.visit import children, holds_any, kinds_in, map_children, nodes_of, rewrite_bottom_up, walk
 
 I = Var("i")  # noqa: E741  # the usual name of an index
 ZERO = const(0.0, FLOAT32)
@@ -195,6 +195,16 @@ def test_nodes_in_fields_are_children(node: Node) -> None:
         value = getattr(node, field.name)
         for item in value if isinstance(value, tuple) and not isinstance(value, Attributes) else (value,):
             assert not isinstance(item, Node) or id(item) in held or field.name == "buffer_map"
+
+
+@pytest.mark.parametrize("node", SAMPLES, ids=lambda n: type(n).__name__)
+def test_kinds_are_what_a_walk_finds(node: Node) -> None:
+    """`kinds_in`, `holds_any` and `nodes_of` say what walking over all nodes says, for each type of node."""
+    found = list(walk(node))
+    assert kinds_in(node) == {type(each) for each in found}
+    for kind in {type(each) for each in SAMPLES}:
+        assert holds_any(node, kind) == any(isinstance(each, kind) for each in found)
+        assert list(map(id, nodes_of(node, kind))) == [id(each) for each in found if isinstance(each, kind)]
 
 
 def test_floats_are_compared_bit_for_bit() -> None:

@@ -16,7 +16,7 @@ from layoutproof.ir.operators import DIVISIONS, BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, rewrite_bottom_up, substitute, walk
+from layoutproof.ir.visit import free_variables, holds_any, rewrite_bottom_up, substitute, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, left_open, proved, refuted, unknown, values_text, visible
@@ -314,7 +314,7 @@ def _certain_indices(program: Program) -> Iterator[_Certain]:
     `Select` or not, as they like.
     """
     for arithmetic in program.arithmetic:
-        if not arithmetic.is_index or any(isinstance(node, Select) for node in walk(arithmetic.expr)):
+        if not arithmetic.is_index or holds_any(arithmetic.expr, Select):
             continue
         for expr, domain in arithmetic.parts():
             if not domain.depends_on_data(expr):

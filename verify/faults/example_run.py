@@ -25,7 +25,7 @@ from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Allocate, Block
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import nodes_of, walk
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.satisfying_data import repair_program, repaired, symbols_and_scalars
 from layoutproof.verify.program.instances import Access, AccessKind, IterationDomain
@@ -103,7 +103,7 @@ def _combinations(facts: Facts, symbols: Sequence[Var]) -> Iterator[tuple[int | 
 
 def _mentioned(func: PrimFunc, *more: Expr) -> tuple[int, ...]:
     """The constants of assumptions and of other conditions, each with its neighbours."""
-    conditions = [*more, *(node.condition for node in walk(func.body) if isinstance(node, Assume))]
+    conditions = [*more, *(node.condition for node in nodes_of(func.body, Assume))]
     found = {
         int(n.value) for c in conditions for n in walk(c) if isinstance(n, IntImm | FloatImm) and 0 < n.value < _LARGEST
     }

@@ -14,7 +14,7 @@ from layoutproof.ir.expr import TRUE, Expr, Not, Select, Var, equal
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Stmt
-from layoutproof.ir.visit import free_variables, substitute, walk
+from layoutproof.ir.visit import free_variables, nodes_of, substitute, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.arithmetic import prove_index_fits, prove_no_trap
 from layoutproof.verify.faults.bounds import element_number, prove_in_bounds
@@ -186,9 +186,8 @@ def _contents(facts: Facts, steady: set[Buffer]) -> Iterator[Content]:
 
 def _chosen(body: Stmt) -> Iterator[int]:
     """What stands on a side of a choice that evaluates both: compilers load there or not, as they like."""
-    for node in walk(body):
-        if isinstance(node, Select):
-            yield from (id(inner) for side in (node.then, node.otherwise) for inner in walk(side))
+    for node in nodes_of(body, Select):
+        yield from (id(inner) for side in (node.then, node.otherwise) for inner in walk(side))
 
 
 def _decides(index: Expr, domain: IterationDomain) -> Unknown | None:

@@ -36,7 +36,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.visit import free_variables, loads_in, stores_in, walk
+from layoutproof.ir.visit import free_variables, holds_any, loads_in, nodes_of, stores_in, walk
 
 _ATTEMPTS = (0, 1, -1, 2)  # what is tried where a comparison does not say what would do
 _STEPS = (0, 1, -1)
@@ -68,7 +68,7 @@ def repair_program(func: PrimFunc) -> PrimFunc | None:
 
 def assumption_program(func: PrimFunc) -> PrimFunc | None:
     """The program of the assumptions of `func` alone; None if one depends on something that `func` writes."""
-    conditions = [node.condition for node in walk(func.body) if isinstance(node, Assume)]
+    conditions = [node.condition for node in nodes_of(func.body, Assume)]
     read = {load.buffer.data for condition in conditions for load in loads_in(condition)}
     if not read <= {buffer.data for buffer in func.buffers} or read & {
         store.buffer.data for store in stores_in(func.body)
@@ -94,7 +94,7 @@ class _Repair:
     def readable(self, expr: Expr) -> bool:
         """Whether an expression loads nothing but parameters."""
         known = all(load.buffer.data in self.parameters for load in loads_in(expr))
-        return known and not any(isinstance(node, Undef) for node in walk(expr))
+        return known and not holds_any(expr, Undef)
 
     def statement(self, stmt: Stmt) -> Stmt:
         match stmt:

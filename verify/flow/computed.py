@@ -14,7 +14,7 @@ from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IfThenE
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For, Let
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import nodes_of, walk
 from layoutproof.verify.flow.models import ProgramModel
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Points, Region, Sources, no_points, only, part_of
@@ -49,7 +49,7 @@ def _computes(value: Expr, computed: Set[Var]) -> bool:
 
 
 def _is_shared(let: Let) -> bool:
-    inside = (loop for loop in walk(let.body) if isinstance(loop, For))
+    inside = (loop for loop in nodes_of(let.body, For))
     return sum(part == let.var for part in walk(let.body)) > 1 or any(
         part == let.var for loop in inside for part in walk(loop.body)
     )

@@ -20,7 +20,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, ForKind, Let, Seq, Stmt
-from layoutproof.ir.visit import children, loads_in, map_children, stores_in, substitute, walk
+from layoutproof.ir.visit import children, holds_any, loads_in, map_children, stores_in, substitute, walk
 from layoutproof.verify.faults.bounds import prove_in_bounds
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.no_faults import Content, check_facts
@@ -207,7 +207,7 @@ def _in_annotations(stage: Stmt) -> Iterator[BufferLoad]:
 
 def _is_plain(load: BufferLoad, buffer: Buffer) -> bool:
     scalar = all(index.dtype.lanes == 1 for index in load.indices)
-    return load.buffer == buffer and scalar and not any(isinstance(n, Undef | OpaqueCall) for n in walk(load))
+    return load.buffer == buffer and scalar and not holds_any(load, Undef, OpaqueCall)
 
 
 def _is_kept(func: PrimFunc, fill: _Fill, load: BufferLoad, between: Sequence[Stmt]) -> bool:

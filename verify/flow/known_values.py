@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.operators import CompareOp, LogicalOp
-from layoutproof.ir.visit import free_variables, substitute, walk
+from layoutproof.ir.visit import free_variables, holds_any, substitute, walk
 from layoutproof.verify.flow.computed import Computed
 from layoutproof.verify.flow.models import ProgramModel, RewriteModel
 from layoutproof.verify.flow.stored_values import Leaves, decided
@@ -137,12 +137,7 @@ class Knowledge:
         used = set(free_variables(term))
         reads = [read for read in statement.reads if read.var in used]
         inexact = self.loose and any(read.var.dtype.is_float for read in reads)
-        if (
-            inexact
-            or depth >= _DEPTH
-            or len(reads) != len(used)
-            or any(isinstance(node, Undef | OpaqueCall) for node in walk(term))
-        ):
+        if inexact or depth >= _DEPTH or len(reads) != len(used) or holds_any(term, Undef, OpaqueCall):
             yield Known(region)
             return
         # One unknown load is enough: unwritten memory first, since its sources are at hand.
@@ -284,7 +279,7 @@ def is_undefined(expr: Expr) -> bool:
 
 def is_closed(expr: Expr) -> bool:
     """Whether an expression is a constant: no variables, nothing arbitrary."""
-    return not free_variables(expr) and not any(isinstance(node, Undef | OpaqueCall) for node in walk(expr))
+    return not free_variables(expr) and not holds_any(expr, Undef, OpaqueCall)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.expr import Expr, Var, equal
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.visit import free_variables, substitute, walk
+from layoutproof.ir.visit import free_variables, holds_any, substitute
 from layoutproof.verify.flow.computed import may_have_chosen, passing_on
 from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, RewriteModel
@@ -154,7 +154,7 @@ class Matcher:
         return self._once
 
     def _matches(self, claim: Counterpart, whole: Region) -> Iterator[Match]:
-        if any(isinstance(node, Undef) for node in walk(claim.old.value)) and not self._computes_once(claim):
+        if holds_any(claim.old.value, Undef) and not self._computes_once(claim):
             reason = "a value that is undefined is computed more than once, and may come out differently each time"
             yield Match(claim, whole, ValueAnswer(Status.UNKNOWN, reason=reason))
             return

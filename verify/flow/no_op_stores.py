@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
-from layoutproof.ir.visit import free_variables, substitute, walk
+from layoutproof.ir.visit import free_variables, holds_any, substitute
 from layoutproof.verify.flow.computed import Computed
 from layoutproof.verify.flow.known_values import Invariants, Knowledge, Known
 from layoutproof.verify.flow.models import ProgramModel
@@ -256,7 +256,7 @@ def _try(
     region = record.left.within(same).within(matter)
     variables = frozenset(read.var for read in statement.reads)
     for part, (term,) in decided(region, variables, statement.value):
-        if any(isinstance(node, Undef | OpaqueCall) for node in walk(term)):
+        if holds_any(term, Undef, OpaqueCall):
             continue
         used = set(free_variables(term))
         reads = [read for read in statement.reads if read.var in used and read is not current]

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from math import prod
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
@@ -16,7 +17,7 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Let
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, nodes_of
 from layoutproof.verify.algebra.radix import factors_of
 from layoutproof.verify.faults.bounds import counted_bytes, element_number, scalar_of, structured
 from layoutproof.verify.faults.facts import Facts
@@ -184,15 +185,12 @@ class Memories:
 def _seen_otherwise(function: PrimFunc) -> Mapping[str, DType]:
     """For each memory that no pointer leads to, the one scalar type that all accesses see there."""
     seen: dict[str, set[DType]] = {}
-    for node in walk(function.body):
-        if isinstance(node, BufferLoad | BufferStore):
-            seen.setdefault(node.buffer.data.name, set()).add(node.buffer.dtype.element)
-    cast = {
-        v.name
-        for node in walk(function.body)
-        if isinstance(node, Let) and node.var.dtype == HANDLE
-        for v in free_variables(node.value)
-    }
+    loaded = (load.buffer for load in nodes_of(function.body, BufferLoad))
+    stored = (store.buffer for store in nodes_of(function.body, BufferStore))
+    for buffer in chain(loaded, stored):
+        seen.setdefault(buffer.data.name, set()).add(buffer.dtype.element)
+    pointers = (let for let in nodes_of(function.body, Let) if let.var.dtype == HANDLE)
+    cast = {v.name for let in pointers for v in free_variables(let.value)}
     return {name: next(iter(types)) for name, types in seen.items() if len(types) == 1 and name not in cast}
 
 

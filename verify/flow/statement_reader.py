@@ -28,7 +28,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, holds_any
 from layoutproof.verify.flow.statement_cells import Memories
 from layoutproof.verify.flow.statement_values import Condition, Later, Load, Values, Where
 from layoutproof.verify.program.abstraction import survey_of
@@ -133,7 +133,7 @@ class StatementReader:
             self._roots[stmt.var] = self._roots.get(pointer, pointer)
             self.statement(stmt.body, where)
             return
-        if any(isinstance(node, Undef) for node in walk(stmt.value)):
+        if holds_any(stmt.value, Undef):
             raise NotModelled(f"{stmt.var.name} stands for an undefined value, the same one wherever it is used", stmt)
         lanes = stmt.var.dtype.lanes > 1
         value = Later(stmt.value, where.at(0)) if lanes else self.values.say(stmt.value, where.at(0))

@@ -26,7 +26,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast, Reinterpret, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, LogicalOp
-from layoutproof.ir.visit import free_variables, map_children, take_fresh, walk
+from layoutproof.ir.visit import free_variables, holds_any, map_children, take_fresh, walk
 from layoutproof.verify.program.instances import Dim, Guard, conjuncts, is_larger
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.statement import NotModelled
@@ -148,7 +148,7 @@ class Values:
 
     def condition(self, expr: Expr, holds: bool, depth: int) -> Condition:
         """A condition that was said, taken apart. Raises NotModelled for one on an undefined value."""
-        if any(isinstance(node, Undef) for node in walk(expr)):
+        if holds_any(expr, Undef):
             raise NotModelled("a condition on an undefined value", expr)
         guards, data = list[Guard](), list[Expr]()
         for guard in conjuncts(expr, holds):
@@ -252,7 +252,7 @@ class Values:
             inner, outer = (lane % size, lane // size) if lanes_of_index > 1 else (lane, None)
         said = [self.say(index, where, outer) for index in indices]
         for index in said:
-            if any(isinstance(node, Undef) for node in walk(index)):
+            if holds_any(index, Undef):
                 raise NotModelled("an index that is undefined", index)
         return said, inner
 

@@ -12,7 +12,7 @@ from layoutproof.ir.expr import FALSE, TRUE, Compare, Expr, IfThenElseExpr, IntI
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import LogicalOp
-from layoutproof.ir.visit import children, free_variables, map_children, substitute, walk
+from layoutproof.ir.visit import children, free_variables, holds_any, map_children, substitute
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.decode import Piece, pieces_said
 from layoutproof.verify.isl.encode import NotQuasiAffine
@@ -318,7 +318,7 @@ class StoredValues:
 
 def _may_be_anything(value: Expr) -> bool:
     """Whether a value may come out differently each time that it is computed."""
-    return any(isinstance(node, Undef | OpaqueCall) for node in walk(value))
+    return holds_any(value, Undef, OpaqueCall)
 
 
 def unfolded(flow: Dataflow, statement: Statement, read: Read, points: Points, kept: Sources) -> Iterator[Form]:

@@ -6,9 +6,11 @@ instances: an empty answer then still proves, a point no longer refutes (`exact`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.isl.decode import Decoder
@@ -45,6 +47,45 @@ class DomainSet:
 
 
 _Key = tuple[tuple[Dim, ...], tuple[Guard, ...], tuple[Unknown, ...]]
+_MOST_QUESTIONS, _MOST_PLACES, _MOST_SETTINGS = 8_192, 2_048, 4
+
+
+class _NoInstances:
+    """Questions to which the answer was that there is no instance, the last ones of this process, each with what was
+    assumed of symbols: where more is assumed there is none either.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, tuple[frozenset[Expr], ...]] = OrderedDict()
+        self._places: OrderedDict[Hashable, int] = OrderedDict()
+        self._numbers = count()
+
+    def number_of(self, place: Hashable) -> int:
+        """The number of the instances that questions are about: it takes long to compare these again and again."""
+        number = self._places.get(place)
+        if number is None:
+            number = self._places[place] = next(self._numbers)
+            if len(self._places) > _MOST_PLACES:
+                self._places.popitem(last=False)
+        return number
+
+    def has(self, question: Hashable, assumed: frozenset[Expr]) -> bool:
+        """Whether the answer follows from an earlier one."""
+        known = self._known.get(question)
+        if known is None or not any(each <= assumed for each in known):
+            return False
+        self._known.move_to_end(question)
+        return True
+
+    def add(self, question: Hashable, assumed: frozenset[Expr]) -> None:
+        """Remember an answer."""
+        self._known[question] = (assumed, *self._known.get(question, ()))[:_MOST_SETTINGS]
+        self._known.move_to_end(question)
+        if len(self._known) > _MOST_QUESTIONS:
+            self._known.popitem(last=False)
+
+
+_NO_INSTANCES = _NoInstances()
 
 
 class Model:
@@ -66,19 +107,30 @@ class Model:
         self._ranges = {s.name: ranges[s] for s in symbols if s in ranges}
         self._setting = Setting.of(assumed, {s: ranges[s] for s in symbols if s in ranges})
         self._domains: dict[_Key, DomainSet] = {}
+        self._given = frozenset(assumed)
+        self._symbols = (self._params, tuple(self._ranges.items()))
+        self._numbers: dict[_Key, int] = {}
 
     def search(self, domain: IterationDomain, *conditions: Expr) -> Search:
         """An instance of the iteration domain where every condition holds."""
+        question = self._question(domain, conditions)
+        if self._is_empty(question):
+            return nothing(ENGINE)
         try:
             with self._budget():
                 found = self._domain(domain)
                 points, missing = self._restrict(found, conditions)
-                return self._none(domain, (conditions,)) if points.is_empty() else self._found(found, points, missing)
+                if not points.is_empty():
+                    return self._found(found, points, missing)
+                return self._none(domain, (conditions,), question)
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem), *problem.because)
 
     def outside(self, domain: IterationDomain, expr: Expr, low: int, high: int) -> Search:
         """An instance where `expr` is below `low` or above `high`."""
+        question = self._question(domain, (expr, low, high))
+        if self._is_empty(question):
+            return nothing(ENGINE)
         try:
             with self._budget():
                 found = self._domain(domain)
@@ -88,9 +140,8 @@ class Model:
                 points = found.points.intersect(too_low.union(too_high))
                 if not points.is_empty():
                     return self._found(found, points, found.missing)
-                return self._none(
-                    domain, ((below(expr, low),), (above(expr, high),)) if self._gathered.is_recording else ()
-                )
+                either = ((below(expr, low),), (above(expr, high),)) if self._gathered.is_recording else ()
+                return self._none(domain, either, question)
         except NotQuasiAffine as problem:
             return no_answer(ENGINE, problem.reason)
         except BudgetExceeded as problem:
@@ -142,7 +193,20 @@ class Model:
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem), *problem.because)
 
-    def _none(self, domain: IterationDomain, either: tuple[tuple[Expr, ...], ...]) -> Search:
+    def _question(self, domain: IterationDomain, asked: tuple[Hashable, ...]) -> Hashable:
+        """What an answer depends on, besides what is assumed of symbols."""
+        key = (domain.dims, domain.guards, domain.unknowns)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = _NO_INSTANCES.number_of((self._symbols, key))
+        return number, asked
+
+    def _is_empty(self, question: Hashable) -> bool:
+        # Evidence is gathered from the sets themselves.
+        return not self._gathered.is_recording and _NO_INSTANCES.has(question, self._given)
+
+    def _none(self, domain: IterationDomain, either: tuple[tuple[Expr, ...], ...], question: Hashable) -> Search:
+        _NO_INSTANCES.add(question, self._given)
         self._gathered.record(NoInstance(self._setting, domain, either, ENGINE))
         return nothing(ENGINE)
 

@@ -15,7 +15,7 @@ from layoutproof.ir.intrinsics import Call, Limit, OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.stmt import For, ForKind
-from layoutproof.ir.visit import free_variables, fresh, substitute, walk
+from layoutproof.ir.visit import free_variables, fresh, holds_any, substitute, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.program.instances import Dim, Guard, IterationDomain, Unknown, conjuncts, keeps_range
@@ -129,12 +129,12 @@ def is_exact_condition(expr: Expr, domain: IterationDomain, facts: Facts, data: 
 
 def reads_nothing(expr: Node) -> bool:
     """Whether an expression is a function of its variables alone: nothing loaded, undefined or called."""
-    return not any(isinstance(node, BufferLoad | Undef | OpaqueCall) for node in walk(expr))
+    return not holds_any(expr, BufferLoad, Undef, OpaqueCall)
 
 
 def has_calls(expr: Node) -> bool:
     """Whether there are opaque calls."""
-    return any(isinstance(node, OpaqueCall) for node in walk(expr))
+    return holds_any(expr, OpaqueCall)
 
 
 def zero(dtype: DType) -> Expr:

@@ -16,7 +16,7 @@ from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Logi
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, LogicalOp
-from layoutproof.ir.visit import children, free_variables, map_children, walk
+from layoutproof.ir.visit import children, free_variables, holds_any, map_children, walk
 from layoutproof.verify.lockstep.domains import has_calls, is_exact, is_exact_condition, is_speakable, where, zero
 from layoutproof.verify.lockstep.memories import Cells, Memories, sees_bits
 from layoutproof.verify.program.instances import IterationDomain, Unknown
@@ -321,7 +321,7 @@ def may_be_anything(expr: Expr) -> bool:
 
 
 def _loads(expr: Node) -> bool:
-    return any(isinstance(node, BufferLoad) for node in walk(expr))
+    return holds_any(expr, BufferLoad)
 
 
 def _data(expr: Expr) -> frozenset[Var]:

@@ -26,7 +26,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.visit import fresh, walk
+from layoutproof.ir.visit import fresh, holds_any
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.lockstep.domains import Asking, Env, bind, has_calls, is_speakable, say
 from layoutproof.verify.lockstep.memories import Side
@@ -110,11 +110,7 @@ class Flattener:
 
     def _stands_for(self, value: Expr, body: Stmt, env: Env) -> bool:
         """Whether a let's value is the same wherever its variable stands, so that it may be written there."""
-        if (
-            is_larger(say(value, env), _LARGEST_LET)
-            or has_calls(value)
-            or any(isinstance(n, Undef) for n in walk(value))
-        ):
+        if is_larger(say(value, env), _LARGEST_LET) or has_calls(value) or holds_any(value, Undef):
             return False
         scalar = value.dtype.is_integer and value.dtype.lanes == 1
         if (

@@ -17,7 +17,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import APART, NOALIAS, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, ForKind, Let, Seq, Stmt
-from layoutproof.ir.visit import buffers_in, children, free_variables, stores_in, walk
+from layoutproof.ir.visit import buffers_in, children, free_variables, nodes_of, stores_in
 from layoutproof.verify.faults.bounds import element_number
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.lockstep.domains import Asking, Env, Mismatch, reads_nothing, say, shared_name
@@ -125,7 +125,7 @@ class Side:
                 memory = frozenset((self.root(buffer),))
                 found = Touched(stored=memory, writes=memory, numbers=self.numbers.get(id(node), frozenset()))
             case Assume(condition=condition):
-                looked = frozenset(self.root(n.buffer) for n in walk(condition) if isinstance(n, BufferLoad))
+                looked = frozenset(self.root(n.buffer) for n in nodes_of(condition, BufferLoad))
                 return Touched(reads=looked, writes=looked, calls=self.touched(condition).calls, assumes=True)
             case OpaqueCall():
                 found = Touched(calls=True)
@@ -187,7 +187,7 @@ def sees_bits(call: OpaqueCall) -> bool:
 def _check_understood(func: PrimFunc) -> Proved:
     """That the walk knows what every statement does. Raises Mismatch."""
     born: set[Var] = set()
-    for node in walk(func.body):
+    for node in nodes_of(func.body, Block, For, Allocate):
         match node:
             case Block(match_buffers=matched, name=name) if matched:
                 raise Mismatch(f"block {name} matches a region of another buffer, which the walk does not look into")
@@ -213,8 +213,8 @@ def _bear(born: set[Var], buffer: Buffer) -> None:
 
 def _roots(body: Stmt) -> dict[Var, Var]:
     found: dict[Var, Var] = {}
-    for node in walk(body):
-        if isinstance(node, Let) and node.var.dtype == HANDLE:
+    for node in nodes_of(body, Let):
+        if node.var.dtype == HANDLE:
             pointer: Expr = node.value
             while isinstance(pointer, PointerCast):
                 pointer = pointer.pointer

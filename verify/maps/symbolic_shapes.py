@@ -13,7 +13,7 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, IntImm, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.visit import free_variables, substitute, walk
+from layoutproof.ir.visit import free_variables, nodes_of, substitute
 from layoutproof.verify.maps.problem import Problem
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger
@@ -46,7 +46,7 @@ def constants_of(problem: Problem) -> list[int]:
 
 def _constants(problem: Problem, largest: int | None) -> list[int]:
     exprs = [*problem.index_map.outputs, problem.where, *problem.shape]
-    found = {node.value for expr in exprs for node in walk(expr) if isinstance(node, IntImm)}
+    found = {node.value for expr in exprs for node in nodes_of(expr, IntImm)}
     return sorted(n for n in found if 1 < n and (largest is None or n <= largest))
 
 

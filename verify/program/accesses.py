@@ -29,7 +29,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.visit import children, walk
+from layoutproof.ir.visit import children, holds_any, nodes_of, walk
 from layoutproof.verify.program.abstraction import Abstraction, Env, Inexpressible, in_lane, survey_of
 from layoutproof.verify.program.instances import (
     Access,
@@ -84,7 +84,7 @@ def _read(function: PrimFunc, where: Expr | None) -> Program:
 
 def _may_trap_beside(function: PrimFunc) -> bool:
     """Whether something that may trap stands on the right of an `and` or an `or`."""
-    return any(isinstance(node, Logical) and any(map(can_trap, walk(node.rhs))) for node in walk(function.body))
+    return any(any(map(can_trap, walk(node.rhs))) for node in nodes_of(function.body, Logical))
 
 
 def _eager(function: PrimFunc) -> tuple[Arithmetic, ...]:
@@ -225,7 +225,7 @@ class _Collector:
 
     def _assume(self, condition: Expr, domain: IterationDomain, env: Env, stmt: Stmt) -> None:
         always = not (domain.dims or domain.guards or domain.dropped or domain.unknowns)
-        if always and not any(isinstance(node, BufferLoad) for node in walk(condition)):
+        if always and not holds_any(condition, BufferLoad):
             self.assumed += [g.as_expr for g in conjuncts(condition)]
         before = len(self.accesses)
         # An assumption is not compiled.

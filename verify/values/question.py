@@ -14,7 +14,7 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, map_children, substitute, take_fresh, walk
+from layoutproof.ir.visit import free_variables, holds_any, map_children, substitute, take_fresh
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.values.fast_math import IEEE, Licences
 from layoutproof.verify.verdict.verdict import Status
@@ -222,7 +222,7 @@ class Question:
 
 def has_undef(expr: Expr) -> bool:
     """Whether an undefined value is evaluated somewhere in it."""
-    return any(isinstance(node, Undef) for node in walk(expr))
+    return holds_any(expr, Undef)
 
 
 def anything_will_do(question: Question) -> bool:

@@ -17,7 +17,7 @@ from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Int
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import nodes_of, walk
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder, symbol
@@ -205,9 +205,7 @@ def equal_as_reals(question: Question, solving: Solving) -> SmtQuery | None:
         new, old = writer.term(question.new), writer.term(question.old)
     except _NotReal:
         return None
-    variables = sorted(
-        {n for e in (question.new, question.old) for n in walk(e) if isinstance(n, Var)}, key=lambda v: v.name
-    )
+    variables = sorted({n for e in (question.new, question.old) for n in nodes_of(e, Var)}, key=lambda v: v.name)
     lines = [f"; {line}" for line in (*describe(question, ALL).splitlines(), "as exact reals")]
     lines += [
         f"(set-logic {_LOGIC})",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 REPORT = "report"
-_PREFIXES = 48  # schedules that a process keeps, so that those that begin alike are not proved again
+_PREFIXES = 512  # schedules that a process keeps, so that those that begin alike are not proved again
 
 
 def recall(item: Item, options: Options) -> Outcome | None:
@@ -237,6 +237,7 @@ def _begun(func: PrimFunc, options: Options, keys: Sequence[str]) -> tuple[Sched
     for done in range(len(keys) - 1, 0, -1):
         known = _prefixes.get(keys[done])
         if known is not None and known.original is func:
+            _prefixes.move_to_end(keys[done])
             return known.fork(), done
     return Schedule(func, allowed=frozenset(Licence(word) for word in options.licences)), 0
 
