@@ -176,7 +176,7 @@ def _shows_bits(func: PrimFunc, roots: Mapping[Var, Var]) -> bool:
     for each in (*func.buffers, *buffers_in(func.body)):
         types.setdefault(roots.get(each.data, each.data), set()).add(each.dtype.element)
     views = any(len(seen) > 1 and any(each.is_float for each in seen) for seen in types.values())
-    return views or any(isinstance(node, OpaqueCall) and sees_bits(node) for node in walk(func.body))
+    return views or any(sees_bits(node) for node in nodes_of(func.body, OpaqueCall))
 
 
 def sees_bits(call: OpaqueCall) -> bool:
