@@ -281,8 +281,7 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
     moved = {cells.old_data: cells for cells in rewrite.witness.cells}
     for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=True):
         declared = before.name in rewrite.witness.changes_interface
-        kept = _but_shape(before, declared=declared) == _but_shape(after, declared=declared)
-        if not kept or (before.shape != after.shape and not declared):
+        if _but_shape(before) != _but_shape(after) or (before.shape != after.shape and not declared):
             return unknown(claim, STRUCTURE, f"{before.name} is another one", watch)
         cells = moved.get(before.data.name)
         if cells is None:
@@ -299,8 +298,8 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
     return proved(claim, STRUCTURE, watch)
 
 
-def _but_shape(buffer: Buffer, *, declared: bool) -> tuple[object, ...]:
-    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset, () if declared else buffer.axis_separators
+def _but_shape(buffer: Buffer) -> tuple[object, ...]:
+    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset
 
 
 def _stored(function: PrimFunc) -> set[str]:

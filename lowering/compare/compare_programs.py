@@ -41,11 +41,11 @@ from layoutproof.lowering.compare.check_witness import (
     with_other_contracts,
 )
 from layoutproof.lowering.compare.comparison import PRIMITIVE, Comparison, Found, Furthest, NoWitness, Question
-from layoutproof.lowering.compare.loop_nests import in_order, unmatched
 from layoutproof.lowering.compare.rolled import are_few, rolled
 from layoutproof.lowering.compare.separated import separated
 from layoutproof.lowering.compare.shared_interface import aligned, check_contracts, paired
 from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
+from layoutproof.lowering.compare.witness_search import in_order, unmatched
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.verify.faults.facts import STRUCTURE

@@ -182,7 +182,7 @@ def test_loops_of_64_bits() -> None:
             sized(A="16", B="4, 4"),
         )
     )
-    assert layouts(question) == [{"B": "lambda i: [i%4, i//4%4 ^ i%4]"}]
+    assert layouts(question) == [{"B": "lambda i: [i%4, i//4 ^ i%4]"}]
 
 
 def test_lanes() -> None:

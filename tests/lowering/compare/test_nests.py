@@ -8,7 +8,7 @@ from tests.shares import one_in
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.compare.compare_programs import compare
-from layoutproof.lowering.compare.loop_nests import in_order
+from layoutproof.lowering.compare.witness_search import in_order
 from layoutproof.verify.verdict.verdict import Status
 
 

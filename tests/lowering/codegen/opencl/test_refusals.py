@@ -126,17 +126,18 @@ def read_length() -> PrimFunc:
     )
 
 
-def shared_by_symbol() -> PrimFunc:
-    """A kernel whose shared memory has the size that the call says."""
+def shared_by_block() -> PrimFunc:
+    """A kernel whose groups share memory of different sizes."""
     body = """
-A = T.match_buffer(a, (n,), "float32")
-S = T.decl_buffer((n,), "float32", scope="shared")
-for x in T.thread_binding(4, thread="threadIdx.x"):
-    S[x] = T.float32(1)
-    T.tvm_storage_sync("shared")
-    A[x] = S[3 - x]
+A = T.match_buffer(a, (4, 4), "float32")
+for b in T.thread_binding(4, thread="blockIdx.x"):
+    S = T.decl_buffer((b + 4,), "float32", scope="shared")
+    for x in T.thread_binding(4, thread="threadIdx.x"):
+        S[x] = T.float32(1)
+        T.tvm_storage_sync("shared")
+        A[b, x] = S[3 - x]
 """
-    return without_threads(program("a: T.handle", body, symbols="n"))
+    return without_threads(program("a: T.handle", body))
 
 
 def hidden_extent() -> PrimFunc:
@@ -273,7 +274,7 @@ CASES: list[tuple[str, Callable[[], PrimFunc], str, str]] = [
     ("threads", inner_threads, codes.NOT_LOWERED, "loop x is bound to threadIdx.x.*Schedule.lower"),
     ("odd axis", lambda: bound_to("blockIdx.w"), codes.UNSUPPORTED, "no axis blockIdx.w"),
     ("hidden axis", read_length, codes.UNSUPPORTED, "that of threadIdx.x depends on memory"),
-    ("symbolic memory", shared_by_symbol, codes.UNSUPPORTED, "shared memory of constant size; the size of S"),
+    ("unknown memory", shared_by_block, codes.UNSUPPORTED, "shared memory whose size the host knows; that of S"),
     (
         "block",
         lambda: function("f", [A], Block("root", (), filled())),
