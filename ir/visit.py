@@ -23,7 +23,9 @@ from layoutproof.ir.stmt import (
     Let,
     Seq,
     Stmt,
+    seq,
 )
+from layoutproof.ir.trampoline import Steps, trampoline
 
 N = TypeVar("N", bound=Node)
 
@@ -99,6 +101,47 @@ def map_children(node: N, rewrite: Callable[[Node], Node]) -> N:
     return _with(node, changes) if changes else node
 
 
+def mapped(node: N, given: Callable[[Node], Any] = lambda child: child) -> Steps[Any, Any]:
+    """As `map_children`, as a step of a `trampoline`: it asks for each direct child, by what is `given` for it. A
+    sequence stays flat.
+    """
+    changes: dict[str, Any] = {}
+    for name in _field_names(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            new = yield given(value)
+            if new is not value:
+                changes[name] = new
+        elif isinstance(value, tuple) and value:
+            items = []
+            for item in value:
+                items.append((yield given(item)) if isinstance(item, Node) else item)
+            if any(a is not b for a, b in zip(items, value, strict=True)):
+                changes[name] = tuple(items)
+    if changes and isinstance(node, Seq):
+        return seq(*changes["body"])
+    return _with(node, changes) if changes else node
+
+
+def _same(node: Any) -> Any:
+    return node
+
+
+def descend(
+    node: Node, visit: Callable[[Node], Node | Steps[Node, Node]], finish: Callable[[Any], Node] = _same
+) -> Node | Steps[Node, Node]:
+    """`node` with each direct child through `visit`, then through `finish`: at once where no statement stands in it,
+    else as a step of a `trampoline`.
+    """
+    if isinstance(node, Stmt):
+        return _descending(node, finish)
+    return finish(map_children(node, visit))  # type: ignore[arg-type]  # what is no statement holds none
+
+
+def _descending(node: Stmt, finish: Callable[[Any], Node]) -> Steps[Node, Node]:
+    return finish((yield from mapped(node)))
+
+
 def _with(node: N, changes: dict[str, Any]) -> N:
     """What `dataclasses.replace` makes, which looks at every field anew each time."""
     node_type = type(node)
@@ -111,10 +154,11 @@ def _with(node: N, changes: dict[str, Any]) -> N:
 def rewrite_bottom_up(node: N, rewrite: Callable[[Node], Node]) -> N:
     """Children first, then the node itself through `rewrite`; a rewrite may return its argument."""
 
-    def visit(current: Node) -> Node:
-        return rewrite(map_children(current, visit))
+    def visit(current: Node) -> Node | Steps[Node, Node]:
+        return descend(current, visit, rewrite)
 
-    return visit(node)  # type: ignore[return-value]  # a rewrite keeps a node's category; builders check it when it does not
+    root: Node = node
+    return trampoline(visit, root)  # type: ignore[return-value]  # a rewrite keeps a node's category; builders check it when it does not
 
 
 def free_variables(expr: Node) -> tuple[Var, ...]:
@@ -206,13 +250,21 @@ def map_expressions(node: N, rewrite: Callable[[Expr], Expr]) -> N:
     """Every expression below rebuilt bottom-up through `rewrite`; variables that statements bind are left alone."""
     binders = (For, Let)
 
-    def visit(current: Node) -> Node:
-        rebuilt = map_children(current, visit)
+    def visit(current: Node) -> Node | Steps[Node, Node]:
+        return inside(current) if isinstance(current, Stmt) else expression(current)
+
+    def inside(current: Stmt) -> Steps[Node, Node]:
+        rebuilt: Node = yield from mapped(current)
         if isinstance(rebuilt, binders) and isinstance(current, binders) and rebuilt.var is not current.var:
             return replace(rebuilt, var=current.var)
+        return rebuilt
+
+    def expression(current: Node) -> Node:
+        rebuilt = map_children(current, expression)
         return rewrite(rebuilt) if isinstance(rebuilt, Expr) else rebuilt
 
-    return visit(node)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
+    root: Node = node
+    return trampoline(visit, root)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
 
 
 def substitute(node: N, values: Mapping[Var, Expr]) -> N:
@@ -227,22 +279,32 @@ def substitute(node: N, values: Mapping[Var, Expr]) -> N:
     bad = set(values) | {v for value in values.values() for v in free_variables(value)}
     done: dict[Node, Node] = {}
 
-    def visit(current: Node) -> Node:
+    def visit(current: Node) -> Node | Steps[Node, Node]:
+        if not isinstance(current, Stmt):
+            return below(current)
+        _check_capture(current, bad)
+        return mapped(current)
+
+    def below(current: Node) -> Node:
         if isinstance(current, Var):
             value = values.get(current)
             return current if value is None else widen(value, current.dtype)
-        if isinstance(current, For | Let) and current.var in bad:
-            raise ValueError(f"{current.var.name} is bound inside the statement it is substituted in")
-        if isinstance(current, Block) and any(iter_var.var in bad for iter_var in current.iter_vars):
-            raise ValueError(f"block {current.name} binds a variable that is substituted in it")
         if not isinstance(current, Expr):
-            return map_children(current, visit)
+            return map_children(current, below)
         result = done.get(current)
         if result is None:
-            result = done[current] = map_children(current, visit)
+            result = done[current] = map_children(current, below)
         return result
 
-    return visit(node)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
+    root: Node = node
+    return trampoline(visit, root)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
+
+
+def _check_capture(stmt: Stmt, bad: set[Var]) -> None:
+    if isinstance(stmt, For | Let) and stmt.var in bad:
+        raise ValueError(f"{stmt.var.name} is bound inside the statement it is substituted in")
+    if isinstance(stmt, Block) and any(iter_var.var in bad for iter_var in stmt.iter_vars):
+        raise ValueError(f"block {stmt.name} binds a variable that is substituted in it")
 
 
 def always_evaluates(expr: Expr, var: Var) -> bool:

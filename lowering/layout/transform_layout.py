@@ -28,7 +28,8 @@ from layoutproof.ir.primfunc import APART, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import Allocate, Attributes, Block, BufferStore, MatchBuffer, Stmt
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables, map_children, stores_in, substitute, walk
+from layoutproof.ir.trampoline import Steps, trampoline
+from layoutproof.ir.visit import children, free_variables, map_children, mapped, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of, symbol_scope
 from layoutproof.lowering.layout.pad_value import (
@@ -327,9 +328,14 @@ def _touches(call: OpaqueCall, buffer: Buffer) -> bool:
 
 def _pointer_used(node: Node, data: Var) -> bool:
     """Whether the data variable occurs anywhere but in a buffer."""
-    if isinstance(node, Buffer):
-        return False
-    return node == data or any(_pointer_used(child, data) for child in children(node))
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if current == data:
+            return True
+        if not isinstance(current, Buffer):
+            stack += children(current)
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,10 +346,13 @@ class _Relaying:
     index_map: IndexMap
 
     def function(self, func: PrimFunc) -> PrimFunc:
-        mapped = tuple((param, self.views.get(buffer, buffer)) for param, buffer in func.buffer_map)
-        body = self.visit(func.body)
+        buffer_map = tuple((param, self.views.get(buffer, buffer)) for param, buffer in func.buffer_map)
+        body = trampoline(self.step, func.body)
         assert isinstance(body, Stmt)
-        return replace(func, buffer_map=mapped, body=body)
+        return replace(func, buffer_map=buffer_map, body=body)
+
+    def step(self, node: Node) -> Node | Steps[Node, Node]:
+        return mapped(node) if isinstance(node, Stmt) and not isinstance(node, BufferStore) else self.visit(node)
 
     def visit(self, node: Node) -> Node:
         if isinstance(node, Buffer):

@@ -35,7 +35,8 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, Let, Stmt
-from layoutproof.ir.visit import children, map_children, walk
+from layoutproof.ir.trampoline import Steps, trampoline
+from layoutproof.ir.visit import children, map_children, mapped, walk
 from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of, exact_function
 
 _MOST_POINTS = 4096
@@ -70,31 +71,37 @@ def _is_conversion(expr: Cast) -> bool:
 
 
 def _replaced(func: PrimFunc) -> PrimFunc:
-    body = _visit(func.body, {})
+    body = trampoline(lambda given: _inside(*given), (func.body, {}))
     assert isinstance(body, Stmt)
     return func if body is func.body else replace(func, body=body)
 
 
-def _visit(node: Node, ranges: Ranges) -> Node:
-    """The node over formulas, where `ranges` holds what surrounding loops, blocks and lets bind."""
+def _inside(node: Node, ranges: Ranges | None) -> Node | Steps[tuple[Node, Ranges | None], Node]:
+    """The node over formulas, where `ranges` holds what surrounding loops, blocks and lets bind; as it is without."""
+    if ranges is None:
+        return node
     match node:
         case For(var=var):
             start, extent = interval_of(node.start, ranges), interval_of(node.extent, ranges)
             counted = Interval(start.low, start.high + extent.high - 1) if extent.high > 0 else None
             inside = _with(ranges, var, counted)
-            return map_children(node, lambda child: _visit(child, inside))
         case Let(var=var, value=value):
-            found = _visit(value, ranges)
+            found = _formulas(value, ranges)
             inside = _bound(ranges, var, found, ranges)
-            return map_children(node, lambda child: found if child is value else _visit(child, inside))
+            return mapped(node, lambda child: (found, None) if child is value else (child, inside))
         case Block(iter_vars=iter_vars):
             inside = ranges
             for each in iter_vars:
                 inside = _bound(inside, each.var, each.binding, ranges)
-            return map_children(node, lambda child: _visit(child, inside))
+        case Stmt():
+            inside = ranges
         case _:
-            pass
-    made = map_children(node, lambda child: _visit(child, ranges))
+            return _formulas(node, ranges)
+    return mapped(node, lambda child: (child, inside))
+
+
+def _formulas(node: Node, ranges: Ranges) -> Node:
+    made = map_children(node, lambda child: _formulas(child, ranges))
     return _formula_of(made, ranges) if isinstance(made, Cast) and _is_conversion(made) else made
 
 
