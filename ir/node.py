@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 
 from layoutproof.ir.diagnostic import Span
 
@@ -55,6 +55,12 @@ class Node:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # frozen, and nested as deeply as a program is long
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -16,6 +16,7 @@ from layoutproof.ir.expr import Var, require
 from layoutproof.ir.node import Node
 from layoutproof.ir.shown import Shown
 from layoutproof.ir.stmt import Attributes, Stmt
+from layoutproof.ir.visit import make_room
 
 LAYOUT_TRANSFORMATIONS = "buffer_layout_transformations"
 AXIS_SEPARATORS = "buffer_axis_separators"
@@ -40,6 +41,7 @@ class PrimFunc(Node, Shown):
         require(len(set(names)) == len(names), f"{self.name} has two parameters of one name")
         for param, buffer in self.buffer_map:
             require(param in self.params, f"buffer {buffer.name} belongs to no parameter of {self.name}")
+        make_room(self.body)
 
     def __repr__(self) -> str:
         return f"<function {self.name}({', '.join(p.name for p in self.params)})>"

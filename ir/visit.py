@@ -344,7 +344,8 @@ def take_fresh(name: str, taken: set[str]) -> str:
     return found
 
 
-MAX_SEQUENCE = 2500  # allocations, aliases and lets that follow one another in one function
+LONGEST_SEQUENCE = 20_000  # allocations, aliases and lets that follow one another in one function
+MAX_SEQUENCE = 2500  # as many as Python's stack is made room for, for walks that are not on a trampoline
 MAX_EXPRESSION = 1000  # operations inside one another in generated code; compilers have limits of that order
 MAX_NESTING = 100  # loops, branches and blocks inside one another
 _USUAL = 100  # statements inside one another that fit on the stack that Python gives anyone

@@ -113,7 +113,7 @@ class _Writing:
             return self._block(node)
         if isinstance(node, BufferLoad | BufferStore | BufferRegion) and node.buffer in self.regions:
             return self._access(node, self.regions[node.buffer])
-        if isinstance(node, Stmt):
+        if isinstance(node, Stmt) and not isinstance(node, BufferStore):
             root: Node = node
             return trampoline(self.step, root)
         return map_children(node, self.visit)

@@ -45,6 +45,7 @@ from layoutproof.lowering.compare.loop_nests import in_order
 from layoutproof.lowering.compare.rolled import are_few, rolled
 from layoutproof.lowering.compare.shared_interface import aligned, check_contracts, paired
 from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
+from layoutproof.lowering.passes.illegal import limited_stack
 from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.faults.valid_sizes import valid_sizes
@@ -77,7 +78,8 @@ def compare(
     Raises LayoutproofError for programs that are not well-formed or whose parameters do not correspond, for a layout
     that is not injective or does not fit, and for unknown names.
     """
-    return _compared(before, after, _Stated.of(layouts, pads, match, where), settings().usable(ALL))
+    with limited_stack(before):
+        return _compared(before, after, _Stated.of(layouts, pads, match, where), settings().usable(ALL))
 
 
 def compare_bit_for_bit(
@@ -88,7 +90,8 @@ def compare_bit_for_bit(
     pads: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """As `compare`, without fast-math assumptions, whatever is allowed elsewhere."""
-    return _compared(before, after, _Stated.of(layouts, pads, None, None), frozenset())
+    with limited_stack(before):
+        return _compared(before, after, _Stated.of(layouts, pads, None, None), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
