@@ -22,6 +22,7 @@ TOO_MANY_CELLS = "LP132"
 NOTATION = "LP134"
 NOTATION_INCOMPLETE = "LP135"
 NOT_WRITTEN = "LP136"
+ARGUMENT = "LP137"
 NOT_INTERPRETED = "LP180"
 RUN_ARGUMENT = "LP181"
 RUN_LIMIT = "LP182"
@@ -72,6 +73,7 @@ MEANINGS: Mapping[str, str] = {
         "The layout does not determine its map: its shape or a length is missing or does not fit, or its notation "
         "cannot be told."
     ),
+    ARGUMENT: "An argument of a function of the Python package has another type than the function takes.",
     NOT_WRITTEN: "The map cannot be written in the chosen notation; the message has an index that shows it.",
     SIDE_CONDITION: "A condition is one boolean expression over the symbols of the shape.",
     BOX_NAME: "The physical box is computed by digits, or as tight as possible.",

@@ -134,6 +134,13 @@ def error(code: str, message: str, span: Span | None = None, *, help: str | None
     return LayoutproofError(Diagnostic(code, message, span, help=help))
 
 
+def wrong_type(code: str, place: str, value: object, expected: str, *, help: str | None = None) -> LayoutproofError:
+    """The error for an argument of another type: `loads, argument 'text' is 3, the text of a program is expected`."""
+    text = repr(value)
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    return error(code, f"{place} is {shown}, {expected} is expected", help=help)
+
+
 def counted(number: int, one: str, many: str) -> str:
     """`1 axis`, `2 axes`: a number with its word."""
     return f"{number} {one if number == 1 else many}"

@@ -132,6 +132,8 @@ def gate(
             f"of a gate, allow_unknown is True or False ({allow_unknown!r} is given), and strictness is text",
         )
     if function is not None:
+        if not callable(function) or isinstance(function, type):
+            raise error(codes.GATE_FORM, f"a gate is made of a function, not of {type(function).__name__}")
         return Gate(function, None, None, False, CHECKER)
     return lambda decorated: Gate(decorated, cases, strictness, allow_unknown, trust)
 

@@ -9,7 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir import codes as ir_codes
+from layoutproof.ir.diagnostic import error, wrong_type
 from layoutproof.studies import codes
 from layoutproof.studies.report.data_files import COLUMNS, row_of
 from layoutproof.studies.report.facts import Fact, facts_of
@@ -102,6 +103,8 @@ def study(
     and taken up again there. `cache` is the place of the proof cache, None for none. Raises LayoutproofError for a
     study that is not well-formed and a folder that cannot be used.
     """
+    if not isinstance(what, str | Mapping):
+        raise wrong_type(ir_codes.ARGUMENT, "study, argument 'what'", what, "a name, a path or a grid")
     chosen = load_study(what) if isinstance(what, str) else parse_study(_grid_text(what), "study", Path())
     options = RunOptions(Limits(workers=jobs), cache=cache)
     if output is not None:

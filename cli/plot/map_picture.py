@@ -97,6 +97,11 @@ class PictureOptions:
     banks: int = 32
     pad: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raises LayoutproofError for a contract without text."""
+        if self.pad is not None and not self.pad.strip():
+            raise error(codes.NOTHING_TO_DRAW, "what padding holds is a number, a text such as undef, or not said")
+
 
 def picture_of(report: MapReport, ending: str, options: PictureOptions = PictureOptions()) -> bytes:
     """The picture of a checked map of concrete shape, as the bytes of an `svg` or `png` file.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from layoutproof.cli import codes
@@ -16,7 +17,8 @@ from layoutproof.graph.graph_files import load_graph
 from layoutproof.graph.model.graph import Graph
 from layoutproof.graph.planning.planner import Plan
 from layoutproof.graph.planning.planner import plan as plan_graph
-from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir import codes as ir_codes
+from layoutproof.ir.diagnostic import LayoutproofError, error, wrong_type
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.shown import ShownText
 from layoutproof.lowering.passes.illegal import IllegalTransform
@@ -75,6 +77,9 @@ def draw(
     """
     from layoutproof.cli.plot.map_picture import COLOURS, PictureOptions, scene_of_map
 
+    _check_types(("colour", colour, str, "text"), ("cells", cells, int, "a number of cells"))
+    _check_types(("sizes", {} if sizes is None else sizes, Mapping, "a dictionary by symbol"))
+    _check_types(("pad", 0 if pad is None else pad, str | int | float, "a number or the text of a contract"))
     if isinstance(what, Verdict | IllegalTransform):
         return Drawing(_counterexample(what))
     if isinstance(what, Schedule):
@@ -93,6 +98,12 @@ def draw(
     report = what if isinstance(what, MapReport) else check_map(what, of)
     options = PictureOptions(cells, kind, int(banks or 32), None if pad is None else str(pad))
     return Drawing(scene_of_map(report, options))
+
+
+def _check_types(*options: tuple[str, object, type | UnionType, str]) -> None:
+    for name, value, kind, expected in options:
+        if not isinstance(value, kind):
+            raise wrong_type(ir_codes.ARGUMENT, f"draw, argument {name!r}", value, expected)
 
 
 def _counterexample(what: Verdict | IllegalTransform) -> Scene:
@@ -117,7 +128,12 @@ def plan(graph: Graph | str | Path, layouts: Mapping[str, str], free: Mapping[st
     from layoutproof.cli.plan.plan_layouts import asked_of, wishes_of
     from layoutproof.importers.onnx import load_model
 
+    for name, given in (("layouts", layouts), ("free", {} if free is None else free)):
+        if not isinstance(given, Mapping):
+            raise wrong_type(ir_codes.ARGUMENT, f"plan, argument {name!r}", given, "a dictionary by names")
     if not isinstance(graph, Graph):
+        if not isinstance(graph, str | Path):
+            raise wrong_type(ir_codes.ARGUMENT, "plan, argument 'graph'", graph, "a Graph or the path of one")
         path = Path(graph)
         graph = load_graph(path) if path.suffix == ".py" else load_model(path)
     freed = tuple(f"{name}={layout}" for name, layout in (free or {}).items())
@@ -131,6 +147,8 @@ def explain(what: str | LayoutproofError | Verdict) -> ShownText:
 
     Raises LayoutproofError for a code that there is not.
     """
+    if not isinstance(what, str | LayoutproofError | Verdict):
+        raise wrong_type(ir_codes.ARGUMENT, "explain, argument 'what'", what, "a code, an error or a verdict")
     if isinstance(what, LayoutproofError):
         code = what.diagnostics[0].code
     else:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.diagnostic import LayoutproofError, Source, error
+from layoutproof.ir.diagnostic import LayoutproofError, Source, error, wrong_type
 from layoutproof.ir.dtype import HANDLE, DType, Kind
 from layoutproof.ir.expr import Var
 from layoutproof.ir.primfunc import LAYOUT, IRModule, PrimFunc
@@ -273,6 +273,8 @@ def loads(text: str, name: str = "<text>") -> PrimFunc:
 
     Raises LayoutproofError for anything that is not understood, and unless there is exactly one function.
     """
+    if not isinstance(text, str):
+        raise wrong_type(codes.ARGUMENT, "loads, argument 'text'", text, "the text of a program")
     module, source = _read(Source(name, text.removeprefix("\ufeff")))
     if len(module.functions) != 1:
         names = ", ".join(f.name for f in module.functions)
@@ -289,6 +291,9 @@ def loads_module(text: str, name: str = "<text>") -> IRModule:
 
 def load(path: str | Path) -> PrimFunc:
     """The one function of a file. Raises LayoutproofError."""
+    if not isinstance(path, (str, Path)):
+        help = "layoutproof.loads reads the text of a program"
+        raise wrong_type(codes.ARGUMENT, "load, argument 'path'", path, "the path of a file", help=help)
     return loads(read_text(path), str(path))
 
 

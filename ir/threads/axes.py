@@ -42,6 +42,11 @@ class Axis:
         """Whether it counts blocks of a grid, which no barrier joins."""
         return self.tag.startswith("blockIdx")
 
+    @property
+    def is_virtual(self) -> bool:
+        """Whether its threads are ones that one thread of the device runs in turn."""
+        return self.tag.startswith(("vthread", "cthread"))
+
 
 class Sharing(StrEnum):
     """Who sees one copy of a memory."""

@@ -73,6 +73,15 @@ class Kernel:
     # The tiles of each memory of fragments, and how tensor instructions join floats, in an order that is not fixed.
     tiles: dict[Var, int] = field(default_factory=dict[Var, int])
     joins: set[BinaryOp] = field(default_factory=set[BinaryOp])
+    # The axes of virtual threads along which each has a copy of a memory, whatever its scope: all of them if a block
+    # allocates it, since TVM's UnifyThreadBinding makes one loop around the kernel of all that are bound to an axis,
+    # before InjectVirtualThread copies what is inside. Of a statement, those around it: it comes between the two.
+    homes: dict[Var, frozenset[str]] = field(default_factory=dict[Var, frozenset[str]])
+
+    @property
+    def virtual(self) -> frozenset[str]:
+        """The tags of its virtual threads."""
+        return frozenset(axis.tag for axis in self.axes.values() if axis.is_virtual)
 
 
 def read_kernel(root: Stmt, names: set[str], buffers: Mapping[Var, Buffer], earlier: Sequence[Buffer] = ()) -> Kernel:
@@ -125,6 +134,7 @@ class _Reader:
         self.names = names
         self.earlier = earlier
         self.reducer: Reducer | None = None
+        self.virtual: frozenset[str] = frozenset()
 
     def read(self, stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
         """A statement, and those in it, written out."""
@@ -134,7 +144,7 @@ class _Reader:
             case BufferStore():
                 return substitute(stmt, values)
             case Allocate(buffer=buffer, body=body):
-                return self.read(self._owned(buffer, body, values), values)
+                return self.read(self._owned(buffer, body, values, self.virtual), values)
             case Block():
                 return self._block(stmt, values)
             case AttrStmt():
@@ -168,7 +178,10 @@ class _Reader:
         index = widen(axis.index, loop.var.dtype)
         start, extent = substitute(loop.start, values), substitute(loop.extent, values)
         value = index if start == IntImm(0, start.dtype) else index + start
+        around = self.virtual
+        self.virtual |= {axis.tag} if axis.is_virtual else frozenset()
         body = self.read(loop.body, {**values, loop.var: value})
+        self.virtual = around
         if widen(extent, axis.extent.dtype) == axis.extent:
             return body
         return IfThenElse(index < extent, body, span=loop.span)
@@ -178,7 +191,7 @@ class _Reader:
         inside = {**values, **bound}
         body = self._through_views(block) if block.match_buffers else body_of(block)
         for buffer in block.alloc_buffers:
-            body = self._owned(buffer, body, inside)
+            body = self._owned(buffer, body, inside, self.kernel.virtual)
         body = self.read(body, inside)
         if block.where != TRUE:
             body = IfThenElse(substitute(block.where, inside), body, span=block.span)
@@ -216,8 +229,8 @@ class _Reader:
         used = set(free_variables(value))
         return {tag for tag, axis in self.kernel.axes.items() if axis.var in used}
 
-    def _owned(self, buffer: Buffer, body: Stmt, values: Mapping[Var, Expr]) -> Stmt:
-        """`body`, in which the kernel owns a buffer that is allocated around it."""
+    def _owned(self, buffer: Buffer, body: Stmt, values: Mapping[Var, Expr], home: frozenset[str]) -> Stmt:
+        """`body`, in which the kernel owns a buffer that is allocated around it; `home`: see `Kernel.homes`."""
         mine = without_gaps(replace(buffer, shape=tuple(substitute(extent, values) for extent in buffer.shape)))
         others = (*self.earlier, *self.kernel.memories)
         if any(known.name == mine.name or known.data == mine.data for known in others):
@@ -225,6 +238,7 @@ class _Reader:
             mine = replace(mine, name=take_fresh(buffer.name, self.names), data=data)
             body = substitute(replace_buffers(body, {buffer: mine}), {buffer.data: data})  # calls name it by its data
         self.kernel.memories.append(mine)
+        self.kernel.homes[mine.data] = home
         return body if mine == buffer else replace_buffers(body, {buffer: mine})
 
     def _whole(self, view: Buffer, stmt: Stmt) -> Buffer:

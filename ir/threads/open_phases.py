@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.expr import Expr, IntImm, Var, equal
 from layoutproof.ir.stmt import For, ForKind, IfThenElse, Let, Stmt, seq
-from layoutproof.ir.visit import bound_variables, substitute
+from layoutproof.ir.visit import bound_variables, substitute, take_fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,27 @@ class Touched:
         return Touched(self.reads - gone, self.writes - gone)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OpenPhase:
-    """A phase since which there was no barrier: what one thread does in it."""
+    """A phase since which there was no barrier: what one thread does in it. `number`: which one, whatever stands
+    around it.
+    """
 
     stmt: Stmt
     touched: Touched
+    number: int
 
 
 class OpenPhases:
-    """Follows a kernel in the order of its text. `all_threads` puts the loops over threads around a statement."""
+    """Follows a kernel in the order of its text. `all_threads` puts the loops over threads around a statement; `names`
+    are taken, and grow.
+    """
 
-    def __init__(self, all_threads: Callable[[Stmt], Stmt]) -> None:
+    def __init__(self, all_threads: Callable[[Stmt], Stmt], names: set[str]) -> None:
         self.all_threads = all_threads
+        self.names = names
         self.open: list[OpenPhase] = []
+        self._number = 0
         # The parts of the kernel in which there may be no race.
         self.parts: list[Stmt] = []
         self._around: list[Callable[[Stmt], Stmt]] = []
@@ -64,7 +71,8 @@ class OpenPhases:
 
     def add(self, stmt: Stmt, touched: Touched) -> None:
         """A phase that all threads come to."""
-        self.open.append(OpenPhase(stmt, touched))
+        self._number += 1
+        self.open.append(OpenPhase(stmt, touched, self._number))
 
     def meeting(self, touched: Touched) -> list[OpenPhase]:
         """The open phases that touch a memory of another phase, one of them writing."""
@@ -85,11 +93,11 @@ class OpenPhases:
     @contextmanager
     def inside(self, around: Callable[[Stmt], Stmt]) -> Iterator[None]:
         """What follows stands inside a branch or a let, and so do, afterwards, the phases that it leaves open."""
-        before = list(self.open)
+        before = _numbers(self.open)
         self._around.append(around)
         yield
         self._around.pop()
-        self.open = [phase if phase in before else self._wrapped(phase, around) for phase in self.open]
+        self.open = [phase if phase.number in before else self._wrapped(phase, around) for phase in self.open]
 
     @staticmethod
     def _wrapped(phase: OpenPhase, around: Callable[[Stmt], Stmt]) -> OpenPhase:
@@ -97,8 +105,9 @@ class OpenPhases:
 
     def loop(self, loop: For, body: Callable[[], Stmt]) -> Stmt:
         """The body of a loop, which `body` goes through: in the first iteration after what was open before, in any
-        other one after the iteration before it. What the last one leaves is open afterwards, and what was before:
-        there may be no iteration (a constant number of them is certain).
+        other one after the iteration before it, and after all earlier ones for phases that an iteration may leave open
+        because its barriers stand in branches or loops. What the last one leaves is open afterwards, and what was
+        before: there may be no iteration (a constant number of them is certain).
         """
         before = list(self.open)
         index, start = loop.var, loop.start
@@ -111,23 +120,48 @@ class OpenPhases:
         self._around += [as_loop, lambda stmt: IfThenElse(first, stmt, span=loop.span)]
         body()
         self._around.pop()
-        later = [phase for phase in self.open if phase not in before]
-        if isinstance(loop.extent, IntImm) and loop.extent.value > 0:
-            before = [phase for phase in before if phase in self.open]  # the first iteration had no barrier for others
-        self.open = [replace(phase, stmt=_at(phase.stmt, index, index - one)) for phase in later]
+        kept, made = self._split(_numbers(before))
         self._around.append(lambda stmt: IfThenElse(start < index, stmt, span=loop.span))
+        noted = len(self.parts)
+        self.open = [*kept, *(replace(phase, stmt=_at(phase.stmt, index, index - one)) for phase in made)]
         result = body()
+        left = _numbers(made) & _numbers(self.open)
+        if left:
+            del self.parts[noted:]
+            since = [
+                replace(
+                    phase,
+                    stmt=self._earlier(phase.stmt, loop)
+                    if phase.number in left
+                    else _at(phase.stmt, index, index - one),
+                )
+                for phase in made
+            ]
+            self.open = [*kept, *since]
+            result = body()
         del self._around[-2:]
         last = loop.start + loop.extent - one
+        _, ended = self._split(_numbers(before))
         ended = [
-            replace(
-                phase,
-                stmt=IfThenElse(IntImm(0, index.dtype) < loop.extent, _at(phase.stmt, index, last)),
-            )
-            for phase in self.open
+            replace(phase, stmt=IfThenElse(IntImm(0, index.dtype) < loop.extent, _at(phase.stmt, index, last)))
+            for phase in ended
         ]
-        self.open = [*before, *ended]
+        certain = isinstance(loop.extent, IntImm) and loop.extent.value > 0
+        self.open = [*(kept if certain else before), *ended]
         return result
+
+    def _split(self, numbers: frozenset[int]) -> tuple[list[OpenPhase], list[OpenPhase]]:
+        """What is open of the phases with these numbers, and of others."""
+        return [p for p in self.open if p.number in numbers], [p for p in self.open if p.number not in numbers]
+
+    def _earlier(self, stmt: Stmt, loop: For) -> Stmt:
+        """A statement of an iteration, in all iterations before this one."""
+        index = Var(take_fresh(loop.var.name, self.names), loop.var.dtype)
+        return For(index, loop.start, loop.var - loop.start, ForKind.SERIAL, _at(stmt, loop.var, index), span=loop.span)
+
+
+def _numbers(phases: Iterable[OpenPhase]) -> frozenset[int]:
+    return frozenset(phase.number for phase in phases)
 
 
 def in_branch(condition: Expr, place: Stmt) -> Callable[[Stmt], Stmt]:

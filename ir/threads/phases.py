@@ -51,10 +51,13 @@ class Nest(Stmt):
 
 
 class Phases:
-    """Puts the loops over threads where the barriers are. `sharing` says who shares each memory, by data variable."""
+    """Puts the loops over threads where the barriers are. `sharing` says who shares each memory, by data variable;
+    `names` are taken, and grow.
+    """
 
-    def __init__(self, kernel: Kernel, sharing: dict[Var, Sharing]) -> None:
+    def __init__(self, kernel: Kernel, sharing: dict[Var, Sharing], names: set[str]) -> None:
         self.kernel = kernel
+        self.names = names
         self.sharing = sharing
         self.threads = {tag: axis for tag, axis in kernel.axes.items() if not axis.is_block}
         self.tags = {axis.var: tag for tag, axis in self.threads.items()}
@@ -62,7 +65,7 @@ class Phases:
         self.spread: dict[Var, Tags] = {}
         self.lets: dict[Var, Tags] = {}
         self._find_spread()
-        self.open = OpenPhases(self.on_all_threads)
+        self.open = OpenPhases(self.on_all_threads, names)
         # Whether threads wait for one another at barriers that the text does not have.
         self.implied = False
         # Memory of the whole grid that two phases touch without a barrier between them, one writing.
@@ -167,7 +170,7 @@ class Phases:
     def all_phases(self) -> Stmt:
         """The kernel in phases. A thread's own memory has a copy for each thread that stores to it."""
         while True:
-            self.open, self.unordered = OpenPhases(self.on_all_threads), set()
+            self.open, self.unordered = OpenPhases(self.on_all_threads, self.names), set()
             result = self.arrange(self.kernel.body)
             if not self._spread_over(result):
                 return result
@@ -222,7 +225,8 @@ class Phases:
         if otherwise is not None:
             with self.open.inside(in_branch(negated(condition), stmt)):
                 other = self.arrange(otherwise, repeated=repeated)
-        self.open.open = [*before, *(p for p in (*after, *self.open.open) if p not in before)]
+        numbers = {phase.number for phase in before}
+        self.open.open = [*before, *(p for p in (*after, *self.open.open) if p.number not in numbers)]
         return replace(stmt, then=chosen, otherwise=other)
 
     def _require_uniform(self, stmt: Stmt, *expressions: Expr) -> None:

@@ -133,6 +133,8 @@ class _Writer:
         # a schedule is not finished, and its memory is like any other.
         self.outside = set(_touched_outside(func.body))
         self.around: dict[Buffer, Sharing] = {}
+        # Those of it that blocks allocate.
+        self.of_blocks: set[Var] = set()
         self.buffers = func.buffers
         self.crosswise: set[BinaryOp] = set()
         self.implied = False
@@ -149,6 +151,7 @@ class _Writer:
         if isinstance(stmt, For) and stmt.kind is ForKind.THREAD_BINDING:
             return self._kernel(stmt)
         if isinstance(stmt, Block):
+            self.of_blocks |= {b.data for b in stmt.alloc_buffers}
             stmt = replace(stmt, alloc_buffers=tuple(b for b in stmt.alloc_buffers if not self._is_inner(b)))
             if stmt.reads is not None or stmt.writes is not None:
                 stmt = replace(stmt, reads=None, writes=None)
@@ -176,6 +179,8 @@ class _Writer:
             if sharing in (Sharing.WARP, Sharing.ALL):
                 raise NotSequential(f"{buffer.name} is in memory of scope {buffer.scope} in a kernel", root)
         self._note_crosswise(kernel)
+        kernel.homes |= {b.data: kernel.virtual for b in self.around if b.data in self.of_blocks}
+        memories = self._with_copies(kernel, memories, root)
         sharings = {buffer.data: sharing for buffer, sharing in memories.items()}
         axes = [axis for axis in kernel.axes.values() if axis.index == axis.var]
         if kernel.asynchronous:
@@ -183,7 +188,7 @@ class _Writer:
                 moment, mine = self._with_names(part, list(memories))
                 self.under_way.append(_on_grid(_allocated(moment, mine), axes, root))
             kernel.body = without_async(kernel.body)
-        phases = Phases(kernel, sharings)
+        phases = Phases(kernel, sharings, self.names)
         copies: dict[Var, tuple[str, ...]] = {}
         arranged = phases.all_phases()
         result = _if_any(phases, arranged, _place(arranged, memories, phases, copies))
@@ -193,6 +198,7 @@ class _Writer:
         if phases.unordered:
             thread, mine = self._with_names(_alone(kernel, phases.unordered), list(memories))
             self.apart.append(_on_grid(phases.on_all_threads(_allocated(thread, mine)), axes, root))
+        self._note_shared_by_virtual(kernel, memories, phases, root)
         own = [buffer for buffer, sharing in memories.items() if sharing is Sharing.THREAD]
         others = [buffer for buffer in memories if buffer not in own]
         loops = frozenset(axis.var for axis in phases.threads.values() if axis.index == axis.var)
@@ -203,6 +209,41 @@ class _Writer:
             self.apart.append(_on_grid(_allocated(meeting, outer), axes, root))
         result = _on_grid(result, axes, root)
         return _marked(result, kernel, copies) if self.marked else result
+
+    def _with_copies(self, kernel: Kernel, memories: dict[Buffer, Sharing], root: Stmt) -> dict[Buffer, Sharing]:
+        """The memories, those of a block with a copy for each of the virtual threads that have them for themselves."""
+        wider: dict[Buffer, tuple[Buffer, tuple[Axis, ...]]] = {}
+        for buffer, sharing in memories.items():
+            home = kernel.homes.get(buffer.data, frozenset())
+            axes = tuple(axis for tag, axis in kernel.axes.items() if tag in home and axis.index == axis.var)
+            if sharing is Sharing.BLOCK and axes:
+                wider[buffer] = _wider(buffer, axes, root), axes
+                self.copies[buffer.data.name] = tuple(axis.tag for axis in axes)
+        kernel.body = _each_thread(kernel.body, wider)
+        return {wider[buffer][0] if buffer in wider else buffer: sharing for buffer, sharing in memories.items()}
+
+    def _note_shared_by_virtual(
+        self, kernel: Kernel, memories: Mapping[Buffer, Sharing], phases: Phases, root: Stmt
+    ) -> None:
+        """Note that virtual threads may not meet in a thread's own memory that they share: here each has a copy."""
+        loops = [axis for axis in phases.threads.values() if axis.index == axis.var]
+        virtual = {axis.tag for axis in loops if axis.is_virtual}
+        own = {b for b, sharing in memories.items() if sharing is Sharing.THREAD}
+        meeting = {
+            b for b in own if (phases.spread.get(b.data, frozenset()) & virtual) - kernel.homes.get(b.data, set())
+        }
+        if not meeting:
+            return
+        body = _alone(kernel, set())
+        others = {*memories, *buffers_in(body)} - meeting
+        part, mine = self._with_names(body, [*meeting, *others], always=True)
+        part = _allocated(part, mine[len(meeting) :])
+        for axis in reversed([axis for axis in loops if axis.is_virtual]):
+            part = loop_over(axis, ForKind.PARALLEL, part, root)
+        part = _allocated(part, mine[: len(meeting)])
+        for axis in reversed([axis for axis in loops if not axis.is_virtual]):
+            part = loop_over(axis, ForKind.PARALLEL, part, root)
+        self.apart.append(_on_grid(part, [axis for axis in kernel.axes.values() if axis.index == axis.var], root))
 
     @staticmethod
     def _note_fragments(kernel: Kernel, memories: dict[Buffer, Sharing], root: Stmt) -> None:
@@ -220,11 +261,11 @@ class _Writer:
             raise NotSequential(why, root)
         memories.update(dict.fromkeys(fragments, Sharing.THREAD))
 
-    def _with_names(self, stmt: Stmt, buffers: list[Buffer]) -> tuple[Stmt, list[Buffer]]:
-        """A part of a kernel and its memory, with other names where an earlier part has them: no two parts have one
-        memory.
+    def _with_names(self, stmt: Stmt, buffers: list[Buffer], *, always: bool = False) -> tuple[Stmt, list[Buffer]]:
+        """A part of a kernel and its memory, with other names where an earlier part has them (or `always`): no two
+        parts have one memory.
         """
-        if not (self.apart or self.under_way):
+        if not (always or self.apart or self.under_way):
             return stmt, buffers
         renamed = {
             buffer: replace(

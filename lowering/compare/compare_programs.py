@@ -110,6 +110,12 @@ class _Stated:
         match: Mapping[str, str] | None,
         where: Expr | str | None,
     ) -> _Stated:
+        for name, given in (("layouts", layouts), ("pads", pads), ("match", match)):
+            if not (given is None or isinstance(given, Mapping)):
+                raise error(
+                    codes.ARGUMENT_TYPE,
+                    f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected",
+                )
         return _Stated(
             {} if layouts is None else layouts, {} if pads is None else pads, {} if match is None else match, where
         )
@@ -124,7 +130,7 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licen
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
     if answer is None:
         question = kernels.Question.of(before, after)
-        _check_arguments(question.before, question.after, stated)
+        _check_arguments(question.before, question.after)
         given = written_out(question.before), written_out(question.after)
         looped = rolled(given[0]), rolled(given[1])
         answer = replace(_answer_or_valid_sizes(_asked(*looped, stated, allowed)), rolled=looped != given)
@@ -149,7 +155,7 @@ def _the_same(before: object, after: object, where: Expr | str | None, allowed: 
     return Comparison(before, after, said, (), rewrite, None, known, allowed)
 
 
-def _check_arguments(before: PrimFunc, after: PrimFunc, stated: _Stated) -> None:
+def _check_arguments(before: PrimFunc, after: PrimFunc) -> None:
     for name, func in (("before", before), ("after", after)):
         if not isinstance(func, PrimFunc):
             message = f"compare, argument {name!r} is {type(func).__name__}, a PrimFunc is expected"
@@ -158,12 +164,6 @@ def _check_arguments(before: PrimFunc, after: PrimFunc, stated: _Stated) -> None
             )
         check_records(require_wellformed(func))
         check_contracts(func)
-    for name, given in (("layouts", stated.layouts), ("pads", stated.pads), ("match", stated.match)):
-        if not isinstance(given, Mapping):
-            raise error(
-                codes.ARGUMENT_TYPE,
-                f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected",
-            )
 
 
 def _asked(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Asked:

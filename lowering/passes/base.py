@@ -14,7 +14,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
-from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.diagnostic import LayoutproofError, error, wrong_type
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.layout_strings import try_layout_map
 from layoutproof.ir.primfunc import PrimFunc
@@ -74,12 +74,7 @@ def from_json(kind: ArgumentKind, value: Any, place: str) -> Any:
 
 def wrong_argument(kind: ArgumentKind, value: Any, place: str) -> LayoutproofError:
     """The error for an option of the wrong type."""
-    return error(codes.ARGUMENT_TYPE, f"{place} is {_shown(value)}, {kind.value} is expected")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return wrong_type(codes.ARGUMENT_TYPE, place, value, kind.value)
 
 
 def _is_number(value: Any) -> bool:

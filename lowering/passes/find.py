@@ -6,7 +6,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.diagnostic import LayoutproofError, error, wrong_type
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import buffers_in, walk
@@ -24,6 +24,8 @@ def all_buffers(func: PrimFunc) -> tuple[Buffer, ...]:
 
 def find_buffer(func: PrimFunc, name: str) -> Buffer:
     """The buffer called `name`. Raises LayoutproofError if there is none, or two."""
+    if not isinstance(name, str):
+        raise wrong_type(codes.ARGUMENT_TYPE, "the argument 'buffer'", name, "the name of a buffer")
     named = [b for b in all_buffers(func) if b.name == name]
     if not named:
         raise _unknown(
@@ -38,6 +40,8 @@ def find_buffer(func: PrimFunc, name: str) -> Buffer:
 
 def find_block(func: PrimFunc, name: str) -> Block:
     """The block called `name`. Raises LayoutproofError if there is none, or two."""
+    if not isinstance(name, str):
+        raise wrong_type(codes.ARGUMENT_TYPE, "the argument 'block'", name, "the name of a block")
     named = [n for n in walk(func.body) if isinstance(n, Block) and n.name == name]
     if not named:
         raise _unknown(codes.NO_BLOCK, f"{func.name} has no block called {name!r}", name, _block_names(func))

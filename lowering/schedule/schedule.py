@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from layoutproof.ir import codes as ir_codes
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.diagnostic import counted, error
+from layoutproof.ir.diagnostic import counted, error, wrong_type
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, ExprLike, Var, const, logical_and
 from layoutproof.ir.primfunc import IRModule, PrimFunc
@@ -97,9 +98,12 @@ class Schedule(Primitives, Shown):
     """
 
     def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences | None = None) -> None:
-        """Raises LayoutproofError for a function that is not well-formed, or whose layout records have maps that are
-        not proved, and for an interface that is neither "free" nor "fixed".
+        """Raises LayoutproofError for what is no function, one that is not well-formed, or whose layout records have
+        maps that are not proved, and for an interface that is neither "free" nor "fixed".
         """
+        if not isinstance(func, PrimFunc):
+            help = "layoutproof.load reads one from a file, layoutproof.loads from text"
+            raise wrong_type(ir_codes.ARGUMENT, "Schedule, argument 'func'", func, "a PrimFunc", help=help)
         if interface not in ("free", "fixed"):
             raise error(codes.ARGUMENT_TYPE, f'interface is "free" or "fixed", not {interface!r}')
         self.original = require_wellformed(func)
@@ -146,6 +150,8 @@ class Schedule(Primitives, Shown):
 
         Steps are numbered from 0. Raises LayoutproofError for one that there is not.
         """
+        if not isinstance(step, int):
+            raise wrong_type(ir_codes.ARGUMENT, "diff, argument 'step'", step, "the number of a step")
         if not -len(self._steps) <= step < len(self._steps):
             raise error(
                 codes.NO_STEP, f"there is no step {step}: {counted(len(self._steps), 'step', 'steps')} are kept"

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from itertools import islice
 
+from layoutproof.ir import codes as ir_codes
+from layoutproof.ir.diagnostic import wrong_type
 from layoutproof.ir.expr import FALSE
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.primfunc import PrimFunc
@@ -61,6 +63,8 @@ def suggest(
     """
     start = program.fork() if isinstance(program, Schedule) else Schedule(program, allowed=allowed)
     touched = touched_by(start.func, block)
+    if not (layouts is None or isinstance(layouts, Mapping)):
+        raise wrong_type(ir_codes.ARGUMENT, "suggest, argument 'layouts'", layouts, "a dictionary by buffer")
     given = {name: _text(each) for name, each in (layouts or {}).items()}
     maps = layouts_of_block(start.func, block, _text(layout), given)
     search = _Search(start, touched, maps, loop_plan(start.func, touched, maps), tell if tell is not None else _silent)

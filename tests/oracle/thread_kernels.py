@@ -47,6 +47,7 @@ class KernelMaker:
         self.virtual = rng.choice((1, 1, 2)) if self.y == 1 else 1
         self.scope = rng.choice(("shared", "shared", "shared.dyn"))
         self.lines: list[str] = []
+        self.loops: list[str] = []
 
     @property
     def threads(self) -> int:
@@ -72,7 +73,7 @@ class KernelMaker:
         self._line(2, f"if j % {self.threads} == {self._thread()}:")
         self._line(3, "S[j] = A[j]")
         self._line(1, "T.tvm_storage_sync('shared')")
-        self._body(1, self.rng.randint(2, 5), loops=1)
+        self._body(1, self.rng.randint(2, 5))
         return "\n".join(["from tvm.script import tir as T", "", *self.lines]) + "\n"
 
     def _thread(self) -> str:
@@ -82,9 +83,14 @@ class KernelMaker:
     def _line(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
 
-    def _body(self, depth: int, number: int, loops: int) -> None:
+    def _body(self, depth: int, number: int, *, branch: bool = False) -> None:
         for _ in range(number):
             kind = self.rng.choice(("shared", "shared", "sync", "sync", "global", "local", "loop", "if", "again"))
+            if kind == "sync" and self.loops and self.rng.random() < 0.5:
+                # A barrier in some iterations: what stands between two may be of several.
+                self._line(depth, f"if {self.loops[-1]} {self.rng.choice(('% 2 == 1', '% 3 == 2', '< 1', '== 2'))}:")
+                self._line(depth + 1, "T.tvm_storage_sync('shared')")
+                continue
             if kind == "again" and depth == 1:
                 # One index, whatever it is called; fewer iterations than the axis has threads are a guard.
                 length = self.rng.randint(0, self.x)
@@ -92,16 +98,19 @@ class KernelMaker:
                 self._line(depth + 1, f"S[{self._index().replace('tx', 't2')}] = {self._value()}")
             elif kind == "sync":
                 self._line(depth, "T.tvm_storage_sync('shared')")
-            elif kind == "loop" and loops:
-                self._line(depth, f"for k in range({self.rng.choice((1, 2, 3))}):")
-                self._body(depth + 1, self.rng.randint(1, 3), loops - 1)
+            elif kind == "loop" and len(self.loops) < 2 and not branch:
+                self.loops.append(f"k{len(self.loops)}")
+                self._line(depth, f"for {self.loops[-1]} in range({self.rng.choice((1, 2, 3, 4))}):")
+                self._body(depth + 1, self.rng.randint(1, 3))
+                self.loops.pop()
             elif kind == "if":
-                condition = self.rng.choice((f"tx < {self.x - 1}", "bx == 0", "tx == 0", "A[0] < 3"))
-                self._line(depth, f"if {condition}:")
-                self._body(depth + 1, 1, 0)
+                conditions = [f"tx < {self.x - 1}", "bx == 0", "tx == 0", "A[0] < 3"]
+                conditions += [f"{k} {how}" for k in self.loops for how in ("% 2 == 1", "% 3 == 2", "< 1", "== 2")]
+                self._line(depth, f"if {self.rng.choice(conditions)}:")
+                self._body(depth + 1, 1, branch=True)
                 if self.rng.random() < 0.3:
                     self._line(depth, "else:")
-                    self._body(depth + 1, 1, 0)
+                    self._body(depth + 1, 1, branch=True)
             elif kind == "local":
                 self._line(depth, f"L[{self.rng.choice((0, 1))}] = {self._value()}")
             elif kind == "global":
@@ -113,10 +122,14 @@ class KernelMaker:
         t, n = self._thread(), self.threads
         own = [t, t, t, f"{n - 1} - ({t})", f"({t}) * 2 % {_CELLS}", f"({t}) + {n}"]
         others = [f"({t} + 1) % {n}", "tx", "0", f"({t}) // 2", "3 - tx", f"{_CELLS - 1} - ({t})"]
+        if self.loops:
+            k = self.loops[-1]
+            own += [f"({t} + {k}) % {n}", f"{k} % 2 * {n} + ({t})", f"{k} % 2 * {n} + ({t} + {k} // 2) % {n}"]
         return self.rng.choice(own if self.rng.random() < 0.75 else others)
 
     def _value(self) -> str:
         parts = ["tx", "A[tx]", "L[0]", "L[1]", f"S[{self._index()}]", f"S[{self._index()}]", "1", "bx"]
+        parts += self.loops
         return f"{self.rng.choice(parts)} {self.rng.choice('+-')} {self.rng.choice(parts)}"
 
 
@@ -143,7 +156,11 @@ class Judged:
 def judge(seed: int) -> Judged:
     """What became of one kernel. Raises AssertionError where the tool is wrong."""
     rng = random.Random(seed)
-    text = KernelMaker(rng).text()
+    return judge_text(KernelMaker(rng).text(), rng, seed)
+
+
+def judge_text(text: str, rng: random.Random, seed: int = 0) -> Judged:
+    """What became of a kernel whose parameters are those of the random ones. Raises as `judge`."""
     func = lp.loads(text)
     form = sequential(func, marked=True)
     walker = Walker(func, (2, _CELLS))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from tests.oracle import async_kernels, thread_mutants
-from tests.oracle.thread_kernels import judge
+from tests.oracle.thread_kernels import judge, judge_text
 from tests.oracle.thread_mutants import PAIRS
 from tests.shares import one_in
 
@@ -372,6 +374,44 @@ def test_the_end_of_an_iteration_meets_the_beginning_of_the_next(slot: str, free
     assert found.apart is not None
     statuses = {verdict.status for verdict in prove_race_free(Facts.of(found.apart))}
     assert statuses == {Status.PROVED if free else Status.REFUTED}
+
+
+SLOTS = """
+@T.prim_func
+def kernel(A: T.Buffer((16,), "int32"), B: T.Buffer((2, 16), "int32")):
+    T.func_attr({{"tirx.noalias": True}})
+    bx = T.launch_thread("blockIdx.x", 1)
+    S = T.decl_buffer((16,), "int32", scope="shared")
+    tx = T.launch_thread("threadIdx.x", 4)
+    for j in range(4):
+        S[tx * 4 + j] = 0
+    T.tvm_storage_sync("shared")
+    for k in range(6):
+        {first}
+        if {condition}:
+            T.tvm_storage_sync("shared")
+        {second}
+    T.tvm_storage_sync("shared")
+    for j in range(4):
+        B[0, tx * 4 + j] = S[tx * 4 + j]
+"""
+STORES = {
+    "a slot for each iteration of two": "S[k % 2 * 4 + (tx + k // 2) % 4] = A[tx] + k",
+    "a slot for each iteration of three": "S[k % 3 * 4 + (tx + k // 3) % 4] = A[tx] + k",
+    "one cell": "S[tx] = A[tx] + k",
+    "elsewhere": "B[1, tx] = k",
+}
+
+
+@one_in(4)
+@pytest.mark.parametrize("condition", ["k % 4 == 3", "k % 3 == 2", "k % 2 == 1", "k == 1", "k < 6", "k < 0"])
+@pytest.mark.parametrize("first", STORES.values(), ids=STORES)
+@pytest.mark.parametrize("second", STORES.values(), ids=STORES)
+def test_barriers_in_some_iterations(first: str, second: str, condition: str) -> None:
+    """What stands between two barriers may be of several iterations: none of them disturbs another one."""
+    judged = judge_text(SLOTS.format(first=first, second=second, condition=condition), random.Random(1))
+    elsewhere = {first, second} <= {STORES["one cell"], STORES["elsewhere"]}
+    assert judged.outcome in ({"accepted"} if elsewhere else {"accepted", "race, seen", "race, not seen"})
 
 
 @one_in(3)
