@@ -232,8 +232,7 @@ def take_apart(body: Stmt) -> list[Unit]:
 
 def find_controls(body: Stmt) -> list[Place]:
     """The places of statements whose condition, bounds, bindings or value reads memory."""
-    found: list[Place] = []
-    path: list[Stmt] = []
+    found, path = list[Place](), list[Stmt]()
 
     def visit(stmt: Stmt) -> _Walk:
         path.append(stmt)

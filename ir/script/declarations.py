@@ -54,7 +54,7 @@ class Environment:
         """
         if self._depth + levels > MAX_NESTING:
             raise self.text.fail(codes.TOO_DEEP, f"statements are nested more than {MAX_NESTING} deep here", node)
-        if len(self._frames) > LONGEST_SEQUENCE:
+        if len(self._frames) > LONGEST_SEQUENCE + 1:  # the first is the function itself
             raise self.text.fail(
                 codes.TOO_DEEP, f"more than {LONGEST_SEQUENCE} lets and allocations follow one another", node
             )

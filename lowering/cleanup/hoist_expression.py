@@ -85,8 +85,7 @@ class Given:
         inner = bound
         if isinstance(stmt, Block):
             inner = {**bound, **{i.var: substitute(i.binding, bound) for i in stmt.iter_vars}}
-        new = yield from mapped(stmt, lambda node: (node, inner))
-        return tidied(new, stmt)
+        return tidied((yield from mapped(stmt, lambda node: (node, inner))), stmt)
 
     def _below(self, node: Node, bound: Mapping[Var, Expr]) -> Node:
         return self.expression(node, bound) if isinstance(node, Expr) else node

@@ -320,22 +320,16 @@ def _check_seen(func: PrimFunc, buffer: Buffer) -> None:
 
 
 def _touches(call: OpaqueCall, buffer: Buffer) -> bool:
-    return any(
-        n == buffer.data or (isinstance(n, BufferLoad) and n.buffer == buffer and call.dtype == HANDLE)
-        for n in walk(call)
-    )
+    loads = call.dtype == HANDLE
+    return any(n == buffer.data or (loads and isinstance(n, BufferLoad) and n.buffer == buffer) for n in walk(call))
 
 
 def _pointer_used(node: Node, data: Var) -> bool:
     """Whether the data variable occurs anywhere but in a buffer."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if current == data:
-            return True
-        if not isinstance(current, Buffer):
-            stack += children(current)
-    return False
+    nodes = [node]
+    for each in nodes:  # which grows meanwhile
+        nodes += () if isinstance(each, Buffer) else children(each)
+    return data in nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,18 +365,12 @@ class _Relaying:
 
     def indices(self, node: BufferLoad | BufferStore, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         if indices and indices[-1].dtype.lanes > 1:
-            raise error(
-                codes.VECTOR_INDEX,
-                f"{node.buffer.name} is accessed with a vector index, which the index map would tear apart",
-                node.span,
-            )
+            message = f"{node.buffer.name} is accessed with a vector index, which the index map would tear apart"
+            raise error(codes.VECTOR_INDEX, message, node.span)
         odd = next((i.dtype for i in indices if i.dtype.kind is not Kind.INT), None)
         if odd is not None:
-            raise error(
-                codes.INDEX_TYPE,
-                f"{node.buffer.name} is accessed by an index of type {odd}; cast it to int32 or int64",
-                node.span,
-            )
+            message = f"{node.buffer.name} is accessed by an index of type {odd}; cast it to int32 or int64"
+            raise error(codes.INDEX_TYPE, message, node.span)
         return self.index_map.map_indices(indices)
 
     def region(self, region: BufferRegion) -> BufferRegion:

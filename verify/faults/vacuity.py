@@ -251,8 +251,6 @@ def _stated(root: Stmt) -> Iterator[_Stated]:
                 stack.append((body, loops, {**names, var: substitute(value, names)}))
             case Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
                 stack.append((body, loops, names))
-            case _:
-                pass
 
 
 def _data_of(facts: Facts, domain: IterationDomain, group: Sequence[_Stated]) -> Hint | _Failure:

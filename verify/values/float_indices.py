@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, Let, Stmt
 from layoutproof.ir.trampoline import Steps, trampoline
-from layoutproof.ir.visit import children, map_children, mapped, walk
+from layoutproof.ir.visit import children, holds, map_children, mapped
 from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of, exact_function
 
 _MOST_POINTS = 4096
@@ -58,7 +59,7 @@ def in_integers(func: PrimFunc) -> PrimFunc:
     """The function with such integers replaced where a formula is found; it does the same, step by step, with the same
     faults. The same object if there are none.
     """
-    if not any(isinstance(node, Cast) and _is_conversion(node) for node in walk(func.body)):
+    if not holds(func.body, "integers of floats", _is_conversion):
         return func
     return _KNOWN.get(func, (), lambda: _replaced(func))
 
@@ -66,8 +67,10 @@ def in_integers(func: PrimFunc) -> PrimFunc:
 _KNOWN: Kept[PrimFunc] = Kept(64)
 
 
-def _is_conversion(expr: Cast) -> bool:
-    return expr.dtype.is_integer and expr.value.dtype.is_float and expr.dtype.lanes == 1
+def _is_conversion(node: Node) -> TypeGuard[Cast]:
+    if not isinstance(node, Cast):
+        return False
+    return node.dtype.is_integer and node.value.dtype.is_float and node.dtype.lanes == 1
 
 
 def _replaced(func: PrimFunc) -> PrimFunc:
@@ -102,7 +105,7 @@ def _inside(node: Node, ranges: Ranges | None) -> Node | Steps[tuple[Node, Range
 
 def _formulas(node: Node, ranges: Ranges) -> Node:
     made = map_children(node, lambda child: _formulas(child, ranges))
-    return _formula_of(made, ranges) if isinstance(made, Cast) and _is_conversion(made) else made
+    return _formula_of(made, ranges) if _is_conversion(made) else made
 
 
 def _bound(inside: Ranges, var: Var, value: Node, ranges: Ranges) -> Ranges:
