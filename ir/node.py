@@ -56,9 +56,6 @@ class Node:
     def __hash__(self) -> int:
         return self._hash
 
-    def __copy__(self) -> Self:
-        return self
-
     def __deepcopy__(self, memo: object) -> Self:
         return self  # frozen, and nested as deeply as a program is long
 

@@ -133,12 +133,12 @@ def descend(
     """`node` with each direct child through `visit`, then through `finish`: at once where no statement stands in it,
     else as a step of a `trampoline`.
     """
-    if isinstance(node, Stmt):
-        return _descending(node, finish)
-    return finish(map_children(node, visit))  # type: ignore[arg-type]  # what is no statement holds none
+    if isinstance(node, Expr | Buffer):
+        return finish(map_children(node, visit))  # type: ignore[arg-type]  # these hold no statements
+    return _descending(node, finish)
 
 
-def _descending(node: Stmt, finish: Callable[[Any], Node]) -> Steps[Node, Node]:
+def _descending(node: Node, finish: Callable[[Any], Node]) -> Steps[Node, Node]:
     return finish((yield from mapped(node)))
 
 
@@ -278,9 +278,9 @@ def map_expressions(node: N, rewrite: Callable[[Expr], Expr]) -> N:
     binders = (For, Let)
 
     def visit(current: Node) -> Node | Steps[Node, Node]:
-        return inside(current) if isinstance(current, Stmt) else expression(current)
+        return expression(current) if isinstance(current, Expr | Buffer) else inside(current)
 
-    def inside(current: Stmt) -> Steps[Node, Node]:
+    def inside(current: Node) -> Steps[Node, Node]:
         rebuilt: Node = yield from mapped(current)
         if isinstance(rebuilt, binders) and isinstance(current, binders) and rebuilt.var is not current.var:
             return replace(rebuilt, var=current.var)
@@ -307,7 +307,7 @@ def substitute(node: N, values: Mapping[Var, Expr]) -> N:
     done: dict[Node, Node] = {}
 
     def visit(current: Node) -> Node | Steps[Node, Node]:
-        if not isinstance(current, Stmt):
+        if isinstance(current, Expr | Buffer):
             return below(current)
         _check_capture(current, bad)
         return mapped(current)
@@ -327,7 +327,7 @@ def substitute(node: N, values: Mapping[Var, Expr]) -> N:
     return trampoline(visit, root)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
 
 
-def _check_capture(stmt: Stmt, bad: set[Var]) -> None:
+def _check_capture(stmt: Node, bad: set[Var]) -> None:
     if isinstance(stmt, For | Let) and stmt.var in bad:
         raise ValueError(f"{stmt.var.name} is bound inside the statement it is substituted in")
     if isinstance(stmt, Block) and any(iter_var.var in bad for iter_var in stmt.iter_vars):

@@ -235,22 +235,22 @@ def _stated(root: Stmt) -> Iterator[_Stated]:
         stmt, loops, names = stack.pop()
         match stmt:
             case Evaluate(value=Assume(condition=condition)):
-                place = Spot(stmt).place_of(condition)
                 for guard in conjuncts(condition):
-                    text = f"{expr_text(guard.as_expr, Style.PLAIN)} ({place})"
+                    text = f"{expr_text(guard.as_expr, Style.PLAIN)} ({Spot(stmt).place_of(condition)})"
                     yield _Stated(loops, substitute(guard.as_expr, names), text)
             case Seq(body=body):
                 stack += [(part, loops, names) for part in reversed(body)]
             case For(var=var, start=start, extent=extent, body=body):
-                inner = {**names, var: _loop(len(loops), var.dtype)}
-                stack.append((body, (*loops, (substitute(start, names), substitute(extent, names))), inner))
+                ranges = (*loops, (substitute(start, names), substitute(extent, names)))
+                stack.append((body, ranges, {**names, var: _loop(len(loops), var.dtype)}))
             case Block(iter_vars=iter_vars, where=where, body=body) if where == TRUE:
-                bound = {v.var: substitute(v.binding, names) for v in iter_vars}
-                stack.append((body, loops, {**names, **bound}))
+                stack.append((body, loops, {**names, **{v.var: substitute(v.binding, names) for v in iter_vars}}))
             case Let(var=var, value=value, body=body) if not any(True for _ in loads_in(value)):
                 stack.append((body, loops, {**names, var: substitute(value, names)}))
             case Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
                 stack.append((body, loops, names))
+            case _:
+                pass
 
 
 def _data_of(facts: Facts, domain: IterationDomain, group: Sequence[_Stated]) -> Hint | _Failure:
