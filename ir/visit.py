@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Logical, Var, widen
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.stmt import (
     Allocate,
     AttrStmt,
@@ -25,7 +25,6 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 
 N = TypeVar("N", bound=Node)
 

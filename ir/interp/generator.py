@@ -17,9 +17,9 @@ from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp.analysis import Memories, Place, Selection, UnitChoice, place_of
 from layoutproof.ir.interp.memory import cannot_interpret
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.scopes import Layered
 from layoutproof.ir.stmt import Stmt
-from layoutproof.ir.trampoline import Steps, trampoline
 
 _ATOM = re.compile(r"[A-Za-z_]\w*|\d+")
 _LONGEST = 160

@@ -21,11 +21,10 @@ from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Var
 from layoutproof.ir.interp.analysis import Place, place_of, reads_memory
 from layoutproof.ir.intrinsics import Assume, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt, body_of
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, free_variables
 
 

@@ -23,6 +23,7 @@ from layoutproof.ir.interp.walk_expr import (
     store_lanes,
 )
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, assumed_undef, is_identity
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
@@ -41,7 +42,6 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 
 Running = Steps[Stmt, None]
 NewMemory = Callable[[str, int, int, int], Storage]

@@ -15,10 +15,9 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, IntImm, Var, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, DeclBuffer, Evaluate, Let, MatchBuffer, Stmt
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import (
     always_evaluates,
     bound_variables,

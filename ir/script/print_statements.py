@@ -12,6 +12,7 @@ from layoutproof.ir.buffer import Buffer, Range
 from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.script.operands import stop_of
 from layoutproof.ir.stmt import (
     Allocate,
@@ -33,7 +34,6 @@ from layoutproof.ir.stmt import (
     Stmt,
 )
 from layoutproof.ir.text import Dialect, expr_text, string_text
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import free_variables
 
 _Printing = Steps[tuple[Stmt, bool], None]

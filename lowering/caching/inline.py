@@ -13,11 +13,10 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE, Expr, Var, is_zero, logical_and, widen
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, IfThenElse, IterKind, Stmt
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import (
     loads_in,
     loops_of_stores,

@@ -13,7 +13,7 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Expr, Var, const, is_zero
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import (
@@ -32,7 +32,6 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, fresh, loads_in, map_children, mapped, stores_in, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.layout.transform_layout import ROOT

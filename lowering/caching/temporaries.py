@@ -16,11 +16,10 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, Range
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Broadcast, Expr, IntImm, Ramp, Var, const, is_zero
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import NOTHING, Allocate, Attributes, Block, BufferStore, For, IterKind, IterVar, Stmt
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import free_variables, fresh, map_children, mapped, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import affine_of, expression_of

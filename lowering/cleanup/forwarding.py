@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Compare, Expr, IfThenElseExpr, Logical, Not, Var, const, logical_and, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, map_children, substitute, walk
 from layoutproof.lowering.cleanup.known_cells import Cells, Fact, assumed_facts, is_plain_value
 from layoutproof.lowering.cleanup.rebuild import Here, Origins, is_total, tidied

@@ -11,7 +11,7 @@ from typing import ClassVar
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var, const
 from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import (
@@ -30,7 +30,6 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import (
     bound_variables,
     children,

@@ -14,7 +14,7 @@ from typing import ClassVar
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion
 from layoutproof.ir.expr import Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import (
@@ -29,7 +29,6 @@ from layoutproof.ir.stmt import (
     MeantValue,
     Stmt,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, descend, loads_in, mapped, stores_in, walk
 from layoutproof.lowering.cleanup.rebuild import Origins, is_proved, tidied, tries_for
 from layoutproof.lowering.passes.base import Pass

@@ -12,6 +12,7 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Expr, IntImm
 from layoutproof.ir.interval import Interval
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.stmt import (
     Allocate,
     AttrStmt,
@@ -25,7 +26,6 @@ from layoutproof.ir.stmt import (
     Seq,
     Stmt,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import free_variables, loads_in, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_arithmetic import Integers

@@ -18,11 +18,10 @@ from itertools import chain
 
 from layoutproof.ir.dtype import INT32, DType
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, descend, map_children, mapped, names_in, substitute, walk
 from layoutproof.verify.lockstep.identity import MOST_ITERATIONS, constant_value, is_same_unrolled, is_written_out
 

@@ -15,11 +15,10 @@ from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, IntImm, Var, widen
 from layoutproof.ir.index_map import IndexMap, narrowed
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, boxed, layout_records
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, trampoline
 from layoutproof.ir.primfunc import APART, AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, NOALIAS, PrimFunc
 from layoutproof.ir.script.parsing import did_you_mean
 from layoutproof.ir.stmt import Attributes, Stmt
-from layoutproof.ir.trampoline import trampoline
 from layoutproof.ir.visit import (
     bound_variables,
     buffers_in,

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var, const
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For, ForKind, Stmt
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import (
     bound_variables,
     descend,

@@ -26,7 +26,7 @@ from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import FALSE, TRUE, Expr, IfThenElseExpr, IntImm, Not, Select, Var, compare, const, logical_or
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef, undef
 from layoutproof.ir.layout_record import Contract
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.expressions import ExpressionReader, Names
@@ -50,7 +50,6 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import free_variables, fresh, mapped, names_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.effects import data_written

@@ -20,7 +20,7 @@ from layoutproof.ir.expr import FALSE, Expr, IntImm, Var, const, widen
 from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.notations.detect import notation_of
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.notations.notation import Notation
@@ -28,7 +28,6 @@ from layoutproof.ir.primfunc import APART, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import Allocate, Attributes, Block, BufferStore, MatchBuffer, Stmt
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, free_variables, map_children, mapped, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of, symbol_scope

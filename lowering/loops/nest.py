@@ -13,12 +13,11 @@ from enum import StrEnum
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, Logical, Var, logical_and
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, free_variables, mapped, names_in, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier

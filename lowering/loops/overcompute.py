@@ -12,11 +12,10 @@ from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Not, Var, logical_and, widen
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterVar, Let, Seq, Stmt, seq
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import free_variables, loops_of_stores, map_children, mapped, stores_in, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of

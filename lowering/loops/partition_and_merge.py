@@ -9,12 +9,11 @@ from typing import ClassVar
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, Attributes, Block, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import bound_variables, loops_of_stores, mapped, stores_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import affine_of, expression_of

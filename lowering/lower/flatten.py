@@ -17,12 +17,11 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.dtype import INT8, INT32, INT64, DType
 from layoutproof.ir.expr import TRUE, Binary, Cast, Expr, IntImm, Ramp, Var, binary, const, widen
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, IfThenElse, Stmt, body_of
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import fresh, map_children, mapped, names_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import Scope, symbol_scope

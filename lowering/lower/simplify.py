@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import FALSE, TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -34,7 +34,6 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import free_variables, map_children, mapped, stores_in, walk
 from layoutproof.lowering.arith.affine import fold_constants
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier, apply_value_rules

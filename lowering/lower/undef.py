@@ -17,7 +17,7 @@ from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Select, Var, const
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import Cell, layout_records
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -33,7 +33,6 @@ from layoutproof.ir.stmt import (
     Let,
     Stmt,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import map_expressions, mapped, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import Pass

@@ -18,12 +18,11 @@ from typing import ClassVar
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Ramp, binary, const
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Stmt
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import descend, fresh, names_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of

@@ -19,12 +19,11 @@ from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import Broadcast, Cast, Expr, IntImm, Ramp, Var, binary, const, widen
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Stmt
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import (
     children,
     descend,

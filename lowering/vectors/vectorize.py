@@ -18,7 +18,7 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import Expr, IntImm, Var, binary, widen
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
@@ -36,7 +36,6 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import free_variables, fresh, loops_of_stores, mapped, names_in, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option

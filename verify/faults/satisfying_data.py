@@ -18,6 +18,7 @@ from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var, binary, const
 from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.intrinsics import Assume, Undef, assumed_undef, is_identity
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
@@ -36,7 +37,6 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import free_variables, loads_in, stores_in, walk
 
 _ATTEMPTS = (0, 1, -1, 2)  # what is tried where a comparison does not say what would do

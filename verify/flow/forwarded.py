@@ -16,11 +16,10 @@ from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Binary, Cast, Expr, IntImm, Var, widen
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, ForKind, Let, Seq, Stmt
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, loads_in, map_children, mapped, stores_in, substitute, walk
 from layoutproof.verify.faults.bounds import prove_in_bounds
 from layoutproof.verify.faults.facts import Facts

@@ -12,7 +12,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, Not, Var, const, logical_and, logical_or
 from layoutproof.ir.intrinsics import Assume, PointerCast, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.stmt import (
     Allocate,
     AttrStmt,
@@ -28,7 +28,6 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.flow.statement_cells import Memories
 from layoutproof.verify.flow.statement_values import Condition, Later, Load, Values, Where

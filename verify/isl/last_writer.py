@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from layoutproof.ir.trampoline import Steps, trampoline
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.verify.isl.operations import coalesced, greatest
 from layoutproof.verify.isl.space import NamedSpace, isl
 from layoutproof.verify.program.instances import Dim

@@ -10,7 +10,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Var, const, logical_and
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import (
@@ -29,7 +29,6 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, walk
 from layoutproof.verify.program.abstraction import Abstraction, Env, Inexpressible, in_lane, survey_of
 from layoutproof.verify.program.instances import (

@@ -31,12 +31,11 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Call, Limit
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, Let, Stmt
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import children, holds, map_children, mapped
 from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of, exact_function
 

@@ -15,11 +15,10 @@ from math import prod
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Broadcast, Cast, Expr, IntImm, Ramp, Var, binary
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
 from layoutproof.ir.threads.axes import AXIS, COPIES
-from layoutproof.ir.trampoline import Steps, trampoline
 from layoutproof.ir.visit import descend, free_variables, walk
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.codegen import codes
