@@ -21,7 +21,7 @@ from layoutproof.lowering.compare.compare_programs import compare_bit_for_bit
 from layoutproof.lowering.schedule.schedule import Schedule
 
 COUNTS = (10, 100, 1000, 5000)
-LOWERED = (10, 100, 1000, 2000)
+LOWERED = (10, 100, 1000, 5000)
 UNROLLED = (64, 216, 512, 1000, 4096)
 ROUNDS = 3
 STEPS: dict[str, Callable[[Schedule, int], object]] = {

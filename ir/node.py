@@ -2,14 +2,18 @@
 
 Children cache their own hashes, so hashing a node does not depend on its depth. Spans are the place where a node was
 read, and take no part in comparison.
+
+What follows an allocation or a let stands inside it, so that a program is nested as deeply as it is long, and Python's
+stack is not that deep: walks recurse on a `trampoline`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, TypeGuard
+from types import GeneratorType
+from typing import Any, Self, TypeGuard, TypeVar, overload
 
 from layoutproof.ir.diagnostic import Span
 
@@ -58,6 +62,9 @@ class Node:
     def __hash__(self) -> int:
         return self._hash
 
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # frozen, and nested as deeply as a program is long
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -80,3 +87,50 @@ class Node:
             elif a != b:
                 return False
         return True
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Steps = Generator[T, R, R]
+"""A recursive function that yields the arguments of its recursive calls, and is sent their results."""
+
+
+@overload
+def trampoline(step: Callable[[T], Steps[T, R]], first: T) -> R: ...
+@overload
+def trampoline(step: Callable[[T], R | Steps[T, R]], first: T) -> R: ...
+def trampoline(step: Callable[[Any], Any], first: Any) -> Any:
+    """`step(first)`, where a step is a result, or a generator that yields what it needs the result of. A step's
+    exception is raised where it was yielded.
+    """
+    found = step(first)
+    if not isinstance(found, GeneratorType):
+        return found
+    stack = [found]
+    value: Any = None
+    problem: BaseException | None = None
+    while stack:
+        try:
+            asked = stack[-1].send(value) if problem is None else stack[-1].throw(problem)
+        except StopIteration as end:
+            stack.pop()
+            value, problem = end.value, None
+            continue
+        except BaseException as raised:
+            stack.pop()
+            if not stack:
+                raise
+            problem = raised
+            continue
+        value, problem = None, None
+        try:
+            found = step(asked)
+        except BaseException as raised:  # noqa: BLE001  # it is raised again, where the generator asked
+            problem = raised
+            continue
+        if isinstance(found, GeneratorType):
+            stack.append(found)
+        else:
+            value = found
+    return value

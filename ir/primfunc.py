@@ -15,8 +15,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Var, require
 from layoutproof.ir.node import Node
 from layoutproof.ir.shown import Shown
-from layoutproof.ir.stmt import Attributes, Stmt
-from layoutproof.ir.visit import make_room
+from layoutproof.ir.stmt import Attributes, Stmt, make_room
 
 LAYOUT_TRANSFORMATIONS = "buffer_layout_transformations"
 AXIS_SEPARATORS = "buffer_axis_separators"

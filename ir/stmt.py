@@ -9,6 +9,7 @@ Source: the seed `buffer-physical-layout` (impacted nodes); blocks as upstream's
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -85,10 +86,12 @@ NO_ATTRIBUTES = Attributes()
 class Stmt(Node):
     """A step of a program."""
 
-    # What `verify.program.touched` found that it touches, and `visit` in it: its buffers and its depths. Once asked.
+    # What `verify.program.touched` found that it touches, and `visit` in it: its buffers, its depths, and whether it
+    # holds what was searched for. Once asked.
     _touched: tuple[object] | None = field(default=None, init=False, compare=False, repr=False)
     _buffers: tuple[Buffer, ...] | None = field(default=None, init=False, compare=False, repr=False)
     _depths: tuple[int, int] | None = field(default=None, init=False, compare=False, repr=False)
+    _held: dict[str, bool] | None = field(default=None, init=False, compare=False, repr=False)
 
 
 class ForKind(StrEnum):
@@ -299,3 +302,65 @@ def body_of(block: Block) -> Stmt:
         object.__setattr__(block, "_whole", seq(init, block.body))
     assert block._whole is not None
     return block._whole
+
+
+MAX_SEQUENCE = 2500  # as many as Python's stack is made room for, for walks that are not on a trampoline
+_USUAL = 100  # statements inside one another that fit on the stack that Python gives anyone
+_FRAMES = 16  # calls that a walk makes for one statement inside another, with room to spare
+_NONE: tuple[Stmt, ...] = ()
+
+
+def opens_scope(node: Node) -> bool:
+    """Whether what follows a statement in the text stands inside it as its body."""
+    return isinstance(node, Allocate | DeclBuffer | Let | AttrStmt)
+
+
+def statement_depth(root: Stmt, *, nested: bool = False) -> int:
+    """How many statements stand inside one another, at most; with `nested` those only that the text indents."""
+    deepest = 0
+    stack: list[tuple[Stmt, int]] = [(root, 0)]
+    while stack:
+        stmt, around = stack.pop()
+        depth = around if nested and (isinstance(stmt, Seq) or opens_scope(stmt)) else around + 1
+        deepest = max(deepest, depth)
+        if isinstance(stmt, Seq):
+            # What follows an allocation or a let stands in it: it is gone into here, since it may go on for long.
+            stack += [(last, depth) for last in stmt.body[-1:]]
+            deepest = max([deepest, *(depth + _depths_of(part)[nested] for part in stmt.body[:-1])])
+        else:
+            stack += [(inner, depth) for inner in _inside(stmt)]
+    return deepest
+
+
+def _depths_of(part: Stmt) -> tuple[int, int]:
+    """How deep a statement is, all in all and as the text indents it; found once for each object."""
+    if part._depths is None:
+        depths = statement_depth(part), statement_depth(part, nested=True)
+        object.__setattr__(part, "_depths", depths)
+        return depths
+    return part._depths
+
+
+def _inside(stmt: Stmt) -> tuple[Stmt, ...]:
+    match stmt:
+        case Seq(body=body):
+            return body
+        case For(body=body) | Let(body=body) | Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
+            return (body,)
+        case IfThenElse(then=then, otherwise=otherwise):
+            return (then,) if otherwise is None else (then, otherwise)
+        case Block(body=body, init=init):
+            return (body,) if init is None else (init, body)
+        case _:
+            return _NONE
+
+
+def make_room(root: Stmt) -> None:
+    """Let Python recurse as deep as walks over a program need: the limit is only raised, up to `MAX_SEQUENCE`."""
+    make_room_for(min(statement_depth(root), 2 * MAX_SEQUENCE))
+
+
+def make_room_for(depth: int) -> None:
+    """Let Python recurse into a tree of this depth."""
+    if depth > _USUAL:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000 + _FRAMES * depth))

@@ -1,28 +1,22 @@
-"""Walking, rebuilding and substituting in programs by the nodes' own fields, one mechanism for all node types; and
-enough of Python's stack for long programs, since walks recurse.
-"""
+"""Walking, rebuilding and substituting in programs by the nodes' own fields, one mechanism for all node types."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Logical, Var, widen
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.stmt import (
-    Allocate,
-    AttrStmt,
     Block,
     BufferStore,
-    DeclBuffer,
     For,
-    IfThenElse,
     Let,
     Seq,
     Stmt,
+    seq,
 )
 
 N = TypeVar("N", bound=Node)
@@ -138,6 +132,47 @@ def map_children(node: N, rewrite: Callable[[Node], Node]) -> N:
     return _with(node, changes) if changes else node
 
 
+def mapped(node: N, given: Callable[[Node], Any] = lambda child: child) -> Steps[Any, Any]:
+    """As `map_children`, as a step of a `trampoline`: it asks for each direct child, by what is `given` for it. A
+    sequence stays flat.
+    """
+    changes: dict[str, Any] = {}
+    for name in _field_names(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            new = yield given(value)
+            if new is not value:
+                changes[name] = new
+        elif isinstance(value, tuple) and value:
+            items = []
+            for item in value:
+                items.append((yield given(item)) if isinstance(item, Node) else item)
+            if any(a is not b for a, b in zip(items, value, strict=True)):
+                changes[name] = tuple(items)
+    if changes and isinstance(node, Seq):
+        return seq(*changes["body"])
+    return _with(node, changes) if changes else node
+
+
+def _same(node: Any) -> Any:
+    return node
+
+
+def descend(
+    node: Node, visit: Callable[[Node], Node | Steps[Node, Node]], finish: Callable[[Any], Node] = _same
+) -> Node | Steps[Node, Node]:
+    """`node` with each direct child through `visit`, then through `finish`: at once where no statement stands in it,
+    else as a step of a `trampoline`.
+    """
+    if isinstance(node, Expr | Buffer):
+        return finish(map_children(node, visit))  # type: ignore[arg-type]  # these hold no statements
+    return _descending(node, finish)
+
+
+def _descending(node: Node, finish: Callable[[Any], Node]) -> Steps[Node, Node]:
+    return finish((yield from mapped(node)))
+
+
 def _with(node: N, changes: dict[str, Any]) -> N:
     """What `dataclasses.replace` makes, which looks at every field anew each time."""
     node_type = type(node)
@@ -150,10 +185,11 @@ def _with(node: N, changes: dict[str, Any]) -> N:
 def rewrite_bottom_up(node: N, rewrite: Callable[[Node], Node]) -> N:
     """Children first, then the node itself through `rewrite`; a rewrite may return its argument."""
 
-    def visit(current: Node) -> Node:
-        return rewrite(map_children(current, visit))
+    def visit(current: Node) -> Node | Steps[Node, Node]:
+        return descend(current, visit, rewrite)
 
-    return visit(node)  # type: ignore[return-value]  # a rewrite keeps a node's category; builders check it when it does not
+    root: Node = node
+    return trampoline(visit, root)  # type: ignore[return-value]  # a rewrite keeps a node's category; builders check it when it does not
 
 
 def free_variables(expr: Node) -> tuple[Var, ...]:
@@ -236,6 +272,33 @@ def buffers_in(stmt: Stmt) -> tuple[Buffer, ...]:
     return tuple(found)
 
 
+def holds(root: Stmt, what: str, is_one: Callable[[Node], bool]) -> bool:
+    """Whether some node of a statement is what is searched for; `what` names the search."""
+    stack: list[Node] = [root]
+    while stack:
+        node = stack.pop()
+        if is_one(node):
+            return True
+        if isinstance(node, Seq):
+            # As in `buffers_in`: statements of a long program are in its next version, too.
+            if any(_held_by(part, what, is_one) for part in node.body[:-1]):
+                return True
+            stack += node.body[-1:]
+        else:
+            stack += children(node)
+    return False
+
+
+def _held_by(part: Stmt, what: str, is_one: Callable[[Node], bool]) -> bool:
+    if part._held is None:
+        object.__setattr__(part, "_held", {})
+    assert part._held is not None
+    known = part._held.get(what)
+    if known is None:
+        known = part._held[what] = holds(part, what, is_one)
+    return known
+
+
 def replace_buffers(node: N, mapping: dict[Buffer, Buffer]) -> N:
     """Every mention of a buffer replaced, its accesses' indices left as they are."""
     return rewrite_bottom_up(node, lambda n: mapping.get(n, n) if isinstance(n, Buffer) else n)
@@ -245,13 +308,21 @@ def map_expressions(node: N, rewrite: Callable[[Expr], Expr]) -> N:
     """Every expression below rebuilt bottom-up through `rewrite`; variables that statements bind are left alone."""
     binders = (For, Let)
 
-    def visit(current: Node) -> Node:
-        rebuilt = map_children(current, visit)
+    def visit(current: Node) -> Node | Steps[Node, Node]:
+        return expression(current) if isinstance(current, Expr | Buffer) else inside(current)
+
+    def inside(current: Node) -> Steps[Node, Node]:
+        rebuilt: Node = yield from mapped(current)
         if isinstance(rebuilt, binders) and isinstance(current, binders) and rebuilt.var is not current.var:
             return replace(rebuilt, var=current.var)
+        return rebuilt
+
+    def expression(current: Node) -> Node:
+        rebuilt = map_children(current, expression)
         return rewrite(rebuilt) if isinstance(rebuilt, Expr) else rebuilt
 
-    return visit(node)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
+    root: Node = node
+    return trampoline(visit, root)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
 
 
 def substitute(node: N, values: Mapping[Var, Expr]) -> N:
@@ -268,25 +339,35 @@ def substitute(node: N, values: Mapping[Var, Expr]) -> N:
         bad = set(values) | {v for value in values.values() for v in free_variables(value)}
     done: dict[Node, Node] = {}
 
-    def visit(current: Node) -> Node:
+    def visit(current: Node) -> Node | Steps[Node, Node]:
+        if isinstance(current, Expr | Buffer):
+            return below(current)
+        _check_capture(current, bad)
+        return mapped(current)
+
+    def below(current: Node) -> Node:
         if isinstance(current, Var):
             value = values.get(current)
             return current if value is None else widen(value, current.dtype)
-        if isinstance(current, For | Let) and current.var in bad:
-            raise ValueError(f"{current.var.name} is bound inside the statement it is substituted in")
-        if isinstance(current, Block) and any(iter_var.var in bad for iter_var in current.iter_vars):
-            raise ValueError(f"block {current.name} binds a variable that is substituted in it")
         if not isinstance(current, Expr):
-            return map_children(current, visit)
+            return map_children(current, below)
         # Of buffers, which have variables in their shapes, that says nothing.
         if not any(v in values for v in free_variables(current)) and Buffer not in kinds_in(current):
             return current
         result = done.get(current)
         if result is None:
-            result = done[current] = map_children(current, visit)
+            result = done[current] = map_children(current, below)
         return result
 
-    return visit(node)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
+    root: Node = node
+    return trampoline(visit, root)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
+
+
+def _check_capture(stmt: Node, bad: set[Var]) -> None:
+    if isinstance(stmt, For | Let) and stmt.var in bad:
+        raise ValueError(f"{stmt.var.name} is bound inside the statement it is substituted in")
+    if isinstance(stmt, Block) and any(iter_var.var in bad for iter_var in stmt.iter_vars):
+        raise ValueError(f"block {stmt.name} binds a variable that is substituted in it")
 
 
 def always_evaluates(expr: Expr, var: Var) -> bool:
@@ -326,59 +407,6 @@ def take_fresh(name: str, taken: set[str]) -> str:
     return found
 
 
-MAX_SEQUENCE = 2500  # allocations, aliases and lets that follow one another in one function
-MAX_EXPRESSION = 1000  # operations inside one another in generated code; compilers have limits of that order
-MAX_NESTING = 100  # loops, branches and blocks inside one another
-_USUAL = 100  # statements inside one another that fit on the stack that Python gives anyone
-_FRAMES = 16  # calls that a walk makes for one statement inside another, with room to spare
-_NONE: tuple[Stmt, ...] = ()
-
-
-def opens_scope(node: Node) -> bool:
-    """Whether what follows a statement in the text stands inside it as its body."""
-    return isinstance(node, Allocate | DeclBuffer | Let | AttrStmt)
-
-
-def statement_depth(root: Stmt, *, nested: bool = False) -> int:
-    """How many statements stand inside one another, at most; with `nested` those only that the text indents."""
-    deepest = 0
-    stack: list[tuple[Stmt, int]] = [(root, 0)]
-    while stack:
-        stmt, around = stack.pop()
-        depth = around if nested and (isinstance(stmt, Seq) or opens_scope(stmt)) else around + 1
-        deepest = max(deepest, depth)
-        if isinstance(stmt, Seq):
-            # What follows an allocation or a let stands in it: it is gone into here, since it may go on for long.
-            stack += [(last, depth) for last in stmt.body[-1:]]
-            deepest = max([deepest, *(depth + _depths_of(part)[nested] for part in stmt.body[:-1])])
-        else:
-            stack += [(inner, depth) for inner in _inside(stmt)]
-    return deepest
-
-
-def _depths_of(part: Stmt) -> tuple[int, int]:
-    """How deep a statement is, all in all and as the text indents it; found once for each object."""
-    if part._depths is None:
-        depths = statement_depth(part), statement_depth(part, nested=True)
-        object.__setattr__(part, "_depths", depths)
-        return depths
-    return part._depths
-
-
-def _inside(stmt: Stmt) -> tuple[Stmt, ...]:
-    match stmt:
-        case Seq(body=body):
-            return body
-        case For(body=body) | Let(body=body) | Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
-            return (body,)
-        case IfThenElse(then=then, otherwise=otherwise):
-            return (then,) if otherwise is None else (then, otherwise)
-        case Block(body=body, init=init):
-            return (body,) if init is None else (init, body)
-        case _:
-            return _NONE
-
-
 def expression_depth(root: Node) -> int:
     """How many operations stand inside one another in an expression of a tree, at most."""
     deepest = 0
@@ -391,12 +419,6 @@ def expression_depth(root: Node) -> int:
     return deepest
 
 
-def make_room(root: Stmt) -> None:
-    """Let Python recurse as deep as walks over a program need: the limit is only raised, up to `MAX_SEQUENCE`."""
-    make_room_for(min(statement_depth(root), 2 * MAX_SEQUENCE))
-
-
-def make_room_for(depth: int) -> None:
-    """Let Python recurse into a tree of this depth."""
-    if depth > _USUAL:
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000 + _FRAMES * depth))
+LONGEST_SEQUENCE = 20_000  # allocations, aliases and lets that follow one another in one function
+MAX_EXPRESSION = 1000  # operations inside one another in generated code; compilers have limits of that order
+MAX_NESTING = 100  # loops, branches and blocks inside one another

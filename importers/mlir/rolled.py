@@ -17,8 +17,8 @@ from layoutproof.ir.dtype import INT64
 from layoutproof.ir.expr import Var
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.visit import children, fresh, make_room, map_children, names_in, stores_in, walk
+from layoutproof.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, Seq, Stmt, make_room, seq
+from layoutproof.ir.visit import children, fresh, map_children, names_in, stores_in, walk
 
 MANY = 12  # stores that rolling has to save: fewer are compared as they are
 _PERIODS = 8  # lengths of a group that are tried at a place

@@ -32,7 +32,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.interp import runtime, write_expr
 from layoutproof.ir.interp.analysis import pointee, reads_memory
-from layoutproof.ir.interp.generator import Facts, Generator, Level, Operand, Site
+from layoutproof.ir.interp.generator import Facts, Generator, Level, Operand, Site, Writing
 from layoutproof.ir.interp.memory import Fault, FaultKind, Storage, cannot_interpret
 from layoutproof.ir.interp.write_access import allocate, bind_memory, python_name, write_load, write_store
 from layoutproof.ir.interp.write_expr import integer_binary, refuse_taint, truth
@@ -74,13 +74,12 @@ from layoutproof.ir.visit import stores_in
 CONCURRENT = frozenset((ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD_BINDING))
 
 
-def write_seq(g: Generator, s: Seq) -> None:
+def write_seq(g: Generator, s: Seq) -> Writing:
     """One after the other."""
-    for child in s.body:
-        g.stmt(child)
+    yield from s.body
 
 
-def write_let(g: Generator, s: Let) -> None:
+def write_let(g: Generator, s: Let) -> Writing:
     """The value once, then the body. What loads nothing is index arithmetic."""
     with g.scope():
         if s.var.dtype == HANDLE:
@@ -89,8 +88,8 @@ def write_let(g: Generator, s: Let) -> None:
                 raise cannot_interpret(f"the pointer {s.var.name}", s.span)
         else:
             exact = s.value.dtype.is_integer and not reads_memory(s.value)
-            g.env[s.var.name] = tuple(_fixed(g, o) for o in g.expr(s.value, exact))
-        g.stmt(s.body)
+            g.bind(s.var.name, tuple(_fixed(g, o) for o in g.expr(s.value, exact)))
+        yield s.body
 
 
 def _fixed(g: Generator, operand: Operand) -> Operand:
@@ -103,7 +102,7 @@ def write_assignment(g: Generator, s: BufferStore) -> None:
     write_store(g, s.buffer, s.indices, g.expr(s.value))
 
 
-def write_branch(g: Generator, s: IfThenElse) -> None:
+def write_branch(g: Generator, s: IfThenElse) -> Writing:
     """A branch; nothing undefined may decide it."""
     condition = g.scalar(s.condition)
     refuse_taint(g, condition, "the condition of a branch")
@@ -111,37 +110,37 @@ def write_branch(g: Generator, s: IfThenElse) -> None:
         chosen = s.then if condition.constant else s.otherwise
         if chosen is not None:
             with g.scope():
-                g.stmt(chosen)
+                yield chosen
         return
     g.emit(f"if {condition.code}:")
     with g.nested():
-        g.stmt(s.then)
+        yield s.then
     if s.otherwise is not None:
         g.emit("else:")
         with g.nested():
-            g.stmt(s.otherwise)
+            yield s.otherwise
 
 
-def write_allocate(g: Generator, s: Allocate) -> None:
+def write_allocate(g: Generator, s: Allocate) -> Writing:
     """Fresh memory while the body runs."""
     with g.scope():
         allocate(g, s.buffer)
-        g.stmt(s.body)
+        yield s.body
 
 
-def write_declaration(g: Generator, s: DeclBuffer) -> None:
+def write_declaration(g: Generator, s: DeclBuffer) -> Writing:
     """Another view of memory that exists: nothing to run."""
     if g.root(s.buffer) not in g.owners:
         raise cannot_interpret(
             f"buffer {s.buffer.name}, whose data {s.buffer.data.name} is not allocated here,", s.span
         )
     with g.scope():
-        g.stmt(s.body)
+        yield s.body
 
 
-def write_attribute(g: Generator, s: AttrStmt) -> None:
+def write_attribute(g: Generator, s: AttrStmt) -> Writing:
     """A remark."""
-    g.stmt(s.body)
+    yield s.body
 
 
 def write_evaluate(g: Generator, s: Evaluate) -> None:
@@ -188,20 +187,20 @@ def _assumed(g: Generator, condition: Expr) -> Operand:
     return g.scalar(condition)
 
 
-def write_for(g: Generator, s: For) -> None:
+def write_for(g: Generator, s: For) -> Writing:
     """A loop. Perfectly nested concurrent loops are one set of iterations."""
     chain = [s]
     while s.kind in CONCURRENT and isinstance(chain[-1].body, For) and chain[-1].body.kind in CONCURRENT:
         chain.append(chain[-1].body)
     tables: dict[str, str] = {}
     if s.kind in CONCURRENT:
-        for root in sorted({g.root(store.buffer) for store in stores_in(s)} & set(g.owners)):
+        for root in sorted(root for root in {g.root(store.buffer) for store in stores_in(s)} if root in g.owners):
             tables[root] = g.name("race")
             g.emit(f"{tables[root]} = RaceTable()")
-    _write_loops(g, chain, 0, [], tables)
+    yield from _write_loops(g, chain, 0, [], tables)
 
 
-def _write_loops(g: Generator, chain: list[For], position: int, names: list[str], tables: dict[str, str]) -> None:
+def _write_loops(g: Generator, chain: list[For], position: int, names: list[str], tables: dict[str, str]) -> Writing:
     s = chain[position]
     if position > 0:
         g.path.append(s)
@@ -216,12 +215,12 @@ def _write_loops(g: Generator, chain: list[For], position: int, names: list[str]
     _write_header(g, variable, start, end, extent)
     with g.nested(loop=True):
         high = max(start.low, min(end.high - 1, last))
-        g.env[s.var.name] = (Operand(variable, start.low, high),)
+        g.bind(s.var.name, (Operand(variable, start.low, high),))
         if position + 1 < len(chain):
-            g.site = Site(chain[position + 1].span, g.site.block, dict(g.env))
-            _write_loops(g, chain, position + 1, [*names, variable], tables)
+            g.site = Site(chain[position + 1].span, g.site.block, g.env)
+            yield from _write_loops(g, chain, position + 1, [*names, variable], tables)
         else:
-            _write_body(g, s.body, [*names, variable], tables, s.kind in CONCURRENT)
+            yield from _write_body(g, s.body, [*names, variable], tables, s.kind in CONCURRENT)
     if position > 0:
         g.path.pop()
 
@@ -239,15 +238,15 @@ def _write_header(g: Generator, variable: str, start: Operand, end: Operand, ext
     g.emit(f"for {variable} in range({start.code}, {end.code}):")
 
 
-def _write_body(g: Generator, body: Stmt, names: list[str], tables: dict[str, str], concurrent: bool) -> None:
+def _write_body(g: Generator, body: Stmt, names: list[str], tables: dict[str, str], concurrent: bool) -> Writing:
     if concurrent:
         g.levels.append(Level(names[0] if len(names) == 1 else f"({', '.join(names)})", tables))
-    g.stmt(body)
+    yield body
     if concurrent:
         g.levels.pop()
 
 
-def write_block(g: Generator, b: Block) -> None:
+def write_block(g: Generator, b: Block) -> Writing:
     """One instance of a block."""
     if b.match_buffers:
         raise cannot_interpret(f"match_buffer in block {b.name}", b.span)
@@ -255,24 +254,24 @@ def write_block(g: Generator, b: Block) -> None:
         g.site = Site(g.site.span, b.name, g.site.names)
         for iter_var in b.iter_vars:
             _bind(g, iter_var)
-        g.site = Site(g.site.span, b.name, dict(g.env))
+        g.site = Site(g.site.span, b.name, g.env)
         for buffer in b.alloc_buffers:
             allocate(g, buffer)
         where = g.scalar(b.where)
         refuse_taint(g, where, f"the guard of block {b.name}")
         if where.constant == 1:
-            _write_instance(g, b)
+            yield from _write_instance(g, b)
         elif where.constant is None:
             g.emit(f"if {where.code}:")
             with g.nested():
-                _write_instance(g, b)
+                yield from _write_instance(g, b)
 
 
 def _bind(g: Generator, v: IterVar) -> None:
     """The iteration variable's value, not yet known to lie in its domain."""
     binding = g.atom(g.scalar(v.binding, True))
     refuse_taint(g, binding, f"the binding of {v.var.name}")
-    g.env[v.var.name] = (binding,)
+    g.bind(v.var.name, (binding,))
 
 
 def _narrow(g: Generator, v: IterVar) -> str | None:
@@ -280,20 +279,20 @@ def _narrow(g: Generator, v: IterVar) -> str | None:
     (operand,) = g.env[v.var.name]
     start, extent = g.scalar(v.domain.start, True), g.scalar(v.domain.extent, True)
     low, high = start.low, start.high + extent.high - 1
-    g.env[v.var.name] = (Operand(operand.code, max(operand.low, low), max(low, min(operand.high, high))),)
+    g.bind(v.var.name, (Operand(operand.code, max(operand.low, low), max(low, min(operand.high, high))),))
     if operand.low >= start.high and operand.high < start.low + extent.low:
         return None
     return f"{start.code} <= {operand.code} < {start.code} + {extent.code}"
 
 
-def _write_instance(g: Generator, b: Block) -> None:
+def _write_instance(g: Generator, b: Block) -> Writing:
     """The executed instance: domains checked, then the body."""
     for v in b.iter_vars:
         code = g.env[v.var.name][0].code
         check = _narrow(g, v)
         if check is not None:
             g.emit(f"if not {check}: outside({b.name!r}, {v.var.name!r}, {code})")
-    g.stmt(body_of(b))
+    yield body_of(b)
 
 
 def _refuse_call(g: Generator, e: OpaqueCall, index: bool) -> list[Operand]:
@@ -333,7 +332,7 @@ EXPRESSIONS: Mapping[type, Callable[..., list[Operand]]] = {
     Reducer: _refuse_pointer,
 }
 
-STATEMENTS: Mapping[type, Callable[..., None]] = {
+STATEMENTS: Mapping[type, Callable[..., Writing | None]] = {
     Seq: write_seq,
     For: write_for,
     IfThenElse: write_branch,
@@ -408,8 +407,7 @@ def compile_program(func: PrimFunc, facts: Facts) -> Compiled:
     g = Generator(facts, EXPRESSIONS, STATEMENTS)
     for root in facts.sizes:
         bind_memory(g, root, f"storages[{root!r}]")
-    g.owners.update(dict.fromkeys(facts.sizes))
-    g.owners.update({g.root(b): b for b in func.buffers})
+    g.owners = g.owners.plus({**dict.fromkeys(facts.sizes), **{g.root(b): b for b in func.buffers}})
     g.emit("count = 0")
     g.stmt(func.body)
     g.emit("return count")

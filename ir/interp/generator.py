@@ -17,12 +17,16 @@ from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp.analysis import Memories, Place, Selection, UnitChoice, place_of
 from layoutproof.ir.interp.memory import cannot_interpret
+from layoutproof.ir.node import Steps, trampoline
+from layoutproof.ir.scopes import Layered
 from layoutproof.ir.stmt import Stmt
 
 _ATOM = re.compile(r"[A-Za-z_]\w*|\d+")
 _LONGEST = 160
 _DEEPEST = 16  # CPython refuses 20 nested loops, and 100 levels of indentation
 _DEEPEST_LINE = 80
+
+Writing = Steps[Stmt, None]
 
 
 class TooDeep(Exception):
@@ -86,14 +90,14 @@ class Generator:
 
     facts: Facts
     expressions: Mapping[type, Callable[..., list[Operand]]]
-    statements: Mapping[type, Callable[..., None]]
+    statements: Mapping[type, Callable[..., Writing | None]]
     lines: list[str] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
     objects: dict[str, object] = field(default_factory=dict)  # constants handed to the source by name
-    env: dict[str, tuple[Operand, ...]] = field(default_factory=dict)
-    known: dict[object, object] = field(default_factory=dict)  # results that hold in the present scope
-    owners: dict[str, Buffer | None] = field(
-        default_factory=dict
+    env: Layered[str, tuple[Operand, ...]] = field(default_factory=Layered)
+    known: Layered[object, object] = field(default_factory=Layered)  # results that hold in the present scope
+    owners: Layered[str, Buffer | None] = field(
+        default_factory=Layered
     )  # the buffer that each root in scope was made for, if any
     levels: list[Level] = field(default_factory=list)
     path: list[Stmt] = field(default_factory=list)
@@ -151,21 +155,28 @@ class Generator:
         (operand,) = self.expr(expr, index)
         return operand
 
+    def bind(self, name: str, lanes: tuple[Operand, ...]) -> None:
+        """Give a variable its lanes, in the present scope."""
+        self.env = self.env.plus({name: lanes})
+
     def stmt(self, stmt: Stmt) -> None:
         """Write a statement."""
+        trampoline(self._step, stmt)
+
+    def _step(self, stmt: Stmt) -> Writing:
         write = self.statements.get(type(stmt))
         if write is None:
             raise cannot_interpret(f"the statement {type(stmt).__name__}", stmt.span)
         outer = self.site
-        self.site = Site(stmt.span if stmt.span is not None else outer.span, outer.block, dict(self.env))
+        self.site = Site(stmt.span if stmt.span is not None else outer.span, outer.block, self.env)
         self.path.append(stmt)
         choices = self.facts.selection.choices(self.place) if self.facts.selection is not None else None
         if choices is None:
-            write(self, stmt)
+            yield from _inside(write(self, stmt))
         elif any(choice.points for choice in choices):
             self.emit(f"if {' or '.join(self.chosen(choice) for choice in choices)}:")
             with self.nested():
-                write(self, stmt)
+                yield from _inside(write(self, stmt))
         self.path.pop()
         self.site = outer
 
@@ -180,7 +191,7 @@ class Generator:
     @contextmanager
     def nested(self, loop: bool = False) -> Iterator[None]:
         """One level deeper; what is bound or known inside is forgotten at its end."""
-        env, known, owners = dict(self.env), dict(self.known), dict(self.owners)
+        env, known, owners = self.env, self.known, self.owners
         self.depth += 1
         self.loops += loop
         if self.loops > _DEEPEST or self.depth > _DEEPEST_LINE:
@@ -196,13 +207,13 @@ class Generator:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is bound or known inside is forgotten at its end; no deeper in the source."""
-        env, known, owners = dict(self.env), dict(self.known), dict(self.owners)
+        env, known, owners = self.env, self.known, self.owners
         yield
         self.env, self.known, self.owners = env, known, owners
 
     def write_aside(self, write: Callable[[], list[Operand]]) -> tuple[list[Operand], list[str], list[Site]]:
         """What an expression becomes one level deeper, and the lines it needs, taken out of the source again."""
-        known, start = dict(self.known), len(self.lines)
+        known, start = self.known, len(self.lines)
         self.depth += 1
         if self.depth > _DEEPEST_LINE:
             raise TooDeep
@@ -222,6 +233,11 @@ class Generator:
     def root(self, buffer: Buffer) -> str:
         """The block of memory behind a buffer."""
         return self.facts.memories.of(buffer)
+
+
+def _inside(asked: Writing | None) -> Writing:
+    if asked is not None:
+        yield from asked
 
 
 def join_taints(*operands: Operand) -> str | None:

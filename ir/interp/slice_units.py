@@ -21,7 +21,7 @@ from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Var
 from layoutproof.ir.interp.analysis import Place, place_of, reads_memory
 from layoutproof.ir.intrinsics import Assume, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt, body_of
@@ -83,6 +83,9 @@ class Unit:
     reads: list[Access] = field(default_factory=list)
 
 
+_Walk = Steps[Stmt, None]
+
+
 @dataclass(slots=True)
 class _Taker:
     units: list[Unit] = field(default_factory=list)
@@ -92,23 +95,23 @@ class _Taker:
     outer_reads: list[Access] = field(default_factory=list)  # of conditions, bounds and lets around the present place
     unit: Unit | None = None
 
-    def visit(self, stmt: Stmt) -> None:
+    def visit(self, stmt: Stmt) -> _Walk:
         steps, guards, outer, unit = len(self.steps), len(self.guards), len(self.outer_reads), self.unit
         self.path.append(stmt)
         match stmt:
             case For():
                 self.control(stmt.start, stmt.extent)
                 self.steps.append(Loop(stmt, place_of(self.path)))
-                self.visit(stmt.body)
+                yield stmt.body
             case IfThenElse():
-                self.branch(stmt)
+                yield from self.branch(stmt)
             case Let():
                 if stmt.var.dtype != HANDLE:
                     self.control(stmt.value)
                     self.steps.append(Definition(stmt.var.name, stmt.value))
-                self.visit(stmt.body)
+                yield stmt.body
             case Block():
-                self.block(stmt)
+                yield self.block(stmt)
             case BufferStore():
                 self.open()
                 self.store(stmt)
@@ -118,7 +121,7 @@ class _Taker:
             case _:
                 for child in children(stmt):
                     if isinstance(child, Stmt):
-                        self.visit(child)
+                        yield child
         self.path.pop()
         self.unit = unit
         del self.steps[steps:], self.guards[guards:], self.outer_reads[outer:]
@@ -130,17 +133,18 @@ class _Taker:
             self.unit = Unit(place_of(self.path), loops, reads=list(self.outer_reads))
             self.units.append(self.unit)
 
-    def branch(self, stmt: IfThenElse) -> None:
+    def branch(self, stmt: IfThenElse) -> _Walk:
         self.control(stmt.condition)
         self.guards.append(stmt.condition)
-        self.visit(stmt.then)
+        yield stmt.then
         self.guards.pop()
         if stmt.otherwise is not None:
             self.guards.append(Not(stmt.condition))
-            self.visit(stmt.otherwise)
+            yield stmt.otherwise
             self.guards.pop()
 
-    def block(self, stmt: Block) -> None:
+    def block(self, stmt: Block) -> Stmt:
+        """What runs in an instance of a block, whose variables and guard hold from here on."""
         if stmt.init is not None or not holds_blocks(stmt):
             if stmt.iter_vars or stmt.init is not None:
                 self.open()
@@ -150,7 +154,7 @@ class _Taker:
         self.control(stmt.where)
         if stmt.where != TRUE:
             self.guards.append(stmt.where)
-        self.visit(body_of(stmt))
+        return body_of(stmt)
 
     def store(self, stmt: BufferStore) -> None:
         assert self.unit is not None
@@ -221,23 +225,24 @@ def holds_blocks(block: Block) -> bool:
 def take_apart(body: Stmt) -> list[Unit]:
     """The units of a body, in program order."""
     taker = _Taker()
-    taker.visit(body)
+    trampoline(taker.visit, body)
     return taker.units
 
 
 def find_controls(body: Stmt) -> list[Place]:
     """The places of statements whose condition, bounds, bindings or value reads memory."""
-    found: list[Place] = []
+    found, path = list[Place](), list[Stmt]()
 
-    def visit(stmt: Stmt, place: Place) -> None:
-        here = (*place, id(stmt))
+    def visit(stmt: Stmt) -> _Walk:
+        path.append(stmt)
         if any(reads_memory(e) for e in _control(stmt)):
-            found.append(here)
+            found.append(place_of(path))
         for child in (body_of(stmt),) if isinstance(stmt, Block) else children(stmt):
             if isinstance(child, Stmt):
-                visit(child, here)
+                yield child
+        path.pop()
 
-    visit(body, ())
+    trampoline(visit, body)
     return found
 
 

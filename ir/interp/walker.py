@@ -23,6 +23,7 @@ from layoutproof.ir.interp.walk_expr import (
     store_lanes,
 )
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, assumed_undef, is_identity
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
@@ -42,6 +43,7 @@ from layoutproof.ir.stmt import (
     body_of,
 )
 
+Running = Steps[Stmt, None]
 NewMemory = Callable[[str, int, int, int], Storage]
 _CONCURRENT = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD_BINDING)
 
@@ -59,11 +61,16 @@ class Walker:
 
     def run(self, stmt: Stmt) -> None:
         """Run one statement; a fault is told its place by the innermost statement."""
+        trampoline(self._step, stmt)
+
+    def _step(self, stmt: Stmt) -> Running:
         self.path.append(stmt)
         env = dict(self.state.env)
         try:
             if self.selected():
-                _RUNNERS[type(stmt)](self, stmt)
+                inside = _RUNNERS[type(stmt)](self, stmt)
+                if inside is not None:
+                    yield from inside
         except Trap as trap:
             raise self.located(Fault(FaultKind.TRAP, str(trap)), stmt) from None
         except Fault as fault:
@@ -77,18 +84,17 @@ class Walker:
         values = {k: v[0][0] if len(v) == 1 else tuple(x for x, _ in v) for k, v in self.state.env.items()}
         return fault.located(stmt.span, self.block[-1] if self.block else None, values)
 
-    def seq(self, s: Seq) -> None:
-        for child in s.body:
-            self.run(child)
+    def seq(self, s: Seq) -> Running:
+        yield from s.body
 
-    def let(self, s: Let) -> None:
+    def let(self, s: Let) -> Running:
         if s.var.dtype == HANDLE:
             if pointee(s.value) is None:
                 raise cannot_interpret(f"the pointer {s.var.name}", s.span)
         else:
             exact = s.value.dtype.is_integer and not reads_memory(s.value)
             self.state.env[s.var.name] = tuple(evaluate_lanes(self.state, s.value, exact))
-        self.run(s.body)
+        yield s.body
 
     def store(self, s: BufferStore) -> None:
         store_lanes(self.state, s.buffer, s.indices, evaluate_lanes(self.state, s.value))
@@ -103,16 +109,16 @@ class Walker:
         """The values of loop variables."""
         return tuple(int(self.state.env[name][0][0]) for name in names)
 
-    def branch(self, s: IfThenElse) -> None:
+    def branch(self, s: IfThenElse) -> Running:
         if controlling(self.state, s.condition, "the condition of a branch"):
-            self.run(s.then)
+            yield s.then
         elif s.otherwise is not None:
-            self.run(s.otherwise)
+            yield s.otherwise
 
-    def allocate(self, s: Allocate) -> None:
+    def allocate(self, s: Allocate) -> Running:
         outer = dict(self.state.memory)
         self.make(s.buffer)
-        self.run(s.body)
+        yield s.body
         self.state.memory = outer
 
     def make(self, buffer: Buffer) -> None:
@@ -130,15 +136,15 @@ class Walker:
         root = memories.of(buffer)
         self.state.memory[root] = self.new_memory(root, elements, buffer.dtype.bytes, memories.units[root])
 
-    def declare(self, s: DeclBuffer) -> None:
+    def declare(self, s: DeclBuffer) -> Running:
         if self.state.facts.memories.of(s.buffer) not in self.state.memory:
             raise cannot_interpret(
                 f"buffer {s.buffer.name}, whose data {s.buffer.data.name} is not allocated here,", s.span
             )
-        self.run(s.body)
+        yield s.body
 
-    def attribute(self, s: AttrStmt) -> None:
-        self.run(s.body)
+    def attribute(self, s: AttrStmt) -> Running:
+        yield s.body
 
     def evaluate(self, s: Evaluate) -> None:
         if isinstance(s.value, OpaqueCall):
@@ -168,7 +174,7 @@ class Walker:
             return same_value(float(a), float(b))
         return bool(controlling(self.state, condition, "an assumption"))
 
-    def loop(self, s: For) -> None:
+    def loop(self, s: For) -> Running:
         place = place_of(self.path)
         start = controlling(self.state, s.start, f"the start of loop {s.var.name}", True)
         extent = controlling(self.state, s.extent, f"the extent of loop {s.var.name}", True)
@@ -183,7 +189,7 @@ class Walker:
             if level is not None:
                 level.iteration = value
             self.state.env = {**outer, s.var.name: ((value, False),)}
-            self.run(s.body)
+            yield s.body
         self.state.env = outer
         if level is not None:
             self.state.levels.pop()
@@ -199,13 +205,13 @@ class Walker:
             raise over_limit(self.limit)
         return everything
 
-    def run_block(self, b: Block) -> None:
+    def run_block(self, b: Block) -> Running:
         if b.match_buffers:
             raise cannot_interpret(f"match_buffer in block {b.name}", b.span)
         outer = dict(self.state.memory)
         self.block.append(b.name)
         try:
-            self.instance(b)
+            yield from self.instance(b)
         except Trap as trap:
             raise self.located(Fault(FaultKind.TRAP, str(trap)), b) from None
         except Fault as fault:
@@ -214,7 +220,7 @@ class Walker:
             self.block.pop()
             self.state.memory = outer
 
-    def instance(self, b: Block) -> None:
+    def instance(self, b: Block) -> Running:
         """One instance: bindings, guard, then what `desugar.body_of` says."""
         self.bind(b)
         for buffer in b.alloc_buffers:
@@ -224,7 +230,7 @@ class Walker:
         wrong = self.inside(b)
         if wrong is not None:
             runtime.outside(b.name, wrong, self.key((wrong,))[0])
-        self.run(body_of(b))
+        yield body_of(b)
 
     def bind(self, b: Block) -> None:
         """The iteration variables' values."""
@@ -242,7 +248,7 @@ class Walker:
         return None
 
 
-_RUNNERS: Mapping[type, Callable[..., None]] = {
+_RUNNERS: Mapping[type, Callable[..., Running | None]] = {
     Seq: Walker.seq,
     For: Walker.loop,
     IfThenElse: Walker.branch,

@@ -49,7 +49,7 @@ def locate(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Cells:
         return found
     cells = _locate(g, buffer, indices, root)
     if not any(reads_memory(i) for i in indices):
-        g.known[key] = cells
+        g.known = g.known.plus({key: cells})
     return cells
 
 
@@ -231,7 +231,7 @@ def allocate(g: Generator, buffer: Buffer) -> None:
         for extent in extents:
             elements = integer_binary(g, BinaryOp.MUL, elements, extent, INT64, True)
     elements = integer_binary(g, BinaryOp.ADD, elements, g.scalar(buffer.elem_offset, True), INT64, True)
-    g.owners[root] = buffer
+    g.owners = g.owners.plus({root: buffer})
     unit = g.facts.memories.units[root]
     g.emit(f"{python_name('d', root)} = new_memory({root!r}, {elements.code}, {buffer.dtype.bytes}, {unit})")
     bind_memory(g, root, python_name("d", root))

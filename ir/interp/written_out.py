@@ -15,10 +15,18 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, IntImm, Var, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import NOTHING, Block, BufferStore, DeclBuffer, Evaluate, Let, MatchBuffer, Seq, Stmt, seq
-from layoutproof.ir.visit import always_evaluates, bound_variables, free_variables, map_children, substitute, walk
+from layoutproof.ir.stmt import NOTHING, Block, BufferStore, DeclBuffer, Evaluate, Let, MatchBuffer, Stmt
+from layoutproof.ir.visit import (
+    always_evaluates,
+    bound_variables,
+    free_variables,
+    map_children,
+    mapped,
+    substitute,
+    walk,
+)
 
 
 def written_out(func: PrimFunc) -> PrimFunc:
@@ -31,19 +39,14 @@ _ADDRESSES = frozenset(("type_annotation", "tvm_access_ptr", "address_of"))
 
 
 def _without_trifles(func: PrimFunc) -> PrimFunc:
-    def visit(node: Node) -> Node:
-        if isinstance(node, Expr):
-            return node
+    def visit(node: Node) -> Node | Steps[Node, Node]:
         if isinstance(node, Let) and isinstance(node.body, BufferStore):
             return _said_once(node, node.body)
         if isinstance(node, Evaluate) and _has_no_effect(node.value):
             return NOTHING
-        if isinstance(node, Seq):
-            parts = [part for part in map(visit, node.body) if isinstance(part, Stmt)]
-            return node if all(a is b for a, b in zip(parts, node.body, strict=True)) else seq(*parts)
-        return map_children(node, visit)
+        return mapped(node) if isinstance(node, Stmt) else node
 
-    body = visit(func.body)
+    body = trampoline(visit, func.body)
     assert isinstance(body, Stmt)
     return func if body is func.body else replace(func, body=body)
 
@@ -73,7 +76,7 @@ def without_views(func: PrimFunc) -> PrimFunc:
     sizes = (size for buffer in func.buffers for size in (*buffer.shape, *buffer.strides, buffer.elem_offset))
     known = {*func.params, *bound_variables(func.body), *(v for size in sizes for v in free_variables(size))}
     try:
-        body = _Writing({}, {}, frozenset(known)).visit(func.body)
+        body = trampoline(_Writing({}, {}, frozenset(known)).step, func.body)
     except _NotWritten:
         return func
     assert isinstance(body, Stmt)
@@ -94,6 +97,13 @@ class _Writing:
     values: Mapping[Var, Expr]
     known: frozenset[Var]
 
+    def step(self, node: Node) -> Node | Steps[Node, Node]:
+        if not isinstance(node, Stmt) or isinstance(node, Block | BufferStore):
+            return self.visit(node)
+        if isinstance(node, DeclBuffer) and node.buffer.data in self.values:
+            raise _NotWritten
+        return mapped(node)
+
     def visit(self, node: Node) -> Node:
         if isinstance(node, Var):
             value = self.values.get(node)
@@ -102,8 +112,9 @@ class _Writing:
             return self._block(node)
         if isinstance(node, BufferLoad | BufferStore | BufferRegion) and node.buffer in self.regions:
             return self._access(node, self.regions[node.buffer])
-        if isinstance(node, DeclBuffer) and node.buffer.data in self.values:
-            raise _NotWritten
+        if isinstance(node, Stmt) and not isinstance(node, BufferStore):
+            root: Node = node
+            return trampoline(self.step, root)
         return map_children(node, self.visit)
 
     def _access(self, node: BufferLoad | BufferStore | BufferRegion, region: BufferRegion) -> Node:

@@ -22,7 +22,7 @@ from layoutproof.ir.intrinsics import OpaqueCall, StringImm
 from layoutproof.ir.script.expressions import ExpressionReader, syntax_name
 from layoutproof.ir.script.parsing import Bound, Text, bind, read_dtype, read_integer, read_list, read_string
 from layoutproof.ir.stmt import Allocate, Attributes, DeclBuffer, Stmt
-from layoutproof.ir.visit import MAX_NESTING, MAX_SEQUENCE
+from layoutproof.ir.visit import LONGEST_SEQUENCE, MAX_NESTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class Environment:
         """The data variables that the function allocates."""
         self.passed: set[Var] = set()
         """Those of its parameters."""
-        self._frames: list[dict[str, _Binding]] = [{}]
+        self._frames: list[list[str]] = [[]]
+        self._bound: dict[str, list[_Binding]] = {}
         self._depth = 0
 
     @contextmanager
@@ -53,16 +54,17 @@ class Environment:
         """
         if self._depth + levels > MAX_NESTING:
             raise self.text.fail(codes.TOO_DEEP, f"statements are nested more than {MAX_NESTING} deep here", node)
-        if len(self._frames) > MAX_SEQUENCE:
+        if len(self._frames) > LONGEST_SEQUENCE + 1:  # the first is the function itself
             raise self.text.fail(
-                codes.TOO_DEEP, f"more than {MAX_SEQUENCE} lets and allocations follow one another", node
+                codes.TOO_DEEP, f"more than {LONGEST_SEQUENCE} lets and allocations follow one another", node
             )
-        self._frames.append({})
+        self._frames.append([])
         self._depth += levels
         try:
             yield
         finally:
-            self._frames.pop()
+            for name in self._frames.pop():
+                self._bound[name].pop()
             self._depth -= levels
 
     def bind(self, name: str, value: Expr | Buffer, node: ast.AST, loop: Range | None = None) -> None:
@@ -74,17 +76,20 @@ class Environment:
             raise LayoutproofError(
                 Diagnostic(codes.BOUND_TWICE, message, span, related=((earlier.span, "first bound here"),))
             )
-        self._frames[-1][name] = _Binding(value, span, loop)
+        self._frames[-1].append(name)
+        self._bound.setdefault(name, []).append(_Binding(value, span, loop))
 
     def forget(self, name: str) -> None:
         """Take back the innermost binding of a name: a declaration that only gave the type of a let."""
         for frame in reversed(self._frames):
             if name in frame:
-                del frame[name]
+                frame.remove(name)
+                self._bound[name].pop()
                 return
 
     def _find(self, name: str) -> _Binding | None:
-        return next((frame[name] for frame in reversed(self._frames) if name in frame), None)
+        found = self._bound.get(name)
+        return found[-1] if found else None
 
     def lookup(self, name: str) -> Expr | Buffer | None:
         """What a name stands for here, or None."""
@@ -98,7 +103,7 @@ class Environment:
 
     def names(self) -> Iterable[str]:
         """Every name bound here."""
-        return [name for frame in self._frames for name in frame]
+        return [name for name, found in self._bound.items() if found]
 
 
 _LIMIT = 1 << 64

@@ -14,8 +14,8 @@ from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, Source, Span, error, split_lines
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Seq
-from layoutproof.ir.visit import children, opens_scope
+from layoutproof.ir.stmt import Seq, opens_scope
+from layoutproof.ir.visit import children
 
 MAX_DEPTH = 128  # of an expression: the readers, and whatever walks the nodes later, recurse
 MAX_NODE_DEPTH = 160  # of a program's nodes, statements and expressions together

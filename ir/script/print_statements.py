@@ -12,6 +12,7 @@ from layoutproof.ir.buffer import Buffer, Range
 from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.script.operands import stop_of
 from layoutproof.ir.stmt import (
     Allocate,
@@ -34,6 +35,8 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.text import Dialect, expr_text, string_text
 from layoutproof.ir.visit import free_variables
+
+_Printing = Steps[tuple[Stmt, bool], None]
 
 
 class Page:
@@ -149,17 +152,17 @@ def default_data(buffer: Buffer) -> str:
 
 def print_statement(page: Page, statement: Stmt, last: bool = True) -> None:
     """Write a statement. `last` says that nothing follows it in its body, so that what it holds may follow it flat."""
-    _PRINTERS[type(statement)](page, statement, last)
+    trampoline(lambda given: _PRINTERS[type(given[0])](page, *given), (statement, last))
 
 
-def _seq(page: Page, s: Seq, last: bool) -> None:
+def _seq(page: Page, s: Seq, last: bool) -> _Printing:
     for position, statement in enumerate(s.body):
-        print_statement(page, statement, last and position == len(s.body) - 1)
+        yield statement, last and position == len(s.body) - 1
 
 
-def _body(page: Page, statement: Stmt) -> None:
+def _body(page: Page, statement: Stmt) -> _Printing:
     with page.indented():
-        print_statement(page, statement)
+        yield statement, True
 
 
 def _store(page: Page, s: BufferStore, last: bool) -> None:
@@ -171,58 +174,60 @@ def _evaluate(page: Page, s: Evaluate, last: bool) -> None:
     page.line(text if isinstance(s.value, Assume | OpaqueCall) else f"T.evaluate({text})")
 
 
-def _if(page: Page, s: IfThenElse, last: bool, word: str = "if") -> None:
-    page.line(f"{word} {page.expr(s.condition)}:")
-    _body(page, s.then)
-    if isinstance(s.otherwise, IfThenElse):
-        _if(page, s.otherwise, last, "elif")
-    elif s.otherwise is not None:
+def _if(page: Page, s: IfThenElse, last: bool) -> _Printing:
+    word = "if"
+    while True:
+        page.line(f"{word} {page.expr(s.condition)}:")
+        yield from _body(page, s.then)
+        if not isinstance(s.otherwise, IfThenElse):
+            break
+        s, word = s.otherwise, "elif"
+    if s.otherwise is not None:
         page.line("else:")
-        _body(page, s.otherwise)
+        yield from _body(page, s.otherwise)
 
 
 # ---- what holds for the rest of a body
 
 
-def _held(page: Page, flat: str, nested: str, body: Stmt, last: bool) -> None:
+def _held(page: Page, flat: str, nested: str, body: Stmt, last: bool) -> _Printing:
     """A statement with a body: flat at the end of its own body, else by `with`, so that what follows stays outside."""
     if last:
         page.line(flat)
-        print_statement(page, body)
+        yield body, True
     else:
         page.line(f"with {nested}:")
-        _body(page, body)
+        yield from _body(page, body)
 
 
-def _let(page: Page, s: Let, last: bool) -> None:
+def _let(page: Page, s: Let, last: bool) -> _Printing:
     value = page.expr(s.value)
     annotation = page.dialect.let_annotation.format(f"T.{s.var.dtype}")
-    _held(page, f"{s.var.name}: {annotation} = {value}", f"T.LetStmt({value}) as {s.var.name}", s.body, last)
+    return _held(page, f"{s.var.name}: {annotation} = {value}", f"T.LetStmt({value}) as {s.var.name}", s.body, last)
 
 
-def _attr(page: Page, s: AttrStmt, last: bool) -> None:
+def _attr(page: Page, s: AttrStmt, last: bool) -> _Printing:
     text = f"T.attr({page.expr(s.target)}, {string_text(s.key)}, {page.expr(s.value)})"
-    _held(page, text, text, s.body, last)
+    return _held(page, text, text, s.body, last)
 
 
-def _decl(page: Page, s: DeclBuffer, last: bool) -> None:
+def _decl(page: Page, s: DeclBuffer, last: bool) -> _Printing:
     text = f"T.decl_buffer({page.buffer_arguments(s.buffer, data=True)})"
-    _held(page, f"{s.buffer.name} = {text}", f"{text} as {s.buffer.name}", s.body, last)
+    return _held(page, f"{s.buffer.name} = {text}", f"{text} as {s.buffer.name}", s.body, last)
 
 
-def _allocate(page: Page, s: Allocate, last: bool) -> None:
+def _allocate(page: Page, s: Allocate, last: bool) -> _Printing:
     b = s.buffer
     plain = b.data.name == default_data(b)
     if page.dialect.old_buffers and (s.annotations or not plain):
-        _allocate_by_handle(page, s, last)
-        return
+        return _allocate_by_handle(page, s, last)
     notes = f", annotations={page.attributes(s.annotations)}" if s.annotations else ""
     text = f"{page.dialect.allocate}({page.buffer_arguments(b)}{notes})"
     page.names_data(b)
-    _held(page, f"{b.name} = {text}", f"{text} as {b.name}", s.body, last)
+    return _held(page, f"{b.name} = {text}", f"{text} as {b.name}", s.body, last)
 
 
-def _allocate_by_handle(page: Page, s: Allocate, last: bool) -> None:
+def _allocate_by_handle(page: Page, s: Allocate, last: bool) -> _Printing:
     """The old dialect's pair: the memory, then the buffer that views it."""
     b = s.buffer
     notes = f", annotations={page.attributes(s.annotations)}" if s.annotations else ""
@@ -233,18 +238,18 @@ def _allocate_by_handle(page: Page, s: Allocate, last: bool) -> None:
     if last:
         page.line(f"{b.data.name} = {memory}")
         page.line(view)
-        print_statement(page, s.body)
+        yield s.body, True
     else:
         page.line(f"with {memory} as {b.data.name}:")
         with page.indented():
             page.line(view)
-            print_statement(page, s.body)
+            yield s.body, True
 
 
 # ---- loops
 
 
-def _for(page: Page, s: For, last: bool) -> None:
+def _for(page: Page, s: For, last: bool) -> _Printing:
     chain = _grid(s)
     inner = chain[-1]
     if len(chain) > 1:
@@ -253,7 +258,7 @@ def _for(page: Page, s: For, last: bool) -> None:
     else:
         page.line(f"for {s.var.name} in {_loop_range(page, s)}:")
     with _open_loops(page, chain):
-        _body(page, inner.body)
+        yield from _body(page, inner.body)
 
 
 @contextmanager
@@ -291,7 +296,7 @@ def _loop_range(page: Page, s: For) -> str:
 # ---- blocks
 
 
-def _block(page: Page, s: Block, last: bool) -> None:
+def _block(page: Page, s: Block, last: bool) -> _Printing:
     page.line(f"with {page.dialect.block}({string_text(s.name)}):")
     with page.indented():
         _axes(page, s.iter_vars)
@@ -309,8 +314,8 @@ def _block(page: Page, s: Block, last: bool) -> None:
             page.names_data(match.buffer)
         if s.init is not None:
             page.line("with T.init():")
-            _body(page, s.init)
-        print_statement(page, s.body)
+            yield from _body(page, s.init)
+        yield s.body, True
 
 
 def print_allocations(page: Page, s: Block) -> None:
@@ -355,7 +360,7 @@ def _axis(page: Page, v: IterVar) -> str:
     return f"{v.var.name} = {_AXIS_WORDS[v.kind]}({domain}, {page.expr(v.binding)})"
 
 
-_PRINTERS: Mapping[type[Stmt], Callable[[Page, Any, bool], None]] = {
+_PRINTERS: Mapping[type[Stmt], Callable[[Page, Any, bool], _Printing | None]] = {
     For: _for,
     IfThenElse: _if,
     Let: _let,

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeGuard
 
 from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import For, ForKind, Stmt
-from layoutproof.ir.visit import nodes_of
+from layoutproof.ir.visit import holds, nodes_of
 
 KERNEL = "layoutproof.kernel"
 """The key of the statement around a kernel that is written as parallel loops."""
@@ -68,9 +70,13 @@ def sharing_of(scope: str, *, in_kernel: bool) -> Sharing:
 
 def thread_loops(stmt: Stmt) -> Iterator[For]:
     """The loops below that are bound to thread axes, outer ones first."""
-    return (loop for loop in nodes_of(stmt, For) if loop.kind is ForKind.THREAD_BINDING)
+    return (loop for loop in nodes_of(stmt, For) if _is_bound(loop))
 
 
 def has_threads(stmt: Stmt) -> bool:
     """Whether a loop is bound to a thread axis."""
-    return next(thread_loops(stmt), None) is not None
+    return holds(stmt, "thread axes", _is_bound)
+
+
+def _is_bound(node: Node) -> TypeGuard[For]:
+    return isinstance(node, For) and node.kind is ForKind.THREAD_BINDING

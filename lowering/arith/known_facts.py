@@ -268,14 +268,16 @@ def assumed_of_constants(func: PrimFunc) -> Expr | None:
     return logical_and(*found) if found else None
 
 
-def _assumptions(stmt: Stmt) -> Iterator[Expr]:
-    if isinstance(stmt, Evaluate) and isinstance(stmt.value, Assume):
-        yield stmt.value.condition
-    elif isinstance(stmt, Seq):
-        for part in stmt.body:
-            yield from _assumptions(part)
-    elif isinstance(stmt, Allocate | DeclBuffer | AttrStmt) or (isinstance(stmt, Block) and stmt.is_root):
-        yield from _assumptions(stmt.body)
+def _assumptions(body: Stmt) -> Iterator[Expr]:
+    stack = [body]
+    while stack:
+        stmt = stack.pop()
+        if isinstance(stmt, Evaluate) and isinstance(stmt.value, Assume):
+            yield stmt.value.condition
+        elif isinstance(stmt, Seq):
+            stack += reversed(stmt.body)
+        elif isinstance(stmt, Allocate | DeclBuffer | AttrStmt) or (isinstance(stmt, Block) and stmt.is_root):
+            stack.append(stmt.body)
 
 
 def symbol_scope(func: PrimFunc) -> Scope:

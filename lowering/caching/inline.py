@@ -13,11 +13,20 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE, Expr, Var, is_zero, logical_and, widen
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, IfThenElse, IterKind, Stmt
-from layoutproof.ir.visit import loads_in, loops_of_stores, map_children, stores_in, substitute, walk
+from layoutproof.ir.visit import (
+    loads_in,
+    loops_of_stores,
+    map_children,
+    mapped,
+    rewrite_bottom_up,
+    stores_in,
+    substitute,
+    walk,
+)
 from layoutproof.lowering import codes
 from layoutproof.lowering.caching.compute_at import OwnNest
 from layoutproof.lowering.caching.stage import apart
@@ -49,15 +58,13 @@ class ComputeInline(Pass):
         buffer, _ = find_temporary(func, store.buffer.name)
         _check_one_store(func, buffer, own)
 
-        def visit(node: Node) -> Node:
-            rebuilt = map_children(node, visit)
+        def inlined(rebuilt: Node) -> Node:
             if isinstance(rebuilt, BufferLoad) and rebuilt.buffer == buffer:
                 return substitute(store.value, dict(zip(at, rebuilt.indices, strict=True)))
             return _without_regions(rebuilt, buffer)
 
         origins = [n for n, each in enumerate(stores_in(func.body)) if each is not store]
-        body = visit(put(func, own.nest, NOTHING).body)
-        assert isinstance(body, Stmt)
+        body = rewrite_bottom_up(put(func, own.nest, NOTHING).body, inlined)
         return rewrite_of(func, apart(_without_buffer(func.with_body(body), buffer)), origins)
 
 
@@ -201,13 +208,13 @@ def _without_regions(node: Node, buffer: Buffer) -> Node:
 def _without_buffer(func: PrimFunc, buffer: Buffer) -> PrimFunc:
     """The function without the allocation of a buffer that is not used."""
 
-    def visit(node: Node) -> Node:
-        if isinstance(node, Allocate) and node.buffer == buffer:
-            return visit(node.body)
+    def visit(node: Node) -> Node | Steps[Node, Node]:
+        while isinstance(node, Allocate) and node.buffer == buffer:
+            node = node.body
         if isinstance(node, Block) and buffer in node.alloc_buffers:
             node = replace(node, alloc_buffers=tuple(b for b in node.alloc_buffers if b != buffer))
-        return map_children(node, visit) if isinstance(node, Stmt) else node
+        return mapped(node) if isinstance(node, Stmt) else node
 
-    body = visit(func.body)
+    body = trampoline(visit, func.body)
     assert isinstance(body, Stmt)
     return replace(func, body=body, attrs=without_entry(func.attrs, LAYOUT, buffer.data.name))

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Expr, Var, const, is_zero
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import (
@@ -31,7 +32,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.visit import children, fresh, loads_in, map_children, stores_in, take_fresh, walk
+from layoutproof.ir.visit import children, fresh, loads_in, map_children, mapped, stores_in, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.layout.transform_layout import ROOT
 from layoutproof.lowering.loops.nest import path_to, put
@@ -55,7 +56,7 @@ class Redirection:
 
     def statement(self, stmt: Stmt) -> Stmt:
         """The statement with its accesses redirected."""
-        result = self._visit(stmt)
+        result = trampoline(self._step, stmt)
         assert isinstance(result, Stmt)
         return result
 
@@ -64,6 +65,10 @@ class Redirection:
         result = self._visit(expr)
         assert isinstance(result, Expr)
         return result
+
+    def _step(self, node: Node) -> Node | Steps[Node, Node]:
+        is_inner = isinstance(node, BufferStore | Block) or (is_assumption(node) and not self.stores)
+        return mapped(node) if isinstance(node, Stmt) and not is_inner else self._visit(node)
 
     def _visit(self, node: Node) -> Node:
         if isinstance(node, BufferLoad) and node.buffer == self.old:
@@ -76,7 +81,7 @@ class Redirection:
         if is_assumption(node) and not self.stores:
             return node
         if isinstance(node, Block):
-            inner = map_children(replace(node, reads=None, writes=None), self._visit)
+            inner = map_children(replace(node, reads=None, writes=None), partial(trampoline, self._step))
             reads = None if node.reads is None else tuple(dict.fromkeys(map(self._region, node.reads)))
             writes = node.writes
             if writes is not None and self.stores:
@@ -269,8 +274,8 @@ def place_of(func: PrimFunc, name: str) -> Place:
 
 def _in_shell(stmt: Stmt) -> Stmt:
     """The body below declarations: allocations, aliases, a root block."""
-    if isinstance(stmt, Allocate | DeclBuffer | AttrStmt | Let) or (isinstance(stmt, Block) and stmt.is_root):
-        return _in_shell(stmt.body)
+    while isinstance(stmt, Allocate | DeclBuffer | AttrStmt | Let) or (isinstance(stmt, Block) and stmt.is_root):
+        stmt = stmt.body
     return stmt
 
 

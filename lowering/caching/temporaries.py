@@ -16,11 +16,11 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, Range
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Broadcast, Expr, IntImm, Ramp, Var, const, is_zero
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import NOTHING, Allocate, Attributes, Block, BufferStore, For, IterKind, IterVar, Stmt
-from layoutproof.ir.visit import free_variables, fresh, map_children, walk
+from layoutproof.ir.visit import free_variables, fresh, map_children, mapped, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import affine_of, expression_of
 from layoutproof.lowering.arith.known_facts import constants_of
@@ -74,14 +74,14 @@ def reshaped(func: PrimFunc, buffer: Buffer, shape: tuple[Expr, ...], separators
 def reallocated(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
     """The function with `new` allocated instead of `old`, also in attributes; accesses stay as they are."""
 
-    def visit(node: Node) -> Node:
+    def visit(node: Node) -> Node | Steps[Node, Node]:
         if isinstance(node, Allocate) and node.buffer == old:
             return replace(node, buffer=new)
         if isinstance(node, Block) and old in node.alloc_buffers:
             return replace(node, alloc_buffers=tuple(new if b == old else b for b in node.alloc_buffers))
-        return map_children(node, visit) if isinstance(node, Stmt) else node
+        return mapped(node) if isinstance(node, Stmt) else node
 
-    body = visit(func.body)
+    body = trampoline(visit, func.body)
     assert isinstance(body, Stmt)
     attrs = without_entry(func.attrs, LAYOUT, old.data.name) if old.data != new.data else func.attrs
     separators = attrs.get(AXIS_SEPARATORS)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Compare, Expr, IfThenElseExpr, Logical, Not, Var, const, logical_and, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
@@ -23,6 +23,10 @@ from layoutproof.lowering.cleanup.rebuild import Here, Origins, is_total, tidied
 Facts = tuple[Fact, ...]
 MAX_FACTS = 64
 """Facts that are followed at once; more are forgotten, the oldest first."""
+
+
+_After = tuple[Stmt, Facts]
+_Steps = Steps[tuple[Stmt, Here, Facts], _After]
 
 
 @dataclass(slots=True)
@@ -42,45 +46,50 @@ class Contents:
         if not _may_know_something(body):
             return body
         self.cells = Cells(self.func.with_body(body))
-        return self.statement(body, Here(), ())[0]
+        start: tuple[Stmt, Here, Facts] = (body, Here(), ())
+        return trampoline(lambda given: self.statement(*given), start)[0]
 
-    def statement(self, stmt: Stmt, here: Here, known: Facts) -> tuple[Stmt, Facts]:
+    def statement(self, stmt: Stmt, here: Here, known: Facts) -> _After | _Steps:
         """`stmt` where `known` holds, and what is known after it."""
         match stmt:
-            case Seq(body=body):
-                parts: list[Stmt] = []
-                for part in body:
-                    new, known = self.statement(part, here, known)
-                    parts.append(new)
-                return (stmt if all(a is b for a, b in zip(parts, body, strict=True)) else seq(*parts)), known
             case BufferStore():
                 return self.store(stmt, here, known)
             case Evaluate(value=Assume(condition=condition)):
                 return stmt, (*known, *assumed_facts(condition, here))[-MAX_FACTS:]
+            case Seq():
+                return self.sequence(stmt, here, known)
             case For():
                 return self.loop(stmt, here, known)
             case IfThenElse():
                 return self.branch(stmt, here, known)
             case Block():
                 return self.block(stmt, here, known)
-            case Let(var=var, value=value):
-                new_value = self.value(value, here, known)
-                body_here = here.bound(var, value)
-                new_body, known = self.statement(stmt.body, body_here, self._after_calls(value, known))
-                left = tuple(fact for fact in known if not fact.mentions(var))
-                return (
-                    stmt
-                    if new_value is value and new_body is stmt.body
-                    else replace(stmt, value=new_value, body=new_body)
-                ), left
+            case Let():
+                return self.let(stmt, here, known)
             case Allocate() | DeclBuffer():
-                new_body, known = self.statement(stmt.body, here, known)
-                ended = {stmt.buffer.data} if isinstance(stmt, Allocate) else set[Var]()
-                left = tuple(fact for fact in known if fact.buffer.data not in ended)
-                return (stmt if new_body is stmt.body else replace(stmt, body=new_body)), left
+                return self.memory(stmt, here, known)
             case _:
                 # Other statements may change anything, and stay as they are.
                 return stmt, known if isinstance(stmt, Evaluate) and not _is_opaque(stmt) else ()
+
+    def sequence(self, stmt: Seq, here: Here, known: Facts) -> _Steps:
+        parts: list[Stmt] = []
+        for part in stmt.body:
+            new, known = yield part, here, known
+            parts.append(new)
+        return (stmt if all(a is b for a, b in zip(parts, stmt.body, strict=True)) else seq(*parts)), known
+
+    def let(self, stmt: Let, here: Here, known: Facts) -> _Steps:
+        value = self.value(stmt.value, here, known)
+        body, known = yield stmt.body, here.bound(stmt.var, stmt.value), self._after_calls(stmt.value, known)
+        left = tuple(fact for fact in known if not fact.mentions(stmt.var))
+        return (stmt if value is stmt.value and body is stmt.body else replace(stmt, value=value, body=body)), left
+
+    def memory(self, stmt: Allocate | DeclBuffer, here: Here, known: Facts) -> _Steps:
+        body, known = yield stmt.body, here, known
+        ended = {stmt.buffer.data} if isinstance(stmt, Allocate) else set[Var]()
+        left = tuple(fact for fact in known if fact.buffer.data not in ended)
+        return (stmt if body is stmt.body else replace(stmt, body=body)), left
 
     def store(self, stmt: BufferStore, here: Here, known: Facts) -> tuple[Stmt, Facts]:
         value = self.value(stmt.value, here, known)
@@ -108,13 +117,13 @@ class Contents:
         equal = [Compare(CompareOp.EQ, a, widen(b, a.dtype)) for a, b in zip(fact.indices, cell, strict=True)]
         return fact.under(Not(logical_and(*equal)))
 
-    def loop(self, loop: For, here: Here, known: Facts) -> tuple[Stmt, Facts]:
+    def loop(self, loop: For, here: Here, known: Facts) -> _Steps:
         inner = here.inside(loop)
         for store, there in _stores(loop.body, inner):
             known = self.cells.without(known, store, there)
         if _is_opaque(loop.body):
             known = ()
-        body, after = self.statement(loop.body, inner, known)
+        body, after = yield loop.body, inner, known
         new = loop if body is loop.body else replace(loop, body=body)
         if inner is here:
             return new, tuple(fact for fact in known if any(fact is f for f in after))
@@ -136,14 +145,14 @@ class Contents:
             if self.cells.may_be_one(store.buffer, fact.buffer)
         )
 
-    def branch(self, stmt: IfThenElse, here: Here, known: Facts) -> tuple[Stmt, Facts]:
+    def branch(self, stmt: IfThenElse, here: Here, known: Facts) -> _Steps:
         known = self._after_calls(stmt.condition, known)
         condition = self.value(stmt.condition, here, known)
         said = here.over_loops(stmt.condition)
-        then, first = self.statement(stmt.then, here.under(stmt.condition), known)
+        then, first = yield stmt.then, here.under(stmt.condition), known
         otherwise, second = stmt.otherwise, known
         if stmt.otherwise is not None:
-            otherwise, second = self.statement(stmt.otherwise, here.under(stmt.condition, False), known)
+            otherwise, second = yield stmt.otherwise, here.under(stmt.condition, False), known
         left = [fact for fact in known if any(fact is f for f in first) and any(fact is f for f in second)]
         if is_total(said):
             left += [fact.under(said) for fact in first if not any(fact is f for f in known)]
@@ -153,14 +162,14 @@ class Contents:
             -MAX_FACTS:
         ]
 
-    def block(self, block: Block, here: Here, known: Facts) -> tuple[Stmt, Facts]:
+    def block(self, block: Block, here: Here, known: Facts) -> _Steps:
         if block.match_buffers:
             return block, ()
         inner = here.in_block(block)
         if block.init is not None:
             for store, there in _stores(block.init, inner):
                 known = self.cells.without(known, store, there)
-        body, after = self.statement(block.body, inner, known)
+        body, after = yield block.body, inner, known
         where = here.over_loops(substitute(block.where, inner.values))
         left = [fact for fact in known if any(fact is f for f in after)]
         if is_total(where):
@@ -205,27 +214,29 @@ class Contents:
         return () if _is_opaque(expr) else known
 
 
-def _stores(stmt: Stmt, here: Here) -> Iterator[tuple[BufferStore, Here]]:
+def _stores(root: Stmt, around: Here) -> Iterator[tuple[BufferStore, Here]]:
     """Every store below, with its scope."""
-    match stmt:
-        case BufferStore():
-            yield stmt, here
-        case For():
-            yield from _stores(stmt.body, here.inside(stmt))
-        case IfThenElse(condition=condition, then=then, otherwise=otherwise):
-            yield from _stores(then, here.under(condition))
-            if otherwise is not None:
-                yield from _stores(otherwise, here.under(condition, False))
-        case Let(var=var, value=value):
-            yield from _stores(stmt.body, here.bound(var, value))
-        case Block(init=init):
-            if init is not None:
-                yield from _stores(init, here.in_block(stmt))
-            yield from _stores(stmt.body, here.in_block(stmt))
-        case _:
-            for child in children(stmt):
-                if isinstance(child, Stmt):
-                    yield from _stores(child, here)
+    stack = [(root, around)]
+    while stack:
+        stmt, here = stack.pop()
+        match stmt:
+            case BufferStore():
+                yield stmt, here
+            case For():
+                stack.append((stmt.body, here.inside(stmt)))
+            case IfThenElse(condition=condition, then=then, otherwise=otherwise):
+                if otherwise is not None:
+                    stack.append((otherwise, here.under(condition, False)))
+                stack.append((then, here.under(condition)))
+            case Let(var=var, value=value):
+                stack.append((stmt.body, here.bound(var, value)))
+            case Block(init=init):
+                inner = here.in_block(stmt)
+                stack.append((stmt.body, inner))
+                if init is not None:
+                    stack.append((init, inner))
+            case _:
+                stack += [(child, here) for child in reversed(list(children(stmt))) if isinstance(child, Stmt)]
 
 
 def _is_opaque(node: Node) -> bool:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var, const
 from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import (
@@ -30,7 +30,17 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import bound_variables, children, free_variables, map_children, substitute, take_fresh, walk
+from layoutproof.ir.visit import (
+    bound_variables,
+    children,
+    descend,
+    free_variables,
+    map_children,
+    mapped,
+    substitute,
+    take_fresh,
+    walk,
+)
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.index_simplify import apply_value_rules
 from layoutproof.lowering.cleanup.rebuild import Origins, is_total, negated, tidied, truths_of
@@ -39,6 +49,8 @@ from layoutproof.lowering.loops.nest import names_of
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.passes.witness_maps import count_stores
+
+_Bound = tuple[Node, Mapping[Var, Expr]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +64,29 @@ class Given:
 
     def statement(self, stmt: Stmt, bound: Mapping[Var, Expr]) -> Stmt:
         """`stmt` with decided conditions; `bound` has the values of block variables. Assumptions stay."""
-        match stmt:
-            case Seq(body=body):
-                return seq(*(self.statement(part, bound) for part in body))
+        result = trampoline(lambda given: self._step(*given), (stmt, bound))
+        assert isinstance(result, Stmt)
+        return result
+
+    def _step(self, node: Node, bound: Mapping[Var, Expr]) -> Node | Steps[_Bound, Node]:
+        match node:
             case Evaluate(value=Assume()):
-                return stmt
-            case Block(iter_vars=iter_vars):
-                inner = {**bound, **{i.var: substitute(i.binding, bound) for i in iter_vars}}
-                return tidied(map_children(stmt, lambda node: self._below(node, inner)), stmt)
+                return node
             case BufferStore():
-                new_store = map_children(stmt, lambda node: self._below(node, bound))
-                return stmt if new_store is stmt else self.origins.same(new_store, stmt)
+                new_store = map_children(node, lambda part: self._below(part, bound))
+                return node if new_store is node else self.origins.same(new_store, node)
+            case Stmt():
+                return self._inside(node, bound)
             case _:
-                return tidied(map_children(stmt, lambda node: self._below(node, bound)), stmt)
+                return self._below(node, bound)
+
+    def _inside(self, stmt: Stmt, bound: Mapping[Var, Expr]) -> Steps[_Bound, Node]:
+        inner = bound
+        if isinstance(stmt, Block):
+            inner = {**bound, **{i.var: substitute(i.binding, bound) for i in stmt.iter_vars}}
+        return tidied((yield from mapped(stmt, lambda node: (node, inner))), stmt)
 
     def _below(self, node: Node, bound: Mapping[Var, Expr]) -> Node:
-        if isinstance(node, Stmt):
-            return self.statement(node, bound)
         return self.expression(node, bound) if isinstance(node, Expr) else node
 
     def expression(self, expr: Expr, bound: Mapping[Var, Expr]) -> Expr:
@@ -389,10 +407,10 @@ class _Hoisting:
         """A copy of loops, its blocks under names of their own."""
         known = {node.name for node in walk(beside) if isinstance(node, Block)}
 
-        def visit(node: Node) -> Node:
-            if not isinstance(node, Stmt):
-                return node
-            new = map_children(node, visit)
+        def visit(node: Node) -> Node | Steps[Node, Node]:
+            return descend(node, visit, named) if isinstance(node, Stmt) else node
+
+        def named(new: Node) -> Node:
             if isinstance(new, Block) and new.name in known:
                 name = take_fresh(new.name, self.taken)
                 if self.within is not None and new.name in self.within:
@@ -400,7 +418,7 @@ class _Hoisting:
                 return replace(new, name=name)
             return new
 
-        result = visit(stmt)
+        result = trampoline(visit, stmt)
         assert isinstance(result, Stmt)
         return result
 
@@ -421,13 +439,11 @@ class _Hoisting:
 def _taken_out(loop: For, let: Let) -> For:
     """A loop without one of its lets, whose variable is bound outside now."""
 
-    def visit(node: Node) -> Node:
+    def visit(node: Node) -> Node | Steps[Node, Node]:
         if node is let:
-            return visit(let.body)
-        if isinstance(node, Seq):
-            return seq(*(part for part in map(visit, node.body) if isinstance(part, Stmt)))
-        return map_children(node, visit) if isinstance(node, Stmt) else node
+            node = let.body
+        return mapped(node) if isinstance(node, Stmt) else node
 
-    result = visit(loop)
+    result = trampoline(visit, loop)
     assert isinstance(result, For)
     return result

@@ -14,12 +14,12 @@ from layoutproof.ir.buffer import Buffer, BufferRegion
 from layoutproof.ir.expr import FALSE, TRUE, Binary, Compare, Expr, IntImm, Logical, Not, Var, const, logical_and
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import OpaqueCall
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, DeclBuffer, For, ForKind, IfThenElse, Let, Stmt
-from layoutproof.ir.visit import free_variables, loads_in, loops_of_stores, map_children, stores_in, substitute, walk
+from layoutproof.ir.visit import free_variables, loads_in, loops_of_stores, mapped, stores_in, substitute, walk
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.arith.affine import affine_of
 from layoutproof.lowering.arith.known_facts import is_index_like
@@ -232,12 +232,12 @@ class Origins:
 
 
 def _own_objects(stmt: Stmt) -> Stmt:
-    def visit(node: Node) -> Node:
+    def visit(node: Node) -> Node | Steps[Node, Node]:
         if isinstance(node, BufferStore):
             return replace(node)
-        return map_children(node, visit) if isinstance(node, Stmt) else node
+        return mapped(node) if isinstance(node, Stmt) else node
 
-    result = visit(stmt)
+    result = trampoline(visit, stmt)
     assert isinstance(result, Stmt)
     return result
 

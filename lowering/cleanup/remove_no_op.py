@@ -14,7 +14,7 @@ from typing import ClassVar
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion
 from layoutproof.ir.expr import Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import (
@@ -27,11 +27,9 @@ from layoutproof.ir.stmt import (
     DeclBuffer,
     Evaluate,
     MeantValue,
-    Seq,
     Stmt,
-    seq,
 )
-from layoutproof.ir.visit import children, loads_in, map_children, stores_in, walk
+from layoutproof.ir.visit import children, descend, loads_in, mapped, stores_in, walk
 from layoutproof.lowering.cleanup.rebuild import Origins, is_proved, tidied, tries_for
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.witness_maps import rewrite_of
@@ -101,20 +99,26 @@ def without_stores(func: PrimFunc, gone: AbstractSet[int]) -> Rewrite:
 def _without(stmt: Stmt, removed: AbstractSet[int]) -> Stmt:
     """`stmt` without some stores, and without statements that do nothing."""
 
-    def visit(node: Node) -> Node:
-        return _without(node, removed) if isinstance(node, Stmt) else node
+    def visit(node: Node) -> Node | Steps[Node, Node]:
+        match node:
+            case BufferStore(value=value):
+                if id(node) not in removed:
+                    return node
+                return Evaluate(value) if any(isinstance(n, OpaqueCall) for n in walk(value)) else NOTHING
+            case Evaluate(value=value):
+                return node if any(isinstance(n, OpaqueCall | Assume) for n in walk(value)) else NOTHING
+            case Stmt():
+                return inside(node)
+            case _:
+                return node
 
-    match stmt:
-        case BufferStore(value=value):
-            if id(stmt) not in removed:
-                return stmt
-            return Evaluate(value) if any(isinstance(n, OpaqueCall) for n in walk(value)) else NOTHING
-        case Evaluate(value=value):
-            return stmt if any(isinstance(n, OpaqueCall | Assume) for n in walk(value)) else NOTHING
-        case Seq(body=body):
-            return seq(*(_without(part, removed) for part in body))
-        case _:
-            return tidied(map_children(stmt, visit), stmt)
+    def inside(node: Stmt) -> Steps[Node, Node]:
+        new = yield from mapped(node)
+        return tidied(new, node)
+
+    result = trampoline(visit, stmt)
+    assert isinstance(result, Stmt)
+    return result
 
 
 def _without_unused(func: PrimFunc, stmt: Stmt) -> Stmt:
@@ -125,10 +129,10 @@ def _without_unused(func: PrimFunc, stmt: Stmt) -> Stmt:
     def is_used(buffer: Buffer) -> bool:
         return buffer.data in data or buffer.data.name in named
 
-    def visit(node: Node) -> Node:
-        if not isinstance(node, Stmt):
-            return node
-        new = map_children(node, visit)
+    def visit(node: Node) -> Node | Steps[Node, Node]:
+        return descend(node, visit, used_only) if isinstance(node, Stmt) else node
+
+    def used_only(new: Node) -> Node:
         match new:
             case Allocate(buffer=buffer, body=body) if not is_used(buffer):
                 return body
@@ -137,12 +141,10 @@ def _without_unused(func: PrimFunc, stmt: Stmt) -> Stmt:
             case Block(alloc_buffers=buffers) if not all(map(is_used, buffers)):
                 left = replace(new, alloc_buffers=tuple(filter(is_used, buffers)))
                 return left if left != replace(_ROOT, body=left.body) else left.body
-            case Seq(body=parts):
-                return seq(*parts)
             case _:
                 return new
 
-    result = visit(stmt)
+    result = trampoline(visit, stmt)
     assert isinstance(result, Stmt)
     return result
 

@@ -16,8 +16,8 @@ from layoutproof.ir.expr import IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, Let
-from layoutproof.ir.visit import MAX_EXPRESSION, expression_depth, make_room_for, walk
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, Let, make_room_for
+from layoutproof.ir.visit import MAX_EXPRESSION, expression_depth, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.calling_convention import MemoryMap, find_memory, pointer_source
 

@@ -12,6 +12,7 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Expr, IntImm
 from layoutproof.ir.interval import Interval
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.stmt import (
     Allocate,
     AttrStmt,
@@ -62,6 +63,9 @@ def product_of(extents: tuple[Expr, ...]) -> int | None:
     return total
 
 
+Writing = Steps[Stmt, None]
+
+
 @dataclass(slots=True)
 class Statements:
     """Writes statements through `expressions`. `macros` collects the loop macros used."""
@@ -81,14 +85,18 @@ class Statements:
 
     def emit(self, stmt: Stmt) -> None:
         """Write one statement. Raises LayoutproofError (LP402) for one that has no place in lowered code."""
+        trampoline(self.step, stmt)
+
+    def step(self, stmt: Stmt) -> Writing | None:
+        """Write one statement, as a step that asks for what stands inside."""
         emitter = self.emitters().get(type(stmt))
         if emitter is None:
             raise error(
                 codes.NOT_LOWERED, f"{self.expressions.target} has no {type(stmt).__name__} statements", stmt.span
             )
-        emitter(self, stmt)
+        return emitter(self, stmt)
 
-    def emitters(self) -> Mapping[type[Stmt], Callable[[Any, Any], None]]:
+    def emitters(self) -> Mapping[type[Stmt], Callable[[Any, Any], Writing | None]]:
         """How each type of statement is written."""
         return EMITTERS
 
@@ -190,16 +198,15 @@ class Statements:
             stmt = otherwise
             head = f"}} else if ({self.expressions.emit_condition(stmt.condition).text})"
 
-    def sequence(self, stmt: Seq) -> None:
+    def sequence(self, stmt: Seq) -> Writing:
         """One after the other; an empty sequence is a comment."""
         if not stmt.body:
             self.writer.line("/* nothing to do */")
-        for part in stmt.body:
-            self.emit(part)
+        yield from stmt.body
 
     # --- names for values and memory
 
-    def let(self, stmt: Let) -> None:
+    def let(self, stmt: Let) -> Writing:
         """A value with a name: a constant of C, an array of lanes, or another name of a pointer."""
         if stmt.var.dtype.kind is Kind.HANDLE:
             source = pointer_source(stmt.value)
@@ -209,7 +216,7 @@ class Statements:
             self._vector(stmt)
         else:
             self._scalar(stmt)
-        self.emit(stmt.body)
+        yield stmt.body
 
     def _scalar(self, stmt: Let) -> None:
         expressions, dtype = self.expressions, stmt.var.dtype
@@ -244,7 +251,7 @@ class Statements:
         with self.writer.nested(lane_loop(dtype.lanes)):
             self.writer.line(f"{name}[{LANE}] = {self.expressions.emit(value, Mode(lane=lane_of(dtype.lanes))).text};")
 
-    def declare(self, stmt: DeclBuffer) -> None:
+    def declare(self, stmt: DeclBuffer) -> Writing:
         """A view: its accesses name the memory itself, so only a comment is left."""
         buffer = stmt.buffer
         memory = self.expressions.memory.of(buffer)
@@ -253,9 +260,9 @@ class Statements:
             place = f" from element {offset.text}" if offset.range != interval.point(0) else ""
             pointer = self.expressions.pointers.get(buffer.data.name, memory.buffer.name)
             self.writer.line(comment(f"{buffer.name}: {describe(buffer)}, a view of {pointer}{place}"))
-        self.emit(stmt.body)
+        yield stmt.body
 
-    def allocate(self, stmt: Allocate) -> None:
+    def allocate(self, stmt: Allocate) -> Writing:
         """Memory: small pieces of constant size on the stack, others on the heap, where allocation may fail."""
         buffer = stmt.buffer
         memory = self.expressions.memory.at(buffer)
@@ -271,12 +278,12 @@ class Statements:
             )
             if not memory.read and not memory.written:
                 self.writer.line(f"(void){name};")
-            self.emit(stmt.body)
+            yield stmt.body
             self._on_stack -= size
             return
-        self._on_heap(stmt, memory, name)
+        yield from self._on_heap(stmt, memory, name)
 
-    def _on_heap(self, stmt: Allocate, memory: Memory, name: str) -> None:
+    def _on_heap(self, stmt: Allocate, memory: Memory, name: str) -> Writing:
         count = self.element_count(stmt.buffer)
         self.expressions.helpers.add("lp_allocate")
         self.may_fail = True
@@ -287,7 +294,7 @@ class Statements:
                 self._macro("LP_ATOMIC_WRITE")
             self.writer.line("error = LP_NO_MEMORY;")
         with self.writer.nested("} else"), self.names.block():
-            self.emit(stmt.body)
+            yield stmt.body
             self.writer.line(f"free({name});")
 
     def element_count(self, buffer: Buffer) -> Fragment:
@@ -372,9 +379,9 @@ class Statements:
         """An expression without an effect is dropped."""
         self.writer.line("/* nothing to do */")
 
-    def attribute(self, stmt: AttrStmt) -> None:
+    def attribute(self, stmt: AttrStmt) -> Writing:
         """An attribute has no effect in C."""
-        self.emit(stmt.body)
+        yield stmt.body
 
 
 def lane_of(lanes: int) -> Fragment:
@@ -404,7 +411,7 @@ def describe_extent(extent: Expr) -> str:
     return str(found.range.low) if found.range.low == found.range.high else found.text
 
 
-EMITTERS: Mapping[type[Stmt], Callable[[Statements, Any], None]] = {
+EMITTERS: Mapping[type[Stmt], Callable[[Statements, Any], Writing | None]] = {
     For: Statements.loop,
     IfThenElse: Statements.branch,
     Let: Statements.let,

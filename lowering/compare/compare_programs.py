@@ -46,6 +46,7 @@ from layoutproof.lowering.compare.separated import separated
 from layoutproof.lowering.compare.shared_interface import aligned, check_contracts, paired
 from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
 from layoutproof.lowering.compare.witness_search import in_order, unmatched
+from layoutproof.lowering.passes.illegal import limited_stack
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.verify.faults.facts import STRUCTURE
@@ -80,7 +81,8 @@ def compare(
     Raises LayoutproofError for programs that are not well-formed or whose parameters do not correspond, for a layout
     that is not injective or does not fit, and for unknown names.
     """
-    return _compared(before, after, _Stated.of(layouts, pads, match, where), settings().usable(ALL))
+    with limited_stack(before):
+        return _compared(before, after, _Stated.of(layouts, pads, match, where), settings().usable(ALL))
 
 
 def compare_bit_for_bit(
@@ -91,7 +93,8 @@ def compare_bit_for_bit(
     pads: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """As `compare`, without fast-math assumptions, whatever is allowed elsewhere."""
-    return _compared(before, after, _Stated.of(layouts, pads, None, None), frozenset())
+    with limited_stack(before):
+        return _compared(before, after, _Stated.of(layouts, pads, None, None), frozenset())
 
 
 @dataclass(frozen=True, slots=True)

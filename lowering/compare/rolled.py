@@ -18,11 +18,11 @@ from itertools import chain
 
 from layoutproof.ir.dtype import INT32, DType
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
-from layoutproof.ir.visit import children, map_children, names_in, substitute, walk
+from layoutproof.ir.visit import children, descend, map_children, mapped, names_in, substitute, walk
 from layoutproof.verify.lockstep.identity import MOST_ITERATIONS, constant_value, is_same_unrolled, is_written_out
 
 FEWEST = 48
@@ -37,7 +37,8 @@ def rolled(function: PrimFunc) -> PrimFunc:
     stores = sum(isinstance(node, BufferStore) for node in walk(function.body))
     if stores < FEWEST:
         return function
-    body = _Rolling(names_in(function.body) | {p.name for p in function.params}).visit(function.body)
+    body = trampoline(_Rolling(names_in(function.body) | {p.name for p in function.params}).visit, function.body)
+    assert isinstance(body, Stmt)
     left = sum(isinstance(node, BufferStore) for node in walk(body))
     found = replace(function, body=body)
     return found if 2 * left <= stores and is_same_unrolled(function, found) else function
@@ -51,25 +52,28 @@ def are_few(functions: Sequence[PrimFunc]) -> bool:
 def unrolled(function: PrimFunc) -> PrimFunc:
     """The same program with its `unroll` loops written out, those with constant bounds; itself where that is long."""
 
-    def visit(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, BufferStore):
-            return stmt
-        if isinstance(stmt, Seq):
-            return seq(*map(visit, stmt.body))
-        stmt = map_children(stmt, lambda part: visit(part) if isinstance(part, Stmt) else part)
+    def visit(node: Node) -> Node | Steps[Node, Node]:
+        return node if isinstance(node, BufferStore) or not isinstance(node, Stmt) else descend(node, visit, written)
+
+    def written(stmt: Node) -> Node:
         if not (isinstance(stmt, For) and is_written_out(stmt)):
             return stmt
         assert isinstance(stmt.start, IntImm) and isinstance(stmt.extent, IntImm)
         numbers = range(stmt.start.value, stmt.start.value + stmt.extent.value)
         return seq(*(_computed(substitute(stmt.body, {stmt.var: IntImm(k, stmt.var.dtype)})) for k in numbers))
 
-    body = visit(function.body) if _iterations(function.body) <= MOST_ITERATIONS else function.body
+    few = trampoline(_iterations, function.body) <= MOST_ITERATIONS
+    body = trampoline(visit, function.body) if few else function.body
+    assert isinstance(body, Stmt)
     return function if body is function.body else replace(function, body=body)
 
 
-def _iterations(stmt: Stmt) -> int:
+def _iterations(stmt: Stmt) -> Steps[Stmt, int]:
     """How many statements there are once `unroll` loops are written out, or more."""
-    inside = sum(_iterations(part) for part in children(stmt) if isinstance(part, Stmt))
+    inside = 0
+    for part in children(stmt):
+        if isinstance(part, Stmt):
+            inside += yield part
     if isinstance(stmt, For) and isinstance(stmt.extent, IntImm) and is_written_out(stmt):
         return max(stmt.extent.value, 1) * max(inside, 1)
     return max(inside, 1)
@@ -104,13 +108,18 @@ class _Rolling:
             self._names.append(self._free(f"u{len(self._names)}"))
         return self._names[height]
 
-    def visit(self, stmt: Stmt) -> Stmt:
+    def visit(self, node: Node) -> Node | Steps[Node, Node]:
         """The statement with each sequence in it rolled."""
-        if isinstance(stmt, BufferStore):
-            return stmt
-        if not isinstance(stmt, Seq):
-            return map_children(stmt, lambda part: self.visit(part) if isinstance(part, Stmt) else part)
-        items = [self._form_of(self.visit(part)) for part in stmt.body]
+        if isinstance(node, BufferStore) or not isinstance(node, Stmt):
+            return node
+        return self._sequence(node) if isinstance(node, Seq) else mapped(node)
+
+    def _sequence(self, stmt: Seq) -> Steps[Node, Node]:
+        items = []
+        for part in stmt.body:
+            made = yield part
+            assert isinstance(made, Stmt)
+            items.append(self._form_of(made))
         found = _rolled_items(items, self._loop)
         return seq(*(item.given if item.given is not None else self._filled(item) for item in found))
 
@@ -157,16 +166,19 @@ class _Rolling:
         return [hole.dtype for hole in holes]
 
     def _with_holes(self, stmt: Stmt, change: Callable[[Var], Expr]) -> Stmt:
-        def visit(node: Node) -> Node:
-            return change(node) if isinstance(node, Var) and node.name == self._hole else map_children(node, visit)
+        def visit(node: Node) -> Node | Steps[Node, Node]:
+            return change(node) if isinstance(node, Var) and node.name == self._hole else descend(node, visit)
 
-        found = visit(stmt)
+        found = trampoline(visit, stmt)
         assert isinstance(found, Stmt)
         return found
 
     def _filled(self, item: _Form) -> Stmt:
         """A statement with its constants in their places."""
         constants = iter(item.constants or ())
+
+        def step(node: Node) -> Node | Steps[Node, Node]:
+            return mapped(node) if isinstance(node, Stmt) else visit(node)
 
         def visit(node: Node) -> Node:
             if isinstance(node, Binary) and isinstance(node.rhs, Var) and node.rhs.name == self._hole:
@@ -178,7 +190,7 @@ class _Rolling:
                 return IntImm(next(constants), node.dtype)
             return map_children(node, visit)
 
-        found = visit(item.shape)
+        found = trampoline(step, item.shape)
         assert isinstance(found, Stmt)
         return found
 
@@ -194,11 +206,15 @@ def _moved(hole: Var, var: Var, step: int) -> Expr:
 def _with_integers(stmt: Stmt, holed: Callable[[Expr | None, int, DType], Expr]) -> Stmt:
     """The statement with each integer `e + c` in it, that is no part of another one, replaced; bounds of loops stay."""
 
+    def step(node: Node) -> Node | Steps[Node, Node]:
+        return loop(node) if isinstance(node, For) else mapped(node) if isinstance(node, Stmt) else visit(node)
+
+    def loop(node: For) -> Steps[Node, Node]:
+        body = yield node.body
+        assert isinstance(body, Stmt)
+        return node if body is node.body else replace(node, body=body)
+
     def visit(node: Node) -> Node:
-        if isinstance(node, For):
-            body = visit(node.body)
-            assert isinstance(body, Stmt)
-            return node if body is node.body else replace(node, body=body)
         if not (isinstance(node, Expr) and node.dtype.is_integer and node.dtype.lanes == 1):
             return map_children(node, visit)
         base, constant = _split(node)
@@ -210,7 +226,7 @@ def _with_integers(stmt: Stmt, holed: Callable[[Expr | None, int, DType], Expr])
         plain = isinstance(node, Expr) and isinstance(node, Binary | Var | IntImm)
         return map_children(node, _loads) if plain else map_children(node, visit)
 
-    found = visit(stmt)
+    found = trampoline(step, stmt)
     assert isinstance(found, Stmt)
     return found
 
@@ -219,17 +235,17 @@ def _computed(stmt: Stmt) -> Stmt:
     """The statement with sums and products of constants computed, and nothing added to what is left."""
 
     def visit(node: Node) -> Node:
-        if not isinstance(node, Binary):
-            return map_children(node, visit)
         made = map_children(node, visit)
-        assert isinstance(made, Binary)
+        if not isinstance(made, Binary):
+            return made
         value = constant_value(made, {})
         if value is not None:
             return IntImm(value, made.dtype)
         base, constant = _split(made)
         return base if base is not None and constant == 0 and made.dtype.is_integer else made
 
-    found = visit(stmt)
+    root: Node = stmt
+    found = trampoline(lambda node: mapped(node) if isinstance(node, Stmt) else visit(node), root)
     assert isinstance(found, Stmt)
     return found
 

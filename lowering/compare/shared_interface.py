@@ -15,7 +15,7 @@ from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, IntImm, Var, widen
 from layoutproof.ir.index_map import IndexMap, narrowed
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, boxed, layout_records
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, trampoline
 from layoutproof.ir.primfunc import APART, AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, NOALIAS, PrimFunc
 from layoutproof.ir.script.parsing import did_you_mean
 from layoutproof.ir.stmt import Attributes, Stmt
@@ -25,6 +25,7 @@ from layoutproof.ir.visit import (
     free_variables,
     fresh,
     map_children,
+    mapped,
     substitute,
     take_fresh,
 )
@@ -195,10 +196,11 @@ class Renaming:
         """The function under the new names. `parameters` are the old program's, in order, each with the new one's
         buffer.
         """
-        mapped = tuple((var, self.buffer(buffer)) for var, buffer in parameters if buffer is not None)
-        body = self.visit(new.body)
+        buffer_map = tuple((var, self.buffer(buffer)) for var, buffer in parameters if buffer is not None)
+        root: Node = new.body
+        body = trampoline(lambda node: mapped(node) if isinstance(node, Stmt) else self.visit(node), root)
         assert isinstance(body, Stmt)
-        return replace(new, params=tuple(var for var, _ in parameters), buffer_map=mapped, body=body)
+        return replace(new, params=tuple(var for var, _ in parameters), buffer_map=buffer_map, body=body)
 
     def visit(self, node: Node) -> Node:
         """A node with everything below it renamed."""

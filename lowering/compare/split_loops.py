@@ -10,11 +10,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var, const
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For, ForKind, Stmt
-from layoutproof.ir.visit import bound_variables, free_variables, map_children, names_in, substitute, take_fresh, walk
+from layoutproof.ir.visit import (
+    bound_variables,
+    descend,
+    free_variables,
+    mapped,
+    names_in,
+    rewrite_bottom_up,
+    substitute,
+    take_fresh,
+    walk,
+)
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL)
 
@@ -27,7 +37,7 @@ def with_split_loops(func: PrimFunc) -> tuple[PrimFunc, tuple[Expr, ...]]:
     if not any(isinstance(node, For) and _multiple(node) is not None for node in walk(func.body)):
         return func, ()
     splitter = _Splitter(func)
-    body = splitter.visit(func.body)
+    body = trampoline(splitter.visit, func.body)
     assert isinstance(body, Stmt)
     return (func.with_body(body), tuple(splitter.extents)) if splitter.extents else (func, ())
 
@@ -51,13 +61,11 @@ class _Splitter:
         self.bound = frozenset(bound_variables(func.body))
         self.extents: list[Expr] = []
 
-    def visit(self, node: Node) -> Node:
+    def visit(self, node: Node) -> Node | Steps[Node, Node]:
         """A statement, its loops split wherever that is possible."""
-        if not isinstance(node, Stmt):
-            return node
         if isinstance(node, For):
             node = self._loop(node)
-        return map_children(node, self.visit)
+        return mapped(node) if isinstance(node, Stmt) else node
 
     def _loop(self, loop: For) -> For:
         found = _multiple(loop)
@@ -68,12 +76,12 @@ class _Splitter:
         inner = Var(take_fresh(f"{loop.var.name}_inner", self.names), loop.var.dtype)
         parts = {BinaryOp.FLOORDIV: outer, BinaryOp.FLOORMOD: inner}
 
-        def divided(node: Node) -> Node:
+        def divided(node: Node) -> Node | Steps[Node, Node]:
             if isinstance(node, Binary) and node.op in parts and node.rhs == size and _plain(node.lhs) == loop.var:
                 return parts[node.op]
-            return map_children(node, divided)
+            return descend(node, divided)
 
-        body = divided(_without_single_loops(loop.body))
+        body = trampoline(divided, _without_single_loops(loop.body))
         assert isinstance(body, Stmt)
         if loop.var in {v for node in walk(body) if isinstance(node, Expr) for v in free_variables(node)}:
             return loop
@@ -88,14 +96,11 @@ def _without_single_loops(stmt: Stmt) -> Stmt:
     """A statement with the start of each loop of one iteration in the place of its index."""
 
     def visit(node: Node) -> Node:
-        node = map_children(node, visit)
         if isinstance(node, For) and node.extent == const(1, node.extent.dtype) and isinstance(node.start, IntImm):
             return replace(node, body=substitute(node.body, {node.var: node.start}))
         return node
 
-    result = visit(stmt)
-    assert isinstance(result, Stmt)
-    return result
+    return rewrite_bottom_up(stmt, visit)
 
 
 def _plain(expr: Expr) -> Expr:

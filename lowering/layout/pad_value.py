@@ -26,7 +26,7 @@ from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import FALSE, TRUE, Expr, IfThenElseExpr, IntImm, Not, Select, Var, compare, const, logical_or
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef, undef
 from layoutproof.ir.layout_record import Contract
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.expressions import ExpressionReader, Names
@@ -50,7 +50,7 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import free_variables, fresh, map_children, names_in, substitute, take_fresh, walk
+from layoutproof.ir.visit import free_variables, fresh, mapped, names_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.effects import data_written
 
@@ -380,23 +380,28 @@ def _in_home(stmt: Stmt, buffer: Buffer, func: PrimFunc, insert: Callable[[Stmt]
     if buffer in func.buffers:
         return _in_shell(stmt, insert)
 
-    def visit(node: Node) -> Node:
+    def visit(node: Node) -> Node | Steps[Node, Node]:
         if isinstance(node, Allocate) and node.buffer == buffer:
             return replace(node, body=_in_shell(node.body, insert))
         if isinstance(node, Block) and buffer in node.alloc_buffers:
             return replace(node, body=_in_shell(node.body, insert))
-        return map_children(node, visit) if isinstance(node, Stmt) else node
+        return mapped(node) if isinstance(node, Stmt) else node
 
-    result = visit(stmt)
+    result = trampoline(visit, stmt)
     assert isinstance(result, Stmt)
     return result
 
 
 def _in_shell(stmt: Stmt, insert: Callable[[Stmt], Stmt]) -> Stmt:
     """The body with `insert` applied below declarations: allocations, aliases, a root block."""
-    if isinstance(stmt, Allocate | DeclBuffer | AttrStmt | Let) or (isinstance(stmt, Block) and stmt.is_root):
-        return replace(stmt, body=_in_shell(stmt.body, insert))
-    return insert(stmt)
+    around: list[Allocate | DeclBuffer | AttrStmt | Let | Block] = []
+    while isinstance(stmt, Allocate | DeclBuffer | AttrStmt | Let) or (isinstance(stmt, Block) and stmt.is_root):
+        around.append(stmt)
+        stmt = stmt.body
+    stmt = insert(stmt)
+    for outer in reversed(around):
+        stmt = replace(outer, body=stmt)
+    return stmt
 
 
 def _after_last_write(home: Stmt, buffer: Buffer, stage: Stmt) -> Stmt:

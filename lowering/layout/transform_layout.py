@@ -20,7 +20,7 @@ from layoutproof.ir.expr import FALSE, Expr, IntImm, Var, const, widen
 from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.notations.detect import notation_of
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.notations.notation import Notation
@@ -28,7 +28,7 @@ from layoutproof.ir.primfunc import APART, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import Allocate, Attributes, Block, BufferStore, MatchBuffer, Stmt
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables, map_children, stores_in, substitute, walk
+from layoutproof.ir.visit import children, free_variables, map_children, mapped, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of, symbol_scope
 from layoutproof.lowering.layout.pad_value import (
@@ -319,17 +319,16 @@ def _check_seen(func: PrimFunc, buffer: Buffer) -> None:
 
 
 def _touches(call: OpaqueCall, buffer: Buffer) -> bool:
-    return any(
-        n == buffer.data or (isinstance(n, BufferLoad) and n.buffer == buffer and call.dtype == HANDLE)
-        for n in walk(call)
-    )
+    loads = call.dtype == HANDLE
+    return any(n == buffer.data or (loads and isinstance(n, BufferLoad) and n.buffer == buffer) for n in walk(call))
 
 
 def _pointer_used(node: Node, data: Var) -> bool:
     """Whether the data variable occurs anywhere but in a buffer."""
-    if isinstance(node, Buffer):
-        return False
-    return node == data or any(_pointer_used(child, data) for child in children(node))
+    nodes = [node]
+    for each in nodes:  # which grows meanwhile
+        nodes += () if isinstance(each, Buffer) else children(each)
+    return data in nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,10 +339,13 @@ class _Relaying:
     index_map: IndexMap
 
     def function(self, func: PrimFunc) -> PrimFunc:
-        mapped = tuple((param, self.views.get(buffer, buffer)) for param, buffer in func.buffer_map)
-        body = self.visit(func.body)
+        buffer_map = tuple((param, self.views.get(buffer, buffer)) for param, buffer in func.buffer_map)
+        body = trampoline(self.step, func.body)
         assert isinstance(body, Stmt)
-        return replace(func, buffer_map=mapped, body=body)
+        return replace(func, buffer_map=buffer_map, body=body)
+
+    def step(self, node: Node) -> Node | Steps[Node, Node]:
+        return mapped(node) if isinstance(node, Stmt) and not isinstance(node, BufferStore) else self.visit(node)
 
     def visit(self, node: Node) -> Node:
         if isinstance(node, Buffer):
@@ -362,18 +364,12 @@ class _Relaying:
 
     def indices(self, node: BufferLoad | BufferStore, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         if indices and indices[-1].dtype.lanes > 1:
-            raise error(
-                codes.VECTOR_INDEX,
-                f"{node.buffer.name} is accessed with a vector index, which the index map would tear apart",
-                node.span,
-            )
+            message = f"{node.buffer.name} is accessed with a vector index, which the index map would tear apart"
+            raise error(codes.VECTOR_INDEX, message, node.span)
         odd = next((i.dtype for i in indices if i.dtype.kind is not Kind.INT), None)
         if odd is not None:
-            raise error(
-                codes.INDEX_TYPE,
-                f"{node.buffer.name} is accessed by an index of type {odd}; cast it to int32 or int64",
-                node.span,
-            )
+            message = f"{node.buffer.name} is accessed by an index of type {odd}; cast it to int32 or int64"
+            raise error(codes.INDEX_TYPE, message, node.span)
         return self.index_map.map_indices(indices)
 
     def region(self, region: BufferRegion) -> BufferRegion:

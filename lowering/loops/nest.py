@@ -13,12 +13,12 @@ from enum import StrEnum
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, Logical, Var, logical_and
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables, holds_any, map_children, names_in, nodes_of, take_fresh, walk
+from layoutproof.ir.visit import children, free_variables, holds_any, mapped, names_in, nodes_of, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Scope, symbol_scope
@@ -32,33 +32,31 @@ LoopName = str | int
 def path_to(body: Stmt, target: Stmt) -> tuple[Stmt, ...]:
     """The statements around `target`, outermost first, without it. Raises ValueError if it is not in `body`."""
 
-    def search(node: Node, path: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
+    path: list[Stmt] = []
+    rest: list[Iterator[Node]] = [iter((body,))]
+    while rest:
+        node = next((child for child in rest[-1] if isinstance(child, Stmt)), None)
         if node is target:
-            return path
-        for child in children(node):
-            if isinstance(child, Stmt) and isinstance(node, Stmt):
-                found = search(child, (*path, node))
-                if found is not None:
-                    return found
-        return None
-
-    result = search(body, ())
-    if result is None:
-        raise ValueError("the statement is not in the body")
-    return result
+            return tuple(path)
+        if node is not None:
+            path.append(node)
+            rest.append(children(node))
+            continue
+        rest.pop()
+        if path:
+            path.pop()
+    raise ValueError("the statement is not in the body")
 
 
 def put(func: PrimFunc, old: Stmt, new: Stmt) -> PrimFunc:
     """The function with the statement `old` replaced."""
 
-    def visit(node: Node) -> Node:
+    def visit(node: Node) -> Node | Steps[Node, Node]:
         if node is old:
             return new
-        if isinstance(node, Seq):
-            return seq(*(part for part in map(visit, node.body) if isinstance(part, Stmt)))
-        return map_children(node, visit) if isinstance(node, Stmt) else node
+        return mapped(node) if isinstance(node, Stmt) else node
 
-    body = visit(func.body)
+    body = trampoline(visit, func.body)
     assert isinstance(body, Stmt)
     return func.with_body(body)
 

@@ -12,11 +12,11 @@ from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Not, Var, logical_and, widen
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterVar, Let, Seq, Stmt, seq
-from layoutproof.ir.visit import free_variables, loops_of_stores, map_children, stores_in, substitute
+from layoutproof.ir.visit import free_variables, loops_of_stores, map_children, mapped, stores_in, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.arith.known_facts import Scope, conjuncts, symbol_scope
@@ -262,17 +262,20 @@ def wrap_indices(func: PrimFunc) -> PrimFunc:
     """
     loose = _loose_axes(func)
 
-    def visit(node: Node) -> Node:
+    def visit(node: Node) -> Node | Steps[Node, Node]:
+        return mapped(node) if isinstance(node, Stmt) and not isinstance(node, BufferStore) else inside(node)
+
+    def inside(node: Node) -> Node:
         if isinstance(node, BufferLoad | BufferStore) and id(node) in loose:
             axes = loose[id(node)]
-            indices = tuple(map(_expr, map(visit, node.indices)))
+            indices = tuple(map(_expr, map(inside, node.indices)))
             wrapped = tuple(_wrapped(i, node, a) if a in axes else i for a, i in enumerate(indices))
             if isinstance(node, BufferLoad):
                 return replace(node, indices=wrapped)
-            return replace(node, indices=wrapped, value=_expr(visit(node.value)))
-        return map_children(node, visit) if isinstance(node, Stmt | Expr) else node
+            return replace(node, indices=wrapped, value=_expr(inside(node.value)))
+        return map_children(node, inside) if isinstance(node, Stmt | Expr) else node
 
-    body = visit(func.body)
+    body = trampoline(visit, func.body)
     assert isinstance(body, Stmt)
     return func.with_body(body)
 

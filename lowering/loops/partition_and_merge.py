@@ -9,12 +9,12 @@ from typing import ClassVar
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, Attributes, Block, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import bound_variables, loops_of_stores, map_children, stores_in, substitute, take_fresh, walk
+from layoutproof.ir.visit import bound_variables, loops_of_stores, mapped, stores_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import affine_of, expression_of
 from layoutproof.lowering.loops.nest import (
@@ -85,14 +85,18 @@ def _block_names(func: PrimFunc, loop: For) -> Mapping[str, str]:
 def _copied(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
     """A deep copy of the statement: statements have identity."""
 
-    def visit(node: Node) -> Node:
-        return _copied(node, names) if isinstance(node, Stmt) else node
+    def visit(node: Node) -> Node | Steps[Node, Node]:
+        return copied(node) if isinstance(node, Stmt) else node
 
-    result = map_children(stmt, visit)
-    assert isinstance(result, Stmt)
-    if result is stmt:
-        result = replace(stmt)
-    return replace(result, name=names[result.name]) if isinstance(result, Block) else result
+    def copied(node: Stmt) -> Steps[Node, Node]:
+        result = yield from mapped(node)
+        if result is node:
+            result = replace(node)
+        return replace(result, name=names[result.name]) if isinstance(result, Block) else result
+
+    found = trampoline(visit, stmt)
+    assert isinstance(found, Stmt)
+    return found
 
 
 def _instances(old: PrimFunc, new: PrimFunc, loop: For, at: int) -> tuple[InstanceMap, ...]:

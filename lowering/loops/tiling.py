@@ -12,8 +12,8 @@ from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const, is_zero
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import Attributes, For, ForKind
-from layoutproof.ir.visit import MAX_NESTING, statement_depth, substitute
+from layoutproof.ir.stmt import Attributes, For, ForKind, statement_depth
+from layoutproof.ir.visit import MAX_NESTING, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import affine_of, expression_of
 from layoutproof.lowering.loops.nest import (

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.dtype import INT8, INT32, INT64, DType
 from layoutproof.ir.expr import TRUE, Binary, Cast, Expr, IntImm, Ramp, Var, binary, const, widen
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -31,12 +31,10 @@ from layoutproof.ir.stmt import (
     ForKind,
     IfThenElse,
     IterKind,
-    Seq,
     Stmt,
     body_of,
-    seq,
 )
-from layoutproof.ir.visit import free_variables, fresh, map_children, names_in, substitute, walk
+from layoutproof.ir.visit import free_variables, fresh, map_children, mapped, names_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import Scope, symbol_scope
 from layoutproof.lowering.layout.separators import groups_of, stated_separators, with_attribute
@@ -134,16 +132,24 @@ class _Flattening:
     ranks: dict[str, int] = field(default_factory=dict)
 
     def statement(self, stmt: Stmt) -> Stmt:
-        result = self.visit(stmt)
+        result = trampoline(self.visit, stmt)
         assert isinstance(result, Stmt)
         return result
 
-    def visit(self, node: Node) -> Node:
-        if isinstance(node, Buffer):
-            return node
-        if isinstance(node, Allocate | DeclBuffer):
-            return replace(node, buffer=self.view(node.buffer).flat, body=self.statement(node.body))
-        rebuilt = map_children(node, self.visit)
+    def visit(self, node: Node) -> Node | Steps[Node, Node]:
+        return self.inside(node) if isinstance(node, Stmt) else self.expression(node)
+
+    def inside(self, stmt: Stmt) -> Steps[Node, Node]:
+        if isinstance(stmt, Allocate | DeclBuffer):
+            flat = self.view(stmt.buffer).flat
+            body: Any = yield stmt.body
+            return replace(stmt, buffer=flat, body=body)
+        return self.flattened((yield from mapped(stmt)))
+
+    def expression(self, node: Node) -> Node:
+        return node if isinstance(node, Buffer) else self.flattened(map_children(node, self.expression))
+
+    def flattened(self, rebuilt: Node) -> Node:
         if isinstance(rebuilt, BufferLoad):
             view = self.view(rebuilt.buffer)
             if view.flat == rebuilt.buffer:
@@ -314,7 +320,9 @@ class LowerBlocks(Pass):
         block changes.
         """
         lowering = _Lowering()
-        return rewrite_of(func, func.with_body(lowering.statement(func.body)))
+        body = trampoline(lowering.visit, func.body)
+        assert isinstance(body, Stmt)
+        return rewrite_of(func, func.with_body(body))
 
 
 @dataclass(slots=True)
@@ -324,22 +332,20 @@ class _Lowering:
     values: dict[Var, Expr] = field(default_factory=dict)
     threads: set[Var] = field(default_factory=set[Var])
 
-    def statement(self, stmt: Stmt) -> Stmt:
-        """`stmt` without blocks."""
-        match stmt:
+    def visit(self, node: Node) -> Node | Steps[Node, Node]:
+        """A statement without blocks; other nodes over loops."""
+        match node:
             case Block():
-                return self.block(stmt)
-            case Seq(body=body):
-                return seq(*(self.statement(child) for child in body))
+                return self.block(node)
             case Allocate() | DeclBuffer():
-                return replace(stmt, buffer=substitute(stmt.buffer, self.values), body=self.statement(stmt.body))
-            case BufferStore() | Evaluate():
-                return substitute(stmt, self.values)
+                return self.memory(node)
             case For(kind=ForKind.THREAD_BINDING, thread=thread) if not str(thread).startswith("blockIdx"):
-                self.threads.add(stmt.var)
-                return map_children(stmt, self.below)
+                self.threads.add(node.var)
+                return mapped(node)
+            case Stmt() if not isinstance(node, BufferStore | Evaluate):
+                return mapped(node)
             case _:
-                return map_children(stmt, self.below)
+                return substitute(node, self.values)
 
     def joins_threads(self, block: Block) -> bool:
         """Whether threads reduce together what a block makes, which has no other block inside."""
@@ -348,10 +354,12 @@ class _Lowering:
         reduced = [i.binding for i in block.iter_vars if i.kind is IterKind.REDUCE]
         return any(v in self.threads for e in reduced for v in free_variables(substitute(e, self.values)))
 
-    def below(self, node: Node) -> Node:
-        return self.statement(node) if isinstance(node, Stmt) else substitute(node, self.values)
+    def memory(self, stmt: Allocate | DeclBuffer) -> Steps[Node, Node]:
+        buffer, body = substitute(stmt.buffer, self.values), (yield stmt.body)
+        assert isinstance(body, Stmt)
+        return replace(stmt, buffer=buffer, body=body)
 
-    def block(self, stmt: Block) -> Stmt:
+    def block(self, stmt: Block) -> Steps[Node, Node]:
         if stmt.match_buffers:
             name = stmt.match_buffers[0].buffer.name
             raise error(
@@ -373,7 +381,8 @@ class _Lowering:
         for iter_var in stmt.iter_vars:
             self.values[iter_var.var] = substitute(iter_var.binding, outer)
         where = substitute(stmt.where, self.values)
-        result = self.statement(body_of(stmt))
+        result = yield body_of(stmt)
+        assert isinstance(result, Stmt)
         if where != TRUE:
             result = IfThenElse(where, result, span=stmt.span)
         for buffer in reversed(stmt.alloc_buffers):

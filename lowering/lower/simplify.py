@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import FALSE, TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -34,7 +34,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.visit import free_variables, map_children, stores_in, walk
+from layoutproof.ir.visit import free_variables, map_children, mapped, stores_in, walk
 from layoutproof.lowering.arith.affine import fold_constants
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier, apply_value_rules
 from layoutproof.lowering.arith.known_facts import Scope, constants_of, is_index_like, symbol_scope
@@ -61,12 +61,22 @@ class Merging:
 
     def run(self, body: Stmt) -> Stmt:
         """The body with branches merged."""
-        return self._statement(body, Here(), Deciding(self.func.with_body(body)))
+        deciding = Deciding(self.func.with_body(body))
+        start: tuple[Node, Here] = (body, Here())
+        result = trampoline(lambda given: self._step(given[0], given[1], deciding), start)
+        assert isinstance(result, Stmt)
+        return result
 
-    def _statement(self, stmt: Stmt, here: Here, deciding: Deciding) -> Stmt:
+    def _step(self, node: Node, here: Here, deciding: Deciding) -> Node | Steps[tuple[Node, Here], Any]:
+        return self._statement(node, here, deciding) if isinstance(node, Stmt) else node
+
+    def _statement(self, stmt: Stmt, here: Here, deciding: Deciding) -> Steps[tuple[Node, Here], Any]:
         match stmt:
             case Seq(body=parts):
-                done = self._sequence([self._statement(part, here, deciding) for part in parts], here, deciding)
+                within: list[Stmt] = []
+                for part in parts:
+                    within.append((yield part, here))
+                done = self._sequence(within, here, deciding)
                 return (
                     stmt
                     if len(done) == len(parts) and all(a is b for a, b in zip(done, parts, strict=True))
@@ -79,21 +89,14 @@ class Merging:
             case Block():
                 inner = here.in_block(stmt)
             case IfThenElse(condition=condition, then=then, otherwise=otherwise):
-                first = self._statement(then, here.under(condition), deciding)
-                second = (
-                    self._statement(otherwise, here.under(condition, False), deciding)
-                    if otherwise is not None
-                    else None
-                )
+                first = yield then, here.under(condition)
+                second = (yield otherwise, here.under(condition, False)) if otherwise is not None else None
                 return self._one_arm(
                     stmt if first is then and second is otherwise else replace(stmt, then=first, otherwise=second), here
                 )
             case _:
                 inner = here
-        return map_children(stmt, lambda node: self._below(node, inner, deciding))
-
-    def _below(self, node: Node, here: Here, deciding: Deciding) -> Node:
-        return self._statement(node, here, deciding) if isinstance(node, Stmt) else node
+        return (yield from mapped(stmt, lambda node: (node, inner)))
 
     def _sequence(self, parts: list[Stmt], here: Here, deciding: Deciding) -> list[Stmt]:
         done: list[Stmt] = []
@@ -145,16 +148,16 @@ class Merging:
         """
         others = iter(stores_in(otherwise))
 
-        def visit(node: Node) -> Node:
+        def visit(node: Node) -> Node | Steps[Node, Node]:
             if not isinstance(node, BufferStore):
-                return map_children(node, visit) if isinstance(node, Stmt) else node
+                return mapped(node) if isinstance(node, Stmt) else node
             one, two = self.origins.of(node), self.origins.of(next(others))
             new = replace(node)
             both = (*(o.under(condition) for o in one), *(o.under(negated(condition)) for o in two))
             self.origins.set(new, both if says else one)
             return new
 
-        result = visit(then)
+        result = trampoline(visit, then)
         assert isinstance(result, Stmt)
         return result
 
@@ -241,7 +244,7 @@ def simplified(func: PrimFunc, origins: Origins, body: Stmt, may: Callable[[], b
     """A body with its expressions simplified; `origins` then knows the new stores. `may` is asked before using an
     assumption inside.
     """
-    return _Simplifying(origins, may).statement(body, symbol_scope(func))
+    return trampoline(_Simplifying(origins, may).statement, (body, symbol_scope(func)))
 
 
 def simplify_value(expr: Expr, scope: Scope) -> Expr:
@@ -307,37 +310,38 @@ def _fits(expr: Expr, scope: Scope) -> bool:
     return all(_fits(part, scope) for part in parts) and (expr.dtype.is_bool or scope.bounds(expr).fits(expr.dtype))
 
 
+_Steps = Steps[tuple[Stmt, Scope], Stmt]
+
+
 @dataclass(slots=True)
 class _Simplifying:
     origins: Origins
     may: Callable[[], bool]
 
-    def statement(self, stmt: Stmt, scope: Scope) -> Stmt:
-        return _STATEMENTS[type(stmt)](self, stmt, scope)
+    def statement(self, given: tuple[Stmt, Scope]) -> Stmt | _Steps:
+        return _STATEMENTS[type(given[0])](self, *given)
 
     def store(self, stmt: BufferStore, scope: Scope) -> Stmt:
         indices = tuple(IndexSimplifier(scope).simplify(i) for i in stmt.indices)
         return self.origins.same(replace(stmt, indices=indices, value=simplify_value(stmt.value, scope)), stmt)
 
-    def for_(self, stmt: For, scope: Scope) -> Stmt:
+    def for_(self, stmt: For, scope: Scope) -> _Steps:
         start, extent = IndexSimplifier(scope).simplify(stmt.start), IndexSimplifier(scope).simplify(stmt.extent)
         if isinstance(extent, IntImm) and extent.value <= 0:
             return NOTHING
-        body = self.statement(stmt.body, scope.with_range(stmt.var, start, extent))
+        body = yield stmt.body, scope.with_range(stmt.var, start, extent)
         return NOTHING if body == NOTHING else replace(stmt, start=start, extent=extent, body=body)
 
-    def branch(self, stmt: IfThenElse, scope: Scope) -> Stmt:
+    def branch(self, stmt: IfThenElse, scope: Scope) -> _Steps:
         condition = simplify_value(stmt.condition, scope)
         if condition == FALSE:
-            return self.statement(stmt.otherwise, scope) if stmt.otherwise is not None else NOTHING
-        then = self.statement(stmt.then, scope.with_condition(condition))
+            return (yield stmt.otherwise, scope) if stmt.otherwise is not None else NOTHING
+        then = yield stmt.then, scope.with_condition(condition)
         if condition == TRUE:
             return then
-        otherwise = (
-            self.statement(stmt.otherwise, scope.with_condition(condition, False))
-            if stmt.otherwise is not None
-            else None
-        )
+        otherwise = None
+        if stmt.otherwise is not None:
+            otherwise = yield stmt.otherwise, scope.with_condition(condition, False)
         if otherwise == NOTHING:
             otherwise = None
         return (
@@ -346,15 +350,15 @@ class _Simplifying:
             else replace(stmt, condition=condition, then=then, otherwise=otherwise)
         )
 
-    def let(self, stmt: Let, scope: Scope) -> Stmt:
+    def let(self, stmt: Let, scope: Scope) -> _Steps:
         value = simplify_value(stmt.value, scope)
         inner = scope.with_value(stmt.var, value) if is_index_like(value) and _fits(value, scope) else scope
-        return replace(stmt, value=value, body=self.statement(stmt.body, inner))
+        return replace(stmt, value=value, body=(yield stmt.body, inner))
 
-    def sequence(self, stmt: Seq, scope: Scope) -> Stmt:
+    def sequence(self, stmt: Seq, scope: Scope) -> _Steps:
         parts: list[Stmt] = []
         for part in stmt.body:
-            parts.append(self.statement(part, scope))
+            parts.append((yield part, scope))
             if isinstance(part, Evaluate) and isinstance(part.value, Assume):
                 # Assumptions about loops and symbols stay true: neither changes before the sequence ends.
                 assumed = scope.with_condition(part.value.condition)
@@ -367,10 +371,10 @@ class _Simplifying:
             return stmt
         return replace(stmt, value=simplify_value(stmt.value, scope))
 
-    def inside(self, stmt: Allocate | DeclBuffer | AttrStmt, scope: Scope) -> Stmt:
-        return replace(stmt, body=self.statement(stmt.body, scope))
+    def inside(self, stmt: Allocate | DeclBuffer | AttrStmt, scope: Scope) -> _Steps:
+        return replace(stmt, body=(yield stmt.body, scope))
 
-    def block(self, stmt: Block, scope: Scope) -> Stmt:
+    def block(self, stmt: Block, scope: Scope) -> _Steps:
         simplify = IndexSimplifier(scope).simplify
         iter_vars = tuple(replace(v, binding=simplify(v.binding)) for v in stmt.iter_vars)
         where = simplify_value(stmt.where, scope)
@@ -378,8 +382,8 @@ class _Simplifying:
         for iter_var in iter_vars:
             inner = inner.with_range(iter_var.var, iter_var.domain.start, iter_var.domain.extent)
         inside = inner.with_condition(where)
-        init = self.statement(stmt.init, inside) if stmt.init is not None else None
-        body = self.statement(stmt.body, inside)
+        init = (yield stmt.init, inside) if stmt.init is not None else None
+        body = yield stmt.body, inside
         changed = replace(stmt, iter_vars=iter_vars, where=where, body=body, init=init)
         return _with_regions(changed, IndexSimplifier(inner).simplify)
 
@@ -397,7 +401,7 @@ def _with_regions(block: Block, simplify: Callable[[Expr], Expr]) -> Block:
     return replace(block, reads=reads, writes=writes)
 
 
-_STATEMENTS: Mapping[type[Stmt], Callable[[_Simplifying, Any, Scope], Stmt]] = {
+_STATEMENTS: Mapping[type[Stmt], Callable[[_Simplifying, Any, Scope], Stmt | _Steps]] = {
     BufferStore: _Simplifying.store,
     For: _Simplifying.for_,
     IfThenElse: _Simplifying.branch,

@@ -17,7 +17,7 @@ from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Select, Var, const
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import Cell, layout_records
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -31,11 +31,9 @@ from layoutproof.ir.stmt import (
     For,
     IfThenElse,
     Let,
-    Seq,
     Stmt,
-    seq,
 )
-from layoutproof.ir.visit import map_children, map_expressions, walk
+from layoutproof.ir.visit import map_expressions, mapped, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.witness_maps import rewrite_of
@@ -50,21 +48,19 @@ class RemoveAssume(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function without assumptions."""
 
-        def visit(stmt: Stmt) -> Stmt:
-            return NOTHING if isinstance(stmt, Evaluate) and isinstance(stmt.value, Assume) else rebuilt(stmt, visit)
+        def visit(node: Node) -> Node | Steps[Node, Node]:
+            if not isinstance(node, Stmt):
+                return node
+            return NOTHING if isinstance(node, Evaluate) and isinstance(node.value, Assume) else rebuilt(node)
 
-        return rewrite_of(func, func.with_body(visit(func.body)))
+        body = trampoline(visit, func.body)
+        assert isinstance(body, Stmt)
+        return rewrite_of(func, func.with_body(body))
 
 
-def rebuilt(stmt: Stmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
-    """`stmt` with `visit` applied to its direct statements; what has become empty and has no effect of its own goes."""
-
-    def child(node: Node) -> Node:
-        return visit(node) if isinstance(node, Stmt) else node
-
-    if isinstance(stmt, Seq):
-        return seq(*(visit(s) for s in stmt.body))
-    new = map_children(stmt, child)
+def rebuilt(stmt: Stmt) -> Steps[Node, Node]:
+    """`stmt` with other nodes directly in it; what has become empty and has no effect of its own goes."""
+    new: Node = yield from mapped(stmt)
     if new is stmt:
         return stmt
     if isinstance(new, For | Let | Allocate | DeclBuffer) and new.body == NOTHING:
@@ -90,7 +86,8 @@ class RemoveStoreUndef(Pass):
         condition.
         """
         removal = _Removal(_needs_a_store(func))
-        body = removal.statement(func.body)
+        body = trampoline(removal.node, func.body)
+        assert isinstance(body, Stmt)
         return rewrite_of(func, func.with_body(body), removal.kept)
 
 
@@ -124,7 +121,10 @@ class _Removal:
     kept: list[int] = field(default_factory=list[int])
     stores: int = 0
 
-    def statement(self, stmt: Stmt) -> Stmt:
+    def node(self, node: Node) -> Node | Steps[Node, Node]:
+        return self.statement(node) if isinstance(node, Stmt) else node
+
+    def statement(self, stmt: Stmt) -> Stmt | Steps[Node, Node]:
         self.check(stmt)
         if isinstance(stmt, BufferStore):
             return self.store(stmt)
@@ -136,14 +136,15 @@ class _Removal:
                 if self.is_tainted(stmt.value) and not isinstance(stmt.value, Assume)
                 else stmt
             )
-        return rebuilt(stmt, self.statement)
+        return rebuilt(stmt)
 
-    def let(self, stmt: Let) -> Stmt:
+    def let(self, stmt: Let) -> Steps[Node, Node]:
         if is_undefined(stmt.value, self.taint):
             self.taint.undefined.add(stmt.var)
         if self.is_tainted(stmt.value):
             self.taint.tainted.add(stmt.var)
-        body = self.statement(stmt.body)
+        body = yield stmt.body
+        assert isinstance(body, Stmt)
         wholly = stmt.var in self.taint.undefined
         if body == NOTHING or (wholly and not any(node == stmt.var for node in walk(body))):
             return body

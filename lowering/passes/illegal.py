@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
+from layoutproof.ir.codes import TOO_DEEP
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
@@ -51,6 +52,19 @@ class IllegalTransform(LayoutproofError):
     def status(self) -> Status | None:
         """The worst status; None if nothing was asked."""
         return worst(v.status for v in self.verdicts) if self.verdicts else None
+
+
+@contextmanager
+def limited_stack(func: PrimFunc) -> Iterator[None]:
+    """Raise LayoutproofError where a program is nested more deeply than Python's stack lets a walk go."""
+    try:
+        yield
+    except RecursionError as problem:
+        message = (
+            f"the statements of {func.name} are nested too deeply for this: what follows a let or an allocation stands "
+            "in it"
+        )
+        raise error(TOO_DEEP, message, func.span) from problem
 
 
 @contextmanager

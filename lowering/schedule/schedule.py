@@ -35,7 +35,7 @@ from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.padding.value_search import PadValueReport, search_pad_values
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.find import find_block, find_buffer, without_useless_name
-from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep, refusing
+from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep, limited_stack, refusing
 from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, ProofOptions, Step, prove_step
 from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.lowering.schedule.primitives import Primitives
@@ -247,7 +247,8 @@ class Schedule(Primitives, Shown):
         where = self._assumed()
         accepted = GOOD_OR_EMPTY if transform.may_leave_nothing and where is None else GOOD
         options = ProofOptions(where, accepted, self.allowed, search, fixed=self.interface == "fixed")
-        return prove_step(self.func, transform, options, self._known)
+        with refusing(), limited_stack(self.func):
+            return prove_step(self.func, transform, options, self._known)
 
     @property
     def _known(self) -> tuple[Verdict, ...] | None:

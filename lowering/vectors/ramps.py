@@ -18,12 +18,12 @@ from typing import ClassVar
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Ramp, binary, const
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Stmt
-from layoutproof.ir.visit import fresh, map_children, names_in, walk
+from layoutproof.ir.visit import descend, fresh, names_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
@@ -226,10 +226,10 @@ def _views(func: PrimFunc, target: VectorTarget) -> Views:
 def _with_views(body: Stmt, views: Views) -> Stmt:
     """The body with accesses through the views, each declared at its buffer's declaration."""
 
-    def visit(node: Node) -> Node:
-        if isinstance(node, Buffer):
-            return node
-        rebuilt = map_children(node, visit)
+    def visit(node: Node) -> Node | Steps[Node, Node]:
+        return node if isinstance(node, Buffer) else descend(node, visit, viewed)
+
+    def viewed(rebuilt: Node) -> Node:
         if isinstance(rebuilt, BufferLoad | BufferStore):
             vector = whole_vector(rebuilt)
             view = views.get(rebuilt.buffer, {}).get(vector.lanes) if vector is not None else None
@@ -244,7 +244,7 @@ def _with_views(body: Stmt, views: Views) -> Stmt:
             return replace(rebuilt, body=inner) if needed else inner
         return rebuilt
 
-    result = visit(body)
+    result = trampoline(visit, body)
     assert isinstance(result, Stmt)
     return result
 

@@ -19,12 +19,22 @@ from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import Broadcast, Cast, Expr, IntImm, Ramp, Var, binary, const, widen
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Reinterpret, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Stmt
-from layoutproof.ir.visit import children, fresh, loops_of_stores, map_children, names_in, stores_in, walk
+from layoutproof.ir.visit import (
+    children,
+    descend,
+    fresh,
+    loops_of_stores,
+    map_children,
+    mapped,
+    names_in,
+    stores_in,
+    walk,
+)
 from layoutproof.lowering.arith.affine import fold_constants
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.find import all_buffers
@@ -164,9 +174,9 @@ def _in_mixed_stores(func: PrimFunc, retyped: Mapping[Buffer, Buffer]) -> frozen
 def _lane_after_lane(body: Stmt, name: str, looped: list[bool]) -> Stmt:
     """The body with loops over lanes for stores that have an index with lanes; `looped` says which stores these are."""
 
-    def visit(node: Node) -> Node:
+    def visit(node: Node) -> Node | Steps[Node, Node]:
         if not isinstance(node, BufferStore):
-            return map_children(node, visit) if isinstance(node, Stmt) else node
+            return mapped(node) if isinstance(node, Stmt) else node
         try:
             result: Stmt = OneLane(lane_variable(name)).store(node) if has_vector_index(node) else node
         except NoLanes:
@@ -174,7 +184,7 @@ def _lane_after_lane(body: Stmt, name: str, looped: list[bool]) -> Stmt:
         looped.append(result is not node)
         return result
 
-    result = visit(body)
+    result = trampoline(visit, body)
     assert isinstance(result, Stmt)
     return result
 
@@ -218,18 +228,18 @@ def _lengths(func: PrimFunc) -> Mapping[Var, int]:
 
 def _pointers(node: Node) -> Iterator[Var]:
     """Data variables that occur outside of buffers."""
-    for child in children(node):
-        if isinstance(child, Var):
-            yield child
-        elif not isinstance(child, Buffer):
-            yield from _pointers(child)
+    stack = [node]
+    while stack:
+        below = list(children(stack.pop()))
+        yield from (child for child in below if isinstance(child, Var))
+        stack += [child for child in reversed(below) if not isinstance(child, Buffer | Var)]
 
 
 def _with_vectors(body: Stmt, retyped: Mapping[Buffer, Buffer]) -> Stmt:
-    def visit(node: Node) -> Node:
-        if isinstance(node, Buffer):
-            return node
-        rebuilt = map_children(node, visit)
+    def visit(node: Node) -> Node | Steps[Node, Node]:
+        return node if isinstance(node, Buffer) else descend(node, visit, retyping)
+
+    def retyping(rebuilt: Node) -> Node:
         if isinstance(rebuilt, BufferLoad | BufferStore) and rebuilt.buffer in retyped:
             vector = whole_vector(rebuilt)
             assert vector is not None
@@ -239,6 +249,6 @@ def _with_vectors(body: Stmt, retyped: Mapping[Buffer, Buffer]) -> Stmt:
             return replace(rebuilt, buffer=retyped.get(rebuilt.buffer, rebuilt.buffer))
         return rebuilt
 
-    result = visit(body)
+    result = trampoline(visit, body)
     assert isinstance(result, Stmt)
     return result

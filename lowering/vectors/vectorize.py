@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import Expr, IntImm, Var, binary, widen
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
@@ -36,16 +36,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.visit import (
-    free_variables,
-    fresh,
-    loops_of_stores,
-    map_children,
-    names_in,
-    stores_in,
-    substitute,
-    walk,
-)
+from layoutproof.ir.visit import free_variables, fresh, loops_of_stores, mapped, names_in, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.vectors.lanes import Lanes, NoLanes
@@ -67,7 +58,9 @@ class VectorizeLoop(Pass):
         """
         check_no_blocks(func, self.primitive)
         lets = frozenset(n.var for n in walk(func.body) if isinstance(n, Let))
-        new = func.with_body(_Vectorizing(self.scalarize, lets).statement(func.body))
+        body = trampoline(_Vectorizing(self.scalarize, lets).visit, func.body)
+        assert isinstance(body, Stmt)
+        new = func.with_body(body)
         return Rewrite(func, new, Witness(tuple(_pairs(func, new))))
 
 
@@ -76,11 +69,15 @@ class _Vectorizing:
     scalarize: bool
     lets: frozenset[Var]
 
-    def statement(self, stmt: Stmt) -> Stmt:
+    def visit(self, node: Node) -> Node | Steps[Node, Node]:
+        return self.inside(node) if isinstance(node, Stmt) else node
+
+    def inside(self, stmt: Stmt) -> Steps[Node, Node]:
         if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED:
-            return self.loop(replace(stmt, body=self.statement(stmt.body)))
-        rebuilt = map_children(stmt, lambda n: self.statement(n) if isinstance(n, Stmt) else n)
-        return seq(*rebuilt.body) if isinstance(rebuilt, Seq) else rebuilt
+            body: Any = yield stmt.body
+            return self.loop(replace(stmt, body=body))
+        rebuilt: Node = yield from mapped(stmt)
+        return rebuilt
 
     def loop(self, loop: For) -> Stmt:
         if isinstance(loop.extent, IntImm) and loop.extent.value == 1:

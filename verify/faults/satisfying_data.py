@@ -18,6 +18,7 @@ from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var, binary, const
 from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.intrinsics import Assume, Undef, assumed_undef, is_identity
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
@@ -62,7 +63,7 @@ def repair_program(func: PrimFunc) -> PrimFunc | None:
     """The program that writes what `func`'s assumptions about its parameters ask for; None where there are none."""
     if not has_assumptions_of_data(func):
         return None
-    body = _Repair({buffer.data for buffer in func.buffers}).statement(func.body)
+    body = trampoline(_Repair({buffer.data for buffer in func.buffers}).statement, func.body)
     return None if body == NOTHING else func.with_body(body)
 
 
@@ -74,7 +75,7 @@ def assumption_program(func: PrimFunc) -> PrimFunc | None:
         store.buffer.data for store in stores_in(func.body)
     }:
         return None
-    return func.with_body(_Keep({buffer.data for buffer in func.buffers}).statement(func.body))
+    return func.with_body(trampoline(_Keep({buffer.data for buffer in func.buffers}).statement, func.body))
 
 
 def repaired(program: PrimFunc, arguments: Mapping[str, object], limit: int) -> dict[str, Array] | None:
@@ -96,35 +97,40 @@ class _Repair:
         known = all(load.buffer.data in self.parameters for load in loads_in(expr))
         return known and not holds_any(expr, Undef)
 
-    def statement(self, stmt: Stmt) -> Stmt:
+    def statement(self, stmt: Stmt) -> Stmt | Steps[Stmt, Stmt]:
         match stmt:
             case Evaluate(value=Assume(condition=condition)):
                 return self.repair(condition)
             case BufferStore() | Evaluate():
                 return NOTHING
-            case Seq(body=body):
-                return seq(*(self.statement(s) for s in body))
-            case For(body=body, extent=extent, start=start) if self.readable(extent) and self.readable(start):
-                inner = self.statement(body)
-                return NOTHING if inner == NOTHING else replace(stmt, body=inner, kind=ForKind.SERIAL, thread=None)
+            case Seq():
+                return self.sequence(stmt)
+            case For(extent=extent, start=start) if self.readable(extent) and self.readable(start):
+                return self.around(replace(stmt, kind=ForKind.SERIAL, thread=None))
             case IfThenElse(condition=condition) if self.readable(condition):
                 return self.branch(stmt)
-            case Let(value=value, body=body) if self.readable(value):
-                return self.around(stmt, self.statement(body))
-            case Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
-                return self.around(stmt, self.statement(body))
-            case Block(body=body, where=where) if self.readable(where):
-                inner = self.statement(body)
-                return NOTHING if inner == NOTHING else replace(stmt, body=inner, init=None, reads=None, writes=None)
+            case Let(value=value) if self.readable(value):
+                return self.around(stmt)
+            case Allocate() | DeclBuffer() | AttrStmt():
+                return self.around(stmt)
+            case Block(where=where) if self.readable(where):
+                return self.around(replace(stmt, init=None, reads=None, writes=None))
             case _:
                 return NOTHING
 
-    def around(self, stmt: Let | Allocate | DeclBuffer | AttrStmt, inner: Stmt) -> Stmt:
+    def sequence(self, stmt: Seq) -> Steps[Stmt, Stmt]:
+        parts = []
+        for part in stmt.body:
+            parts.append((yield part))
+        return seq(*parts)
+
+    def around(self, stmt: For | Let | Allocate | DeclBuffer | AttrStmt | Block) -> Steps[Stmt, Stmt]:
+        inner = yield stmt.body
         return NOTHING if inner == NOTHING else replace(stmt, body=inner)
 
-    def branch(self, stmt: IfThenElse) -> Stmt:
-        then = self.statement(stmt.then)
-        otherwise = self.statement(stmt.otherwise) if stmt.otherwise is not None else NOTHING
+    def branch(self, stmt: IfThenElse) -> Steps[Stmt, Stmt]:
+        then = yield stmt.then
+        otherwise = (yield stmt.otherwise) if stmt.otherwise is not None else NOTHING
         if then == NOTHING and otherwise == NOTHING:
             return NOTHING
         return replace(stmt, then=then, otherwise=None if otherwise == NOTHING else otherwise)

@@ -179,7 +179,7 @@ def _assumptions(facts: Facts) -> tuple[list[_Failure], list[Hint]]:
     function = facts.program.function
     written = {store.buffer.data for store in stores_in(function.body)}
     groups: dict[tuple[tuple[Expr, Expr], ...], list[_Stated]] = {}
-    for stated in _stated(function.body, (), {}):
+    for stated in _stated(function.body):
         if not any(load.buffer.data in written for load in loads_in(stated.condition)):
             groups.setdefault(stated.loops, []).append(stated)
     failures: list[_Failure] = []
@@ -228,29 +228,29 @@ def _is_broken(facts: Facts, domain: IterationDomain, stated: _Stated) -> bool:
     )
 
 
-def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, Expr]) -> Iterator[_Stated]:
+def _stated(root: Stmt) -> Iterator[_Stated]:
     """The assumptions that are made at every iteration of the loops around them; none that is under a condition."""
-    match stmt:
-        case Evaluate(value=Assume(condition=condition)):
-            place = Spot(stmt).place_of(condition)
-            for guard in conjuncts(condition):
-                text = f"{expr_text(guard.as_expr, Style.PLAIN)} ({place})"
-                yield _Stated(loops, substitute(guard.as_expr, names), text)
-        case Seq(body=body):
-            for part in body:
-                yield from _stated(part, loops, names)
-        case For(var=var, start=start, extent=extent, body=body):
-            inner = {**names, var: _loop(len(loops), var.dtype)}
-            yield from _stated(body, (*loops, (substitute(start, names), substitute(extent, names))), inner)
-        case Block(iter_vars=iter_vars, where=where, body=body) if where == TRUE:
-            bound = {v.var: substitute(v.binding, names) for v in iter_vars}
-            yield from _stated(body, loops, {**names, **bound})
-        case Let(var=var, value=value, body=body) if not any(True for _ in loads_in(value)):
-            yield from _stated(body, loops, {**names, var: substitute(value, names)})
-        case Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
-            yield from _stated(body, loops, names)
-        case _:
-            return
+    stack: list[tuple[Stmt, tuple[tuple[Expr, Expr], ...], dict[Var, Expr]]] = [(root, (), {})]
+    while stack:
+        stmt, loops, names = stack.pop()
+        match stmt:
+            case Evaluate(value=Assume(condition=condition)):
+                for guard in conjuncts(condition):
+                    text = f"{expr_text(guard.as_expr, Style.PLAIN)} ({Spot(stmt).place_of(condition)})"
+                    yield _Stated(loops, substitute(guard.as_expr, names), text)
+            case Seq(body=body):
+                stack += [(part, loops, names) for part in reversed(body)]
+            case For(var=var, start=start, extent=extent, body=body):
+                ranges = (*loops, (substitute(start, names), substitute(extent, names)))
+                stack.append((body, ranges, {**names, var: _loop(len(loops), var.dtype)}))
+            case Block(iter_vars=iter_vars, where=where, body=body) if where == TRUE:
+                stack.append((body, loops, {**names, **{v.var: substitute(v.binding, names) for v in iter_vars}}))
+            case Let(var=var, value=value, body=body) if not any(True for _ in loads_in(value)):
+                stack.append((body, loops, {**names, var: substitute(value, names)}))
+            case Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
+                stack.append((body, loops, names))
+            case _:
+                pass
 
 
 def _data_of(facts: Facts, domain: IterationDomain, group: Sequence[_Stated]) -> Hint | _Failure:

@@ -16,11 +16,11 @@ from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Binary, Cast, Expr, IntImm, Var, widen
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, ForKind, Let, Seq, Stmt
-from layoutproof.ir.visit import children, holds_any, loads_in, map_children, stores_in, substitute, walk
+from layoutproof.ir.visit import children, holds_any, loads_in, map_children, mapped, stores_in, substitute, walk
 from layoutproof.verify.faults.bounds import prove_in_bounds
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.no_faults import Content, check_facts
@@ -185,17 +185,18 @@ def _is_forwarded(func: PrimFunc, stages: Sequence[Stmt], number: int, fill: _Fi
 
 def _named(node: Node) -> Iterator[Var]:
     """The variables that stand in expressions and declarations, not as the data of a buffer that is accessed."""
-    match node:
-        case Buffer():
-            return
-        case DeclBuffer(buffer=buffer):
-            yield buffer.data
-        case Var():
-            yield node
-        case _:
-            pass
-    for child in children(node):
-        yield from _named(child)
+    stack = [node]
+    while stack:
+        match current := stack.pop():
+            case Buffer():
+                continue
+            case DeclBuffer(buffer=buffer):
+                yield buffer.data
+            case Var():
+                yield current
+            case _:
+                pass
+        stack += reversed(list(children(current)))
 
 
 def _in_annotations(stage: Stmt) -> Iterator[BufferLoad]:
@@ -241,13 +242,16 @@ def _is_steady(node: Expr, fill: _Fill) -> bool:
 
 
 def _replaced(node: Node, fill: _Fill) -> Node:
-    def visit(current: Node) -> Node:
+    def visit(current: Node) -> Node | Steps[Node, Node]:
+        return mapped(current) if isinstance(current, Stmt) else inside(current)
+
+    def inside(current: Node) -> Node:
         if isinstance(current, Buffer):
             return current
-        made = map_children(current, visit)
+        made = map_children(current, inside)
         if not (isinstance(made, BufferLoad) and made.buffer == fill.buffer):
             return made
         pairs = zip(fill.cell, made.indices, strict=True)
         return substitute(fill.value, {v: widen(index, v.dtype) for v, index in pairs if isinstance(v, Var)})
 
-    return visit(node)
+    return trampoline(visit, node)

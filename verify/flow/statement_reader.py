@@ -12,7 +12,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, Not, Var, const, logical_and, logical_or
 from layoutproof.ir.intrinsics import Assume, PointerCast, Undef
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.stmt import (
     Allocate,
     AttrStmt,
@@ -37,6 +37,8 @@ from layoutproof.verify.program.instances import Access, AccessKind, Dim, Guard,
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below, same
 from layoutproof.verify.program.statement import AssumedFact, NotModelled, Read, ReadRole, Statement, Statements
+
+_Walk = Steps[tuple[Stmt, Where], None]
 
 
 class StatementReader:
@@ -95,18 +97,24 @@ class StatementReader:
 
     def statement(self, stmt: Stmt, where: Where) -> None:
         """Everything that `stmt` does."""
+        trampoline(self._statement, (stmt, where))
+
+    def _statement(self, given: tuple[Stmt, Where]) -> _Walk:
+        stmt = given[0]
         outer = self._spot
         self._spot = self.values.spot = Spot(
             stmt, stmt.name if isinstance(stmt, Block) and not stmt.is_root else outer.block
         )
-        _STATEMENTS[type(stmt)](self, stmt, where)
+        inside = _STATEMENTS[type(stmt)](self, *given)
+        if inside is not None:
+            yield from inside
         self._spot = self.values.spot = outer
 
-    def _seq(self, stmt: Seq, where: Where) -> None:
+    def _seq(self, stmt: Seq, where: Where) -> _Walk:
         for position, part in enumerate(stmt.body):
-            self.statement(part, where.at(position))
+            yield part, where.at(position)
 
-    def _for(self, stmt: For, where: Where) -> None:
+    def _for(self, stmt: For, where: Where) -> _Walk:
         if stmt.kind is ForKind.THREAD_BINDING:
             raise NotModelled(f"loop {stmt.var.name} is bound to a thread", stmt)
         start, extent = (self.values.say(e, where.at(0)) for e in (stmt.start, stmt.extent))
@@ -115,15 +123,15 @@ class StatementReader:
                 raise NotModelled(f"a bound of loop {stmt.var.name} depends on data", stmt)
         taken = self._symbols | {dim.var.name for dim in where.dims}
         var = Var(self.values.fresh(stmt.var.name), stmt.var.dtype) if stmt.var.name in taken else stmt.var
-        self.statement(stmt.body, where.binding({stmt.var: var}).at(1).inside(Dim(var, start, extent, stmt.kind)))
+        yield stmt.body, where.binding({stmt.var: var}).at(1).inside(Dim(var, start, extent, stmt.kind))
 
-    def _if(self, stmt: IfThenElse, where: Where) -> None:
+    def _if(self, stmt: IfThenElse, where: Where) -> _Walk:
         said = self.values.say(stmt.condition, where.at(0))
-        self.statement(stmt.then, self.values.under(said, True, where).at(1))
+        yield stmt.then, self.values.under(said, True, where).at(1)
         if stmt.otherwise is not None:
-            self.statement(stmt.otherwise, self.values.under(said, False, where).at(2))
+            yield stmt.otherwise, self.values.under(said, False, where).at(2)
 
-    def _let(self, stmt: Let, where: Where) -> None:
+    def _let(self, stmt: Let, where: Where) -> _Walk:
         if stmt.var.dtype == HANDLE:
             pointer = stmt.value
             while isinstance(pointer, PointerCast):
@@ -131,18 +139,18 @@ class StatementReader:
             if not isinstance(pointer, Var):
                 raise NotModelled(f"the pointer {stmt.var.name}", stmt)
             self._roots[stmt.var] = self._roots.get(pointer, pointer)
-            self.statement(stmt.body, where)
+            yield stmt.body, where
             return
         if holds_any(stmt.value, Undef):
             raise NotModelled(f"{stmt.var.name} stands for an undefined value, the same one wherever it is used", stmt)
         lanes = stmt.var.dtype.lanes > 1
         value = Later(stmt.value, where.at(0)) if lanes else self.values.say(stmt.value, where.at(0))
         inner = where.binding({stmt.var: value}).at(1)
-        self.statement(stmt.body, replace(inner, truths=len(where.dims)) if stmt.var.dtype.is_bool else inner)
+        yield stmt.body, replace(inner, truths=len(where.dims)) if stmt.var.dtype.is_bool else inner
 
-    def _allocate(self, stmt: Allocate, where: Where) -> None:
+    def _allocate(self, stmt: Allocate, where: Where) -> _Walk:
         self._new_memory(stmt.buffer, where, stmt)
-        self.statement(stmt.body, where)
+        yield stmt.body, where
 
     def _new_memory(self, buffer: Buffer, where: Where, node: Node) -> None:
         for extent in buffer.shape:
@@ -150,8 +158,8 @@ class StatementReader:
                 raise NotModelled(f"the shape of {buffer.name} depends on more than symbols", node)
         self._memories.add(buffer, where.dims, node)
 
-    def _nested(self, stmt: DeclBuffer | AttrStmt, where: Where) -> None:
-        self.statement(stmt.body, where)
+    def _nested(self, stmt: DeclBuffer | AttrStmt, where: Where) -> _Walk:
+        yield stmt.body, where
 
     def _effect(self, stmt: Evaluate, where: Where) -> None:
         if not isinstance(stmt.value, Assume):
@@ -164,7 +172,7 @@ class StatementReader:
         reads = self._reads((said, *where.data), (), domain)
         self._assumptions.append(AssumedFact(domain, condition, reads, stmt))
 
-    def _block(self, stmt: Block, where: Where) -> None:
+    def _block(self, stmt: Block, where: Where) -> _Walk:
         if stmt.match_buffers:
             raise NotModelled(f"block {stmt.name} matches a region as a buffer of its own", stmt)
         current = where
@@ -174,7 +182,7 @@ class StatementReader:
             self._new_memory(buffer, current, stmt)
         said = self.values.say(stmt.where, current.at(2))
         guarded = self.values.under(said, True, current)
-        self.statement(body_of(stmt), guarded.at(4))
+        yield body_of(stmt), guarded.at(4)
 
     # Stores and reads
 
@@ -283,7 +291,7 @@ class StatementReader:
         return Read(load.var, access, coordinates, role, bool(unmatched), not load.where.data)
 
 
-_STATEMENTS: dict[type[Stmt], Callable[[StatementReader, Any, Where], None]] = {
+_STATEMENTS: dict[type[Stmt], Callable[[StatementReader, Any, Where], _Walk | None]] = {
     Seq: StatementReader._seq,
     For: StatementReader._for,
     IfThenElse: StatementReader._if,

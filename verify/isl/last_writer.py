@@ -4,9 +4,12 @@ are visited from the latest to the earliest. Part of the trusted computing base.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
+from layoutproof.ir.node import Steps, trampoline
 from layoutproof.verify.isl.operations import coalesced, greatest
 from layoutproof.verify.isl.space import NamedSpace, isl
 from layoutproof.verify.program.instances import Dim
@@ -31,7 +34,8 @@ class Timestamp:
 def suffixes(timestamps: Sequence[Timestamp], position: int) -> list[isl.Map]:
     """Point -> time after `position` in one space, without what all have alike. Raises ValueError for equal times."""
     columns: list[list[int | str]] = [[] for _ in timestamps]
-    _tell_apart(timestamps, list(range(len(timestamps))), position, columns)
+    start = (list(range(len(timestamps))), position)
+    trampoline(lambda given: _tell_apart(timestamps, given[0], given[1], columns), start)
     width = max(len(c) for c in columns)
     return [
         _schedule(timestamp.space, [*c, *[0] * (width - len(c))])
@@ -41,7 +45,7 @@ def suffixes(timestamps: Sequence[Timestamp], position: int) -> list[isl.Map]:
 
 def _tell_apart(
     timestamps: Sequence[Timestamp], group: list[int], position: int, columns: list[list[int | str]]
-) -> None:
+) -> Steps[tuple[list[int], int], None]:
     if len(group) == 1:
         (only,) = group
         columns[only] += [m.var.name for m in timestamps[only].time[position:] if isinstance(m, Dim)]
@@ -56,13 +60,13 @@ def _tell_apart(
     if names:
         for k in group:
             columns[k].append(*names)
-        _tell_apart(timestamps, group, position + 1, columns)
+        yield group, position + 1
         return
     for rank, number in enumerate(numbers):
         part = [k for k in group if heads[k] == number]
         for k in part if len(numbers) > 1 else ():
             columns[k].append(rank)
-        _tell_apart(timestamps, part, position + 1, columns)
+        yield part, position + 1
 
 
 def _schedule(space: NamedSpace, columns: Sequence[int | str]) -> isl.Map:
@@ -73,6 +77,9 @@ def _schedule(space: NamedSpace, columns: Sequence[int | str]) -> isl.Map:
     for position, name in enumerate(space.params):
         full = full.set_dim_name(isl.dim_type.param, position, name)
     return isl.Map.from_multi_aff(isl.MultiAff.from_aff_list(full, affs))
+
+
+_Search = Steps[Callable[[], Any], None]
 
 
 @dataclass(slots=True)
@@ -92,9 +99,9 @@ class LastWrite:
 
     def run(self) -> None:
         """Afterwards `found` has, for writers by number, reader point -> writer point; `todo` is what found nothing."""
-        self._before(0, list(range(len(self.writers))), ())
+        trampoline(lambda step: step(), partial(self._before, 0, list(range(len(self.writers))), ()))
 
-    def _before(self, position: int, group: list[int], shared: tuple[str, ...]) -> None:
+    def _before(self, position: int, group: list[int], shared: tuple[str, ...]) -> _Search:
         """Writers that agree with the reader before `position` in the text, and in the loops `shared`."""
         if not group or self.todo.is_empty():
             return
@@ -102,13 +109,13 @@ class LastWrite:
             raise ValueError("a read and a write of one cell happen at one time")
         head = self.reader.time[position]
         if isinstance(head, Dim):
-            self._before(position + 1, group, (*shared, head.var.name))
-            self._within(position, group, shared, head.var.name)
+            yield partial(self._before, position + 1, group, (*shared, head.var.name))
+            yield partial(self._within, position, group, shared, head.var.name)
             return
         parts = self._by_number(group, position)
-        self._before(position + 1, parts.pop(head, []), shared)
+        yield partial(self._before, position + 1, parts.pop(head, []), shared)
         for number in sorted((number for number in parts if number < head), reverse=True):
-            self._within(position + 1, parts[number], shared, None)
+            yield partial(self._within, position + 1, parts[number], shared, None)
             if self.todo.is_empty():
                 return
 
@@ -121,7 +128,7 @@ class LastWrite:
                 parts.setdefault(number, []).append(k)
         return parts
 
-    def _within(self, position: int, group: list[int], shared: tuple[str, ...], below: str | None) -> None:
+    def _within(self, position: int, group: list[int], shared: tuple[str, ...], below: str | None) -> _Search:
         """The last of some writers that agree before `position`, in an earlier iteration of the loop `below`."""
         while len(group) > 1 and below is None:
             parts = self._by_number(group, position)
@@ -130,7 +137,7 @@ class LastWrite:
             position += 1
             if len(parts) > 1:
                 for number in sorted(parts, reverse=True):
-                    self._within(position, parts[number], shared, None)
+                    yield partial(self._within, position, parts[number], shared, None)
                 return
         if not group or self.todo.is_empty():
             return

@@ -10,7 +10,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Var, const, logical_and
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import (
@@ -49,6 +49,8 @@ from layoutproof.verify.program.instances import (
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import at_least, below
 
+_Given = tuple[Stmt, IterationDomain, Env]
+_Walk = Steps[_Given, None]
 _LARGEST_LET = 24
 # The result of one step of a schedule is the start of the next one.
 _READ: Kept[Program] = Kept(4)
@@ -117,16 +119,22 @@ class _Collector:
 
     def statement(self, stmt: Stmt, domain: IterationDomain, env: Env) -> None:
         """Everything that `stmt` does at `domain`."""
+        trampoline(self._statement, (stmt, domain, env))
+
+    def _statement(self, given: _Given) -> _Walk:
+        stmt = given[0]
         outer = self._spot
         self._spot = Spot(stmt, stmt.name if isinstance(stmt, Block) and not stmt.is_root else outer.block)
-        _STATEMENTS[type(stmt)](self, stmt, domain, env)
+        inside = _STATEMENTS[type(stmt)](self, *given)
+        if inside is not None:
+            yield from inside
         self._spot = outer
 
-    def _seq(self, stmt: Seq, domain: IterationDomain, env: Env) -> None:
+    def _seq(self, stmt: Seq, domain: IterationDomain, env: Env) -> _Walk:
         for position, part in enumerate(stmt.body):
-            self.statement(part, domain.at(position), env)
+            yield part, domain.at(position), env
 
-    def _for(self, stmt: For, domain: IterationDomain, env: Env) -> None:
+    def _for(self, stmt: For, domain: IterationDomain, env: Env) -> _Walk:
         start, first = self._index(stmt.start, domain.at(0), env, stmt)
         extent, second = self._index(stmt.extent, first, env, stmt)
         var = self._loop_variable(stmt.var, domain)
@@ -135,15 +143,15 @@ class _Collector:
             self.arithmetic.append(Arithmetic(start + extent, second, stmt, self._spot))
         outer = replace(second, time=domain.time)
         self.loops.append(Loop(dim, outer, stmt, self._spot))
-        self.statement(stmt.body, outer.at(1).inside(dim), {**env, stmt.var: var})
+        yield stmt.body, outer.at(1).inside(dim), {**env, stmt.var: var}
 
-    def _if(self, stmt: IfThenElse, domain: IterationDomain, env: Env) -> None:
+    def _if(self, stmt: IfThenElse, domain: IterationDomain, env: Env) -> _Walk:
         self._evaluate(stmt.condition, domain.at(0), env, stmt)
-        self.statement(stmt.then, self._abstraction.under(stmt.condition, True, domain, env).at(1), env)
+        yield stmt.then, self._abstraction.under(stmt.condition, True, domain, env).at(1), env
         if stmt.otherwise is not None:
-            self.statement(stmt.otherwise, self._abstraction.under(stmt.condition, False, domain, env).at(2), env)
+            yield stmt.otherwise, self._abstraction.under(stmt.condition, False, domain, env).at(2), env
 
-    def _let(self, stmt: Let, domain: IterationDomain, env: Env) -> None:
+    def _let(self, stmt: Let, domain: IterationDomain, env: Env) -> _Walk:
         dtype = stmt.var.dtype
         value: Expr
         if dtype == HANDLE:
@@ -154,7 +162,7 @@ class _Collector:
             inner = replace(inner, time=domain.time)
             if is_larger(value, _LARGEST_LET):
                 # Substitution could grow exponentially from let to let: a loop of one iteration is equivalent.
-                self._loop_of_one(stmt, value, inner, env)
+                yield from self._loop_of_one(stmt, value, inner, env)
                 return
         elif dtype.is_integer and dtype.lanes == 1:
             # Arithmetic on data wraps, so it is no integer expression: the variable is an unknown.
@@ -164,12 +172,12 @@ class _Collector:
             # Floats and truth values are not modelled: a condition on one is dropped.
             self._evaluate(stmt.value, domain.at(0), env, stmt)
             value, inner = stmt.var, domain
-        self.statement(stmt.body, inner.at(1), {**env, stmt.var: value})
+        yield stmt.body, inner.at(1), {**env, stmt.var: value}
 
-    def _loop_of_one(self, stmt: Let, value: Expr, domain: IterationDomain, env: Env) -> None:
+    def _loop_of_one(self, stmt: Let, value: Expr, domain: IterationDomain, env: Env) -> _Walk:
         var = self._loop_variable(stmt.var, domain)
         dim = Dim(var, value, const(1, var.dtype), ForKind.SERIAL)
-        self.statement(stmt.body, domain.at(1).inside(dim), {**env, stmt.var: var})
+        yield stmt.body, domain.at(1).inside(dim), {**env, stmt.var: var}
 
     def _loop_variable(self, var: Var, domain: IterationDomain) -> Var:
         """Names are bound once on any path; where they are not, inner and outer ones must stay distinct."""
@@ -190,9 +198,9 @@ class _Collector:
         self._evaluate(stmt.value, domain.at(0), env, stmt)
         self._access(AccessKind.WRITE, stmt.buffer, stmt.indices, domain.at(1), env, stmt)
 
-    def _allocate(self, stmt: Allocate, domain: IterationDomain, env: Env) -> None:
+    def _allocate(self, stmt: Allocate, domain: IterationDomain, env: Env) -> _Walk:
         self._new_buffer(stmt.buffer, domain, env, stmt)
-        self.statement(stmt.body, self._allocating((stmt.buffer,), domain), env)
+        yield stmt.body, self._allocating((stmt.buffer,), domain), env
 
     def _new_buffer(self, buffer: Buffer, domain: IterationDomain, env: Env, node: Node) -> None:
         self.allocated.append(buffer)
@@ -205,14 +213,14 @@ class _Collector:
             return domain
         return replace(domain, allocations={**domain.allocations, **{b.data: len(domain.dims) for b in buffers}})
 
-    def _declare(self, stmt: DeclBuffer, domain: IterationDomain, env: Env) -> None:
+    def _declare(self, stmt: DeclBuffer, domain: IterationDomain, env: Env) -> _Walk:
         self.views.append((stmt.buffer, stmt))
         for extent in stmt.buffer.shape:
             self._index(extent, domain, env, stmt)
-        self.statement(stmt.body, domain, env)
+        yield stmt.body, domain, env
 
-    def _attr(self, stmt: AttrStmt, domain: IterationDomain, env: Env) -> None:
-        self.statement(stmt.body, domain, env)
+    def _attr(self, stmt: AttrStmt, domain: IterationDomain, env: Env) -> _Walk:
+        yield stmt.body, domain, env
 
     def _effect(self, stmt: Evaluate, domain: IterationDomain, env: Env) -> None:
         match stmt.value:
@@ -234,7 +242,7 @@ class _Collector:
         self._eager = eager
         self.accesses[before:] = [replace(a, kind=AccessKind.ASSUME) for a in self.accesses[before:]]
 
-    def _block(self, stmt: Block, domain: IterationDomain, env: Env) -> None:
+    def _block(self, stmt: Block, domain: IterationDomain, env: Env) -> _Walk:
         inner_env, current = dict(env), domain
         for iter_var in stmt.iter_vars:
             value, current = self._index(iter_var.binding, current.at(0), env, stmt)
@@ -256,7 +264,7 @@ class _Collector:
             self.bindings.append(
                 Binding(iter_var, self._domain(iter_var, guarded, inner_env), guarded, stmt, self._spot)
             )
-        self.statement(body_of(stmt), guarded.at(2), inner_env)
+        yield body_of(stmt), guarded.at(2), inner_env
 
     def _domain(self, iter_var: IterVar, domain: IterationDomain, env: Env) -> Expr:
         """That a block variable lies in its domain, as a condition on the loops."""
@@ -379,7 +387,7 @@ class _Collector:
         return result, current
 
 
-_STATEMENTS: dict[type[Stmt], Callable[[_Collector, Any, IterationDomain, Env], None]] = {
+_STATEMENTS: dict[type[Stmt], Callable[[_Collector, Any, IterationDomain, Env], _Walk | None]] = {
     Seq: _Collector._seq,
     For: _Collector._for,
     IfThenElse: _Collector._if,

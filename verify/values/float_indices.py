@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +31,12 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Call, Limit
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, Let, Stmt
-from layoutproof.ir.visit import children, map_children, nodes_of
+from layoutproof.ir.visit import children, holds, map_children, mapped
 from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of, exact_function
 
 _MOST_POINTS = 4096
@@ -57,7 +58,7 @@ def in_integers(func: PrimFunc) -> PrimFunc:
     """The function with such integers replaced where a formula is found; it does the same, step by step, with the same
     faults. The same object if there are none.
     """
-    if not any(map(_is_conversion, nodes_of(func.body, Cast))):
+    if not holds(func.body, "integers of floats", _is_conversion):
         return func
     return _KNOWN.get(func, (), lambda: _replaced(func))
 
@@ -65,37 +66,45 @@ def in_integers(func: PrimFunc) -> PrimFunc:
 _KNOWN: Kept[PrimFunc] = Kept(64)
 
 
-def _is_conversion(expr: Cast) -> bool:
-    return expr.dtype.is_integer and expr.value.dtype.is_float and expr.dtype.lanes == 1
+def _is_conversion(node: Node) -> TypeGuard[Cast]:
+    if not isinstance(node, Cast):
+        return False
+    return node.dtype.is_integer and node.value.dtype.is_float and node.dtype.lanes == 1
 
 
 def _replaced(func: PrimFunc) -> PrimFunc:
-    body = _visit(func.body, {})
+    body = trampoline(lambda given: _inside(*given), (func.body, {}))
     assert isinstance(body, Stmt)
     return func if body is func.body else replace(func, body=body)
 
 
-def _visit(node: Node, ranges: Ranges) -> Node:
-    """The node over formulas, where `ranges` holds what surrounding loops, blocks and lets bind."""
+def _inside(node: Node, ranges: Ranges | None) -> Node | Steps[tuple[Node, Ranges | None], Node]:
+    """The node over formulas, where `ranges` holds what surrounding loops, blocks and lets bind; as it is without."""
+    if ranges is None:
+        return node
     match node:
         case For(var=var):
             start, extent = interval_of(node.start, ranges), interval_of(node.extent, ranges)
             counted = Interval(start.low, start.high + extent.high - 1) if extent.high > 0 else None
             inside = _with(ranges, var, counted)
-            return map_children(node, lambda child: _visit(child, inside))
         case Let(var=var, value=value):
-            found = _visit(value, ranges)
+            found = _formulas(value, ranges)
             inside = _bound(ranges, var, found, ranges)
-            return map_children(node, lambda child: found if child is value else _visit(child, inside))
+            return mapped(node, lambda child: (found, None) if child is value else (child, inside))
         case Block(iter_vars=iter_vars):
             inside = ranges
             for each in iter_vars:
                 inside = _bound(inside, each.var, each.binding, ranges)
-            return map_children(node, lambda child: _visit(child, inside))
+        case Stmt():
+            inside = ranges
         case _:
-            pass
-    made = map_children(node, lambda child: _visit(child, ranges))
-    return _formula_of(made, ranges) if isinstance(made, Cast) and _is_conversion(made) else made
+            return _formulas(node, ranges)
+    return mapped(node, lambda child: (child, inside))
+
+
+def _formulas(node: Node, ranges: Ranges) -> Node:
+    made = map_children(node, lambda child: _formulas(child, ranges))
+    return _formula_of(made, ranges) if _is_conversion(made) else made
 
 
 def _bound(inside: Ranges, var: Var, value: Node, ranges: Ranges) -> Ranges:

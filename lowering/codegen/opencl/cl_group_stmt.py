@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from layoutproof.ir.stmt import Allocate, For, IfThenElse, Stmt
-from layoutproof.lowering.codegen.c_stmt import describe, product_of
+from layoutproof.lowering.codegen.c_stmt import Writing, describe, product_of
 from layoutproof.lowering.codegen.opencl.cl_groups import Group, is_phase, place_on, tag_of
 from layoutproof.lowering.codegen.opencl.cl_helpers import spell
 from layoutproof.lowering.codegen.opencl.cl_stmt import OpenCLStatements
@@ -37,32 +37,32 @@ class GroupStatements(OpenCLStatements):
                 declarations.append(f"__local {storage} {name}[{elements}]; {comment(describe(buffer))}")
         return declarations, parameters
 
-    def emit(self, stmt: Stmt) -> None:
-        """Write one statement, with the barrier before it."""
+    def step(self, stmt: Stmt) -> Writing | None:
+        """Write one statement, with the barrier before it, as a step that asks for what stands inside."""
         if self._in_phase:
-            OpenCLStatements.emit(self, stmt)
-            return
+            return OpenCLStatements.step(self, stmt)
         fence = self.group.barriers.get(id(stmt))
         if fence is not None:
             self.writer.line(f"barrier({fence});")
         match stmt:
             case _ if is_phase(stmt):
                 self._phase(stmt)
-            case Allocate(buffer=buffer, body=body) if buffer in self.group.shared:
-                self.emit(body)
+            case Allocate(body=body) if stmt.buffer in self.group.shared:
+                return self._inside(body)
             case For() if tag_of(stmt) is None:
                 self._plain_loop(stmt)
             case IfThenElse():
                 self._uniform_branch(stmt)
             case _:
-                OpenCLStatements.emit(self, stmt)
+                return OpenCLStatements.step(self, stmt)
+        return None
 
     def _phase(self, stmt: Stmt) -> None:
         """What all work items do, or the first along the axes on which it does not depend."""
         first = " && ".join(f"{place_on(tag)} == 0" for tag in self.group.left_out(stmt))
         with self.writer.nested(f"if ({first})" if first else ""), self.names.block():
             self._in_phase = True
-            OpenCLStatements.emit(self, stmt)
+            self.emit(stmt)
             self._in_phase = False
 
     def _uniform_branch(self, stmt: IfThenElse) -> None:
@@ -71,3 +71,8 @@ class GroupStatements(OpenCLStatements):
         self._body(f"if ({self.expressions.emit_condition(stmt.condition).text})", stmt.then, "" if other else "}")
         if other is not None:
             self._body("} else", other)
+
+    @staticmethod
+    def _inside(body: Stmt) -> Writing:
+        """What stands inside shared memory, which is declared before all statements."""
+        yield body

@@ -15,11 +15,11 @@ from math import prod
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Broadcast, Cast, Expr, IntImm, Ramp, Var, binary
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
 from layoutproof.ir.threads.axes import AXIS, COPIES
-from layoutproof.ir.visit import free_variables, map_children, walk
+from layoutproof.ir.visit import descend, free_variables, walk
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_expr import Expressions
@@ -283,15 +283,17 @@ def _children(stmt: Stmt) -> list[Node]:
 def _narrowed(stmt: Stmt, wide: Buffer, narrow: _Narrow) -> Stmt:
     """The statement with a work item's own memory in place of that of all."""
 
-    def visit(node: Node) -> Node:
-        rebuilt = map_children(node, visit) if not isinstance(node, Buffer) else node
+    def visit(node: Node) -> Node | Steps[Node, Node]:
+        return node if isinstance(node, Buffer) else descend(node, visit, narrowed)
+
+    def narrowed(rebuilt: Node) -> Node:
         if isinstance(rebuilt, Allocate) and rebuilt.buffer == wide:
             return replace(rebuilt, buffer=narrow.buffer)
         if isinstance(rebuilt, BufferLoad | BufferStore) and rebuilt.buffer == wide:
             return replace(rebuilt, buffer=narrow.buffer, indices=(narrow.index(rebuilt.indices[0]),))
         return rebuilt
 
-    result = visit(stmt)
+    result = trampoline(visit, stmt)
     assert isinstance(result, Stmt)
     return result
 

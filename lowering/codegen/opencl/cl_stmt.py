@@ -18,7 +18,16 @@ from layoutproof.ir.visit import free_variables, loads_in
 from layoutproof.lowering.codegen import c_stmt, codes
 from layoutproof.lowering.codegen.c_arithmetic import coerce
 from layoutproof.lowering.codegen.c_expr import Mode
-from layoutproof.lowering.codegen.c_stmt import LANE, UNROLL_LIMIT, Statements, describe, lane_loop, lane_of, product_of
+from layoutproof.lowering.codegen.c_stmt import (
+    LANE,
+    UNROLL_LIMIT,
+    Statements,
+    Writing,
+    describe,
+    lane_loop,
+    lane_of,
+    product_of,
+)
 from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, storage_type, value_type, variable_type
 from layoutproof.lowering.codegen.calling_convention import Memory
 from layoutproof.lowering.codegen.opencl.cl_expr import (
@@ -76,7 +85,7 @@ class OpenCLStatements(Statements):
         assert isinstance(self.expressions, OpenCLExpressions)
         return self.expressions
 
-    def emitters(self) -> Mapping[type[Stmt], Callable[[Any, Any], None]]:
+    def emitters(self) -> Mapping[type[Stmt], Callable[[Any, Any], Writing | None]]:
         """How each type of statement is written."""
         return _EMITTERS
 
@@ -133,7 +142,7 @@ class OpenCLStatements(Statements):
 
     # --- memory
 
-    def allocate_here(self, stmt: Allocate) -> None:
+    def allocate_here(self, stmt: Allocate) -> Writing:
         """Memory of one work item: private if small and of constant size, else its part of shared memory."""
         buffer = stmt.buffer
         memory = self.expressions.memory.at(buffer)
@@ -148,7 +157,7 @@ class OpenCLStatements(Statements):
         size = elements * buffer.dtype.bytes if elements is not None else None
         too_large = size is None or size > PRIVATE_BYTES or self._on_stack + size > PRIVATE_TOTAL
         if memory.mixed or size is None or elements is None or too_large:
-            self._share(stmt, memory)
+            yield from self._share(stmt, memory)
             return
         name = self.names.declare(buffer.name)
         self.expressions.pointers[buffer.data.name] = name
@@ -156,10 +165,10 @@ class OpenCLStatements(Statements):
         self.writer.line(
             f"{memory.storage} {name}[{max(elements * buffer.dtype.lanes, 1)}]; {comment(describe(buffer))}"
         )
-        self.emit(stmt.body)
+        yield stmt.body
         self._on_stack -= size
 
-    def _share(self, stmt: Allocate, memory: Memory) -> None:
+    def _share(self, stmt: Allocate, memory: Memory) -> Writing:
         buffer = stmt.buffer
         names = [v.name for extent in buffer.shape for v in free_variables(extent)]
         unknown = [name for name in names if name not in self.work_items.hosts]
@@ -174,7 +183,7 @@ class OpenCLStatements(Statements):
         everything = self.new_temporary(buffer)
         if not self.work_items.grid:
             self.expressions.pointers[buffer.data.name] = everything
-            self.emit(stmt.body)
+            yield stmt.body
             return
         self.expressions.helpers.add("lp_work_item")
         name = self.names.declare(buffer.name)
@@ -183,7 +192,7 @@ class OpenCLStatements(Statements):
         pointer = f"__global {memory.storage} *const {name}"
         start = f"{everything} + (int64_t)lp_work_item() * {count.at(Binding.UNARY)}"
         self.writer.line(f"{pointer} = {start}; {comment(describe(buffer))}")
-        self.emit(stmt.body)
+        yield stmt.body
 
     # --- stores
 
@@ -407,7 +416,7 @@ def _vector_type(dtype: DType) -> str:
     return VECTORS[channel_ctype(element) if element.bits < 32 else value_type(element)]
 
 
-_EMITTERS: Mapping[type[Stmt], Callable[[Any, Any], None]] = {
+_EMITTERS: Mapping[type[Stmt], Callable[[Any, Any], Writing | None]] = {
     **c_stmt.EMITTERS,
     For: OpenCLStatements.any_loop,
     Allocate: OpenCLStatements.allocate_here,
