@@ -192,7 +192,8 @@ def _where_open(*verdicts: Verdict) -> tuple[Verdict, ...]:
 def _prove_decisions(rewrite: Rewrite) -> Verdict:
     """That nothing undefined decides what the new program does, where it did not in the old one."""
     watch = Stopwatch()
-    claim = Claim(ClaimKind.OTHER, "no undefined value decides a branch, a range or an index", about=("decisions",))
+    what = "no undefined value decides a branch, a range or an index"
+    claim = Claim(ClaimKind.DEFINED_READ, what, about=("decisions",))
     found = undefined_decisions(rewrite.new)
     found = found - undefined_decisions(rewrite.old) if found else found
     if found:
