@@ -150,8 +150,12 @@ class _Cells:
         return len(np.unique(np.concatenate([first, second]), axis=0)) < len(first) + len(second)
 
     def differs(self, other: _Cells) -> bool:
-        """Whether one thread touches other cells here than there, as far as both are known."""
+        """Whether one thread touches other cells here than there, as far as both are known, or several in a loop: then
+        TVM knows the range of indices only.
+        """
         both = [np.unique(np.concatenate([side.points, side.rows], axis=1), axis=0) for side in (self, other)]
+        if any(len(pairs) > len(np.unique(s.points, axis=0)) for pairs, s in zip(both, (self, other), strict=True)):
+            return True
         width = self.points.shape[1]
         shared = [{tuple(point) for point in side.points.tolist()} for side in (self, other)]
         kept = [{tuple(row) for row in side.tolist() if tuple(row[:width]) in shared[0] & shared[1]} for side in both]

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.expr import Expr
+from layoutproof.ir.expr import Expr, logical_and
 from layoutproof.ir.interp.written_out import written_out
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import APART, MAY_OVERLAP, PrimFunc
@@ -52,7 +52,7 @@ from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.faults.valid_sizes import valid_sizes
 from layoutproof.verify.lockstep.identity import CLAIM, is_same_program
-from layoutproof.verify.program.questions import Because
+from layoutproof.verify.program.questions import Because, at_least
 from layoutproof.verify.settings import scaled, settings, within
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict
@@ -213,7 +213,7 @@ def _answer(asked: Asked) -> Comparison:
 
 def _answer_or_valid_sizes(asked: Asked) -> Comparison:
     answer = _answer(asked)
-    for instead in (_with_valid_sizes(asked, answer), _with_separate_sums(asked, answer)):
+    for instead in (_with_valid_sizes(asked, answer), _with_separate_sums(asked, answer), _but_empty(asked, answer)):
         if instead is not None:
             return instead
     return answer
@@ -250,6 +250,27 @@ def _with_separate_sums(asked: Asked, answer: Comparison) -> Comparison | None:
     if any(verdict.status is not Status.PROVED for verdict in said):
         return None
     return replace(found, before=asked.old, around=around, verdicts=answers.in_steps(found.verdicts, said))
+
+
+def _but_empty(asked: Asked, answer: Comparison) -> Comparison | None:
+    """The open answer of programs that differ where sizes are 0, and are proved for all others: callers seldom have
+    such sizes, and say so by `where`. None where that is not so.
+    """
+    first = answer.verdicts[0]
+    if first.status is not Status.REFUTED or first.counterexample is None:
+        return None
+    sizes = first.counterexample.get("symbols", {})
+    empty = [v for v in constants_of(asked.old) if sizes.get(v.name) == 0]
+    if not empty:
+        return None
+    condition = logical_and(*(at_least(v, 1) for v in empty))
+    found = _answer(replace(asked, where=joined(asked.where, condition)))
+    if found.status is not Status.PROVED:
+        return None
+    text = expr_text(condition, Style.PLAIN)
+    reason = f"{first.reason}\nwhere {text} no difference is known: ask with that condition (where)"
+    said = Verdict(Status.UNKNOWN, found.verdicts[0].claim, first.engine, (), reason, seconds=first.seconds)
+    return replace(found, verdicts=(said, *found.verdicts[1:]), where=asked.where)
 
 
 def _with_valid_sizes(asked: Asked, answer: Comparison) -> Comparison | None:

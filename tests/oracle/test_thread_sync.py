@@ -50,6 +50,13 @@ WITH_BARRIER = {
     S[0] = A[0]
     B[tx] = S[0]
 """,
+    "a range of cells, though each thread's own": """
+    for j in range(2):
+        S[tx * 2 + j] = A[tx]
+    for j in range(2):
+        B[tx * 2 + j] = S[tx * 2 + j]
+    S[tx] = A[tx]
+""",
     "again and again": """
     for k in range(4):
         S[tx] = A[tx] + k

@@ -155,7 +155,7 @@ KILLERS = {
     "loops": HEAD + "".join(f"{'    ' * (k + 1)}for i{k} in range(2):\n" for k in range(99)) + "    " * 100 + "pass\n",
     "grid": HEAD
     + f"    for {', '.join(f'i{k}' for k in range(2000))} in T.grid({', '.join(['2'] * 2000)}):\n        pass\n",
-    "lets": HEAD + "".join(f"    x{k}: T.int32 = n\n" for k in range(20_000)),
+    "lets": HEAD + "".join(f"    x{k}: T.int32 = n\n" for k in range(20_001)),
     "elifs": HEAD
     + "    if n < 0:\n        pass\n"
     + "".join(f"    elif n < {k}:\n        pass\n" for k in range(2000)),

@@ -1,8 +1,6 @@
-# The columns of each row of eight are exchanged by an exclusive or with the row's number: three bits are too much to find the layout for.
+# The columns of each row of eight are exchanged by an exclusive or with the row's number, three bits.
 # expect: proved
 # layout: B=lambda i, j: [i, (j % 8) ^ (i % 8), 0]
-# unaided: unknown
-# because: isl stopped
 # from tvm.script import tirx as T
 
 @T.prim_func(s_tir=True)
