@@ -25,7 +25,6 @@ GROUPS: Mapping[str, tuple[str, Callable[[], tuple[Pair, ...]]]] = {
     "hand": ("Kinds of changes", lambda: pairs("hand")),
     "kinds": ("More kinds of changes", lambda: pairs("kinds")),
     "defects": ("Defects", lambda: pairs("defects")),
-    "limits": ("Limits", lambda: pairs("limits")),
 }
 
 

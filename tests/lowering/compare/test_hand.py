@@ -32,18 +32,6 @@ def test_kinds(pair: Pair, given: bool) -> None:
     check(pair, given)
 
 
-SLOW = "swizzle_of_eight_columns"
-LIMITS = [pytest.param(*case, marks=pytest.mark.campaign) if case[0].name == SLOW else case for case in cases("limits")]
-
-
-@one_in(2)
-@pytest.mark.parametrize(("pair", "given"), LIMITS, ids=case_name)
-def test_limits(pair: Pair, given: bool) -> None:
-    """What is right and not proved, or not where the layout is not given: `unknown`, with the reason."""
-    assert "unknown" in (pair.expect, pair.unaided)
-    check(pair, given)
-
-
 BACK = [
     pair
     for folder in ("hand", "kinds", "must")
