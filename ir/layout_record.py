@@ -208,7 +208,7 @@ def cells_of(record: LayoutRecord, symbols: Mapping[str, int]) -> NDArray[np.uin
     """What each cell of the last box is (`Cell`), as an array of its shape.
 
     Each padding cell has the contract of the step that introduced it. Raises LayoutproofError for a map that does not
-    fit its shape or puts two cells in one place.
+    fit its shape or puts two cells in one place, and for a box with a negative extent.
     """
     record.check_names(symbols)
     shape = extents_for(record.logical_shape, symbols)
@@ -216,6 +216,8 @@ def cells_of(record: LayoutRecord, symbols: Mapping[str, int]) -> NDArray[np.uin
     for step in record.steps:
         index_map, text = step.index_map, step.map_text
         box = extents_for(step.shape, symbols)
+        if min(box, default=0) < 0:
+            raise error(codes.LAYOUT_RECORD, f"the box of {text} has a negative extent: {list(box)}")
         if len(index_map.inputs) != cells.ndim or index_map.rank != len(box):
             raise error(
                 codes.LAYOUT_RECORD, f"{text} does not lead from {cells.ndim} to {counted(len(box), 'axis', 'axes')}"

@@ -82,6 +82,13 @@ def test_a_step_that_cannot_be(step: LayoutStep, message: str) -> None:
         cells_of(read_record((14,)).with_step(step), {})
 
 
+def test_a_box_that_is_negative_at_some_size() -> None:
+    """A box of n - 1 cells is no array where n is 0: the error says so."""
+    less = read_record(("n",), ("lambda i: [i]", ("n - 1",), None), symbols=("n",))
+    with pytest.raises(LayoutproofError, match="has a negative extent"):
+        cells_of(less, {"n": 0})
+
+
 COPY = """
     def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
         A_flat = T.decl_buffer((16,), "float32", data=A.data)
