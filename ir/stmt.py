@@ -86,12 +86,10 @@ NO_ATTRIBUTES = Attributes()
 class Stmt(Node):
     """A step of a program."""
 
-    # What `verify.program.touched` found that it touches, and `visit` in it: its buffers, its depths, and whether it
-    # holds what was searched for. Once asked.
+    # What `verify.program.touched` found that it touches, and `visit` in it: its buffers and its depths. Once asked.
     _touched: tuple[object] | None = field(default=None, init=False, compare=False, repr=False)
     _buffers: tuple[Buffer, ...] | None = field(default=None, init=False, compare=False, repr=False)
     _depths: tuple[int, int] | None = field(default=None, init=False, compare=False, repr=False)
-    _held: dict[str, bool] | None = field(default=None, init=False, compare=False, repr=False)
 
 
 class ForKind(StrEnum):

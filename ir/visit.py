@@ -272,33 +272,6 @@ def buffers_in(stmt: Stmt) -> tuple[Buffer, ...]:
     return tuple(found)
 
 
-def holds(root: Stmt, what: str, is_one: Callable[[Node], bool]) -> bool:
-    """Whether some node of a statement is what is searched for; `what` names the search."""
-    stack: list[Node] = [root]
-    while stack:
-        node = stack.pop()
-        if is_one(node):
-            return True
-        if isinstance(node, Seq):
-            # As in `buffers_in`: statements of a long program are in its next version, too.
-            if any(_held_by(part, what, is_one) for part in node.body[:-1]):
-                return True
-            stack += node.body[-1:]
-        else:
-            stack += children(node)
-    return False
-
-
-def _held_by(part: Stmt, what: str, is_one: Callable[[Node], bool]) -> bool:
-    if part._held is None:
-        object.__setattr__(part, "_held", {})
-    assert part._held is not None
-    known = part._held.get(what)
-    if known is None:
-        known = part._held[what] = holds(part, what, is_one)
-    return known
-
-
 def replace_buffers(node: N, mapping: dict[Buffer, Buffer]) -> N:
     """Every mention of a buffer replaced, its accesses' indices left as they are."""
     return rewrite_bottom_up(node, lambda n: mapping.get(n, n) if isinstance(n, Buffer) else n)

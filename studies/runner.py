@@ -1,4 +1,7 @@
-"""Runs a study: cells in worker processes or on a Dask cluster, in shards, resumed from journals."""
+"""Runs a study: cells in worker processes or on a Dask cluster, in shards, resumed from journals.
+
+Dask is imported here only, when a cluster is asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,39 @@ from layoutproof.studies.study_file import Study
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.workers.endings import Ending, Limits
 from layoutproof.verify.workers.pool import run_in_workers
+
+CONNECT_SECONDS = 10.0
+WINDOW = 256
+
+
+def run_on_dask(
+    waiting: Sequence[tuple[int, Cell]], work: Callable[[tuple[int, Cell]], dict[str, Any]], address: str
+) -> Generator[dict[str, Any], None, None]:
+    """The results of cells in the order in which the cluster finishes them, a bounded number in flight.
+
+    Raises LayoutproofError if the library is missing or no scheduler answers.
+    """
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError as problem:
+        hint = "pip install 'layoutproof[cluster]'"
+        raise error(codes.STUDY_FOLDER, "a study on Dask needs the package distributed", help=hint) from problem
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="layoutproof study")
+    except (OSError, ValueError) as problem:
+        raise error(codes.STUDY_FOLDER, f"no Dask scheduler answers at {address}: {problem}") from problem
+    try:
+        left = iter(waiting)
+        first = [client.submit(work, item, pure=False) for _, item in zip(range(WINDOW), left, strict=False)]
+        running = distributed.as_completed(first)
+        for future in running:
+            yield future.result()
+            following = next(left, None)
+            if following is not None:
+                running.add(client.submit(work, following, pure=False))
+    finally:
+        client.close()
+
 
 ROOMS = ("ir", "verify", "lowering", "studies")
 """The folders of code whose text a journal's digest covers."""
@@ -174,7 +211,5 @@ def _results(
     work: _Work, waiting: Sequence[tuple[int, Cell]], options: RunOptions
 ) -> Generator[dict[str, Any], None, None]:
     if options.dask is not None:
-        from layoutproof.studies.on_dask import run_on_dask
-
         return run_on_dask(waiting, work, options.dask)
     return run_in_workers(waiting, work, _died, options.limits, quiet=True)

@@ -14,7 +14,8 @@ from tests.clauses import PERMISSIVE
 from tests.tree import ROOT, file
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-RIGHT = PAGE.partition("## What has to be right")[2].partition("### Claims about graphs")[0]
+RIGHT = PAGE.partition("## What has to be right")[2].partition("### Claims of `compare`")[0]
+COMPARED = PAGE.partition("### Claims of `compare`")[2].partition("### Claims about graphs")[0]
 GRAPHS = PAGE.partition("### Claims about graphs")[2].partition("### What rechecking")[0]
 CHECKER, PLANNED = "layoutproof.verify.checker", "layoutproof.graph.prove.prove_graph"
 
@@ -78,6 +79,21 @@ def test_the_trust_base_of_graphs_is_listed() -> None:
     one.
     """
     assert listed(GRAPHS) == sorted(modules_of(PLANNED) - modules_of(CHECKER))
+
+
+def test_what_decides_of_comparisons_is_listed() -> None:
+    """The two tables on `compare` have each module of its folder and of that of kernels once, and what decides is
+    reached from it.
+    """
+    trusted, _, proposing = COMPARED.partition("The rest of the folder proposes")
+    decide, propose = in_table(trusted), in_table(proposing)
+    for folder in ("lowering/compare", "ir/threads"):
+        prefix = f"layoutproof.{folder.replace('/', '.')}."
+        listed_here = sorted(name for name in (*decide, *propose) if name.startswith(prefix))
+        assert listed_here == sorted(
+            f"{prefix}{path.stem}" for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py"
+        )
+    assert set(decide) <= modules_of("layoutproof.lowering.compare.compare_programs")
 
 
 def test_the_proof_of_a_graph_knows_no_plan() -> None:

@@ -8,17 +8,54 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from layoutproof.verify.certificate.kernel_reading import StepReport, Trust, trust_of
 from layoutproof.verify.certificate.reading import Kind, Reading, StepReading, broken, read_file
-from layoutproof.verify.certificate.solvers import Task, ask_engines
 from layoutproof.verify.program.questions import SmtQuery
-from layoutproof.verify.smt.engines import Reply, formats_of, takes
+from layoutproof.verify.smt.engines import Reply, ask, formats_of, takes
 from layoutproof.verify.smt.solver import Answer
 from layoutproof.verify.verdict.verdict import Status, worst
 from layoutproof.verify.workers.endings import Ending, Limits
 from layoutproof.verify.workers.pool import all_in_workers
+
+# A solver has its own time limit; its process is killed this much later.
+_GRACE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A query for one engine."""
+
+    query: SmtQuery
+    engine: str
+
+
+def ask_engine(seconds: float, task: Task) -> Reply:
+    """An engine's answer; unknown with the exception that it raised."""
+    try:
+        return ask(task.engine, task.query.text, seconds)
+    except Exception as problem:  # noqa: BLE001  # solvers raise what they like; the reason is told
+        return Reply(Answer.UNKNOWN, f"{type(problem).__name__}: {problem}")
+
+
+def ask_engines(
+    tasks: Sequence[Task], jobs: int, seconds: float, told: Callable[[], None] = lambda: None
+) -> list[Reply]:
+    """The answers in the order of the tasks; `seconds` bounds each, `told` is called after each."""
+    limit = Limits(jobs, seconds + _GRACE)
+    return all_in_workers(
+        tasks, partial(ask_engine, seconds), partial(_no_answer, seconds), limit, lambda _: told(), quiet=True
+    )
+
+
+def _no_answer(seconds: float, task: Task, ending: Ending) -> Reply:
+    slow = ending.why == "time"
+    return Reply(
+        Answer.UNKNOWN, f"wall: no answer in {seconds + _GRACE:g} s" if slow else f"the solver's process {ending}"
+    )
+
 
 _NONLINEAR = ("NIA", "NRA", "NIRA")
 

@@ -51,7 +51,7 @@ def takes(engine: str, logic: str, text: str) -> bool:
 
 
 def ask(engine: str, text: str, seconds: float) -> Reply:
-    """Ask an engine, with a time limit of its own. May hang or crash; see `verify.certificate.solvers`."""
+    """Ask an engine, with a time limit of its own. May hang or crash; see `verify.certificate.recheck`."""
     return _ASK[engine](text, seconds)
 
 

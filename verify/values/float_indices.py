@@ -36,7 +36,7 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, Let, Stmt
-from layoutproof.ir.visit import children, holds, map_children, mapped
+from layoutproof.ir.visit import children, map_children, mapped, nodes_of
 from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of, exact_function
 
 _MOST_POINTS = 4096
@@ -58,7 +58,7 @@ def in_integers(func: PrimFunc) -> PrimFunc:
     """The function with such integers replaced where a formula is found; it does the same, step by step, with the same
     faults. The same object if there are none.
     """
-    if not holds(func.body, "integers of floats", _is_conversion):
+    if not any(map(_is_conversion, nodes_of(func.body, Cast))):
         return func
     return _KNOWN.get(func, (), lambda: _replaced(func))
 

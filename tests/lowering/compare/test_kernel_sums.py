@@ -11,7 +11,7 @@ from layoutproof.ir.interp.run import run
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.compare.comparison import Comparison
-from layoutproof.lowering.compare.split_loops import with_split_loops
+from layoutproof.lowering.compare.kernels import with_split_loops
 from layoutproof.verify.verdict.verdict import Status
 
 HEAD = "from tvm.script import tir as T\n\n@T.prim_func\ndef "

@@ -9,12 +9,11 @@ import pytest
 from tests.shares import one_in
 from tests.verify.certificate.samples import certificate
 
-from layoutproof.verify.certificate import solvers
+from layoutproof.verify.certificate import recheck as checking
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
 from layoutproof.verify.certificate.reading import Kind, read_file
-from layoutproof.verify.certificate.recheck import Agreement, Asked, Report, recheck
+from layoutproof.verify.certificate.recheck import Agreement, Asked, Report, Task, recheck
 from layoutproof.verify.certificate.sealed_files import find_files
-from layoutproof.verify.certificate.solvers import Task
 from layoutproof.verify.program.questions import SAT, SmtQuery
 from layoutproof.verify.smt.engines import Reply
 from layoutproof.verify.smt.solver import Answer
@@ -43,7 +42,7 @@ def answered(z3: str, cvc5: str, seconds: float, task: Task) -> Reply:
 def said(path: Path, z3: str, cvc5: str) -> Report:
     """What rechecking finds where the two solvers answer so."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solvers, "ask_engine", partial(answered, z3, cvc5))
+        patch.setattr(checking, "ask_engine", partial(answered, z3, cvc5))
         return recheck([path], ENGINES, seconds=1.0)
 
 

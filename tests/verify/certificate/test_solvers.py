@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.shares import one_in
 
-from layoutproof.verify.certificate import solvers
-from layoutproof.verify.certificate.solvers import Task, ask_engines
+from layoutproof.verify.certificate import recheck as checking
+from layoutproof.verify.certificate.recheck import Task, ask_engines
 from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply
 from layoutproof.verify.smt.solver import Answer
@@ -73,7 +73,7 @@ def misbehaves(seconds: float, task: Task) -> Reply:
 def asked_of_doubles(tasks: list[Task], jobs: int, seconds: float) -> list[Reply]:
     """What the double says, in workers as solvers are asked."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solvers, "ask_engine", misbehaves)
+        patch.setattr(checking, "ask_engine", misbehaves)
         return ask_engines(tasks, jobs, seconds)
 
 

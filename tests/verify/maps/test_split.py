@@ -14,6 +14,7 @@ from tests.oracle.maps import truth
 from tests.shares import one_in
 
 from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import IntImm
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.problem import read_problem
@@ -68,7 +69,8 @@ def test_splits_of_several_inputs(seed: int) -> None:
     text = f"lambda {', '.join(names)}: [{', '.join(outputs)}]"
     report = check_map(text, shape)
     assert not judge(report.to_dict(), truth(text, shape)), (text, shape)
-    box = [size.value for size in report.physical_shape]  # type: ignore[union-attr]  # numbers
+    box = [size.value for size in report.physical_shape if isinstance(size, IntImm)]
+    assert len(box) == len(report.physical_shape)
     general = check_map(text, shape, physical_shape=box)
     assert general.padding.cells == report.padding.cells and general.bijective.status is report.bijective.status
     for cell in product(*map(range, box)):

@@ -25,8 +25,7 @@ from layoutproof.cli.catalogue import all_codes
 from layoutproof.cli.gate.outcomes import Fate, Outcome
 from layoutproof.cli.render.gate import html as page
 from layoutproof.cli.render.gate import html_rows as pieces
-from layoutproof.cli.render.gate.html import blocks, explained, headline, render_html, words
-from layoutproof.cli.render.gate.html_glance import Glance
+from layoutproof.cli.render.gate.html import Glance, blocks, explained, headline, render_html, words
 
 MESSAGE = HOSTILE.translate({0xD800: "\N{REPLACEMENT CHARACTER}", 0: "\N{REPLACEMENT CHARACTER}"})
 
