@@ -36,7 +36,7 @@ from layoutproof.ir.visit import (
     take_fresh,
     walk,
 )
-from layoutproof.lowering.compare.tuple_laws import Combiner, NotPacked, chosen, laws_of, replaced
+from layoutproof.lowering.compare.tuple_laws import Combiner, NotPacked, certain_loads, chosen, laws_of, replaced
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.terms import can_trap_below, constant_value
 from layoutproof.verify.verdict.verdict import Status
@@ -412,6 +412,9 @@ class _Side:
             raise NotPacked("tuples that depend on more than a place in the inputs")
         if any(isinstance(n, OpaqueCall | Undef) for e in said for n in walk(e)):
             raise NotPacked("tuples of values that are not known")
+        # The element of the table is loaded whatever holds: so has to be one of those that it stands for.
+        if not any(load in loads for e in operands for load in certain_loads(e)) or any(map(can_trap_below, said)):
+            raise NotPacked("tuples of elements that are not always loaded, or that may have no value")
         shape = loads[0].buffer.shape
         key = (*said, len(shape), *(expr_text(e, Style.PLAIN) for e in shape))
         if key not in self.shared.tables:

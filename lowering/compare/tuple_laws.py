@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import FALSE, Expr, IfThenElseExpr, Select, Var, compare
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.expr import FALSE, Expr, IfThenElseExpr, Logical, Select, Var, compare
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import CompareOp
-from layoutproof.ir.visit import free_variables, map_children, substitute
+from layoutproof.ir.visit import children, free_variables, map_children, substitute
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Question
@@ -119,3 +119,16 @@ def replaced(expr: Expr, values: Mapping[Any, Expr]) -> Expr:
     result = visit(expr)
     assert isinstance(result, Expr)
     return result
+
+
+def certain_loads(value: Expr) -> Iterator[BufferLoad]:
+    """The loads that are done whenever a value is computed."""
+    match value:
+        case BufferLoad():
+            yield value
+        case IfThenElseExpr(condition=first) | Logical(lhs=first):
+            yield from certain_loads(first)
+        case _:
+            for child in children(value):
+                if isinstance(child, Expr):
+                    yield from certain_loads(child)

@@ -203,7 +203,7 @@ def _is_unchanged(rewrite: Rewrite) -> bool:
 
 def _check_unchanged(rewrite: Rewrite) -> Proved:
     _apart(rewrite)
-    return Proved.all((_check_records(rewrite, ()), Proved((_UNCHANGED,))))
+    return Proved.all((_check_records(rewrite, ()), Proved((_UNCHANGED,)), _asked(rewrite)))
 
 
 def _walk(rewrite: Rewrite, asking: Asking, new: Facts, values: ValueProver) -> Proved:
@@ -218,8 +218,7 @@ def _walk(rewrite: Rewrite, asking: Asking, new: Facts, values: ValueProver) -> 
     olds, news = mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body))
     walked = walking.sequence(olds, news, IterationDomain(), top=True)
     padding = PaddingPostconditions(memories, asking, theirs, grown).check(walking.top)
-    asked = Proved((ASKED,) if is_asked(rewrite) else ())
-    return Proved.all((Proved((SAME_ORDER,)), walked, padding, asked))
+    return Proved.all((Proved((SAME_ORDER,)), walked, padding, _asked(rewrite)))
 
 
 def _apart(rewrite: Rewrite) -> bool:
@@ -227,6 +226,11 @@ def _apart(rewrite: Rewrite) -> bool:
     if is_unsaid(rewrite):
         raise Mismatch(UNSAID)
     return are_apart(rewrite)
+
+
+def _asked(rewrite: Rewrite) -> Proved:
+    """What callers are asked from this step on, also where nothing else changes."""
+    return Proved((ASKED,) if is_asked(rewrite) else ())
 
 
 def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutStep, ...]]:

@@ -281,3 +281,38 @@ def test_what_is_run_is_a_result_of_some_order() -> None:
 def test_stages_of_the_program_before_are_kept() -> None:
     """What a thread joins first has the order of its loop, whatever threads join then."""
     assert status(ARG[1], ARG[1].replace("ko * 4 + kt", "(1 - ko) * 4 + kt")) is not Status.PROVED
+
+
+CHOSEN = "T.if_then_else(vk < 50, A[vi, vk], -5) * 2"
+CHOICES = HEAD + (
+    "def f(a: T.handle, R: T.Buffer((4,), 'int32'), M: T.Buffer((4,), 'int32')):\n"
+    "    n = T.int32()\n"
+    "    A = T.match_buffer(a, (4, n), 'int32')\n"
+    "    for i in range(4):\n"
+    "        for k in {loop}:\n"
+    "            with T.sblock('b'):\n"
+    "                vi, vk = T.axis.remap('SR', [i, k])\n"
+    "                with T.init():\n"
+    "                    R[vi] = -1\n"
+    "                    M[vi] = T.min_value('int32')\n"
+    "                {guard}\n"
+    f"                    v0: T.let[T.int32] = T.Select(M[vi] > {CHOSEN} or (M[vi] == {CHOSEN} and R[vi] < vk), "
+    "R[vi], vk)\n"
+    f"                    v1: T.let[T.int32] = T.Select(M[vi] >= {CHOSEN}, M[vi], {CHOSEN})\n"
+    "                    R[vi] = v0\n"
+    "                    M[vi] = v1\n"
+)
+
+
+@pytest.mark.parametrize("guard", ["if n >= 50:", "if n >= 64:"])
+def test_elements_that_are_loaded_only_where_they_are_there(guard: str) -> None:
+    """A table that stands for them would be loaded also outside: no size is excluded with that. The second program
+    after does nothing with sizes of 50 to 63, with which the one before runs.
+    """
+    before = CHOICES.format(loop='T.thread_binding(64, thread="threadIdx.x")', guard="if n >= 50:")
+    after = CHOICES.format(loop="range(64)", guard=guard)
+    values = np.ones((4, 50), np.int32)
+    found = run(lp.loads(after), [values, np.zeros(4, np.int32), np.zeros(4, np.int32)])
+    assert isinstance(found, Result)
+    assert (found["R"].tolist() == [-1] * 4) is (guard == "if n >= 64:")
+    assert status(before, after) is not Status.PROVED

@@ -19,6 +19,7 @@ from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.compare.separated import separated
 from layoutproof.verify.certificate.recheck import recheck
 from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.lockstep.memories import ASKED
 from layoutproof.verify.verdict.verdict import Status
 
 ROWS, TERMS = 3, 5
@@ -179,3 +180,24 @@ def test_separated_stores_compute_the_same_bits(seed: int) -> None:
 def test_other_values_stay(value: str) -> None:
     """Copies, values without a sum, what reads the cell itself, what is computed in one case only."""
     assert separated(unfused(value)) is None
+
+
+def test_parameters_that_may_overlap() -> None:
+    """The sum that is added to the cell as it goes reads other inputs than one that is stored at the end, where the
+    result overlaps an input: both ways it is a precondition that it does not.
+    """
+    vector = 'T.Buffer((14,), "int32")'
+    head = f'@T.prim_func\ndef f(A: T.Buffer((14, 8), "int32"), C: {vector}, D: {vector}):\n'
+    fused = (
+        "    for i in range(14):\n        D[i] = C[i]\n        for k in range(8):\n            D[i] = D[i] + A[i, k]\n"
+    )
+    apart = (
+        '    S = T.alloc_buffer((14,), "int32")\n'
+        "    for i in range(14):\n        S[i] = 0\n        for k in range(8):\n            S[i] = S[i] + A[i, k]\n"
+        "    for i in range(14):\n        D[i] = S[i] + C[i]\n"
+    )
+    for before, after in ((fused, apart), (apart, fused)):
+        found = compare(lp.loads(head + before), lp.loads(head + after))
+        assert found.status is Status.PROVED
+        assert found.verdicts[0].reason == ASKED.text
+        assert ASKED in [verdict.claim for verdict in found.verdicts]
