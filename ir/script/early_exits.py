@@ -1,4 +1,5 @@
-"""`break`, `continue` and `while`, read as loops whose statements are guarded by a flag.
+"""`break`, `continue` and `while`, read as loops whose statements are guarded by a flag; and `return` of a value, which
+is kept as the opaque call that TVM makes of it.
 
 A `for` with a `break` has a flag, a cell of its own, which the `break` sets: the statements after it run while the flag
 is false, and so does each later iteration. That is the same program, and nothing else has to know these statements. A
@@ -14,7 +15,7 @@ from typing import Protocol
 
 from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.dtype import BOOL, HANDLE, Kind
+from layoutproof.ir.dtype import BOOL, HANDLE, INT32, Kind
 from layoutproof.ir.expr import FALSE, TRUE, Binary, Compare, Expr, IntImm, Not, Var, logical_and
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.node import Node
@@ -22,7 +23,7 @@ from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.script.declarations import Environment
 from layoutproof.ir.script.expressions import ExpressionReader
 from layoutproof.ir.script.parsing import Text
-from layoutproof.ir.stmt import Allocate, BufferStore, For, ForKind, IfThenElse, Stmt, seq
+from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Stmt, seq
 from layoutproof.ir.visit import fresh, walk
 
 _ZERO = (IntImm(0),)
@@ -146,6 +147,15 @@ def read_exit(reader: LoopReader, node: ast.Break | ast.Continue) -> Stmt:
         message = f"{_word(node)} stands in a loop, and in no block inside it"
         raise reader.text.fail(codes.MISPLACED, message, node)
     return reader.exprs.make(node, BufferStore, flag, _ZERO, TRUE)
+
+
+def read_return(reader: LoopReader, node: ast.Return, following: ast.stmt | None) -> Stmt:
+    """`return x` as `T.ret(x)`. Raises LayoutproofError without a value."""
+    if node.value is None:
+        help = "a program's results are the buffers that it writes"
+        raise reader.text.fail(codes.UNSUPPORTED, "`return` without a value is not supported", node, help=help)
+    call = reader.exprs.make(node, OpaqueCall, "ret", (reader.exprs.expr(node.value),), INT32)
+    return reader.exprs.make(node, Evaluate, call)
 
 
 # A `while` loop that counts

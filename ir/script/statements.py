@@ -16,7 +16,7 @@ from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.script.buffer_methods import METHODS, is_vector_store, read_allocating, read_vector_store
 from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_decl
-from layoutproof.ir.script.early_exits import Exits, exits_for, read_exit, read_while, without_continue
+from layoutproof.ir.script.early_exits import Exits, exits_for, read_exit, read_return, read_while, without_continue
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS, TYPES
 from layoutproof.ir.script.lets_and_attributes import read_attr, read_let
@@ -83,9 +83,7 @@ class StatementReader:
     def _statement(self, node: ast.stmt, following: ast.stmt | None) -> Stmt | Scoped:
         handler = _STATEMENTS.get(type(node))
         if handler is None:
-            help = "a program's results are the buffers that it writes" if isinstance(node, ast.Return) else None
-            message = f"{syntax_name(node)} is not supported"
-            raise self.text.fail(codes.UNSUPPORTED, message, node, help=help)
+            raise self.text.fail(codes.UNSUPPORTED, f"{syntax_name(node)} is not supported", node)
         return handler(self, node, following)
 
     def nested(self, nodes: Sequence[ast.stmt], owner: ast.AST) -> Stmt:
@@ -446,4 +444,5 @@ _STATEMENTS: Mapping[type[ast.stmt], Callable[[StatementReader, Any, ast.stmt | 
     ast.Assert: StatementReader.assertion,
     ast.Break: StatementReader.exit,
     ast.Continue: StatementReader.exit,
+    ast.Return: read_return,
 }

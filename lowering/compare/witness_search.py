@@ -16,8 +16,10 @@ from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in, wal
 from layoutproof.lowering.compare.comparison import Found, Furthest, NoWitness, Question
 from layoutproof.lowering.compare.instance_search import Search
 from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.constant_parts import without_constants
 from layoutproof.verify.flow.forwarded import forwarded_rewrite
-from layoutproof.verify.flow.models import RewriteModel
+from layoutproof.verify.flow.known_values import Knowledge
+from layoutproof.verify.flow.models import NEW, RewriteModel
 from layoutproof.verify.flow.simulate import OPERATIONS
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link
@@ -78,14 +80,35 @@ def find_witness(question: Question, operations: int = OPERATIONS) -> Found:
     try:
         return _found(question, operations)
     except NoWitness as problem:
-        # What the checker looks through, too: tables of indices, and copies.
+        if problem.out_of_budget:
+            raise
+        # What the checker looks through, too: constants in sums, tables of indices, and copies.
+        found = _without_constants(question, operations)
+        if found is not None:
+            return found
         again = forwarded_rewrite(Rewrite(question.old, question.new, Witness(())))
-        if again is None or problem.out_of_budget:
+        if again is None:
             raise
         try:
             return _found(replace(question, old=again.old, new=again.new), operations)
         except NoWitness:
             raise problem from None
+
+
+def _without_constants(question: Question, operations: int) -> Found | None:
+    """A witness by which what a sum gets besides what it sums has no counterpart; None if there is nothing like
+    that.
+    """
+    try:
+        model = search_of(question, operations).rewrite_model
+        with model.workspace.limited():
+            if not without_constants(model, Knowledge.of(model, model.after, model.new, NEW)):
+                return None
+        search = Search(model)
+        search.run()
+        return Found(_instances(search), question.cells)
+    except (NoWitness, NotModelled, NotQuasiAffine, BudgetExceeded):
+        return None
 
 
 def _found(question: Question, operations: int) -> Found:

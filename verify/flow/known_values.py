@@ -125,9 +125,12 @@ class Knowledge:
 
     def _stored(self, statement: Statement, image: Points, depth: int) -> Iterator[Known]:
         """What a statement stores on a set of its instances."""
+        return self.evaluated(statement, self.rewrite_model.of_points(statement, image), statement.value, depth)
+
+    def evaluated(self, statement: Statement, region: Region, value: Expr, depth: int = 0) -> Iterator[Known]:
+        """What a part of a statement's value is on a region, part by part."""
         values = frozenset(read.var for read in statement.reads)
-        region = self.rewrite_model.of_points(statement, image)
-        for part, (term,) in decided(region, values, statement.value):
+        for part, (term,) in decided(region, values, value):
             yield from self._evaluated(statement, part, Leaves(part, values).abstract(term), depth)
 
     def _evaluated(self, statement: Statement, region: Region, term: Expr, depth: int) -> Iterator[Known]:

@@ -16,6 +16,7 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.flow.computed import chooses_for_several
+from layoutproof.verify.flow.constant_parts import Constants, without_constants
 from layoutproof.verify.flow.hints import SuspectCell, Suspicion
 from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.matched_instances import Match, Matcher
@@ -93,6 +94,11 @@ class _Simulator:
         with self.rewrite_model.workspace.limited():
             self.old_facts = Knowledge.of(self.rewrite_model, self.rewrite_model.before, self.rewrite_model.old, OLD)
             self.full_facts = Knowledge.of(self.rewrite_model, self.rewrite_model.after, self.rewrite_model.new, NEW)
+            self.constants = without_constants(self.rewrite_model, self.full_facts)
+            if self.constants:
+                self.full_facts = Knowledge.of(
+                    self.rewrite_model, self.rewrite_model.after, self.rewrite_model.new, NEW
+                )
         self.hints: list[Mapping[str, float | int]] = []
         self.suspicion = Suspicion(self.rewrite_model)
 
@@ -105,7 +111,8 @@ class _Simulator:
         dropped = self._without_dropped()
         state = self._settled()
         operators = {number: each.operator for each in state.reordered for number in each.chains.new_chain}
-        changes = [*dropped, *state.unmatched, *(self._regrouped(each) for each in state.reordered)]
+        taken_out = [self._taken_out(each) for each in self.constants]
+        changes = [*taken_out, *dropped, *state.unmatched, *(self._regrouped(each) for each in state.reordered)]
         loose = _may_change_zero_signs(changes)
         found = self._same(state, operators, loose=loose)
         if not loose and _may_change_zero_signs(found):
@@ -194,6 +201,13 @@ class _Simulator:
                 self.hints.append(dict(each.failed.model))
         verdicts = [self._extra(each, kind) for each in found]
         return [v for v in verdicts if v is not None]
+
+    def _taken_out(self, each: Constants) -> Verdict:
+        access = each.statement.access
+        numbers = ", ".join(str(number) for number in sorted(each.added))
+        tail = f" adds {numbers} where it has no counterpart, which is taken into account where the sum is read"
+        claim = Claim(ClaimKind.SAME_VALUE, f"`{access.text}`", access.place, tail, about=("constants", access.text))
+        return self._proved(claim)
 
     def _regrouped(self, each: Reordered) -> Verdict:
         what = f"the updates of `{each.chains.data.name}` by `{each.operator.value}` may be reordered"

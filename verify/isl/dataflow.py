@@ -164,6 +164,11 @@ class Dataflow:
         """Whether no store to a memory was removed from the program."""
         return not any(self._by_number[number].data == data for number in self._removed)
 
+    @property
+    def removed(self) -> Mapping[int, isl.Set]:
+        """The instances that were removed from the program, by statement number."""
+        return self._removed
+
     def without(self, removed: Mapping[int, isl.Set]) -> Dataflow:
         """The same program without those instances (by statement number; with or without tuple names)."""
         other = Dataflow(self.workspace, self.statements, self.tag)

@@ -1,19 +1,20 @@
 """Integers computed through floats (`int32(floor(float32(i)*0.5))`), as index arithmetic with the same values.
 
 A formula is taken only after it and the computation were evaluated at every value that the operand can take. So this
-rests on no law of floats, only on operations whose results are fixed bit for bit. Part of the trusted computing base.
+rests on no law of floats, only on operations whose results are fixed bit for bit; or known up to a small error, and
+then rounded to an integer from which they are further away. Part of the trusted computing base.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import FLOAT32, FLOAT64, DType
 from layoutproof.ir.expr import (
     Binary,
     Cast,
@@ -46,6 +47,8 @@ _LARGEST = 1 << 24
 
 Ranges = Mapping[Var, Interval]
 Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.generic]
 
 
 def rewrite_in_integers(rewrite: Rewrite) -> Rewrite:
@@ -172,7 +175,7 @@ def _operands(expr: Node) -> Iterator[Expr]:
         case Binary() | Compare() | Logical() | Not() | Select() | IfThenElseExpr() | Cast():
             for child in children(expr):
                 yield from _operands(child)
-        case Call(arguments=arguments) if exact_function(expr.function, expr.dtype) is not None:
+        case Call(arguments=arguments) if expr.function in _NEARLY or exact_function(expr.function, expr.dtype):
             for argument in arguments:
                 yield from _operands(argument)
         case Expr():
@@ -181,8 +184,52 @@ def _operands(expr: Node) -> Iterator[Expr]:
             pass
 
 
-def _values(expr: Expr, operand: Expr, points: Integers) -> Integers | None:
+_NEARLY: Mapping[str, Callable[[Floats], Floats]] = {"log2": np.log2, "log": np.log, "log10": np.log10, "exp": np.exp}
+_ERRORS = {FLOAT64: 2.0**-40, FLOAT32: 2.0**-16}
+"""Relative and absolute bounds, far above the error of any library."""
+
+_ROUNDED: Mapping[str, Callable[[Floats], Floats]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": np.rint,
+}
+
+
+def _values(expr: Cast, operand: Expr, points: Integers) -> Integers | None:
     """The values at all points; None if some have none, or they are large."""
+    outer, call = np.trunc, expr.value
+    if isinstance(call, Call) and call.function in _ROUNDED:
+        outer, call = _ROUNDED[call.function], call.arguments[0]
+    if isinstance(call, Call) and call.function in _NEARLY and call.dtype in _ERRORS:
+        (argument,) = call.arguments
+        found = None if _is_near(argument) else _evaluated(argument, operand, points)
+        return None if found is None else _rounded(outer, _NEARLY[call.function], found, _ERRORS[call.dtype])
+    if _is_near(expr):
+        return None
+    found = _evaluated(expr, operand, points)
+    return None if found is None or np.abs(found.astype(np.float64)).max() > _LARGEST else found.astype(np.int64)
+
+
+def _is_near(expr: Expr) -> bool:
+    """Whether some part of an expression is known up to an error only."""
+    return any(call.function in _NEARLY for call in nodes_of(expr, Call))
+
+
+def _rounded(
+    outer: Callable[[Floats], Floats], inner: Callable[[Floats], Floats], at: Numbers, error: float
+) -> Integers | None:
+    """A function's values, rounded to integers; None if some are too close to where they would be others."""
+    with np.errstate(all="ignore"):
+        values = inner(at.astype(np.float64))
+        ends = [outer(values + sign * error * (np.abs(values) + 1)) for sign in (-1, 1)]
+    if not np.isfinite(values).all() or np.abs(values).max() > _LARGEST or not np.array_equal(*ends):
+        return None
+    return ends[0].astype(np.int64)
+
+
+def _evaluated(expr: Expr, operand: Expr, points: Integers) -> Numbers | None:
+    """What an expression is at all points of its operand; None if it has no value at some."""
     var = Var("operand@", operand.dtype)
 
     def visit(node: Node) -> Node:
@@ -195,9 +242,7 @@ def _values(expr: Expr, operand: Expr, points: Integers) -> Integers | None:
         found = table.value(said)
     except NotEvaluated:
         return None
-    if table.trapped.any() or np.abs(found.astype(np.float64)).max() > _LARGEST:
-        return None
-    return found.astype(np.int64)
+    return None if table.trapped.any() else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ what the same statements of Python give.
 from __future__ import annotations
 
 from random import Random
+from textwrap import indent
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.verify.verdict.verdict import Status
 
 _HEAD = '@T.prim_func(s_tir=True)\ndef main(A: T.Buffer((10,), "int32"), B: T.Buffer((10,), "int32")):\n'
 
@@ -151,3 +154,33 @@ def test_constant_contents() -> None:
         "    for i, j in T.grid(2, 3):\n        B[i, j] = C[i, j] * 10\n"
     )
     assert run(func, [np.zeros((2, 3), np.int32)]).arrays["B"].tolist() == [[10, 20, 30], [40, 50, 60]]
+
+
+def test_a_returned_value_is_an_opaque_call() -> None:
+    """`return x` is what TVM makes of it."""
+    body = "if A[0] > 5:\n    {}\nB[0] = A[0]\n"
+    texts = [loads(_HEAD + indent(body.format(line), "    ")) for line in ("return A[1]", "T.ret(A[1])")]
+    assert print_func(texts[0]) == print_func(texts[1])
+
+
+_RETURNS = {
+    "a store before it is dropped": (
+        "B[0] = 1\nif A[0] > 0:\n    return 0\nB[0] = 2",
+        "if A[0] > 0:\n    return 0\nB[0] = 2",
+    ),
+    "a store after it is moved before": ("return 0\nB[0] = 1", "B[0] = 1\nreturn 0"),
+    "another value": ("B[0] = 1\nreturn 0", "B[0] = 1\nreturn 1"),
+    "none": ("if A[0] > 0:\n    return 0\nB[0] = 1", "B[0] = 1"),
+    "stores are swapped around it": (
+        "B[1] = 1\nif A[0] > 0:\n    return 0\nB[0] = 2",
+        "B[0] = 2\nif A[0] > 0:\n    return 0\nB[1] = 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _RETURNS)
+def test_what_a_return_leaves_out_matters(name: str) -> None:
+    """Nothing is proved that moves past a `return`, and a program with one is itself."""
+    before, after = (loads(_HEAD + indent(body, "    ")) for body in _RETURNS[name])
+    assert compare(before, before).status is Status.PROVED
+    assert compare(before, after).status is not Status.PROVED

@@ -91,13 +91,6 @@ def main(*rest):
 # error[LP117] 11-14: a program has plain positional parameters
     pass
 
-# ----- returns_a_value
-@T.prim_func
-def main(n: T.int32) -> T.int32:
-    return n
-    # error[LP117] 5-12: `return` is not supported
-    # help: a program's results are the buffers that it writes
-
 # ----- unknown_dtype
 @T.prim_func
 def main(A: T.Buffer((16,), "float23")):

@@ -101,7 +101,7 @@ def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.i
 @T.prim_func
 def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
     return
-    # error[LP117] 5-10: `return` is not supported
+    # error[LP117] 5-10: `return` without a value is not supported
     # help: a program's results are the buffers that it writes
 
 # ----- nested_function

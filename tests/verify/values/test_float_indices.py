@@ -56,6 +56,9 @@ FORMULAS = [
         "T.max(T.min(i + -3, 7), 0)",
     ),
     ('T.Cast("int32", T.sqrt(T.Cast("float32", i) + T.float32(100)) * T.float32(0))', "0"),
+    ('T.Cast("int32", T.ceil(T.log2(T.Cast("float64", i + 1025))))', "11"),
+    ('T.Cast("int32", T.log2(T.Cast("float64", i + 1025)))', "10"),
+    ('T.Cast("int32", T.ceil(T.exp(T.Cast("float32", i) * T.float32(-0.01) - T.float32(0.1))))', "1"),
 ]
 
 
@@ -71,7 +74,11 @@ def test_a_formula_is_found(computed: str, formula: str) -> None:
 
 
 KEPT = {
-    "a library function": 'T.Cast("int32", T.ceil(T.log2(T.Cast("float64", i + 1025))))',
+    "a library function where its error matters": 'T.Cast("int32", T.ceil(T.log2(T.Cast("float64", i + 1024))))',
+    "more than a library function": 'T.Cast("int32", T.ceil(T.log2(T.Cast("float64", i + 1025)) * T.float64(2)))',
+    "a library function of another": 'T.Cast("int32", T.ceil(T.log2(T.exp(T.Cast("float64", i + 1)))))',
+    "a library function near an integer": 'T.Cast("int32", T.floor(T.log2(T.Cast("float32", i + 16777177))))',
+    "a library function without a result": 'T.Cast("int32", T.ceil(T.log2(T.Cast("float64", i - 39))))',
     "no result at the end": 'T.Cast("int32", T.float32(1) / T.Cast("float32", 39 - i))',
     "no such formula": 'T.Cast("int32", T.Cast("float32", i) * T.Cast("float32", i))',
     "an operand that may wrap": 'T.Cast("int32", T.Cast("float32", i * 100000000 * 100) * T.float32(0))',
@@ -86,6 +93,20 @@ def test_what_stays(computed: str) -> None:
     """Without a formula, or where a formula would hide a fault, nothing changes."""
     func = table(computed, 40)
     assert in_integers(func) is func
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_logarithms(seed: int) -> None:
+    """What is found of a rounded logarithm is what integers say of it, and nothing where it is an integer itself."""
+    rng = Random(seed)
+    function, dtype = rng.choice(("ceil", "floor")), rng.choice(("float32", "float64"))
+    extent, first = rng.randint(2, 12), rng.randint(1, 1 << rng.randint(1, 12))
+    func = table(f'T.Cast("int32", T.{function}(T.log2(T.Cast("{dtype}", i + {first}))))', extent)
+    exactly = [(n - (function == "ceil")).bit_length() - (function == "floor") for n in range(first, first + extent)]
+    powers = [n for n in range(first, first + extent) if n & (n - 1) == 0]
+    assert not powers or in_integers(func) is func
+    assert values(in_integers(func), extent) == exactly
+    assert bool(powers) or len(set(exactly)) > 1 or not converts(in_integers(func))
 
 
 def test_of_an_undefined_value() -> None:
