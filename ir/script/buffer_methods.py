@@ -34,11 +34,11 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.intrinsics import Call, OpaqueCall, Reinterpret, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import CompareOp
-from layoutproof.ir.script.declarations import CallReader, Scoped, read_allocation
+from layoutproof.ir.script.declarations import BufferArguments, CallReader, Scoped, read_allocation
 from layoutproof.ir.script.expressions import ExpressionReader, Handler
 from layoutproof.ir.script.operands import Value
 from layoutproof.ir.script.parsing import bind, read_dtype, read_integer, read_list, read_string
-from layoutproof.ir.stmt import NOTHING, Allocate, BufferStore, For, ForKind, IfThenElse, Stmt, seq
+from layoutproof.ir.stmt import NOTHING, Allocate, BufferStore, DeclBuffer, For, ForKind, IfThenElse, Stmt, seq
 from layoutproof.ir.visit import fresh, map_children, walk
 
 UNDER_PREDICATE = "vload"
@@ -197,6 +197,43 @@ class _Lane:
             case _:
                 message = "this value of several lanes cannot stand in a store under a predicate"
                 raise self.reader.text.fail(codes.UNSUPPORTED, message, self.place)
+
+
+def read_view(statements: CallReader, node: ast.Assign, target: ast.Name) -> Scoped | None:
+    """`B = A.view(18)`: another shape of the same memory, row by row; None for anything else.
+
+    One extent may be -1: it is what the others leave.
+    """
+    call, reader = node.value, statements.exprs
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "view"):
+        return None
+    buffer = _buffer_of(reader, call)
+    plain = not call.keywords and not any(isinstance(a, ast.Constant) and isinstance(a.value, str) for a in call.args)
+    if not call.args or not plain or buffer.strides:
+        message = f"{buffer.name}.view with other arguments than extents, or of a buffer with strides, is not supported"
+        raise reader.text.fail(codes.UNSUPPORTED, message, call)
+    given = [None if ast.unparse(entry) == "-1" else entry for entry in call.args]
+    if given.count(None) > 1:
+        raise reader.text.fail(codes.WRONG_ARGUMENTS, "at most one extent of a view is -1", call)
+    arguments = BufferArguments(reader, statements.env)
+    known = [arguments.extent(entry, "an extent") for entry in given if entry is not None]
+    shape = list(known)
+    if None in given:
+        shape.insert(given.index(None), _left(reader, call, buffer, known))
+    same = (buffer.elem_offset, buffer.scope, (), buffer.align, buffer.offset_factor)
+    view = reader.make(node, Buffer, target.id, buffer.dtype, tuple(shape), buffer.data, (), *same)
+    return Scoped(lambda env: env.bind(target.id, view, target), lambda body: reader.make(node, DeclBuffer, view, body))
+
+
+def _left(reader: ExpressionReader, call: ast.Call, buffer: Buffer, known: list[Expr]) -> Expr:
+    """The extent that a view leaves to be found."""
+    whole, others = _product(list(buffer.shape)), _product(known) if known else IntImm(1)
+    if not isinstance(whole, IntImm) or not isinstance(others, IntImm):
+        return whole // others
+    if others.value == 0 or whole.value % others.value:
+        message = f"{buffer.name} has {whole.value} elements, which no extent makes of {others.value}"
+        raise reader.text.fail(codes.BUFFER_USE, message, call)
+    return IntImm(whole.value // others.value)
 
 
 def read_allocating(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from layoutproof.ir import codes
-from layoutproof.ir.dtype import FLOAT32, INT32, DType, Kind
+from layoutproof.ir.dtype import FLOAT32, INT32, INT64, DType, Kind
 from layoutproof.ir.expr import (
     Broadcast,
     Cast,
@@ -288,6 +288,29 @@ def _clz(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     return Select(Compare(CompareOp.LT, value, const(0, dtype)), const(0, INT32), found) if signed else found
 
 
+def _isnan(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    """Whether a float is NaN: it is then not itself."""
+    value = reader.repeated(bind(reader.text, node, name, ("x",), 1)["x"])
+    if not value.dtype.is_float:
+        raise reader.text.fail(codes.WRONG_TYPE, f"{name} of a {value.dtype}, which is never NaN", node)
+    return reader.make(node, Compare, CompareOp.NE, value, value)
+
+
+def _q_multiply_shift(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    """`round(x*y*2**(s - q))`, halves up, in 64 bits: x and y are of 32, q and s are numbers."""
+    bound = bind(reader.text, node, name, ("x", "y", "q", "s"), 4)
+    q, s = (read_integer(reader.text, bound[key], f"`{key}` of {name}") for key in ("q", "s"))
+    factors = [reader.expr(bound[key], INT32) for key in ("x", "y")]
+    if any(factor.dtype.element != INT32 for factor in factors) or not (1 <= q <= 31 and -31 <= s < q):
+        message = f"{name} of other factors than int32, or with q not in 1..31 or s not in -31..q-1, is not supported"
+        raise reader.text.fail(codes.UNSUPPORTED, message, node)
+    x, y = (Cast(INT64.with_lanes(factor.dtype.lanes), factor) for factor in factors)
+    product = reader.binary(node, BinaryOp.MUL, *reader.matched(node, x, y))
+    half, bits = (reader.constant(node, number, product.dtype) for number in (1 << (q - s - 1), q - s))
+    whole = reader.binary(node, BinaryOp.SHR, reader.binary(node, BinaryOp.ADD, product, half), bits)
+    return reader.make(node, Cast, INT32.with_lanes(product.dtype.lanes), whole)
+
+
 def _let(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     """`T.Let(body, where={x: value})`: the body with the value in the place of the name."""
     bound = bind(reader.text, node, name, ("body", "where"), 2)
@@ -403,6 +426,8 @@ _BASIC: Mapping[str, Handler] = {
     "likely": _likely,
     "ceildiv": _ceildiv,
     "clz": _clz,
+    "isnan": _isnan,
+    "q_multiply_shift": _q_multiply_shift,
     "fabs": _math("abs"),
     "nearbyint": _math("round"),
     "power": _math("pow"),

@@ -6,14 +6,14 @@ import ast
 from typing import Protocol
 
 from layoutproof.ir import codes
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.script.declarations import Environment, Scoped
 from layoutproof.ir.script.expressions import ExpressionReader
 from layoutproof.ir.script.functions import FUNCTIONS
 from layoutproof.ir.script.parsing import Text, bind, read_string
 from layoutproof.ir.script.threads import REDUCER, ThreadReader
-from layoutproof.ir.stmt import AttrStmt
+from layoutproof.ir.stmt import AttrStmt, Stmt
 
 
 class LetReader(Protocol):
@@ -51,11 +51,30 @@ def read_let(reader: LetReader, node: ast.With, item: ast.withitem, name: str, c
 
 
 def read_attr(reader: LetReader, node: ast.stmt, call: ast.Call) -> Scoped:
-    """`T.attr(node, key, value)`."""
+    """`T.attr(node, key, value)`; `T.attr({key: value})` is about no node in particular, which is 0."""
+    short = call.args[0] if len(call.args) == 1 and not call.keywords else None
+    if isinstance(short, ast.Dict):
+        pairs = [(key, value) for key, value in zip(short.keys, short.values, strict=True) if key is not None]
+        if len(pairs) < len(short.keys):
+            raise reader.text.fail(codes.WRONG_ARGUMENTS, "an attribute is a key with its value", short)
+        return _attrs(reader, node, pairs)
     bound = bind(reader.text, call, "T.attr", ("node", "attr_key", "value"), 3)
     target, value = (_attr_part(reader, bound[key]) for key in ("node", "value"))
     key = read_string(reader.text, bound["attr_key"], "the key of an attribute")
     return Scoped(lambda env: None, lambda body: reader.exprs.make(node, AttrStmt, target, key, value, body))
+
+
+def _attrs(reader: LetReader, node: ast.stmt, pairs: list[tuple[ast.expr, ast.expr]]) -> Scoped:
+    read = [
+        (read_string(reader.text, key, "the key of an attribute"), _attr_part(reader, value)) for key, value in pairs
+    ]
+
+    def close(body: Stmt) -> Stmt:
+        for key, value in reversed(read):
+            body = reader.exprs.make(node, AttrStmt, IntImm(0), key, value, body)
+        return body
+
+    return Scoped(lambda env: None, close)
 
 
 def _attr_part(reader: LetReader, node: ast.expr) -> Expr:

@@ -14,7 +14,7 @@ from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.ir.script.buffer_methods import METHODS, is_vector_store, read_allocating, read_vector_store
+from layoutproof.ir.script.buffer_methods import METHODS, is_vector_store, read_allocating, read_vector_store, read_view
 from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_decl
 from layoutproof.ir.script.early_exits import Exits, exits_for, read_exit, read_return, read_while, without_continue
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
@@ -159,12 +159,8 @@ class StatementReader:
         if not isinstance(target, ast.Name):
             raise self.text.fail(codes.UNSUPPORTED, f"an assignment to {syntax_name(target)} is not supported", target)
         found = self.script_call(node.value)
-        if found is not None:
-            name, call = found
-            named = self._named(node, target, name, call, following)
-            if named is not None:
-                return named
-        return self.let(node, target, self.exprs.expr(node.value))
+        named = read_view(self, node, target) if found is None else self._named(node, target, *found, following)
+        return named if named is not None else self.let(node, target, self.exprs.expr(node.value))
 
     def _named(
         self, node: ast.Assign, target: ast.Name, name: str, call: ast.Call, following: ast.stmt | None

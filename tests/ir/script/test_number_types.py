@@ -1,5 +1,8 @@
 """What type a number has, and other forms that are read as what they mean."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -114,6 +117,39 @@ def test_leading_zeros_of_32_or_64_bits(value: str) -> None:
     """As in TVM, narrower integers are converted first, by a cast that stands there."""
     with pytest.raises(LayoutproofError, match="an integer of 32 or 64 bits"):
         shown(f"W[0] = T.clz({value})")
+
+
+def test_is_nan() -> None:
+    """`T.isnan` is true of NaN alone; of integers it is refused."""
+    values = np.array([np.nan, 0.0, -0.0, np.inf, 1.0], np.float32)
+    func = loads(
+        '@T.prim_func\ndef f(A: T.Buffer((5,), "float32"), B: T.Buffer((5,), "bool")):\n'
+        "    for i in range(5):\n        B[i] = T.isnan(A[i])\n"
+    )
+    assert run(func, {"A": values, "B": np.zeros(5, np.bool_)}).arrays["B"].tolist() == np.isnan(values).tolist()
+    with pytest.raises(LayoutproofError, match="isnan of a int32"):
+        shown("W[0] = T.isnan(n)")
+
+
+@pytest.mark.parametrize("shift", [0, -3, 2])
+@pytest.mark.parametrize("factor", [1 << 30, 1073741825, -7])
+def test_products_of_fixed_point_numbers(factor: int, shift: int) -> None:
+    """`T.q_multiply_shift` is the exact product, rounded to the nearest integer, halves up."""
+    values = [0, 1, 2, 3, 4, 5, -1, -2, -3, -4, -5, 12345678, -(1 << 31), (1 << 31) - 1]
+    func = loads(
+        f'@T.prim_func\ndef f(A: T.Buffer(({len(values)},), "int32"), B: T.Buffer(({len(values)},), "int32")):\n'
+        f"    for i in range({len(values)}):\n        B[i] = T.q_multiply_shift(A[i], {factor}, 31, {shift})\n"
+    )
+    found = run(func, {"A": np.array(values, np.int32), "B": np.zeros(len(values), np.int32)}).arrays["B"]
+    wanted = [math.floor(Fraction(v * factor, 1 << (31 - shift)) + Fraction(1, 2)) for v in values]
+    assert found.tolist() == [(w + (1 << 31)) % (1 << 32) - (1 << 31) for w in wanted]
+
+
+@pytest.mark.parametrize("rest", ["31, 31", "0, 0", "31, -32", "n, 0"])
+def test_other_fixed_point_numbers(rest: str) -> None:
+    """What may exceed 64 bits on the way, or is no number, is refused."""
+    with pytest.raises(LayoutproofError):
+        shown(f"W[0] = T.q_multiply_shift(n, 5, {rest})")
 
 
 def test_the_type_of_a_status() -> None:
