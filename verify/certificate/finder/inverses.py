@@ -141,8 +141,29 @@ def _inverse_of(theta: Map, stated: IndexMap, loops: Sequence[For], store: State
     if len(outputs) != len(free) or len(stated.inputs) + len(rest) != len(theta.names):
         return None
     known, pinned = dict(zip(free, outputs, strict=True)), _pinned(store)
-    values = [known.get(k, pinned.get(k, store.loops[k].start)) for k in range(len(stated.inputs))]
+    known |= _outer(store.loops, known)
+    at = dict[str, Expr]()
+    for k, loop in enumerate(store.loops[: len(stated.inputs)]):
+        at[loop.var] = replaced(known.get(k, pinned.get(k, loop.start)), at)
+    values = list(at.values())
+    if _names_in(*values) - {*names, *(name for name, _ in program.symbols)}:
+        return None
     return Map((*names, *(e[2] for e in rest)), (*values, *rest))
+
+
+def _outer(loops: Sequence[Loop], known: Mapping[int, Expr]) -> dict[int, Expr]:
+    """The values of loops over tiles, by those of loops in a tile, which start at a multiple of the tile's number."""
+    found: dict[int, Expr] = {}
+    for k in (k for k in range(len(loops)) if k not in known):
+        outer, zero = loops[k].var, ("const", loops[k].dtype, 0)
+        for inner, value in ((loops[j], value) for j, value in known.items() if j > k):
+            if all(part[0] in _ARITHMETIC for part in walk(inner.start)):
+                names = {part[2]: Poly.var(part[2]) for part in walk(inner.start) if part[0] == "var"}
+                size = dict(Context([]).number(inner.start, names).terms).get((outer,), 0)
+                if size > 0:
+                    offset = ("-", inner.dtype, value, replaced(inner.start, {outer: zero}))
+                    found.setdefault(k, ("//", inner.dtype, offset, ("const", inner.dtype, size)))
+    return found
 
 
 def _pinned(store: Statement) -> dict[int, Expr]:
