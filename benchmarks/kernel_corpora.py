@@ -14,6 +14,7 @@ from tests.lowering.loops.cases import CASES
 from tests.tree import ROOT
 
 import layoutproof
+from layoutproof.importers.mlir.validation import compare_files
 from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.lowering.kernels import reference
 from layoutproof.lowering.schedule.schedule import Schedule
@@ -111,6 +112,8 @@ def _certificate(name: str) -> Sequence[StepRecord]:
 
 
 def _pair(name: str) -> Sequence[StepRecord]:
+    if Path(name).suffix == ".mlir":
+        return [record for _, found in compare_files(Path(name), _after(Path(name))) for record in found.records]
     return layoutproof.compare(layoutproof.load(name), layoutproof.load(str(_after(Path(name))))).records
 
 

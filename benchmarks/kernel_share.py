@@ -1,11 +1,13 @@
 """How much the kernel accepts: of each kind of claim the share, what is missing by reason, time and size.
 
-    python -m benchmarks.kernel_share [--json FILE] [--workers N] [--quick] [--save FOLDER] [PATH ...]
+    python -m benchmarks.kernel_share [--json FILE] [--workers N] [--quick] [--sample N] [--save FOLDER] [PATH ...]
 
 Without paths: proofs/accepted, the examples, the schedules that are measured, and the pairs under tests/data. A path is
 a rewrite, a certificate, or a folder with them, with pairs NAME.before.* and NAME.after.*, or with traces beside
 programs. Evidence is looked for anew, also where a certificate has some. `--save` writes each proved step as a rewrite,
 so that it need not be found again. `--quick` takes it from the schedule that a step is proved, and times no check.
+`--sample` takes so many subjects of each corpus, the same ones for a seed; `--log` notes what is measured, and
+is gone on with.
 
 Of a step that the kernel does not read, the checker's own claims are counted, none of them accepted.
 """
@@ -24,6 +26,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 from statistics import median
 
 from benchmarks.kernel_corpora import Subject, own_subjects, subjects_at
@@ -308,6 +311,36 @@ def save(subject: Subject, folder: Path) -> None:
         (folder / f"{name}_{number}.py").write_text(text, encoding="utf-8")
 
 
+def sampled(subjects: Iterable[Subject], most: int, seed: int) -> list[Subject]:
+    """At most so many subjects of each corpus, in their order."""
+    corpora: dict[str, list[Subject]] = defaultdict(list)
+    for subject in subjects:
+        corpora[subject.corpus].append(subject)
+    rng = Random(seed)
+    return [
+        subject
+        for of in corpora.values()
+        for _, subject in sorted(rng.sample(list(enumerate(of)), min(most, len(of))), key=lambda pair: pair[0])
+    ]
+
+
+def measured_all(subjects: Sequence[Subject], quick: bool, workers: int, log: Path | None) -> list[Measured]:
+    """Each subject measured, or taken from the log."""
+    done = dict[str, Measured]()
+    for line in log.read_text(encoding="utf-8").splitlines() if log is not None and log.exists() else ():
+        entry = json.loads(line)
+        steps = tuple(Step(s["name"], s["is_read"], tuple(Claim(**c) for c in s["claims"])) for s in entry["steps"])
+        done[entry.pop("subject")] = Measured(**{**entry, "steps": steps})
+    left = [subject for subject in subjects if str(subject) not in done]
+    with ProcessPoolExecutor(workers) as pool:
+        for subject, found in zip(left, pool.map(partial(measured, quick=quick), left), strict=True):
+            done[str(subject)] = found
+            if log is not None:
+                with log.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"subject": str(subject), **asdict(found)}) + "\n")
+    return [done[str(subject)] for subject in subjects]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="print which share of claims the kernel accepts")
@@ -317,6 +350,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=40, help="lines of what is missing")
     parser.add_argument("--only", default="", metavar="WORD", help="subjects whose name has this word")
     parser.add_argument("--quick", action="store_true", help="check no step that the kernel reads; no ratio of times")
+    parser.add_argument("--sample", type=int, metavar="N", help="at most N subjects of each corpus")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="go on with what this file has, and add to it")
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="only write the steps there, as rewrites")
     given = parser.parse_args(arguments)
     for path in given.paths:
@@ -324,12 +360,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"{path} does not exist")
     every = [s for path in given.paths for s in subjects_at(path)] if given.paths else list(own_subjects())
     subjects = [s for s in every if given.only in s.name]
+    if given.sample is not None:
+        subjects = sampled(subjects, given.sample, given.seed)
     if given.save is not None:
         for subject in subjects:
             save(subject, given.save)
         return 0
-    with ProcessPoolExecutor(given.workers) as pool:
-        found = list(pool.map(partial(measured, quick=given.quick), subjects))
+    found = measured_all(subjects, given.quick, given.workers, given.log)
     print(table(found, given.most), end="")
     if given.json is not None:
         given.json.write_text(json.dumps(summary(found), indent=1) + "\n", encoding="utf-8")

@@ -98,6 +98,18 @@ for i in range(16):
     A[i] = B[15 - i]  # -> 2: lambda i: [i]
 """,
     ),
+    "packed beside": (
+        """
+for i in range(16):
+    B[i] = T.exp(A[i])
+""",
+        """
+for io, ii in T.grid(2, 8):
+    D[io, ii] = T.exp(A[io * 8 + ii])  # -> 0: lambda io, ii: [io * 8 + ii]
+for i in range(16):
+    B[i] = D[i // 8, i % 8]
+""",
+    ),
     "filled": (
         """
 for i in range(16):
@@ -171,6 +183,13 @@ WRONG = {
         ("    A[i] = B", "    B[15 - i] = S[0]\n    A[i] = B"),
         ("    A[i] = B", "    S[i] = S[0]\n    A[i] = B"),
         ("B[15 - i]", "S[15 - i] + T.float32(0)"),
+    ],
+    "packed beside": [
+        ("i % 8]", "i // 8]"),
+        ("D[i // 8", "D[i % 2"),
+        ("range(16)", "range(15)"),
+        ("D[io, ii]", "D[0, ii]"),
+        ("T.grid(2, 8)", "T.grid(2, 7)"),
     ],
     "filled": [
         ("range(12)", "range(11)"),

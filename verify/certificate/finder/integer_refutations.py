@@ -75,6 +75,9 @@ class _State:
         for fact in self.given_facts:
             self.linear.add(fact)
         refutation = self.linear.solve()
+        if refutation is not None:
+            return refutation
+        refutation = self._implied_bounds()
         if refutation is not None or self.products.degree < 2:
             return refutation
         for fact in self.given_facts:
@@ -88,6 +91,14 @@ class _State:
             found = [name for name in open_names if self._bound(name)]
             open_names = [name for name in open_names if name not in found] if found else []
         return None
+
+    def _implied_bounds(self) -> Sum | None:
+        """Adds bounds of variables that the bounds of others imply; a refutation if one follows."""
+        for poly in self.linear.implied_bounds(self.given_facts):
+            lemma = self.try_lemma(poly, with_products=False)
+            if lemma is not None:
+                self.linear.add(lemma)
+        return self.linear.solve()
 
     def _bound(self, name: str) -> bool:
         """Lemmas that a name is positive, or at least not negative: factors of many products."""
@@ -391,9 +402,12 @@ def _digits(question: Question) -> list[Poly]:
         for times in reversed(((), *monomials_of(Question((poly,))))):
             quotient = _quotient(poly, times)
             for scale in sorted({abs(c) for _, c in quotient.terms}, reverse=True):
-                form = Poly.of({m: c // scale for m, c in quotient.terms if m and c % scale == 0})
-                if len(form.terms) > 1 and (times or scale > 1):
-                    found[form] = None
+                exact = Poly.of({m: c // scale for m, c in quotient.terms if m and c % scale == 0})
+                # Where a digit is a remainder, its quotient has another multiple near by: 1248 * (i - 17 * q) + 96 * q.
+                near = Poly.of({m: (2 * c + scale) // (2 * scale) for m, c in quotient.terms if m})
+                for form in (exact, near):
+                    if len(form.terms) > 1 and (times or scale > 1):
+                        found[form] = None
     return list(found)
 
 

@@ -20,7 +20,7 @@ from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import free_variables, loops_of_stores
 from layoutproof.verify.kernel.encoding import Context
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import TRUE, Expr, Loop, Map, Program, Statement, walk
+from layoutproof.verify.kernel.programs import TRUE, Expr, Loop, Map, Program, Statement, is_affine_condition, walk
 from layoutproof.verify.kernel.reader import read_map, read_rewrite, scope_of
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Inverse, Source
@@ -141,8 +141,29 @@ def _inverse_of(theta: Map, stated: IndexMap, loops: Sequence[For], store: State
     if len(outputs) != len(free) or len(stated.inputs) + len(rest) != len(theta.names):
         return None
     known, pinned = dict(zip(free, outputs, strict=True)), _pinned(store)
-    values = [known.get(k, pinned.get(k, store.loops[k].start)) for k in range(len(stated.inputs))]
+    known |= _outer(store.loops, known)
+    at = dict[str, Expr]()
+    for k, loop in enumerate(store.loops[: len(stated.inputs)]):
+        at[loop.var] = replaced(known.get(k, pinned.get(k, loop.start)), at)
+    values = list(at.values())
+    if _names_in(*values) - {*names, *(name for name, _ in program.symbols)}:
+        return None
     return Map((*names, *(e[2] for e in rest)), (*values, *rest))
+
+
+def _outer(loops: Sequence[Loop], known: Mapping[int, Expr]) -> dict[int, Expr]:
+    """The values of loops over tiles, by those of loops in a tile, which start at a multiple of the tile's number."""
+    found: dict[int, Expr] = {}
+    for k in (k for k in range(len(loops)) if k not in known):
+        outer, zero = loops[k].var, ("const", loops[k].dtype, 0)
+        for inner, value in ((loops[j], value) for j, value in known.items() if j > k):
+            if all(part[0] in _ARITHMETIC for part in walk(inner.start)):
+                names = {part[2]: Poly.var(part[2]) for part in walk(inner.start) if part[0] == "var"}
+                size = dict(Context([]).number(inner.start, names).terms).get((outer,), 0)
+                if size > 0:
+                    offset = ("-", inner.dtype, value, replaced(inner.start, {outer: zero}))
+                    found.setdefault(k, ("//", inner.dtype, offset, ("const", inner.dtype, size)))
+    return found
 
 
 def _pinned(store: Statement) -> dict[int, Expr]:
@@ -188,8 +209,8 @@ def inverse_map(stated: IndexMap, extents: Sequence[int | IrExpr]) -> IndexMap |
 
 
 def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
-    """The inverse with the condition that theta takes what it gives back to where it is from, or, if it does so
-    always, that it gives values of the loops.
+    """The inverse with the condition that theta takes what it gives back to where it is from, and that it gives an
+    instance that is executed.
     """
     names, there = inverse.map.names, dict(zip(theta.names, inverse.map.outputs, strict=True))
     context = Context([])
@@ -202,14 +223,25 @@ def _conditional(inverse: Inverse, theta: Map, store: Statement) -> Inverse:
         back = replaced(output, there)
         if context.number(back, values) != values[name]:
             conditions.append(("==", "bool", back, ("var", back[1], name)))
-    if not conditions:
-        for loop, value in zip(store.loops, inverse.map.outputs, strict=True):
-            if loop.start[0] == loop.extent[0] == "const":
-                conditions += [(">=", "bool", value, loop.start)]
-                conditions += [("<", "bool", value, ("const", loop.dtype, loop.start[2] + loop.extent[2]))]
+    conditions += _executed(store, inverse.map.outputs)
     if theta.where != TRUE:
         conditions.append(replaced(theta.where, there))
     return Inverse(inverse.part, Map(names, inverse.map.outputs, conjunction(conditions)))
+
+
+def _executed(store: Statement, values: Sequence[Expr]) -> list[Expr]:
+    """The conditions that values are within the ranges of a store's loops, of those that no other loop or load changes,
+    and satisfy its guards.
+    """
+    at = {loop.var: value for loop, value in zip(store.loops, values, strict=True)}
+    fixed = [loop for loop in store.loops if not _names_in(loop.start, loop.extent) & {None, *at}]
+    return [*within(fixed, at), *(replaced(guard, at) for guard in store.guards if is_affine_condition(guard))]
+
+
+def _names_in(*exprs: Expr) -> set[str | None]:
+    """The variables in expressions; None stands for loads."""
+    parts = (part for e in exprs for part in walk(e))
+    return {part[2] if part[0] == "var" else None for part in parts if part[0] in ("var", "load")}
 
 
 def fills_of(rewrite: Rewrite, text: str) -> tuple[dict[str, Source], dict[str, Map]]:

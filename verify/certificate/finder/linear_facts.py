@@ -26,6 +26,7 @@ from layoutproof.verify.kernel.integers import Case, Question
 from layoutproof.verify.kernel.polynomials import Monomial, Poly
 
 Number = Fraction | int
+_BOUND_ROUNDS = 4
 _LARGE = 10_000  # cuts with larger coefficients cost more than they help
 
 
@@ -99,6 +100,30 @@ class LinearFacts:
         variable = self.simplex.variable(form)
         self._shapes[variable] = form
         return variable
+
+    def implied_bounds(self, facts: Sequence[Fact]) -> list[Poly]:
+        """What facts say to be >= 0: a variable less a bound that is not given, by the bounds of others."""
+        low, high = (dict(enumerate(bounds[: self.lattice.count])) for bounds in (self.simplex.low, self.simplex.high))
+        forms = [(linear, constant) for linear, constant in (self.lattice.affine(f.poly) for f in facts) if linear]
+        found: list[Poly] = []
+        for _ in range(_BOUND_ROUNDS):
+            before = len(found)
+            for linear, constant in forms:
+                ends = {
+                    v: (c * end if (end := (high if c > 0 else low)[v]) is not None else None)
+                    for v, c in linear.items()
+                }
+                unknown = [v for v, end in ends.items() if end is None]
+                for v, c in linear.items():
+                    bounds = low if c > 0 else high
+                    if bounds[v] is None and set(unknown) <= {v}:
+                        rest = constant + sum(end for u, end in ends.items() if u != v and end is not None)
+                        bounds[v] = -(rest // c) if c > 0 else rest // -c
+                        sign = 1 if c > 0 else -1
+                        found.append(self.lattice.form({v: sign}) - sign * bounds[v])
+            if len(found) == before:
+                break
+        return found
 
     def solve(self) -> Sum | None:
         """A refutation of the facts over the rationals, or None, and then there is a point."""

@@ -171,11 +171,18 @@ class _Finder:
         at = _image(entry, store, old)
         target = [replaced(index, at) for index in old.indices]
         names = tuple(f"c{axis}" for axis in range(len(target)))
-        outputs = [
-            ("var", "int32", names[target.index(e)] if e in target else names[axis])
-            for axis, e in enumerate(store.indices)
-            if e in target or len(store.indices) == len(names)
-        ]
+        cell: list[Expr] = [("var", "int32", name) for name in names]
+        given = dict(zip(reversed(target), reversed(cell), strict=True))
+        # By their places, where each index is one of the old store; else where the loops are as the cell says.
+        outputs = [given[e] for e in store.indices if e in given]
+        if len(outputs) < len(store.indices) and _loops_in(target, store.loops) == _loops_in(
+            store.indices, store.loops
+        ):
+            unit = {loop.var: loop.start for loop in store.loops if loop.extent[2:] == (1,)}
+            inner = unit | solved([loop for loop in store.loops if loop.var not in unit], target, cell)
+            outputs = [replaced(e, inner) for e in store.indices if _loops_in([e], store.loops) <= inner.keys()]
+        if len(outputs) < len(store.indices) == len(names):
+            outputs = [given.get(e, c) for e, c in zip(store.indices, cell, strict=True)]
         is_whole = len(targets) == 1 and not same and len(outputs) == len(store.indices)
         holds = self.old.buffers[old.buffer]
         self.memories[new.data] = (holds.data, Map(names, tuple(outputs))) if is_whole else None
@@ -221,6 +228,12 @@ class _Finder:
                 outputs, _ = located(store, new.indices, new.loops, is_last=True)
                 self.covers[new.number] = Source("store", store.number, Map(names_of(new), outputs))
                 return
+
+
+def _loops_in(indices: Sequence[Expr], loops: Sequence[Loop]) -> set[str]:
+    """The variables of loops that run more than once, in indices."""
+    several = {loop.var for loop in loops if loop.extent[2:] != (1,)}
+    return {part[2] for e in indices for part in walk(e) if part[0] == "var"} & several
 
 
 def _choices(e: Expr) -> int:

@@ -76,6 +76,20 @@ REFUTED = {
         (*(f for v in (n, m) for f in (v + 2**31, 2**31 - 1 - v)), *within(i, n), *within(j, m), i * m + j - n * m),
     ),
     "in bounds": Question((*within(i, n), *within(j, m)), (), ((Case((i * m + j - n * m,)), Case((-i * m - j - 1,))),)),
+    # q is i // 17, and no fact says that it is no less than 0.
+    "a quotient without bounds": Question(
+        (*within(i, 221), *within(i - 17 * q, 17), *within(j, 64), *within(k, 8), -1024 * q - 16 * j - k - 1),
+    ),
+    # i goes over columns first: the element of tile (i % 17, i // 17) is one of another i only if j or k differ.
+    "tiles by columns": Question(
+        (
+            *(f for v, w in ((i, q), (a, p)) for f in (*within(v, 221), *within(v - 17 * w, 17))),
+            *(f for v in (j, b) for f in within(v, 12)),
+            *(f for v in (k, c) for f in within(v, 8)),
+            i - a - 1,
+        ),
+        (1248 * (i - 17 * q) + 96 * q + 8 * j + k - 1248 * (a - 17 * p) - 96 * p - 8 * b - c,),
+    ),
     # Equal quotients and remainders by 4 are of equal numbers.
     "quotient and remainder": Question(
         (*within(i - 4 * q, 4), *within(a - 4 * p, 4)), (q - p, i - 4 * q - a + 4 * p), (differ((i, a)),)

@@ -49,3 +49,85 @@ def test_a_guard_names_the_iteration() -> None:
     """A loop that a guard holds at a value has that value."""
     (inverse,) = inverses_of(_INIT.replace("FIRST", "ko == 1 and ki == 3"))[0]
     assert [output[2] for output in inverse.map.outputs[1:]] == [1, 3]
+
+
+_PARTS = """
+# theta: 0 -> 0: FIRST
+# theta: 1 -> 0: SECOND
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    for i in range(n):
+        B[i] = T.exp(A[i])
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+LOOPS"""
+_IN_PARTS = {
+    "cut at a symbol": (
+        "lambda i: [i]",
+        "lambda i: [i]",
+        """    for i in range(n // 2):
+        B[i] = T.exp(A[i])
+    for i in T.serial(n // 2, n):
+        B[i] = T.exp(A[i])
+""",
+    ),
+    "cut by a guard": (
+        "lambda i: [i - 1]",
+        "lambda i: [i]",
+        """    for i in range(1, n + 1):
+        if i < 8:
+            B[i - 1] = T.exp(A[i - 1])
+    for i in T.serial(7, n):
+        B[i] = T.exp(A[i])
+""",
+    ),
+    # Loops over tiles that theta leaves out: they are the quotients of what it speaks of.
+    "tiles of four": (
+        "lambda io, i: [i]",
+        "lambda io, i: [i]",
+        """    for io in range((n + 3) // 4):
+        if io * 4 + 4 <= n:
+            for i in range(io * 4, io * 4 + 4):
+                B[i] = T.exp(A[i])
+        else:
+            for i in range(io * 4, io * 4 + (T.min(io * 4 + 4, n) - io * 4)):
+                B[i] = T.exp(A[i])
+""",
+    ),
+    "fours and a rest": (
+        "lambda io, ii: [io * 4 + ii]",
+        "lambda i: [n // 4 * 4 + i]",
+        """    for io, ii in T.grid(n // 4, 4):
+        B[io * 4 + ii] = T.exp(A[io * 4 + ii])
+    for i in range(n % 4):
+        B[n // 4 * 4 + i] = T.exp(A[n // 4 * 4 + i])
+""",
+    ),
+}
+
+
+def _in_parts(name: str) -> str:
+    first, second, loops = _IN_PARTS[name]
+    return _PARTS.replace("FIRST", first).replace("SECOND", second).replace("LOOPS", loops)
+
+
+@pytest.mark.parametrize("name", _IN_PARTS)
+def test_an_old_store_in_two_parts(name: str) -> None:
+    """The first part speaks of the instances that its loops and guards have, the second one of the rest."""
+    assert [claim.reason for claim in judge_text(_in_parts(name)).claims if not claim.is_accepted] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "instead"), [("cut at a symbol", "(n // 2)", "(n // 3)"), ("cut by a guard", "i < 8", "i < 7")]
+)
+def test_parts_with_a_gap(name: str, of: str, instead: str) -> None:
+    """Instances that no part has are found by no condition."""
+    text = _in_parts(name)
+    assert of in text
+    rejected = [claim.kind for claim in judge_text(text.replace(of, instead)).claims if not claim.is_accepted]
+    assert "same-end" in rejected
