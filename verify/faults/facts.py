@@ -56,7 +56,12 @@ class Facts:
         self.assumed = (*program.assumed, *_extents_not_negative(program.function), *more)
         bounds: dict[Var, tuple[int | None, int | None]] = {v: (r.low, r.high) for v, r in self.ranges.items()}
         self._bounds = bounds
-        self.model = Model(program.symbols, self.assumed, bounds, operations, gathered)
+        # Evidence is gathered by a model of its own.
+        self.model = (
+            Model(program.symbols, self.assumed, bounds, operations, gathered)
+            if gathered.is_recording
+            else Model.of(program.symbols, self.assumed, bounds, operations)
+        )
         self._domain_ranges: dict[tuple[object, ...], dict[Var, Interval]] = {}
 
     @property

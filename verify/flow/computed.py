@@ -6,7 +6,7 @@ the trust base.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 
 from layoutproof.ir.buffer import BufferLoad
@@ -112,35 +112,57 @@ class Computed:
     program_model: ProgramModel
     flow: Dataflow
     regrouped: Sources | None = None
+    _stored: Sources | None = None
     _values: Sources | None = None
 
     def is_computed(self, statement: Statement, read: Read, region: Region) -> bool:
         """Whether all values that a read finds on a region are values of the old program."""
-        return region.outside(self.where(statement, read, region)).is_empty
+        # Mostly stores compute them all, and where the old program looks, which takes long to find, does not matter.
+        return any(
+            region.outside(self._within(statement, read, region, values)).is_empty
+            for values in (self._of_stores, self._of_the_old_program)
+        )
 
     def where(self, statement: Statement, read: Read, region: Region) -> Points:
         """The part of a region on which what a read finds is a value of the old program."""
+        return self._within(statement, read, region, self._of_the_old_program)
+
+    def _within(self, statement: Statement, read: Read, region: Region, values: Callable[[], Sources]) -> Points:
+        """The part of a region on which what a read finds is one of some values of the old program."""
         if read.anywhere:
             return region.points.subtract(region.points)
         name = self.program_model.name(statement)
         flow = self.flow.sources(statement, read).intersect_domain(only(region.named(name)))
-        known = self.program_model.in_old_terms(flow).intersect_range(self._of_the_old_program()).domain()
+        known = self.program_model.in_old_terms(flow).intersect_range(values()).domain()
         return part_of(known, name, region.points)
 
-    def _of_the_old_program(self) -> Sources:
-        """The old instances that compute a value, and the places (initial cells too) where the old program looks."""
-        if self._values is None:
+    def _of_stores(self) -> Sources:
+        """The old instances that compute a value."""
+        if self._stored is None:
             rewrite_model = self.program_model.rewrite_model
-            values = written_down = no_points(rewrite_model.encoder(()).space.universe())
-            numbers = passing_on(rewrite_model.old)
+            stored = no_points(rewrite_model.encoder(()).space.universe())
             for statement in rewrite_model.old.statements:
-                if statement.number in numbers:
-                    written_down = written_down.union(only(rewrite_model.before.domain(statement)))
                 if all(read.role is not ReadRole.CURRENT for read in statement.reads):
-                    values = values.union(only(rewrite_model.before.domain(statement)))
+                    stored = stored.union(only(rewrite_model.before.domain(statement)))
+            self._stored = self._without_passed_on(stored)
+        return self._stored
+
+    def _of_the_old_program(self) -> Sources:
+        """These, and the places (initial cells too) where the old program looks."""
+        if self._values is None:
+            rewrite_model, values = self.program_model.rewrite_model, self._of_stores()
+            for statement in rewrite_model.old.statements:
                 for read in statement.reads:
                     if read.sure and not read.anywhere:
                         values = values.union(rewrite_model.before.sources(statement, read).range())
-            values = values.subtract(written_down)
-            self._values = coalesced(values if self.regrouped is None else values.subtract(self.regrouped))
+            self._values = self._without_passed_on(values)
         return self._values
+
+    def _without_passed_on(self, values: Sources) -> Sources:
+        """Values without those that may be a literal infinity or NaN, and those of updates that are regrouped."""
+        rewrite_model = self.program_model.rewrite_model
+        numbers = passing_on(rewrite_model.old)
+        for statement in rewrite_model.old.statements:
+            if statement.number in numbers:
+                values = values.subtract(only(rewrite_model.before.domain(statement)))
+        return coalesced(values if self.regrouped is None else values.subtract(self.regrouped))

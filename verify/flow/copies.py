@@ -78,3 +78,31 @@ def stepped(step: Relation | None, reduced: Reduced) -> Reduced:
 def _followed(flow: Dataflow, found: Relation, copy: Statement, read: Read) -> Callable[[frozenset[int]], Reduced]:
     """The owner and the contributions of a sum that readers find through a copy, by its chain."""
     return lambda chain: stepped(found, flow.reduced(copy, read, chain))
+
+
+def representatives(flow: Dataflow, statement: Statement) -> dict[Var, Var]:
+    """For each load of a statement, the first one that finds the same value wherever both happen."""
+    found: dict[Var, Var] = {}
+    groups: list[list[Read]] = []
+    for read in statement.reads:
+        # Loads that never happen together find the same, so each of a group has to be asked.
+        group = next((g for g in groups if all(_find_the_same(flow, statement, each, read) for each in g)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(read)
+        found[read.var] = group[0].var
+    return found
+
+
+def _find_the_same(flow: Dataflow, statement: Statement, first: Read, second: Read) -> bool:
+    if first.data != second.data or first.var.dtype != second.var.dtype:
+        return False
+    # Loads in the place of others may say one cell in two ways.
+    if first.coordinates != second.coordinates and not (
+        flow.is_carried(statement, first) or flow.is_carried(statement, second)
+    ):
+        return False
+    if first.anywhere or second.anywhere:
+        return False
+    one, other = flow.sources(statement, first), flow.sources(statement, second)
+    return bool(one.intersect_domain(other.domain()).is_equal(other.intersect_domain(one.domain())))

@@ -13,9 +13,10 @@ from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, holds_any, substitute
 from layoutproof.verify.flow.computed import may_have_chosen, passing_on
+from layoutproof.verify.flow.copies import representatives
 from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, RewriteModel
-from layoutproof.verify.flow.sources import Agreement, accumulator, contribution, representatives
+from layoutproof.verify.flow.sources import Agreement, accumulator, contribution
 from layoutproof.verify.flow.stored_values import Leaves, StoredValues, decided
 from layoutproof.verify.isl.instance_sets import Points, Region, covers, only, part_of, tuples_of
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
@@ -310,9 +311,15 @@ class Matcher:
     def _ask(
         self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], more: Sequence[Given]
     ) -> ValueAnswer:
-        computed = _looked_at(claim.old, theirs) - self._passed_on(claim, bound.region, theirs)
         loose = self._loose(claim.old, theirs) if self.loose else frozenset()
-        question = Question(new, old, (*bound.given, *more), computed=computed).loosened(loose)
+        question = Question(new, old, (*bound.given, *more)).loosened(loose)
+        if new == old:
+            # Then it mostly does not matter what is computed, which takes long to find out.
+            answer = self.values.answer(question)
+            if answer.status is Status.PROVED and not answer.licences:
+                return answer
+        computed = _looked_at(claim.old, theirs) - self._passed_on(claim, bound.region, theirs)
+        question = replace(question, computed=computed)
         answer = self.values.answer(question)
         if answer.status is not Status.PROVED and self.passes_zeros:
             # A zero's sign that differed before may be passed on: nothing chooses it here.

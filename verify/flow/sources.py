@@ -13,6 +13,7 @@ from layoutproof.ir.expr import Binary, Expr, Var
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.flow.copies import SumFound, resolved, stepped, sums_found
+from layoutproof.verify.flow.kept_order import KeptOrder
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, RewriteModel, key_of
 from layoutproof.verify.isl.dataflow import Dataflow, Reduced
 from layoutproof.verify.isl.instance_sets import (
@@ -115,6 +116,10 @@ class Agreement:
     old_sums: Sums | None = None
     _moved: Sources | None = None
     _found: dict[tuple[Key, Var, Var], Points] = field(default_factory=dict)
+    _kept: KeptOrder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._kept = KeptOrder(self.rewrite_model, self.after)
 
     def of_reads(self, claim: Counterpart, new: Read, old: Read, region: Region) -> Points:
         """The instances of a new statement in which its read finds what its counterpart's read finds."""
@@ -139,6 +144,9 @@ class Agreement:
                 self.rewrite_model.before.reduced(claim.old, old, group.old_chain), self.old_sums, old=True
             )
             return self._regrouped(mine, (step.apply_range(theirs[0]), step.apply_range(theirs[1])), name, region)
+        kept = None if self.regrouped or new.anywhere else self._kept.of_read(claim, new, old, region)
+        if kept is not None:
+            return kept
         found = self.after.sources(claim.new, new)
         wanted = self.rewrite_model.before.sources(claim.old, old)
         points = self.of_flows(found, step.apply_range(wanted), name, region)
@@ -182,6 +190,8 @@ class Agreement:
                 self.rewrite_model.before.reduced_final(data, group.old_chain), self.old_sums, old=True
             )
             return self._regrouped((step.apply_range(owner), step.apply_range(parts)), theirs, name, region)
+        if not self.regrouped and self._kept.of_ends(data, new_data):
+            return region.named(name)
         found, wanted = self.after.final(new_data), self.rewrite_model.before.final(data)
         points = self.of_flows(step.apply_range(found), wanted, name, region)
         if not self.regrouped or region.outside(points).is_empty:
@@ -277,34 +287,6 @@ class Agreement:
         for position in reversed(range(len(claim.new.dims), len(new.access.domain.dims))):
             differ = without_dim(differ, position)
         return coalesced(region.named(name).subtract(differ.set_tuple_name(name)))
-
-
-def representatives(flow: Dataflow, statement: Statement) -> dict[Var, Var]:
-    """For each load of a statement, the first one that finds the same value wherever both happen."""
-    found: dict[Var, Var] = {}
-    groups: list[list[Read]] = []
-    for read in statement.reads:
-        # Loads that never happen together find the same, so each of a group has to be asked.
-        group = next((g for g in groups if all(_find_the_same(flow, statement, each, read) for each in g)), None)
-        if group is None:
-            groups.append(group := [])
-        group.append(read)
-        found[read.var] = group[0].var
-    return found
-
-
-def _find_the_same(flow: Dataflow, statement: Statement, first: Read, second: Read) -> bool:
-    if first.data != second.data or first.var.dtype != second.var.dtype:
-        return False
-    # Loads in the place of others may say one cell in two ways.
-    if first.coordinates != second.coordinates and not (
-        flow.is_carried(statement, first) or flow.is_carried(statement, second)
-    ):
-        return False
-    if first.anywhere or second.anywhere:
-        return False
-    one, other = flow.sources(statement, first), flow.sources(statement, second)
-    return bool(one.intersect_domain(other.domain()).is_equal(other.intersect_domain(one.domain())))
 
 
 # `acc - e` adds the opposite of `e`.

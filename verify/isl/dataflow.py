@@ -29,7 +29,7 @@ Reduced: TypeAlias = "tuple[isl.UnionMap, isl.UnionMap]"
 
 
 @dataclass(frozen=True, slots=True)
-class _Write:
+class Write:
     """One store when it happens; `cells` leads from the points of `timestamp` to the cells they write."""
 
     statement: Statement
@@ -44,7 +44,7 @@ class _Known:
     domains: dict[int, isl.Set] = field(default_factory=dict)
     flows: dict[tuple[object, ...], isl.UnionMap] = field(default_factory=dict)
     reduced: dict[tuple[object, ...], Reduced] = field(default_factory=dict)
-    writes: dict[Var, list[_Write]] = field(default_factory=dict)
+    writes: dict[Var, list[Write]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,11 @@ class Dataflow:
     def is_carried(self, statement: Statement, read: Read) -> bool:
         """Whether a load in a statement's value was put there from another statement."""
         return (statement.number, read.var) in self._carried
+
+    def loads(self, statement: Statement, read: Read) -> tuple[Timestamp, isl.Map]:
+        """When a read happens, and from its points to the cells that it reads."""
+        timestamp = self._when(statement, read)
+        return timestamp, timestamp.accessing(_unnamed(self._read(statement, read)))
 
     def is_whole(self, data: Var) -> bool:
         """Whether no store to a memory was removed from the program."""
@@ -315,7 +320,7 @@ class Dataflow:
     def _flow_around(self, data: Var, sink: isl.Map, reader: Timestamp, chain: frozenset[int]) -> Reduced:
         """The last writer outside the chain, and the chain's writes after that."""
         nothing = isl.UnionMap.empty(sink.get_space().params())
-        writes = self._writes(data)
+        writes = self.writes(data)
         outside = [write for write in writes if write.statement.number not in chain]
         inside = [write for write in writes if write.statement.number in chain]
         if not writes:
@@ -346,11 +351,11 @@ class Dataflow:
             raise NotModelled(f"isl did not find where {data.name} was written last")
         return owners, parts
 
-    def _between(self, sink: isl.Map, write: _Write, found: isl.Map) -> isl.Map:
+    def _between(self, sink: isl.Map, write: Write, found: isl.Map) -> isl.Map:
         """A relation between points as one between instances."""
         return _named(found, _in(sink), self._name(write.statement))
 
-    def _writes(self, data: Var) -> list[_Write]:
+    def writes(self, data: Var) -> list[Write]:
         """The writes to a memory that are left, with their times."""
         known = self._known.writes.get(data)
         if known is None:
@@ -359,7 +364,7 @@ class Dataflow:
                 access = _unnamed(self._write(statement).intersect_domain(self.domain(statement)))
                 instances = self._all(statement)
                 timestamp = Timestamp(instances.space, (0, *statement.domain.time), instances.points)
-                known.append(_Write(statement, timestamp, timestamp.accessing(access)))
+                known.append(Write(statement, timestamp, timestamp.accessing(access)))
             self._known.writes[data] = known
         return known
 

@@ -48,6 +48,7 @@ class DomainSet:
 
 _Key = tuple[tuple[Dim, ...], tuple[Guard, ...], tuple[Unknown, ...]]
 _MOST_QUESTIONS, _MOST_PLACES, _MOST_SETTINGS = 8_192, 2_048, 4
+_MOST_MODELS, _MOST_DOMAINS = 4, 1_024
 
 
 class _NoInstances:
@@ -235,6 +236,25 @@ class Model:
 
     # Sets
 
+    @staticmethod
+    def of(
+        symbols: Sequence[Var],
+        assumed: Sequence[Expr],
+        ranges: Mapping[Var, tuple[int | None, int | None]],
+        operations: int = DEFAULT_OPERATIONS,
+    ) -> Model:
+        """The model for questions of which no evidence is gathered. Programs of which the same is known share one, with
+        the sets of the iteration domains that they share: the two of a rewrite, and those of a schedule's steps.
+        """
+        key = (tuple(symbols), tuple(assumed), tuple(ranges.items()), operations)
+        found = _MODELS.pop(key, None)
+        if found is None:
+            found = Model(symbols, assumed, ranges, operations)
+        _MODELS[key] = found
+        if len(_MODELS) > _MOST_MODELS:
+            _MODELS.popitem(last=False)
+        return found
+
     @contextmanager
     def _budget(self) -> Iterator[None]:
         try:
@@ -291,7 +311,10 @@ class Model:
         key = (domain.dims, domain.guards, domain.unknowns)
         known = self._domains.get(key)
         if known is None:
-            known = self._domains[key] = self._encode(domain)
+            known = self._encode(domain)
+            if len(self._domains) >= _MOST_DOMAINS:
+                self._domains.clear()
+            self._domains[key] = known
         return known
 
     def _encode(self, domain: IterationDomain) -> DomainSet:
@@ -370,4 +393,5 @@ class Model:
         return coordinates
 
 
+_MODELS: OrderedDict[Hashable, Model] = OrderedDict()
 _NO_COVER = NotQuasiAffine(Var("cell"), "an earlier write could not be expressed")

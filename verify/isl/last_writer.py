@@ -209,18 +209,29 @@ def _with_coordinates(relation: isl.Map, positions: Sequence[int]) -> isl.Map:
 def preceding(later: Timestamp, earlier: Timestamp, relation: isl.Map) -> isl.Map:
     """The pairs of a relation from `later` to `earlier` in which the second happens before the first."""
     result = relation.subtract(relation)
+    for part in preceding_parts(later, earlier, relation):
+        result = result.union(part)
+    return coalesced(result)
+
+
+def preceding_parts(later: Timestamp, earlier: Timestamp, relation: isl.Map) -> Iterator[isl.Map]:
+    """The same in parts, none of them empty: by the loop in which the second is in an earlier iteration, or earlier in
+    the text.
+    """
+    agreed: tuple[str, ...] = ()
     for shared, below in _ways(later.time, earlier.time):
-        part = relation
-        for name in shared:
-            part = part.equate(
+        for name in shared[len(agreed) :]:
+            relation = relation.equate(
                 isl.dim_type.in_, later.space.position(name)[1], isl.dim_type.out, earlier.space.position(name)[1]
             )
+        agreed = shared
+        part = relation
         if below is not None:
             part = part.order_gt(
                 isl.dim_type.in_, later.space.position(below)[1], isl.dim_type.out, earlier.space.position(below)[1]
             )
-        result = result.union(part)
-    return coalesced(result)
+        if not part.is_empty():
+            yield part
 
 
 def _ways(later: Sequence[int | Dim], earlier: Sequence[int | Dim]) -> Iterator[tuple[tuple[str, ...], str | None]]:

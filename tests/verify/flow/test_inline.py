@@ -22,7 +22,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.flow.sources import representatives
+from layoutproof.verify.flow.copies import representatives
 from layoutproof.verify.flow.stored_values import Form, StoredValues, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import no_points
