@@ -24,8 +24,16 @@ from layoutproof.verify.flow.no_op_stores import NoOps
 from layoutproof.verify.flow.observable import FinalState
 from layoutproof.verify.flow.sources import Agreement
 from layoutproof.verify.flow.stored_values import Form, StoredValues
-from layoutproof.verify.isl.decode import Piece, pieces_said
-from layoutproof.verify.isl.instance_sets import Points, Region, Relation, function_between, part_of, relations
+from layoutproof.verify.isl.instance_sets import (
+    Piece,
+    Points,
+    Region,
+    Relation,
+    function_between,
+    part_of,
+    pieces_said,
+    relations,
+)
 from layoutproof.verify.isl.space import isl
 from layoutproof.verify.lockstep.domains import has_calls
 from layoutproof.verify.lockstep.walk import Walk

@@ -1,9 +1,7 @@
-"""The search for an input on which a program runs: all assumptions hold, nothing faults, and something observable is
-stored.
+"""Whether a program runs on some input: all assumptions hold, nothing faults, and something observable is stored.
 
-What is found is evidence of the plainest kind, a run of the reference interpreter. Sizes are small ones, those that the
-conditions mention, and what a solver thinks of; data is constant, repaired where an assumption asks for something else,
-or mixed.
+What is found is evidence of the plainest kind, a run of the reference interpreter. `satisfying_data` proposes
+the inputs.
 """
 
 from __future__ import annotations
@@ -11,34 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
-
-import numpy as np
+from itertools import islice
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr, FloatImm, IntImm, Var
 from layoutproof.ir.interp import Fault, count_instances, run, same_values
-from layoutproof.ir.interp.arguments import Array
-from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Allocate, Block
-from layoutproof.ir.visit import nodes_of, walk
+from layoutproof.ir.visit import walk
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.faults.satisfying_data import repair_program, repaired, symbols_and_scalars
+from layoutproof.verify.faults.satisfying_data import data_to_try, shape_at, sizes_to_try, symbols_and_scalars
 from layoutproof.verify.program.instances import Access, AccessKind, IterationDomain
 from layoutproof.verify.program.questions import same
 
 Numbers = dict[str, int | float]
-_SEED = 20_240_229
-_SMALL = (1, 2, 3, 4, 5, 7, 8, 16, 0)
-_MENTIONED = 12  # constants of conditions that are tried, each with its neighbours
-_COMBINATIONS = 4_000
 _SIZES = 12  # choices of sizes that are run
-_MOST_CELLS = 1 << 22
-_LARGEST = 1 << 30
 
 
 @dataclass
@@ -55,7 +41,7 @@ def numbers_of(facts: Facts) -> Iterator[Numbers]:
     """Values of symbols and scalars that satisfy all conditions and allow a store, small ones first."""
     symbols = symbols_and_scalars(facts.program.function)
     seen: set[tuple[int | float, ...]] = set()
-    for values in _combinations(facts, symbols):
+    for values in sizes_to_try(facts, symbols, tuple(writes_of(facts))):
         if values in seen:
             continue
         seen.add(values)
@@ -71,44 +57,6 @@ def holds_at(facts: Facts, numbers: Mapping[str, int | float]) -> bool:
         return fitting and all(bool(evaluate(condition, numbers)) for condition in facts.assumed)
     except (Trap, KeyError, TypeError):
         return False
-
-
-def _combinations(facts: Facts, symbols: Sequence[Var]) -> Iterator[tuple[int | float, ...]]:
-    if not symbols:
-        yield ()
-        return
-    floats = [s.dtype.is_float for s in symbols]
-
-    def typed(values: Sequence[int | float]) -> tuple[int | float, ...]:
-        return tuple(float(v) if f else v for v, f in zip(values, floats, strict=True))
-
-    for size in (1, 2, 4):
-        yield typed([size] * len(symbols))
-    guards = (guard.condition for access in writes_of(facts) for guard in access.domain.guards)
-    mentioned = _mentioned(facts.program.function, *facts.program.assumed, *guards)
-    candidates = tuple(dict.fromkeys((*_SMALL, *mentioned, -1, -2)))
-    yield from (typed([size] * len(symbols)) for size in candidates)
-    # What engines think of: for stores, and for the conditions alone.
-    writes = (access.domain for access in writes_of(facts))
-    for domain in (*islice(writes, 4), IterationDomain()):
-        point = facts.search(domain).point
-        if point is not None:
-            yield typed([point.get(s.name, 1) for s in symbols])
-    each = candidates if len(symbols) <= 3 else candidates[: max(2, int(_COMBINATIONS ** (1 / len(symbols))))]
-    yield from (typed(values) for values in islice(product(each, repeat=len(symbols)), _COMBINATIONS))
-    generator = np.random.default_rng(_SEED)
-    for _ in range(_COMBINATIONS // 4 if len(symbols) > 2 else 0):
-        yield typed([int(generator.choice(candidates)) for _ in symbols])
-
-
-def _mentioned(func: PrimFunc, *more: Expr) -> tuple[int, ...]:
-    """The constants of assumptions and of other conditions, each with its neighbours."""
-    conditions = [*more, *(node.condition for node in nodes_of(func.body, Assume))]
-    found = {
-        int(n.value) for c in conditions for n in walk(c) if isinstance(n, IntImm | FloatImm) and 0 < n.value < _LARGEST
-    }
-    least = sorted(found)[:_MENTIONED]
-    return tuple(dict.fromkeys(v for value in least for v in (value, value + 1, value - 1)))
 
 
 def writes_of(facts: Facts) -> Iterator[Access]:
@@ -158,12 +106,12 @@ def find_run(
             continue
         stores = certainly_stores(facts, numbers)
         each = most_runs if not numbers else max(most_runs // 4, 6)
-        for arrays in islice(_data(func, numbers, hints, limit), each):
+        for arrays in islice(data_to_try(func, numbers, hints, limit), each):
             if most_runs <= 0 or state.spent > limit:
                 return False
             most_runs -= 1
             try:
-                result = run(func, {**numbers, **arrays}, limit=limit)
+                result = run(func, {**arrays, **numbers}, limit=limit)
             except Fault as fault:
                 state.fault = fault
                 state.spent += 100
@@ -184,69 +132,7 @@ def _cost(func: PrimFunc, numbers: Mapping[str, int | float]) -> int:
         for b in ((n.buffer,) if isinstance(n, Allocate) else n.alloc_buffers if isinstance(n, Block) else ())
     )
     try:
-        cells = sum(math.prod(_shape(buffer.shape, numbers)) for buffer in (*func.buffers, *inner))
+        cells = sum(math.prod(shape_at(buffer.shape, numbers)) for buffer in (*func.buffers, *inner))
         return count_instances(func, numbers) + cells // 64
     except (LayoutproofError, Trap, KeyError, TypeError):
         return 0
-
-
-def _shape(shape: Sequence[Expr], numbers: Mapping[str, int | float]) -> tuple[int, ...]:
-    return tuple(max(int(evaluate(extent, numbers)), 0) for extent in shape)
-
-
-def _data(
-    func: PrimFunc, numbers: Mapping[str, int | float], hints: Sequence[Mapping[str, float | int]], limit: int
-) -> Iterator[dict[str, Array]]:
-    """Arrays for all parameters, plain ones first, each as it is and with what assumptions ask for written into it."""
-    repair = repair_program(func)
-    try:
-        shapes = {
-            b.name: (*_shape(b.shape, numbers), *((b.dtype.lanes,) if b.dtype.lanes > 1 else ())) for b in func.buffers
-        }
-    except (Trap, KeyError, TypeError):
-        return
-    if sum(int(np.prod(shape, dtype=np.int64)) for shape in shapes.values()) > _MOST_CELLS:
-        return
-    types = {b.name: numpy_dtype(b.dtype.element) for b in func.buffers}
-    for plain in _plain(func, shapes, hints):
-        arrays = {name: np.ascontiguousarray(array.astype(types[name])) for name, array in plain.items()}
-        if repair is not None:
-            changed = repaired(repair, {**numbers, **arrays}, limit)
-            if changed is not None:
-                yield {name: changed[name] for name in arrays}
-        yield arrays
-
-
-def _plain(
-    func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], hints: Sequence[Mapping[str, float | int]]
-) -> Iterator[dict[str, Array]]:
-    generator = np.random.default_rng(_SEED)
-    yield {name: np.ones(shape) for name, shape in shapes.items()}
-    for hint in hints:
-        yield {name: np.full(shape, hint.get(name, 1)) for name, shape in shapes.items()}
-    yield {name: np.zeros(shape) for name, shape in shapes.items()}
-    yield {name: np.arange(int(np.prod(shape))).reshape(shape) for name, shape in shapes.items()}
-    yield {name: np.full(shape, 2) for name, shape in shapes.items()}
-    yield {name: -np.ones(shape) for name, shape in shapes.items()}
-    for value in _mentioned(func):
-        yield {name: np.full(shape, value) for name, shape in shapes.items()}
-        yield {name: _one_cell(shape, value) for name, shape in shapes.items()}
-    for number in range(len(shapes)):
-        yield {
-            name: np.full(shape, 1 + (k + number) % max(len(shapes), 1))
-            for k, (name, shape) in enumerate(shapes.items())
-        }
-    while True:
-        yield {name: generator.integers(-4 if _signed(func, name) else 0, 5, shape) for name, shape in shapes.items()}
-
-
-def _one_cell(shape: tuple[int, ...], value: int) -> Array:
-    """Zeros, and one value."""
-    result = np.zeros(shape)
-    result.reshape(-1)[:1] = value
-    return result
-
-
-def _signed(func: PrimFunc, name: str) -> bool:
-    dtype = next(b.dtype for b in func.buffers if b.name == name)
-    return dtype.is_float or (dtype.is_integer and dtype.min_int < 0)

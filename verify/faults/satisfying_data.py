@@ -4,23 +4,31 @@ ask for.
 Most random inputs break an assumption about data, and a run on them says nothing. Each `assume(...)` over parameters
 becomes a repair: `assume(not pad or A[p] == v)` becomes `if pad: A[p] = v`. Whether the inputs then satisfy everything
 is for the run itself to say.
+
+Sizes are small ones, those that the conditions mention, and what a solver thinks of; data is constant, repaired where
+an assumption asks for something else, or mixed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice, product
+
+import numpy as np
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var, binary, const
+from layoutproof.ir.dtype import HANDLE, numpy_dtype
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import Compare, Expr, FloatImm, IntImm, Logical, Not, Var, binary, const
 from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.intrinsics import Assume, Undef, assumed_undef, is_identity
 from layoutproof.ir.node import Steps, trampoline
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import (
     NOTHING,
     Allocate,
@@ -38,9 +46,17 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.visit import free_variables, holds_any, loads_in, nodes_of, stores_in, walk
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.program.instances import Access, IterationDomain
 
 _ATTEMPTS = (0, 1, -1, 2)  # what is tried where a comparison does not say what would do
 _STEPS = (0, 1, -1)
+_SEED = 20_240_229
+_SMALL = (1, 2, 3, 4, 5, 7, 8, 16, 0)
+_MENTIONED = 12  # constants of conditions that are tried, each with its neighbours
+_COMBINATIONS = 4_000
+_MOST_CELLS = 1 << 22
+_LARGEST = 1 << 30
 
 
 def symbols_and_scalars(func: PrimFunc) -> tuple[Var, ...]:
@@ -193,3 +209,107 @@ def _plus(expr: Expr, step: int) -> Expr:
 
 def _store(load: BufferLoad, value: Expr) -> Stmt:
     return BufferStore(load.buffer, load.indices, value)
+
+
+def sizes_to_try(facts: Facts, symbols: Sequence[Var], writes: Sequence[Access]) -> Iterator[tuple[int | float, ...]]:
+    """Values of symbols and scalars, whether they satisfy the conditions or not: small ones first, those that
+    conditions mention, and what a solver thinks of.
+    """
+    if not symbols:
+        yield ()
+        return
+    floats = [s.dtype.is_float for s in symbols]
+
+    def typed(values: Sequence[int | float]) -> tuple[int | float, ...]:
+        return tuple(float(v) if f else v for v, f in zip(values, floats, strict=True))
+
+    for size in (1, 2, 4):
+        yield typed([size] * len(symbols))
+    guards = (guard.condition for access in writes for guard in access.domain.guards)
+    mentioned = _mentioned(facts.program.function, *facts.program.assumed, *guards)
+    candidates = tuple(dict.fromkeys((*_SMALL, *mentioned, -1, -2)))
+    yield from (typed([size] * len(symbols)) for size in candidates)
+    # What engines think of: for stores, and for the conditions alone.
+    for domain in (*(access.domain for access in writes[:4]), IterationDomain()):
+        point = facts.search(domain).point
+        if point is not None:
+            yield typed([point.get(s.name, 1) for s in symbols])
+    each = candidates if len(symbols) <= 3 else candidates[: max(2, int(_COMBINATIONS ** (1 / len(symbols))))]
+    yield from (typed(values) for values in islice(product(each, repeat=len(symbols)), _COMBINATIONS))
+    generator = np.random.default_rng(_SEED)
+    for _ in range(_COMBINATIONS // 4 if len(symbols) > 2 else 0):
+        yield typed([int(generator.choice(candidates)) for _ in symbols])
+
+
+def _mentioned(func: PrimFunc, *more: Expr) -> tuple[int, ...]:
+    """The constants of assumptions and of other conditions, each with its neighbours."""
+    conditions = [*more, *(node.condition for node in nodes_of(func.body, Assume))]
+    found = {
+        int(n.value) for c in conditions for n in walk(c) if isinstance(n, IntImm | FloatImm) and 0 < n.value < _LARGEST
+    }
+    least = sorted(found)[:_MENTIONED]
+    return tuple(dict.fromkeys(v for value in least for v in (value, value + 1, value - 1)))
+
+
+def data_to_try(
+    func: PrimFunc, numbers: Mapping[str, int | float], hints: Sequence[Mapping[str, float | int]], limit: int
+) -> Iterator[dict[str, Array]]:
+    """Arrays for all parameters, plain ones first, each as it is and with what assumptions ask for written into it."""
+    repair = repair_program(func)
+    try:
+        shapes = {
+            b.name: (*shape_at(b.shape, numbers), *((b.dtype.lanes,) if b.dtype.lanes > 1 else ()))
+            for b in func.buffers
+        }
+    except (Trap, KeyError, TypeError):
+        return
+    if sum(int(np.prod(shape, dtype=np.int64)) for shape in shapes.values()) > _MOST_CELLS:
+        return
+    types = {b.name: numpy_dtype(b.dtype.element) for b in func.buffers}
+    for plain in _plain(func, shapes, hints):
+        arrays = {name: np.ascontiguousarray(array.astype(types[name])) for name, array in plain.items()}
+        if repair is not None:
+            changed = repaired(repair, {**numbers, **arrays}, limit)
+            if changed is not None:
+                yield {name: changed[name] for name in arrays}
+        yield arrays
+
+
+def _plain(
+    func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], hints: Sequence[Mapping[str, float | int]]
+) -> Iterator[dict[str, Array]]:
+    generator = np.random.default_rng(_SEED)
+    yield {name: np.ones(shape) for name, shape in shapes.items()}
+    for hint in hints:
+        yield {name: np.full(shape, hint.get(name, 1)) for name, shape in shapes.items()}
+    yield {name: np.zeros(shape) for name, shape in shapes.items()}
+    yield {name: np.arange(int(np.prod(shape))).reshape(shape) for name, shape in shapes.items()}
+    yield {name: np.full(shape, 2) for name, shape in shapes.items()}
+    yield {name: -np.ones(shape) for name, shape in shapes.items()}
+    for value in _mentioned(func):
+        yield {name: np.full(shape, value) for name, shape in shapes.items()}
+        yield {name: _one_cell(shape, value) for name, shape in shapes.items()}
+    for number in range(len(shapes)):
+        yield {
+            name: np.full(shape, 1 + (k + number) % max(len(shapes), 1))
+            for k, (name, shape) in enumerate(shapes.items())
+        }
+    while True:
+        yield {name: generator.integers(-4 if _signed(func, name) else 0, 5, shape) for name, shape in shapes.items()}
+
+
+def _one_cell(shape: tuple[int, ...], value: int) -> Array:
+    """Zeros, and one value."""
+    result = np.zeros(shape)
+    result.reshape(-1)[:1] = value
+    return result
+
+
+def _signed(func: PrimFunc, name: str) -> bool:
+    dtype = next(b.dtype for b in func.buffers if b.name == name)
+    return dtype.is_float or (dtype.is_integer and dtype.min_int < 0)
+
+
+def shape_at(shape: Sequence[Expr], numbers: Mapping[str, int | float]) -> tuple[int, ...]:
+    """A shape with these sizes. Raises Trap, KeyError, TypeError."""
+    return tuple(max(int(evaluate(extent, numbers)), 0) for extent in shape)

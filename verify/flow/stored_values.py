@@ -14,9 +14,19 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.visit import children, free_variables, holds_any, map_children, substitute
 from layoutproof.verify.isl.dataflow import Dataflow
-from layoutproof.verify.isl.decode import Piece, pieces_said
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sources, links_of, only, part_of, tuples_of
+from layoutproof.verify.isl.instance_sets import (
+    Piece,
+    Points,
+    Region,
+    Relation,
+    Sources,
+    links_of,
+    only,
+    part_of,
+    pieces_said,
+    tuples_of,
+)
 from layoutproof.verify.isl.isl_evidence import note_agreement, note_function
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.instances import IterationDomain, is_index_like, is_larger

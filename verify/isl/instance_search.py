@@ -166,8 +166,11 @@ class Model:
                 if found.loose is None:
                     for condition in self._assumed:
                         context = context.intersect(found.encoder.set_of(condition))
-                good = coalesced(bad.params().complement().gist(context.params()))
-                return Decoder(found.space, self._variables).condition(good)
+                assumed = context.params()
+                good = coalesced(bad.params().complement().gist(assumed))
+                stated = Decoder(found.space, self._variables).condition(good)
+                read = Encoder(found.space).set_of(stated).params()
+                return stated if read.intersect(assumed).is_equal(good.intersect(assumed)) else None
         except (NotQuasiAffine, BudgetExceeded):  # no condition is derived then, which is what None says
             return None
 

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from layoutproof.ir.expr import Expr, IntImm, Var, compare
+from layoutproof.ir.expr import Expr, IntImm, Var, compare, widen
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.visit import walk
+from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.operations import bounds_of, coalesced, maps_of, sets_of
 from layoutproof.verify.isl.space import (
@@ -357,3 +358,54 @@ def repeated(relation: Relation, targets: Points, sources: Points) -> int | None
     if ends.involves_dims(isl.dim_type.param, 0, ends.dim(isl.dim_type.param)):
         return None
     return int(ends.project_out(isl.dim_type.param, 0, ends.dim(isl.dim_type.param)).count_val().to_python())
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a relation: on `points`, with the relation's tuple name, `link` leads to the values of `outputs`."""
+
+    points: Points
+    link: Link
+    outputs: tuple[Expr, ...]
+
+
+def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: Sequence[Dim]) -> Iterator[Piece]:
+    """The parts of a single valued relation, from points over `dims`, that expressions over `dims` and symbols give,
+    each output in the type of its target. Other parts are left out.
+    """
+    # Numbers of one kind go together whatever their widths; other mixtures are not decoded.
+    if len({v.dtype.kind for v in (*workspace.symbols, *(dim.var for dim in (*dims, *targets)))}) > 1:
+        return
+    encoder = workspace.boxed(dims).encoder
+    decoder = Decoder(encoder.space, {v.name: v for v in (*workspace.symbols, *(dim.var for dim in dims))})
+    for where, piece in pieces_of(isl.PwMultiAff.from_map(link)):
+        try:
+            outputs = tuple(widen(decoder.affine(piece.get_aff(k)), dim.var.dtype) for k, dim in enumerate(targets))
+            stated = function_between(encoder, _name(link, isl.dim_type.in_), outputs, _name(link, isl.dim_type.out))
+            region = Region(encoder, _in_types(encoder, workspace, unnamed(where)))
+            part = link.intersect_domain(where)
+            if stated.intersect_domain(where).is_equal(part) and all(region.fits(output) for output in outputs):
+                yield Piece(where, part, outputs)
+        except (NotQuasiAffine, ValueError):
+            # The numbers are too large for an expression.
+            continue
+
+
+def _in_types(encoder: Encoder, workspace: Workspace, points: Points) -> Points:
+    """The points where symbols have values of their types, with which index arithmetic has too."""
+    for condition in workspace.fitting:
+        try:
+            points = points.intersect(encoder.set_of(condition))
+        except NotQuasiAffine:
+            continue
+    for symbol in workspace.symbols:
+        value = encoder.function(symbol)
+        low, high = encoder.constant(symbol.dtype.min_int), encoder.constant(symbol.dtype.max_int)
+        points = points.intersect(value.ge_set(low)).intersect(value.le_set(high))
+    return points
+
+
+def _name(link: Link, kind: isl.dim_type) -> str:
+    name = link.get_tuple_name(kind)
+    assert name is not None
+    return name

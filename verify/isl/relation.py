@@ -97,10 +97,16 @@ class Relation:
     def extreme(self, position: int, largest: bool) -> Expr | None:
         """The exact least or largest value of one output over the symbols; None where it takes several pieces."""
         values = isl.Map.from_pw_aff(self.functions[position]).intersect_domain(self.domain).range()
-        pieces = pieces_of(extreme_of(values, largest))
+        extreme = extreme_of(values, largest)
+        pieces = pieces_of(extreme)
         if len(pieces) != 1:
             return None
-        return Decoder(NamedSpace(self.space.ctx, (), self.space.params)).affine(pieces[0][1].get_aff(0))
+        (domain, piece), symbols = pieces[0], NamedSpace(self.space.ctx, (), self.space.params)
+        found = Decoder(symbols).affine(piece.get_aff(0))
+        stated = map_from_affs(symbols, [Encoder(symbols).function(found)], domain)
+        if not stated.is_equal(isl.Map.from_pw_multi_aff(extreme)):
+            raise NoAnswer("the extreme value that isl found is not that of the expression")
+        return found
 
     def below_zero(self, position: int) -> tuple[dict[str, int], dict[str, int]] | None:
         """A point, and the symbols' values, at which an output is negative."""

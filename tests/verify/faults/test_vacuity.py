@@ -18,6 +18,9 @@ from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.arith.known_facts import constants_of
+from layoutproof.verify.faults import example_run
+from layoutproof.verify.faults.example_run import SearchState, find_run
+from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.vacuity import prove_runs
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -270,3 +273,17 @@ def test_a_certificate_of_nothing_is_not_confirmed() -> None:
         names = tuple(loop.var for loop in loops)
         text = text_of(Rewrite(old, new, Witness((InstanceMap(0, 0, IndexMap(names, names)),))), None)
         assert derive(text, "certificate").status is not Status.PROVED
+
+
+def test_proposed_inputs_are_evaluated_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes that break a condition, and data that breaks an assumption or names a size, are no evidence that a program
+    runs.
+    """
+    function = func(of_elements("A[i] == n") + COPY)
+    facts = Facts.of(function, parse_condition("n == 37", constants_of(function), "<where>"))
+    assert find_run(facts, 10_000, 50, SearchState())
+    arrays = {"A": np.full(4, 8, np.int32), "B": np.zeros(4, np.int32)}
+    monkeypatch.setattr(example_run, "sizes_to_try", lambda *_: iter([(8, 1), (37, 1)]))
+    monkeypatch.setattr(example_run, "data_to_try", lambda *_: iter([arrays, {**arrays, "n": 8}]))
+    state = SearchState()
+    assert not find_run(facts, 10_000, 50, state) and state.numbers == {"n": 37, "m": 1}

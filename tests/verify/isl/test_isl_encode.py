@@ -12,14 +12,17 @@ from tests.shares import one_in
 
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Cast, Expr, Logical, Not, Select, Var, binary, compare, const, logical_and
+from layoutproof.ir.expr import TRUE, Cast, Expr, Logical, Not, Select, Var, binary, compare, const, logical_and
+from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.isl.decode import Decoder
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.instance_search import Model
-from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, limited, value
+from layoutproof.verify.isl.instance_sets import Workspace, pieces_said
+from layoutproof.verify.isl.relation import make_relation
+from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, NoAnswer, limited, value
 from layoutproof.verify.program.instances import Dim, IterationDomain
 
 X, Y, N = Var("i"), Var("j"), Var("n")
@@ -211,3 +214,42 @@ def test_cases_are_found_where_there_are_few(expr: Expr) -> None:
     for encoder in (Encoder(space), Encoder(space, space.universe())):
         with pytest.raises(NotQuasiAffine):
             encoder.function(expr)
+
+
+def one_more(decoder: Decoder, aff: isl.Aff) -> Expr:
+    """A decoder that is wrong by one."""
+    return AFFINE(decoder, aff) + 1
+
+
+def other_cells(_decoder: Decoder, _where: isl.Set) -> Expr:
+    """A decoder that takes each set for another one."""
+    return compare(CompareOp.EQ, N, const(-7))
+
+
+AFFINE = Decoder.affine
+
+
+def test_nothing_rests_on_the_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a decoder that lies no inverse, extreme, padding or condition on symbols is taken, and no piece of a
+    relation; of the right one all are.
+    """
+    dims = (Dim(X, const(0), N, ForKind.SERIAL),)
+    model = Model((N,), (), {N: (0, 99)})
+    with limited() as ctx:
+        workspace = Workspace((N,), (), {N: Interval(0, 99)})
+        link = isl.Map("[n] -> { a[i] -> b[n - 1 - i] : 0 <= i < n }", workspace.ctx)
+        found = make_relation(ctx, ["i"], [N], ["n"], TRUE, {"p0": X * 2})
+        asks: list[Callable[[], object]] = [
+            found.inverse,
+            lambda: found.extreme(0, True),
+            lambda: found.padding([N * 2]),
+            lambda: model.symbols_without(IterationDomain(dims), compare(CompareOp.GE, X, const(5))),
+            lambda: next(pieces_said(workspace, link, dims, dims), None),
+        ]
+        assert [ask() is not None for ask in asks] == [True] * 5
+        monkeypatch.setattr(Decoder, "affine", one_more)
+        monkeypatch.setattr(Decoder, "condition", other_cells)
+        for ask in asks[:3]:
+            with pytest.raises(NoAnswer):
+                ask()
+        assert [ask() for ask in asks[3:]] == [None, None]
