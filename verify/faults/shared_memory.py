@@ -33,8 +33,9 @@ def prove_shared_fits(func: PrimFunc, limit: int, where: Expr | None = None) -> 
     facts = Facts.of(form.func, where)
     kernels = [node for node in walk(form.func.body) if isinstance(node, AttrStmt) and node.key == KERNEL]
     # As the text has them: where they are parallel loops, elements have no gaps between them.
-    own = (n.alloc_buffers if isinstance(n, Block) else (n.buffer,) for n in nodes_of(func.body, Allocate, Block))
-    loose = {b.data for buffers in own for b in buffers if b.strides or not is_zero(b.elem_offset)}
+    own = [node.buffer for node in nodes_of(func.body, Allocate)]
+    own += [buffer for node in nodes_of(func.body, Block) for buffer in node.alloc_buffers]
+    loose = {buffer.data for buffer in own if buffer.strides or not is_zero(buffer.elem_offset)}
     return tuple(_prove(facts, kernel, number, limit, loose) for number, kernel in enumerate(kernels, start=1))
 
 
