@@ -35,9 +35,9 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, holds_any, stores_in
 from layoutproof.verify.faults.bounds import find_outside
+from layoutproof.verify.faults.decisions import undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import contents_of
-from layoutproof.verify.faults.reads import undefined_decisions
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import prove_no_faults
@@ -132,7 +132,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         *_prove_records(rewrite, where),
         *_prove_assumptions(old, new),
         _prove_witness_speaks_of_stores(rewrite),
-        *_where_open(_prove_decisions(rewrite)),
+        *_where_open(_prove_decisions(old, new)),
         *(faults := prove_no_faults(new, where, contents, old)),
     )
     if any(v.status is Status.REFUTED for v in faults):
@@ -189,15 +189,15 @@ def _where_open(*verdicts: Verdict) -> tuple[Verdict, ...]:
     return tuple(verdict for verdict in verdicts if verdict.status is not Status.PROVED)
 
 
-def _prove_decisions(rewrite: Rewrite) -> Verdict:
+def _prove_decisions(old: Facts, new: Facts) -> Verdict:
     """That nothing undefined decides what the new program does, where it did not in the old one."""
     watch = Stopwatch()
     what = "no undefined value decides a branch, a range or an index"
     claim = Claim(ClaimKind.DEFINED_READ, what, about=("decisions",))
-    found = undefined_decisions(rewrite.new)
-    found = found - undefined_decisions(rewrite.old) if found else found
+    found = undefined_decisions(new)
+    found = found - undefined_decisions(old) if found else found
     if found:
-        reason = f"`{min(found)}` loads from memory that may hold an undefined value"
+        reason = f"`{min(found)}` may depend on an undefined value"
         return unknown(claim, STRUCTURE, reason, watch)
     return proved(claim, STRUCTURE, watch)
 

@@ -33,7 +33,7 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.threads.async_copies import AsyncCopies, without_async
 from layoutproof.ir.threads.axes import AXIS, COPIES, KERNEL, Axis, Sharing, has_threads, sharing_of
 from layoutproof.ir.threads.crosswise import joins_of
-from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel
+from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel, without_gaps
 from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
 from layoutproof.ir.threads.tiles import check_fragments
 from layoutproof.ir.visit import (
@@ -418,6 +418,8 @@ def _wider(buffer: Buffer, axes: Sequence[Axis], stmt: Stmt) -> Buffer:
     """The buffer with a copy for each thread along the axes."""
     if buffer.axis_separators or buffer.elem_offset != IntImm(0):
         raise NotSequential(f"{buffer.name}, of which each thread has a copy, has an offset or axis groups", stmt)
+    if without_gaps(buffer).strides:
+        raise NotSequential(f"{buffer.name}, of which each thread has a copy, has elements that may be one cell", stmt)
     return replace(buffer, shape=(*(axis.extent for axis in axes), *buffer.shape), strides=())
 
 

@@ -11,18 +11,14 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 
-from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const, equal
 from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.layout_record import Cell, LayoutRecord, cells_of, layout_records
-from layoutproof.ir.node import Node
-from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse
-from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import buffers_in, free_variables, loads_in, stores_in, walk
+from layoutproof.ir.stmt import ForKind
+from layoutproof.ir.visit import free_variables
 from layoutproof.verify.faults.bounds import Place, in_box, places_of
 from layoutproof.verify.faults.facts import (
     STRUCTURE,
@@ -40,7 +36,6 @@ from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Cover, Search, at_least, below, nothing, same
 from layoutproof.verify.smt.index_arithmetic import search_instances
-from layoutproof.verify.values.question import has_undef
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 
@@ -168,43 +163,6 @@ def prove_readable(facts: Facts) -> tuple[Verdict, ...]:
         else:
             verdicts += [_prove_read(facts, Place(access, access.indices), ()) for access in reads]
     return tuple(verdicts)
-
-
-def undefined_decisions(function: PrimFunc) -> set[str]:
-    """The conditions, ranges and indices, as text, that may depend on an undefined value which was stored to a
-    temporary: such a value decides nothing. Memories are told apart by name, not cells.
-    """
-    temporaries = {b.data for b in buffers_in(function.body)} - {b.data for b in function.buffers}
-    stores = [store for store in stores_in(function.body) if store.buffer.data in temporaries]
-    undefined = {store.buffer.data for store in stores if has_undef(store.value)}
-    while True:
-        more = {s.buffer.data for s in stores if any(load.buffer.data in undefined for load in loads_in(s.value))}
-        if more <= undefined:
-            break
-        undefined |= more
-    if not undefined:
-        return set()
-    return {
-        expr_text(part, Style.PLAIN)
-        for node in walk(function.body)
-        for part in _deciding(node)
-        if any(load.buffer.data in undefined for load in loads_in(part))
-    }
-
-
-def _deciding(node: Node) -> Iterator[Expr]:
-    """The parts of a node that decide what is done, or where."""
-    match node:
-        case IfThenElse():
-            yield node.condition
-        case For():
-            yield from (node.start, node.extent)
-        case Block():
-            yield from (node.where, *(v.binding for v in node.iter_vars))
-        case BufferLoad() | BufferStore():
-            yield from node.indices
-        case _:
-            pass
 
 
 def prove_no_forbidden_write(facts: Facts) -> tuple[Verdict, ...]:

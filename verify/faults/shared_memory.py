@@ -7,13 +7,13 @@ from __future__ import annotations
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import INT64
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr, const, widen
+from layoutproof.ir.expr import Expr, Var, const, is_zero, widen
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate, AttrStmt
+from layoutproof.ir.stmt import Allocate, AttrStmt, Block
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.threads.axes import KERNEL, Sharing, sharing_of
 from layoutproof.ir.threads.sequential import Barriers, NoSequence, sequential
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, nodes_of, walk
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, left_open, proved, refuted, unknown, values_text
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import above
@@ -32,16 +32,24 @@ def prove_shared_fits(func: PrimFunc, limit: int, where: Expr | None = None) -> 
         return (unknown(claim, STRUCTURE, form.reason, Facts.of(func, where).watch()),)
     facts = Facts.of(form.func, where)
     kernels = [node for node in walk(form.func.body) if isinstance(node, AttrStmt) and node.key == KERNEL]
-    return tuple(_prove(facts, kernel, number, limit) for number, kernel in enumerate(kernels, start=1))
+    # As the text has them: where they are parallel loops, elements have no gaps between them.
+    own = [node.buffer for node in nodes_of(func.body, Allocate)]
+    own += [buffer for node in nodes_of(func.body, Block) for buffer in node.alloc_buffers]
+    loose = {buffer.data for buffer in own if buffer.strides or not is_zero(buffer.elem_offset)}
+    return tuple(_prove(facts, kernel, number, limit, loose) for number, kernel in enumerate(kernels, start=1))
 
 
-def _prove(facts: Facts, kernel: AttrStmt, number: int, limit: int) -> Verdict:
+def _prove(facts: Facts, kernel: AttrStmt, number: int, limit: int, loose: set[Var]) -> Verdict:
     watch = facts.watch()
     allocated = [node.buffer for node in walk(kernel) if isinstance(node, Allocate)]
     shared = [buffer for buffer in allocated if sharing_of(buffer.scope, in_kernel=True) is Sharing.BLOCK]
     what = f"shared memory of kernel {number} is within {limit} bytes"
     names = tuple(buffer.name for buffer in shared)
     claim = Claim(ClaimKind.OTHER, what, buffers=names, about=("shared", str(number), str(limit)))
+    larger = next((buffer for buffer in shared if buffer.data in loose), None)
+    if larger is not None:
+        reason = f"{larger.name} has strides or an offset: its extents do not say its size"
+        return unknown(claim, STRUCTURE, reason, watch)
     size = _bytes(shared)
     inner = next((v for v in free_variables(size) if v not in facts.program.symbols), None)
     if inner is not None:

@@ -367,6 +367,19 @@ DOUBLE_BUFFER = """A: T.Buffer((3, 4), "int32"), B: T.Buffer((3, 4), "int32")):
 """
 
 
+@pytest.mark.parametrize(("strides", "known"), [("", True), ("strides=[2, 1], ", True), ("strides=[1, 1], ", False)])
+def test_elements_of_a_thread_that_are_one_cell(strides: str, known: bool) -> None:
+    """A copy for each thread has a cell for each element: of memory in which two of them are one there is none."""
+    text = (
+        'A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):\n'
+        f'    L = T.alloc_buffer((2, 2), "int32", {strides}scope="local")\n'
+        '    for t in T.thread_binding(8, thread="threadIdx.x"):\n        L[0, 1] = A[t]\n'
+        "        L[1, 0] = 0\n        T.tvm_storage_sync('shared')\n        B[t] = L[0, 1]\n"
+    )
+    assert known or "elements that may be one cell" in refusal(text)
+    assert not known or run(form(text).func, [np.arange(8, dtype=np.int32), None])["B"].tolist() == list(range(8))
+
+
 @pytest.mark.parametrize(("slot", "free"), [("k % 2", True), ("0", False)])
 def test_the_end_of_an_iteration_meets_the_beginning_of_the_next(slot: str, free: bool) -> None:
     """With two buffers one barrier in a loop is enough, with one it is not."""
