@@ -13,7 +13,7 @@ from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var, logical_and
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep
 from layoutproof.ir.operators import CompareOp, LogicalOp
-from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Seq
+from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, substitute
 from layoutproof.verify.lockstep.domains import (
@@ -291,7 +291,7 @@ class UnmatchedSteps:
 
     def check_added(self, item: Item, flattener: Flattener, domain: IterationDomain) -> Proved:
         """That an added step does no harm, with what it is. Raises Mismatch."""
-        if self.traps and may_trap_in(item.node):
+        if self.traps and isinstance(item.node, Stmt) and may_trap_in(item.node):
             raise Mismatch(f"a step without a counterpart may have no result ({item.place})")
         return Proved.all(self._added(leaf) for leaf in leaves(item, flattener, domain))
 
