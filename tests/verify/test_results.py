@@ -85,6 +85,19 @@ WRONG = {
         'for i in range(8):\n    B[i] = T.Cast("int32", F[i]) * 0',
         'for i in range(8):\n    B[i] = T.Cast("int32", T.Cast("int8", F[i])) * 0',
     ),
+    "a side that is never chosen": (DIV.format("A[i]"), DIV.format("T.Select(i < 8, A[i], 7 // A[i])")),
+    "a side that is never chosen, in another order": (
+        DIV.format("A[i]"),
+        "for i in range(8):\n    B[7 - i] = T.Select(i < 8, A[7 - i], 7 // A[7 - i])",
+    ),
+    "a quotient of loops under a condition on data": (
+        "for i in range(8):\n    if A[i] > 0:\n        B[i] = A[i]",
+        "for i in range(8):\n    if A[7 - i] > 0:\n        B[7 - i] = A[7 - i] + 0 * (5 // (i - 3))",
+    ),
+    "a shift by a loop under a condition on data": (
+        "for i in range(8):\n    if A[i] > 0:\n        B[i] = A[i]",
+        "for i in range(8):\n    if A[i] > 0:\n        B[i] = A[i] + 0 * (5 << (i - 3))",
+    ),
     "one side of another condition": (
         DIV.format(f"T.if_then_else({POSITIVE}, 7 // A[i], 7)"),
         DIV.format(f"T.if_then_else({POSITIVE}, 7 // A[i], 7 + 0 * (7 // A[i]))"),
@@ -114,7 +127,7 @@ def drawn(rng: Random) -> tuple[str, str]:
     conditions = ("F[{i}] > T.float32(0)", "A[{i}] > 0", "{i} < 5")
 
     def value(op: str) -> str:
-        kind = rng.randrange(5)
+        kind = rng.randrange(7)
         other = rng.choice(ops)
         return (
             op,
@@ -122,6 +135,8 @@ def drawn(rng: Random) -> tuple[str, str]:
             f"{op} + 0 * ({other})",
             f"T.Select({rng.choice(conditions)}, {op}, {op})",
             f"{op} + T.if_then_else({rng.choice(conditions)}, 0, 0 * ({other}))",
+            f"T.Select({{i}} < 8, {op}, {other})",
+            f"{op} + T.if_then_else({rng.choice(conditions)}, 0 * (5 // ({{i}} - 3)), 0)",
         )[kind]
 
     op = rng.choice(ops)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.visit import stores_in
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.flow.computed import chooses_for_several
 from layoutproof.verify.flow.constant_parts import Constants, without_constants
@@ -37,7 +38,7 @@ from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.program.statement import NotModelled, Statement
-from layoutproof.verify.program.traps import may_trap_in
+from layoutproof.verify.program.traps import traps_in
 from layoutproof.verify.values.fast_math import Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import ValueAnswer
@@ -110,9 +111,12 @@ class _Simulator:
     def _require_results(self) -> None:
         """What has no counterpart has a result. Raises NotModelled where it may have none."""
         program_model = ProgramModel.new(self.rewrite_model)
+        stores = list(stores_in(self.rewrite_model.rewrite.new.body))
         for statement in self.rewrite_model.new.statements:
-            if may_trap_in(statement.value) and not program_model.unmatched(statement).is_empty:
+            if traps_in(statement.value) and not program_model.unmatched(statement).is_empty:
                 raise NotModelled("a store without a counterpart may have no result", statement.access.node)
+            if traps_in(statement.value) < traps_in(stores[statement.number].value):
+                raise NotModelled("an operation is evaluated that the model of its store is without", None)
 
     def run(self) -> Simulation:
         # One budget for all that is asked of integer sets, also outside the flows themselves.

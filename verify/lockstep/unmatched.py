@@ -33,7 +33,7 @@ from layoutproof.verify.lockstep.items import Flattener, Fresh, Item
 from layoutproof.verify.lockstep.memories import Cells, Memories, say_buffer
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.location import Place
-from layoutproof.verify.program.traps import may_trap_in
+from layoutproof.verify.program.traps import traps_in
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved
 
 
@@ -291,7 +291,7 @@ class UnmatchedSteps:
 
     def check_added(self, item: Item, flattener: Flattener, domain: IterationDomain) -> Proved:
         """That an added step does no harm, with what it is. Raises Mismatch."""
-        if self.traps and isinstance(item.node, Stmt) and may_trap_in(item.node):
+        if self.traps and isinstance(item.node, Stmt) and traps_in(item.node):
             raise Mismatch(f"a step without a counterpart may have no result ({item.place})")
         return Proved.all(self._added(leaf) for leaf in leaves(item, flattener, domain))
 

@@ -23,26 +23,28 @@ _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 
 
 def is_in_stored_values(func: PrimFunc) -> bool:
-    """Whether all that may be without a result stands in values that are stored."""
+    """Whether all that may be without a result stands in values that are stored, and is evaluated there or not as the
+    program says, not as compilers like.
+    """
     stack: list[Node] = [func.body]
     while stack:
         node = stack.pop()
         if _may_trap(node):
             return False
-        rest = [child for child in children(node) if not (isinstance(node, BufferStore) and child is node.value)]
-        stack += rest
+        if isinstance(node, BufferStore) and any(lazy is None for _, lazy in _operations(node.value, lazy=False)):
+            return False
+        stack += [child for child in children(node) if not (isinstance(node, BufferStore) and child is node.value)]
     return True
 
 
-def may_trap_in(node: Node) -> bool:
-    """Whether something in a statement or an expression may be without a result."""
-    stack = [node]
+def traps_in(node: Node) -> int:
+    """How many operations of a statement or an expression may be without a result."""
+    stack, found = [node], 0
     while stack:
         current = stack.pop()
-        if _may_trap(current):
-            return True
+        found += _may_trap(current)
         stack += children(current)
-    return False
+    return found
 
 
 def traps_alike(alike: Callable[[Expr, Expr], bool], old: Expr, new: Expr) -> bool:
@@ -52,7 +54,7 @@ def traps_alike(alike: Callable[[Expr, Expr], bool], old: Expr, new: Expr) -> bo
     mine = list(_operations(new, lazy=False))
     if not mine:
         return True
-    if holds_any(new, Undef, OpaqueCall) or holds_any(old, Undef, OpaqueCall) or any(side is None for _, side in mine):
+    if holds_any(new, Undef, OpaqueCall) or holds_any(old, Undef, OpaqueCall) or any(lazy is None for _, lazy in mine):
         return False
     if old == new:
         return True
