@@ -1,5 +1,7 @@
 """Operations on data that may have no result: proved where the old program evaluates them too, and only there."""
 
+from __future__ import annotations
+
 from random import Random
 from textwrap import indent
 
@@ -51,7 +53,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_an_operation_that_was_there_is_no_new_fault(name: str):
+def test_an_operation_that_was_there_is_no_new_fault(name: str) -> None:
     """The program has no result where it had none."""
     before, after = map(program, RIGHT[name])
     assert compare(before, after).status is Status.PROVED
@@ -115,7 +117,7 @@ def faults(func: PrimFunc, a: np.ndarray, f: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_an_operation_that_was_not_there_is_not_proved(name: str):
+def test_an_operation_that_was_not_there_is_not_proved(name: str) -> None:
     """Where the new program evaluates something that the old one did not, or on something else."""
     before, after = map(program, WRONG[name])
     assert compare(before, after).status is not Status.PROVED
@@ -167,7 +169,7 @@ def attack(seed: int) -> Status:
     return status
 
 
-def test_random_operations():
+def test_random_operations() -> None:
     """Some are proved, and none that runs tell apart."""
     found = [attack(seed) for seed in range(12)]
     assert Status.PROVED in found and len(set(found)) > 1

@@ -308,11 +308,8 @@ class Matcher:
         answer = self._ask(claim, bound, new_term, old_term, theirs, ())
         if answer.status is not Status.PROVED or answer.licences:
             answer = self._with_old_facts(claim, bound, new_term, old_term, theirs, answer)
-        if (
-            self.traps
-            and answer.status is Status.PROVED
-            and not _trap_alike(leaves, old, substitute(new, bound.values))
-        ):
+        bare = substitute(new, bound.values)
+        if self.traps and answer.status is Status.PROVED and not traps_alike(leaves.are_alike, old, bare):
             answer = ValueAnswer(Status.UNKNOWN, reason="it may have no result where it had one")
         return Match(claim, bound.region, answer, bound.unpaired)
 
@@ -449,8 +446,3 @@ def _grouped(reads: Sequence[Read], names: Mapping[Var, Var]) -> dict[Var, list[
     for read in reads:
         groups.setdefault(names[read.var], []).append(read)
     return groups
-
-
-def _trap_alike(leaves: Leaves, old: Expr, new: Expr) -> bool:
-    """Whether the old value has a result only where the new one has; index arithmetic stands in them as it is."""
-    return traps_alike(lambda first, second: leaves.abstract(first) == leaves.abstract(second), old, new)

@@ -20,7 +20,7 @@ def main(W: T.Buffer(({rows}, {size}), "float32"), I: T.Buffer(({rows},), "int32
 LARGE = {"rows": 1 << 12, "size": 1 << 15}
 
 
-def test_a_large_gather_runs():
+def test_a_large_gather_runs() -> None:
     """It has 2^27 iterations; with zeros as indices all is in bounds."""
     func = loads(GATHER.format(**LARGE, body="O[i] = O[i] + W[I[r], i]"))
     assert prove_runs(func).status is Status.PROVED
@@ -38,13 +38,13 @@ OPEN = {
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_a_program_that_faults_with_zeros_is_not_shown_to_run(name: str):
+def test_a_program_that_faults_with_zeros_is_not_shown_to_run(name: str) -> None:
     """Nothing is said of these."""
     func = loads(GATHER.format(**LARGE, body=OPEN[name].format(**LARGE)))
     assert prove_runs(func).status is not Status.PROVED
 
 
-def test_with_zeros_it_does_the_same():
+def test_with_zeros_it_does_the_same() -> None:
     """Against the interpreter, on a small one."""
     func = loads(GATHER.format(rows=3, size=4, body="O[i] = O[i] + W[I[r], i] * T.float32(2)"))
     zeros = with_zero_indices(Facts.of(func.with_parameters_apart()))
