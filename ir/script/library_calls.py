@@ -10,8 +10,9 @@ from layoutproof.ir.dtype import FLOAT32, FLOAT64, DType
 from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IntImm, Select
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call, OpaqueCall, StringImm, Undef
 from layoutproof.ir.operators import BinaryOp, CompareOp
-from layoutproof.ir.visit import holds_any
+from layoutproof.ir.visit import holds_any, walk
 
+_MOST = 100
 PURE_CALLS = ("call_llvm_pure_intrin", "call_pure_extern")
 
 _LLVM: Mapping[str, str] = {
@@ -72,8 +73,8 @@ def _call(function: str | None, dtype: DType, arguments: Sequence[Expr]) -> Expr
 
 def _away_from_zero(dtype: DType, arguments: Sequence[Expr], whole: bool) -> Expr | None:
     """The nearest integer, halves away from zero: what is cut off is exact, so that it says on which side to go on."""
-    if len(arguments) != 1 or holds_any(arguments[0], OpaqueCall, Undef):
-        return None
+    if len(arguments) != 1 or holds_any(arguments[0], OpaqueCall, Undef) or sum(1 for _ in walk(arguments[0])) > _MOST:
+        return None  # it is written several times
     (value,) = arguments
     kind = value.dtype
     if not kind.is_float or kind.lanes != dtype.lanes or (dtype.is_integer if whole else dtype == kind) is False:
