@@ -67,7 +67,8 @@ Proofs use that equal arguments give equal results, and a few exact points:
 ## Opaque calls
 
 They are read, printed and kept unchanged. No program with one is proved free of faults. (`reinterpret` of an
-integer as a float, or as another integer of its width, is no such call.)
+integer as a float, or as another integer of its width, is no such call; nor are `call_llvm_pure_intrin` and
+`call_pure_extern` of a function of the tables above, as `llvm.sqrt` or `expf`, and of `llvm.lround`.)
 
 {opaque}
 """

@@ -47,7 +47,7 @@ from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.program.window import Window, try_window
-from layoutproof.verify.same_program import Checked, prove_same_program
+from layoutproof.verify.same_program import Checked, prove_results, prove_same_program
 from layoutproof.verify.settings import settings
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licences
 from layoutproof.verify.values.float_indices import rewrite_in_integers
@@ -124,7 +124,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
     new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)
     # Where only calls with parameters apart are spoken of, what the old program stores changes no other parameter.
     contents = contents_of(rewrite, Facts.of(rewrite.old.with_parameters_apart(), where) if is_asked(rewrite) else old)
-    verdicts = (
+    others = (
         *_prove_cell_maps(rewrite, old, new, where),
         *_where_open(_prove_apart(rewrite)),
         _prove_parameters_kept(rewrite, where),
@@ -133,17 +133,21 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         *_prove_assumptions(old, new),
         _prove_witness_speaks_of_stores(rewrite),
         *_where_open(_prove_decisions(old, new)),
-        *(faults := prove_no_faults(new, where, contents, old)),
     )
+    faults = prove_no_faults(new, where, contents, old)
     if any(v.status is Status.REFUTED for v in faults):
         before = possible_faults(rewrite.old, where)
         if before:
-            return _left_to_runs(verdicts[: -len(faults)], faults, before)
+            return _left_to_runs(others, faults, before)
     if not contents and all(v.status is Status.PROVED for v in faults):
         note_faultless(rewrite.new, where)  # which is the old one of the next step
+    values = prover_at(allowed, settings().budget_scale)
+    if all(v.status is Status.PROVED for v in others):
+        faults = prove_results(rewrite, old, new, faults, values)
+    verdicts = (*others, *faults)
     checked = Checked(verdicts)
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
-        same = prove_same_program(rewrite, old, new, where, prover_at(allowed, settings().budget_scale))
+        same = prove_same_program(rewrite, old, new, where, values)
         checked = replace(same, verdicts=(*verdicts, *same.verdicts))
     return replace(checked, verdicts=(*checked.verdicts, *_prove_runs(rewrite, where, checked.verdicts)))
 

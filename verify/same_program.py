@@ -13,10 +13,12 @@ from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.forwarded import forwarded_rewrite
 from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.flow.simulate import simulate
-from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep
+from layoutproof.verify.lockstep.prove import ENGINE, Lockstep, prove_lockstep
+from layoutproof.verify.program.traps import is_in_stored_values
+from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.solving import QUICK
-from layoutproof.verify.verdict.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,28 @@ def prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | N
     second = new if again.new is rewrite.new else Facts.of(again.new, where, again.old, gathered=new.gathered)
     other = _as_it_stands(again, first, second, values)
     return other if all(v.status is Status.PROVED for v in other.verdicts) else found
+
+
+def prove_results(
+    rewrite: Rewrite, old: Facts, new: Facts, faults: Sequence[Verdict], values: ValueProver
+) -> tuple[Verdict, ...]:
+    """The verdicts on the new program's faults. Where all that is open is whether operations on data have a result,
+    that is proved if the old program evaluates them on the same operands, so that it has a fault where the new one has.
+    """
+    left = [v for v in faults if v.status is not Status.PROVED]
+    asked = all(v.status is Status.UNKNOWN and v.claim.kind is ClaimKind.HAS_RESULT for v in left)
+    if not left or not asked or not is_in_stored_values(rewrite.new):
+        return tuple(faults)
+    # Under fast-math assumptions what the old program computes is not what the new one does.
+    exactly = values.under(IEEE)
+    walked = prove_lockstep(rewrite, old, new, exactly.for_check(QUICK), traps=True)
+    if not isinstance(walked, Lockstep):
+        found = simulate(rewrite, old, new, exactly.for_check(values.budget), traps=True)
+        if any(v.status is not Status.PROVED for v in found.verdicts):
+            return tuple(faults)
+    why = "where it has none, it has none in the old program"
+    done = {v.claim: replace(v, status=Status.PROVED, engine=ENGINE, reason=why, because=frozenset()) for v in left}
+    return tuple(done.get(v.claim, v) if v in left else v for v in faults)
 
 
 def _as_it_stands(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Checked:

@@ -11,6 +11,7 @@ from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.intrinsics import OPAQUE_CALLS, OpaqueCall, OpaqueSignature, StringImm
 from layoutproof.ir.script.expressions import OF_A_DEVICE, ExpressionReader, Handler
+from layoutproof.ir.script.library_calls import meaning
 from layoutproof.ir.script.operands import Value
 from layoutproof.ir.script.parsing import did_you_mean, is_text, parse_dtype, read_string
 
@@ -34,7 +35,8 @@ def _read_opaque(function: str, signature: OpaqueSignature) -> Handler:
             if not positional:
                 raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{name} takes its data type first", node)
             dtype = _positional_dtype(reader, function, positional)
-        return reader.make(node, OpaqueCall, function, tuple(_opaque_argument(reader, a) for a in positional), dtype)
+        call = reader.make(node, OpaqueCall, function, tuple(_opaque_argument(reader, a) for a in positional), dtype)
+        return meaning(call)
 
     return handle
 

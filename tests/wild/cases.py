@@ -19,8 +19,6 @@ from tests.tree import ROOT
 
 FOLDER = ROOT / "tests" / "data" / "wild"
 VERDICTS = {0: "proved", 1: "refuted", 3: "unknown"}
-OPEN = frozenset({"056_dabnn_padding_of_binary_channels/fixed"})
-"""Questions that are not decided yet: a sum over constant padding that is subtracted afterwards."""
 
 
 @dataclass(frozen=True)

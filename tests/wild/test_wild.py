@@ -6,7 +6,7 @@ import pytest
 
 from tests.shares import one_in
 from tests.tree import ROOT
-from tests.wild.cases import OPEN, Question, cases
+from tests.wild.cases import Question, cases
 
 QUESTIONS = [question for case in cases() for question in case.questions]
 
@@ -14,9 +14,9 @@ QUESTIONS = [question for case in cases() for question in case.questions]
 @one_in(40)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.title)
 def test_questions(question: Question) -> None:
-    """The verdict on each question is the wanted one, or `unknown` where that is known."""
+    """The verdict on each question is the wanted one."""
     answer = question.asked()
-    assert answer.verdict == ("unknown" if question.title in OPEN else question.wanted), answer.text
+    assert answer.verdict == question.wanted, answer.text
 
 
 def test_the_page_has_every_case() -> None:

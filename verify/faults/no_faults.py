@@ -150,14 +150,14 @@ def contents_of(rewrite: Rewrite, old: Facts) -> tuple[Content, ...]:
     moved = {cells.old_data for cells in rewrite.witness.cells}
     kept = {_place(after) for after in rewrite.new.buffers}
     same = [before for before in rewrite.old.buffers if _place(before) in kept and before.data.name not in moved]
-    return tuple(_contents(old, set(_unwritten(old, same))))
+    return tuple(_contents(old, set(unwritten(old, same))))
 
 
 def _place(buffer: Buffer) -> tuple[object, ...]:
     return buffer.data, buffer.dtype, buffer.shape, buffer.strides, buffer.elem_offset
 
 
-def _unwritten(facts: Facts, parameters: Sequence[Buffer]) -> Iterator[Buffer]:
+def unwritten(facts: Facts, parameters: Sequence[Buffer]) -> Iterator[Buffer]:
     """Those that nothing writes, by any name."""
     survey = survey_of(facts.program.function)
     if not survey.all_change:
@@ -218,7 +218,7 @@ def told(facts: Facts, contents: Sequence[Content]) -> Facts:
     if not contents:
         return facts
     program = facts.program
-    steady = set(_unwritten(facts, program.function.buffers))
+    steady = set(unwritten(facts, program.function.buffers))
     domains: dict[tuple[object, ...], IterationDomain] = {}
 
     def said(domain: IterationDomain) -> IterationDomain:

@@ -10,19 +10,21 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, FloatImm, IntImm, Logical, Not, Var, const
-from layoutproof.ir.intrinsics import Assume, Limit, OpaqueCall, Undef, assumed_undef, is_identity
+from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, IntImm, Not, Var, const
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef, is_identity
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import DIVISIONS, BinaryOp, CompareOp, LogicalOp
+from layoutproof.ir.operators import DIVISIONS, BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
 from layoutproof.verify.faults.arithmetic import call_assumptions
 from layoutproof.verify.faults.bounds import always_outside
+from layoutproof.verify.faults.constant_data import constants_do
 from layoutproof.verify.faults.example_run import SearchState, certainly_stores, find_run, numbers_of, writes_of
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.faults.no_faults import check_facts
+from layoutproof.verify.faults.zero_indices import with_zero_indices
 from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain, conjuncts
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
@@ -349,6 +351,8 @@ def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict:
     why, hints = why_impossible(facts, opaque)
     if why is not None:
         return _vacuous(*why, watch)
+    if not opaque and _runs_with_zeros(apart, where, state):
+        return _runs(watch)
     if find_run(facts, _LARGE_RUN, _MORE_RUNS, state, hints):
         return _runs(watch)
     return Verdict(Status.UNKNOWN, CLAIM, "search", reason=_what_failed(state), seconds=watch.seconds())
@@ -380,7 +384,7 @@ def _shown_without_a_run(facts: Facts, state: SearchState, opaque: bool) -> bool
     """Whether some sizes satisfy the conditions, some store happens with them, and constant arrays satisfy every
     assumption about data: of a program that is proved to have no fault.
     """
-    if not _constants_do(facts):
+    if not constants_do(facts):
         return False
     for numbers in numbers_of(facts):
         state.numbers = numbers if state.numbers is None else state.numbers
@@ -389,53 +393,12 @@ def _shown_without_a_run(facts: Facts, state: SearchState, opaque: bool) -> bool
     return False
 
 
-def _constants_do(facts: Facts) -> bool:
-    """Whether constant arrays, with the values that assumptions state, satisfy all assumptions but `facts`'."""
-    parameters = {buffer.data for buffer in facts.program.function.buffers}
-    values: dict[Var, Expr] = {}
-    conditions = (node.condition for node in walk(facts.program.function.body) if isinstance(node, Assume))
-    return all(_is_known(facts, condition) or _holds_with(condition, values, parameters) for condition in conditions)
-
-
-def _is_known(facts: Facts, condition: Expr) -> bool:
-    return all(guard.as_expr in facts.program.assumed for guard in conjuncts(condition))
-
-
-def _holds_with(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) -> bool:
-    if isinstance(condition, Logical):
-        either = any if condition.op is LogicalOp.OR else all
-        return either(_holds_with(side, values, parameters) for side in (condition.rhs, condition.lhs))
-    undefined = assumed_undef(condition)
-    if undefined is not None:
-        return undefined.buffer.data in parameters
-    if not isinstance(condition, Compare) or condition.op is not CompareOp.EQ:
-        return _is_true_of(condition, values, parameters)
-    load, value = (
-        (condition.lhs, condition.rhs) if isinstance(condition.lhs, BufferLoad) else (condition.rhs, condition.lhs)
-    )
-    plain = isinstance(value, IntImm | Limit) or (isinstance(value, FloatImm) and value.value == value.value)
-    if not plain or not isinstance(load, BufferLoad) or load.buffer.data not in parameters:
+def _runs_with_zeros(function: PrimFunc, where: Expr | None, state: SearchState) -> bool:
+    """The same of a program of which nothing is known unless its arrays of indices hold zeros."""
+    zeros = with_zero_indices(Facts.of(function, where))
+    if zeros is None or possible_faults(zeros, where):
         return False
-    return values.setdefault(load.buffer.data, value) == value
-
-
-def _is_true_of(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) -> bool:
-    """Whether a condition holds where each load gives the value of its array, one where nothing was said."""
-
-    def visit(node: Node) -> Node:
-        if (
-            isinstance(node, BufferLoad)
-            and node.buffer.data in parameters
-            and node.dtype.lanes == 1
-            and not node.dtype.is_bool
-        ):
-            return values.setdefault(node.buffer.data, const(1, node.dtype))
-        return map_children(node, visit)
-
-    plain = visit(condition)
-    if not isinstance(plain, Expr) or free_variables(plain):
-        return False
-    return search_licences(Question(plain, const(True)), IEEE, QUICK).is_proved
+    return _shown_without_a_run(Facts.of(zeros, where), state, opaque=False)
 
 
 def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Verdict, ...]:

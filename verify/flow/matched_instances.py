@@ -20,6 +20,7 @@ from layoutproof.verify.flow.sources import Agreement, accumulator, contribution
 from layoutproof.verify.flow.stored_values import Leaves, StoredValues, decided
 from layoutproof.verify.isl.instance_sets import Points, Region, covers, only, part_of, tuples_of
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
+from layoutproof.verify.program.traps import traps_alike
 from layoutproof.verify.values.fast_math import Licence
 from layoutproof.verify.values.laws import agrees_up_to_zero_signs
 from layoutproof.verify.values.prover import ValueProver
@@ -50,7 +51,8 @@ class _Bound:
 @dataclass(slots=True)
 class Matcher:
     """Compares statements with their counterparts. With `loose`, values may differ in the sign of a zero already;
-    `passes_zeros`: that is passed on where no operation may choose a sign.
+    `passes_zeros`: that is passed on where no operation may choose a sign. `traps`: values have a result, too, where
+    they have one in the old program.
     """
 
     rewrite_model: RewriteModel
@@ -61,6 +63,7 @@ class Matcher:
     reductions: Mapping[int, BinaryOp] = field(default_factory=dict)
     loose: bool = False
     passes_zeros: bool = False
+    traps: bool = False
     _chosen: set[int] = field(default_factory=set)
     _looked_through: set[int] = field(default_factory=set)
     _once: Matcher | None = None
@@ -306,6 +309,9 @@ class Matcher:
         answer = self._ask(claim, bound, new_term, old_term, theirs, ())
         if answer.status is not Status.PROVED or answer.licences:
             answer = self._with_old_facts(claim, bound, new_term, old_term, theirs, answer)
+        bare = substitute(new, bound.values)
+        if self.traps and answer.status is Status.PROVED and not traps_alike(leaves.are_alike, old, bare):
+            answer = ValueAnswer(Status.UNKNOWN, reason="it may have no result where it had one")
         return Match(claim, bound.region, answer, bound.unpaired)
 
     def _ask(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.visit import stores_in
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.flow.computed import chooses_for_several
 from layoutproof.verify.flow.constant_parts import Constants, without_constants
@@ -37,6 +38,7 @@ from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.program.statement import NotModelled, Statement
+from layoutproof.verify.program.traps import traps_in
 from layoutproof.verify.values.fast_math import Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import ValueAnswer
@@ -57,11 +59,13 @@ class Simulation:
     suspect_cells: list[SuspectCell] = field(default_factory=list)
 
 
-def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Simulation:
-    """Whether the new program simulates the old one. What integer sets cannot express is one verdict `unknown`."""
+def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, *, traps: bool = False) -> Simulation:
+    """Whether the new program simulates the old one. What integer sets cannot express is one verdict `unknown`.
+    `traps`: operations on data have a result, too, where they have one in the old program.
+    """
     watch, simulator = Stopwatch(), None
     try:
-        simulator = _Simulator(rewrite, old, new, values)
+        simulator = _Simulator(rewrite, old, new, values, traps)
         found = simulator.run()
     except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
         because = frozenset(() if isinstance(problem, NotQuasiAffine) else problem.because)
@@ -84,16 +88,18 @@ class _State:
 
 
 class _Simulator:
-    def __init__(self, rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> None:
+    def __init__(self, rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, traps: bool) -> None:
         if chooses_for_several(rewrite.old):
             values = values.under(values.allowed - {Licence.NSZ, Licence.REASSOC})
-        self.values = values
+        self.values, self.traps = values, traps
         # Where nothing corresponds, cells that differ are looked for, and hardly a proof.
         matched = any(claim.old_store is not None for claim in rewrite.witness.instances)
         self.rewrite_model = RewriteModel.of(rewrite, old, new, OPERATIONS if matched else OPERATIONS // _UNMATCHED)
         with self.rewrite_model.workspace.limited():
             self.old_facts = Knowledge.of(self.rewrite_model, self.rewrite_model.before, self.rewrite_model.old, OLD)
             self.full_facts = Knowledge.of(self.rewrite_model, self.rewrite_model.after, self.rewrite_model.new, NEW)
+            if traps:
+                self._require_results()
             self.constants = without_constants(self.rewrite_model, self.full_facts)
             if self.constants:
                 self.full_facts = Knowledge.of(
@@ -101,6 +107,16 @@ class _Simulator:
                 )
         self.hints: list[Mapping[str, float | int]] = []
         self.suspicion = Suspicion(self.rewrite_model)
+
+    def _require_results(self) -> None:
+        """What has no counterpart has a result. Raises NotModelled where it may have none."""
+        program_model = ProgramModel.new(self.rewrite_model)
+        stores = list(stores_in(self.rewrite_model.rewrite.new.body))
+        for statement in self.rewrite_model.new.statements:
+            if traps_in(statement.value) and not program_model.unmatched(statement).is_empty:
+                raise NotModelled("a store without a counterpart may have no result", statement.access.node)
+            if traps_in(statement.value) < traps_in(stores[statement.number].value):
+                raise NotModelled("an operation is evaluated that the model of its store is without", None)
 
     def run(self) -> Simulation:
         # One budget for all that is asked of integer sets, also outside the flows themselves.
@@ -216,7 +232,9 @@ class _Simulator:
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
         facts = state.facts.loosened() if loose else state.facts
-        matcher = Matcher(self.rewrite_model, state.agreement, facts, self.old_facts, self.values, operators, loose)
+        matcher = Matcher(
+            self.rewrite_model, state.agreement, facts, self.old_facts, self.values, operators, loose, traps=self.traps
+        )
         statements = [s for s in self.rewrite_model.new.statements if self.rewrite_model.matched.get(s.number)]
         verdicts = [self._matched(statement, matcher) for statement in statements]
         verdicts += self._chosen_twice(matcher)

@@ -148,6 +148,10 @@ class Leaves:
         assert isinstance(result, Expr)
         return result
 
+    def are_alike(self, first: Expr, second: Expr) -> bool:
+        """Whether two expressions are the same up to index arithmetic that has one value."""
+        return self.abstract(first) == self.abstract(second)
+
     def _leaf(self, expr: Expr) -> Expr:
         if not free_variables(expr):
             return expr

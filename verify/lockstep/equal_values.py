@@ -53,9 +53,10 @@ class ProgramPoint:
 
     def has_same_bits(self, old: Expr, new: Expr) -> bool:
         """Whether two expressions are the same operations on the same operands in order: NaN bits agree too."""
-        return self._is_alike(self.take_old(old), self.take_new(new, self.domain))
+        return self.is_alike(self.take_old(old), self.take_new(new, self.domain))
 
-    def _is_alike(self, old: Expr, new: Expr) -> bool:
+    def is_alike(self, old: Expr, new: Expr) -> bool:
+        """The same of expressions without loads."""
         if not (old.dtype.is_float or new.dtype.is_float):
             return self.agree(old, new, self.domain)
         if old == new or (isinstance(old, Var) and isinstance(new, Var)):
@@ -67,7 +68,7 @@ class ProgramPoint:
         ):
             return False
         parts = zip(children(old), children(new), strict=True)
-        return all(self._is_alike(a, b) for a, b in parts if isinstance(a, Expr) and isinstance(b, Expr))
+        return all(self.is_alike(a, b) for a, b in parts if isinstance(a, Expr) and isinstance(b, Expr))
 
     # Loads
 
@@ -205,7 +206,7 @@ class ProgramPoint:
                     if isinstance(a, Expr) and isinstance(b, Expr)
                 ]
                 if isinstance(old, OpaqueCall) and sees_bits(old):
-                    return all(self._is_alike(a, b) for a, b in parts)
+                    return all(self.is_alike(a, b) for a, b in parts)
                 return all(self.agree(a, b, domain, index=index) for a, b in parts)
 
     def _by_index(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:

@@ -183,13 +183,16 @@ class Lockstep:
     verdicts: tuple[Verdict, ...]
 
 
-def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Lockstep | Open:
+def prove_lockstep(
+    rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, *, traps: bool = False
+) -> Lockstep | Open:
     """Walk both programs of a rewrite. `values` decides where structure and index arithmetic do not. What is open says
-    what does not match, and where.
+    what does not match, and where. `traps`: operations on data have a result, too, where they have one in the old
+    program.
     """
     watch, asking, unchanged = old.watch(), Asking(old), _is_unchanged(rewrite)
     try:
-        found = _check_unchanged(rewrite) if unchanged else _walk(rewrite, asking, new, values)
+        found = _check_unchanged(rewrite) if unchanged else _walk(rewrite, asking, new, values, traps)
     except Mismatch as problem:
         return Open(problem.reason)
     engine = STRUCTURE if unchanged else "+".join(dict.fromkeys((ENGINE, *asking.engines)))
@@ -206,14 +209,14 @@ def _check_unchanged(rewrite: Rewrite) -> Proved:
     return Proved.all((_check_records(rewrite, ()), Proved((_UNCHANGED,)), _asked(rewrite)))
 
 
-def _walk(rewrite: Rewrite, asking: Asking, new: Facts, values: ValueProver) -> Proved:
+def _walk(rewrite: Rewrite, asking: Asking, new: Facts, values: ValueProver, traps: bool) -> Proved:
     apart, old = _apart(rewrite), asking.facts
     before, after = Side.of(old, apart=apart), Side.of(new, apart=apart)
     memories = Memories.of(rewrite, before, after, asking)
     grown = _grown(rewrite, memories)
     origins = {m.new_store: m.old_store for m in rewrite.witness.instances if m.old_store is not None}
     mine, theirs = Flattener(before), Flattener(after)
-    unmatched = UnmatchedSteps(memories, asking, Assumptions(memories, asking, grown))
+    unmatched = UnmatchedSteps(memories, asking, Assumptions(memories, asking, grown), traps)
     walking = Walk(memories, asking, values, mine, theirs, origins, unmatched)
     olds, news = mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body))
     walked = walking.sequence(olds, news, IterationDomain(), top=True)

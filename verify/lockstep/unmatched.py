@@ -13,7 +13,7 @@ from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var, logical_and
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep
 from layoutproof.ir.operators import CompareOp, LogicalOp
-from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Seq
+from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, substitute
 from layoutproof.verify.lockstep.domains import (
@@ -33,6 +33,7 @@ from layoutproof.verify.lockstep.items import Flattener, Fresh, Item
 from layoutproof.verify.lockstep.memories import Cells, Memories, say_buffer
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.location import Place
+from layoutproof.verify.program.traps import traps_in
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved
 
 
@@ -239,11 +240,12 @@ def cells_of(item: Item, access: BufferStore | BufferLoad) -> Cells:
 
 @dataclass(slots=True)
 class UnmatchedSteps:
-    """Judges steps that have no counterpart."""
+    """Judges steps that have no counterpart. `traps`: the new program has to have a result where the old one has."""
 
     memories: Memories
     asking: Asking
     assumptions: Assumptions
+    traps: bool = False
 
     # What the old program had
 
@@ -289,6 +291,8 @@ class UnmatchedSteps:
 
     def check_added(self, item: Item, flattener: Flattener, domain: IterationDomain) -> Proved:
         """That an added step does no harm, with what it is. Raises Mismatch."""
+        if self.traps and isinstance(item.node, Stmt) and traps_in(item.node):
+            raise Mismatch(f"a step without a counterpart may have no result ({item.place})")
         return Proved.all(self._added(leaf) for leaf in leaves(item, flattener, domain))
 
     def _added(self, leaf: Leaf) -> Proved:

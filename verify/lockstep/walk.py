@@ -36,6 +36,7 @@ from layoutproof.verify.lockstep.memories import Cells, Memories
 from layoutproof.verify.lockstep.unmatched import UnmatchedSteps, cells_of, facts_at
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import below
+from layoutproof.verify.program.traps import traps_alike
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Proved
 
@@ -405,6 +406,9 @@ class Walk:
                 f"the value `{texts[0]}` stored to {where_to} ({new.place}) "
                 f"is not known to be `{texts[1]}` ({old.place})"
             )
+        said = point.take_old(value), point.take_new(new.say(b.value), domain)
+        if self.unmatched.traps and not traps_alike(point.is_alike, *said):
+            raise Mismatch(f"what {expr_text_of(b)} is given may have no result where it had one ({new.place})")
         text, tail = expr_text_of(b), " stores the same value at the remapped index"
         return Proved((Claim(ClaimKind.SAME_VALUE, f"`{text}`", new.place, tail, about=("store", text)),))
 

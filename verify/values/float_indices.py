@@ -198,7 +198,8 @@ _ROUNDED: Mapping[str, Callable[[Floats], Floats]] = {
 
 def _values(expr: Cast, operand: Expr, points: Integers) -> Integers | None:
     """The values at all points; None if some have none, or they are large."""
-    outer, call = np.trunc, expr.value
+    outer: Callable[[Floats], Floats] = np.trunc
+    call = expr.value
     if isinstance(call, Call) and call.function in _ROUNDED:
         outer, call = _ROUNDED[call.function], call.arguments[0]
     if isinstance(call, Call) and call.function in _NEARLY and call.dtype in _ERRORS:
@@ -223,7 +224,7 @@ def _rounded(
     with np.errstate(all="ignore"):
         values = inner(at.astype(np.float64))
         ends = [outer(values + sign * error * (np.abs(values) + 1)) for sign in (-1, 1)]
-    if not np.isfinite(values).all() or np.abs(values).max() > _LARGEST or not np.array_equal(*ends):
+    if not np.isfinite(values).all() or np.abs(values).max() > _LARGEST or not np.array_equal(ends[0], ends[1]):
         return None
     return ends[0].astype(np.int64)
 

@@ -1,5 +1,7 @@
 """Sums that get constants besides what they sum, which are taken out again where the sum is read."""
 
+from __future__ import annotations
+
 import random
 from dataclasses import dataclass
 
@@ -37,7 +39,7 @@ def asked(after: str = AFTER, **sizes: int) -> Status:
     return compare(loads(BEFORE.format(**sizes)), loads(after.format(**sizes))).status
 
 
-def test_a_corrected_sum_is_the_sum():
+def test_a_corrected_sum_is_the_sum() -> None:
     """What the padding adds is subtracted where the sum is read, also modulo 2^32."""
     assert asked() is Status.PROVED
     assert asked(each=1 << 30, taken=-(1 << 30)) is Status.PROVED
@@ -69,7 +71,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_corrections_are_refuted(name: str):
+def test_wrong_corrections_are_refuted(name: str) -> None:
     """Each differs from the sum on some input."""
     assert asked(WRONG[name]) is Status.REFUTED
 
@@ -83,7 +85,7 @@ class Padded:
     right: bool
 
     @staticmethod
-    def drawn(rng: random.Random) -> "Padded":
+    def drawn(rng: random.Random) -> Padded:
         """A random one, half of them wrong."""
         rows, own, front, back = rng.randint(1, 3), rng.randint(2, 5), rng.randint(0, 2), rng.randint(1, 3)
         dtype = rng.choice(("int32", "int8", "uint8", "int64"))
@@ -131,6 +133,6 @@ def draw_and_ask(seed: int) -> Status:
     return found
 
 
-def test_random_corrections():
+def test_random_corrections() -> None:
     """What arithmetic says of each is what is found, and both happen."""
     assert {draw_and_ask(seed) for seed in range(8)} == {Status.PROVED, Status.REFUTED}
