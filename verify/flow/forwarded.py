@@ -47,7 +47,7 @@ from layoutproof.ir.visit import (
 )
 from layoutproof.verify.faults.bounds import prove_in_bounds
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.faults.no_faults import Content, check_facts
+from layoutproof.verify.faults.no_faults import Content, check_facts, contents_of
 from layoutproof.verify.faults.reads import prove_readable
 from layoutproof.verify.values.float_indices import is_certain
 from layoutproof.verify.verdict.verdict import Status, Verdict
@@ -76,6 +76,15 @@ def forwarded(func: PrimFunc, *, chooses: bool) -> PrimFunc:
             assert isinstance(found, Stmt)
             body = found
     return func if body is func.body else replace(func, body=body)
+
+
+def known_contents(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None) -> tuple[Content, ...]:
+    """What fault-free runs of the old program tell of inputs (`verify.faults.no_faults`), also through such loads."""
+    found = contents_of(rewrite, old)
+    if not any(access.data_dependent for access in new.program.accesses):
+        return found
+    again = forwarded(old.program.function, chooses=True)
+    return found if again is old.program.function else (*found, *contents_of(rewrite, Facts.of(again, where)))
 
 
 def prove_no_faults(
