@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from layoutproof.ir.expr import Cast
 from layoutproof.ir.interp.memory import Fault
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.script.reader import loads
@@ -118,7 +119,8 @@ def test_ranges_hold_every_result(operation: str) -> None:
     a, b = (f"T.max(T.min({name}[i], T.float32(3)), T.float32(-2.5))" for name in "AC")
     func = loads(PROGRAM.format(first="A[i]", second="A[i]", third=operation.format(a, b)).replace('"int8"', '"int32"'))
     store = [node for node in walk(func.body) if isinstance(node, BufferStore)][-1]
-    found = FloatRanges(Facts.of(func).program, lambda _: None).of(store.value.value)  # type: ignore[attr-defined]
+    assert isinstance(store.value, Cast)
+    found = FloatRanges(Facts.of(func).program, lambda _: None).of(store.value.value)
     assert isinstance(found, FloatRange) and not found.nan and math.isfinite(found.low)
     for x in (*_ENDS, math.nan):
         for y in (*_ENDS, math.nan):
