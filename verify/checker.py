@@ -37,10 +37,9 @@ from layoutproof.ir.visit import buffers_in, holds_any, stores_in
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.decisions import undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
-from layoutproof.verify.faults.no_faults import contents_of
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, possible_faults, prove_runs
-from layoutproof.verify.flow.forwarded import prove_no_faults
+from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
 from layoutproof.verify.lockstep.memories import is_asked
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
@@ -123,7 +122,8 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
     old = Facts.of(rewrite.old, where, gathered=gathered)
     new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)
     # Where only calls with parameters apart are spoken of, what the old program stores changes no other parameter.
-    contents = contents_of(rewrite, Facts.of(rewrite.old.with_parameters_apart(), where) if is_asked(rewrite) else old)
+    apart = Facts.of(rewrite.old.with_parameters_apart(), where) if is_asked(rewrite) else old
+    contents = known_contents(rewrite, apart, new, where)
     others = (
         *_prove_cell_maps(rewrite, old, new, where),
         *_where_open(_prove_apart(rewrite)),

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.expr import Expr, logical_and
+from layoutproof.ir.expr import Expr, Var, logical_and
 from layoutproof.ir.interp.written_out import written_out
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import APART, MAY_OVERLAP, PrimFunc
@@ -256,21 +256,30 @@ def _but_empty(asked: Asked, answer: Comparison) -> Comparison | None:
     """The open answer of programs that differ where sizes are 0, and are proved for all others: callers seldom have
     such sizes, and say so by `where`. None where that is not so.
     """
-    first = answer.verdicts[0]
-    if first.status is not Status.REFUTED or first.counterexample is None:
-        return None
-    sizes = first.counterexample.get("symbols", {})
-    empty = [v for v in constants_of(asked.old) if sizes.get(v.name) == 0]
+    first, found, empty = answer.verdicts[0], answer, list[Var]()
+    # With one size excluded the programs may still differ where another one is 0.
+    while found.status is not Status.PROVED:
+        more = [v for v in _empty_sizes(asked, found) if v not in empty]
+        if not more:
+            return None
+        empty += more
+        condition = logical_and(*(at_least(v, 1) for v in empty))
+        found = _answer(replace(asked, where=joined(asked.where, condition)))
     if not empty:
-        return None
-    condition = logical_and(*(at_least(v, 1) for v in empty))
-    found = _answer(replace(asked, where=joined(asked.where, condition)))
-    if found.status is not Status.PROVED:
         return None
     text = expr_text(condition, Style.PLAIN)
     reason = f"{first.reason}\nwhere {text} no difference is known: ask with that condition (where)"
     said = Verdict(Status.UNKNOWN, found.verdicts[0].claim, first.engine, (), reason, seconds=first.seconds)
     return replace(found, verdicts=(said, *found.verdicts[1:]), where=asked.where)
+
+
+def _empty_sizes(asked: Asked, answer: Comparison) -> list[Var]:
+    """The sizes that are 0 where the programs differ."""
+    first = answer.verdicts[0]
+    if first.status is not Status.REFUTED or first.counterexample is None:
+        return []
+    sizes = first.counterexample.get("symbols", {})
+    return [v for v in constants_of(asked.old) if sizes.get(v.name) == 0]
 
 
 def _with_valid_sizes(asked: Asked, answer: Comparison) -> Comparison | None:

@@ -5,12 +5,15 @@ call. Part of the trust base.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from layoutproof.ir import semantics
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IntImm, Not, Select, Var
+from layoutproof.ir.interval import Interval
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import DIVISIONS, BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -20,6 +23,7 @@ from layoutproof.ir.visit import free_variables, holds_any, rewrite_bottom_up, s
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.float_ranges import FloatRanges
 from layoutproof.verify.program.evidence import NoInstance
 from layoutproof.verify.program.instances import (
     Arithmetic,
@@ -380,6 +384,11 @@ def _find_trap(facts: Facts, expr: Expr, domain: IterationDomain, is_index: bool
             ends = [semantics.int_to_float(x, middle) for x in (interval.low, interval.high)]
             if all(dtype.min_int <= x <= dtype.max_int for x in ends):
                 return nothing("intervals")
+        case Cast(dtype=dtype, value=value) if value.dtype.is_float:
+            between = FloatRanges(facts.program, partial(_integer_range, facts, domain)).of(value)
+            low, high = dtype.min_int, dtype.max_int
+            if between.is_finite and low <= math.trunc(between.low) and math.trunc(between.high) <= high:
+                return nothing("intervals")
     return no_answer(STRUCTURE, "the value depends on data")
 
 
@@ -407,6 +416,10 @@ def _find_bad_division(facts: Facts, dividend: Expr, divisor: Expr, domain: Iter
             return found
         engine = found.engine
     return nothing(engine)
+
+
+def _integer_range(facts: Facts, domain: IterationDomain, expr: Expr) -> Interval | None:
+    return facts.interval(expr, domain) if _never_wraps(facts, expr, domain) else None
 
 
 def _never_wraps(facts: Facts, expr: Expr, domain: IterationDomain) -> bool:

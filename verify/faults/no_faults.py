@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import TRUE, Expr, Not, Select, Var, equal
+from layoutproof.ir.expr import TRUE, Expr, IntImm, Not, Select, Var, equal
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Stmt
@@ -201,11 +201,23 @@ def _decides(index: Expr, domain: IterationDomain) -> Unknown | None:
 def _load(unknown: Unknown, domain: IterationDomain, facts: Facts, steady: set[Buffer]) -> BufferLoad | None:
     """The element of an unwritten parameter that an unknown is, at an index that does not depend on data."""
     match unknown.source:
-        case BufferLoad(buffer=buffer, indices=indices) as load if buffer in steady:
+        case BufferLoad(buffer=buffer, indices=indices) as load if _is_of(buffer, steady):
             plain = {*(dim.var for dim in domain.dims), *facts.program.symbols}
             return load if all(v in plain for index in indices for v in free_variables(index)) else None
         case _:
             return None
+
+
+def _is_of(buffer: Buffer, steady: set[Buffer]) -> bool:
+    """Whether a buffer is one of some, or has its elements row by row in another shape."""
+    return buffer in steady or any(
+        buffer.data == each.data and buffer.dtype == each.dtype and _is_row_major(buffer) and _is_row_major(each)
+        for each in steady
+    )
+
+
+def _is_row_major(buffer: Buffer) -> bool:
+    return not buffer.strides and buffer.elem_offset == IntImm(0) and buffer.dtype.lanes == 1
 
 
 def _certainly_happens(domain: IterationDomain) -> bool:
@@ -263,9 +275,13 @@ def _is_told(facts: Facts, domain: IterationDomain, load: BufferLoad, content: C
         dims.append(Dim(var, substitute(dim.start, names), substitute(dim.extent, names), dim.kind, dim.lane))
         names[dim.var] = var
     there = tuple(substitute(guard.as_expr, names) for guard in content.domain.guards)
-    same = tuple(
-        equal(mine, substitute(theirs, names)) for mine, theirs in zip(load.indices, content.indices, strict=True)
-    )
+    if load.buffer.shape == content.buffer.shape:
+        pairs = list(zip(load.indices, content.indices, strict=True))
+    else:
+        pairs = [
+            (element_number(load.buffer, load.indices), element_number(content.buffer, content.indices)),
+        ]
+    same = tuple(equal(mine, substitute(theirs, names)) for mine, theirs in pairs)
     cover = Cover(replace(domain, dims=(*domain.dims, *dims)), (*there, *same))
     return facts.model.uncovered(domain, [cover]).is_empty
 

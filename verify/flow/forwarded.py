@@ -13,17 +13,41 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import TRUE, Binary, Cast, Expr, IntImm, Var, widen
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import (
+    TRUE,
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Select,
+    Var,
+    widen,
+)
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
 from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, ForKind, Let, Seq, Stmt
-from layoutproof.ir.visit import children, holds_any, loads_in, map_children, mapped, stores_in, substitute, walk
+from layoutproof.ir.visit import (
+    children,
+    holds_any,
+    loads_in,
+    map_children,
+    mapped,
+    rewrite_bottom_up,
+    stores_in,
+    substitute,
+    walk,
+)
 from layoutproof.verify.faults.bounds import prove_in_bounds
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.faults.no_faults import Content, check_facts
+from layoutproof.verify.faults.no_faults import Content, check_facts, contents_of
 from layoutproof.verify.faults.reads import prove_readable
 from layoutproof.verify.values.float_indices import is_certain
 from layoutproof.verify.verdict.verdict import Status, Verdict
@@ -52,6 +76,15 @@ def forwarded(func: PrimFunc, *, chooses: bool) -> PrimFunc:
             assert isinstance(found, Stmt)
             body = found
     return func if body is func.body else replace(func, body=body)
+
+
+def known_contents(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None) -> tuple[Content, ...]:
+    """What fault-free runs of the old program tell of inputs (`verify.faults.no_faults`), also through such loads."""
+    found = contents_of(rewrite, old)
+    if not any(access.data_dependent for access in new.program.accesses):
+        return found
+    again = forwarded(old.program.function, chooses=True)
+    return found if again is old.program.function else (*found, *contents_of(rewrite, Facts.of(again, where)))
 
 
 def prove_no_faults(
@@ -106,6 +139,8 @@ def _top_of(body: Stmt) -> _Top | None:
                 body = body.body
             case Allocate():
                 born.append(body.buffer)
+                body = body.body
+            case DeclBuffer():  # memory that has another name by it is left as it is
                 body = body.body
             case Seq():
                 return _Top(body.body, tuple(born))
@@ -237,8 +272,11 @@ def _is_closed(value: Expr, fill: _Fill, chooses: bool) -> bool:
 
 
 def _is_steady(node: Expr, fill: _Fill) -> bool:
-    """Whether an integer has one value where arithmetic wraps and where it does not; a float that becomes one has."""
-    return is_certain(node, fill.ranges) or (isinstance(node, Cast) and node.value.dtype.is_float)
+    """Whether an integer has one value where arithmetic wraps and where it does not; a float that becomes one has, and
+    a choice of such, whose parts are looked at by themselves.
+    """
+    chosen = isinstance(node, Select | IfThenElseExpr)
+    return chosen or is_certain(node, fill.ranges) or (isinstance(node, Cast) and node.value.dtype.is_float)
 
 
 def _replaced(node: Node, fill: _Fill) -> Node:
@@ -252,6 +290,17 @@ def _replaced(node: Node, fill: _Fill) -> Node:
         if not (isinstance(made, BufferLoad) and made.buffer == fill.buffer):
             return made
         pairs = zip(fill.cell, made.indices, strict=True)
-        return substitute(fill.value, {v: widen(index, v.dtype) for v, index in pairs if isinstance(v, Var)})
+        found = substitute(fill.value, {v: widen(index, v.dtype) for v, index in pairs if isinstance(v, Var)})
+        return rewrite_bottom_up(found, _chosen)
 
     return trampoline(visit, node)
+
+
+def _chosen(node: Node) -> Node:
+    """The side that a choice takes where numbers alone decide it: an element of a table of sizes, by its place."""
+    if not isinstance(node, Select | IfThenElseExpr) or node.dtype.lanes != 1:
+        return node
+    numbers = (IntImm, Compare, Logical, Not)
+    if not all(isinstance(part, numbers) for part in walk(node.condition)):
+        return node
+    return node.then if evaluate(node.condition, {}) else node.otherwise

@@ -148,6 +148,9 @@ def is_certain(expr: Expr, ranges: Ranges) -> bool:
 def _formula_of(expr: Cast, ranges: Ranges) -> Expr:
     """The formula for one conversion to an integer, else itself."""
     operands = set(_operands(expr.value))
+    if not operands:
+        values = _values(expr, Var("nothing@", expr.dtype), np.zeros(1, np.int64))
+        return expr if values is None else const(int(values[0]), expr.dtype)
     operand = next(iter(operands), None)
     if len(operands) != 1 or operand is None or not is_certain(operand, ranges):
         return expr

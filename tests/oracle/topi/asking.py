@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def ask_all(
 ) -> Iterator[tuple[Mapping[str, Any], Answer, float]]:
     """The answers as they come."""
     context = multiprocessing.get_context("fork")
-    waiting, running = list(reversed(pairs)), []
+    waiting = list(reversed(pairs))
+    running: list[tuple[Mapping[str, Any], ForkProcess, Connection, float]] = []
     while waiting or running:
         while waiting and len(running) < workers:
             pair = waiting.pop()

@@ -16,7 +16,8 @@ from random import Random
 
 from tvm import target, te
 
-from tests.oracle.topi.operators import FAMILIES, Draw
+from tests.oracle.topi.draw import Draw
+from tests.oracle.topi.operators import FAMILIES
 from tests.oracle.topi.steps import passed, scheduled
 
 

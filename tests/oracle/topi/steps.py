@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -34,6 +34,11 @@ def _operand(s: Schedule, block: Any, rng: Random) -> tuple[str, int]:
     node = s.get(block)
     kind = rng.choice(["read", "write"]) if len(node.reads) > 0 else "write"
     return kind, rng.randrange(len(node.reads) if kind == "read" else len(node.writes))
+
+
+def _index_map(rank: int, function: Callable[[Sequence[Any]], Sequence[Any]]) -> Any:
+    """A map of `rank` indices: TVM counts the arguments of a function."""
+    return tirx.IndexMap.from_func(lambda *i: list(function(i)), ndim=rank)
 
 
 def split(s: Schedule, rng: Random) -> None:
@@ -118,7 +123,7 @@ def reindex_cache_read(s: Schedule, rng: Random) -> None:
     rank = len(s.get(block).iter_vars)
     order = list(range(rank))
     rng.shuffle(order)
-    s.reindex_cache_read(block, 0, "global", lambda *i: tuple(i[k] for k in order[: max(1, rank - 1)]))
+    s.reindex_cache_read(block, 0, "global", _index_map(rank, lambda i: [i[k] for k in order]))
 
 
 def reindex_cache_write(s: Schedule, rng: Random) -> None:
@@ -126,7 +131,7 @@ def reindex_cache_write(s: Schedule, rng: Random) -> None:
     node = s.get(block)
     spatial = [k for k, v in enumerate(node.iter_vars) if v.iter_type == tirx.IterVar.DataPar]
     rng.shuffle(spatial)
-    s.reindex_cache_write(block, 0, "global", lambda *i: tuple(i[k] for k in spatial))
+    s.reindex_cache_write(block, 0, "global", _index_map(len(node.iter_vars), lambda i: [i[k] for k in spatial]))
 
 
 def transform_layout(s: Schedule, rng: Random) -> None:
@@ -134,26 +139,26 @@ def transform_layout(s: Schedule, rng: Random) -> None:
     kind, number = operand = _operand(s, block, rng)
     node = s.get(block)
     region = (node.reads if kind == "read" else node.writes)[number]
-    rank, dtype = len(region.source.shape), region.buffer.dtype
+    rank, dtype = len(region.source.shape), region.source.dtype
     axis, factor = rng.randrange(rank), rng.choice(FACTORS)
     order = list(range(rank))
     rng.shuffle(order)
 
-    def packed(*i: Any) -> list[Any]:
+    def packed(i: Sequence[Any]) -> list[Any]:
         cut = [tirx.floordiv(i[k], factor) if k == axis else i[k] for k in range(rank)]
         return [*cut, tirx.floormod(i[axis], factor)]
 
-    def fused(*i: Any) -> list[Any]:
+    def fused(i: Sequence[Any]) -> list[Any]:
         at = min(axis, rank - 2)
         return [*i[:at], i[at] * region.source.shape[at + 1] + i[at + 1], *i[at + 2 :]]
 
-    maps: list[Callable[..., list[Any]]] = [packed, lambda *i: [i[k] for k in order]]
+    maps: list[Callable[[Sequence[Any]], list[Any]]] = [packed, lambda i: [i[k] for k in order]]
     if rank > 1:
         maps.append(fused)
     pad = rng.choice(PADS)
     if pad is not None and not str(dtype).startswith("float"):
         pad = int(pad)
-    s.transform_layout(block, operand, rng.choice(maps), pad_value=pad)
+    s.transform_layout(block, operand, _index_map(rank, rng.choice(maps)), pad_value=pad)
 
 
 def transform_block_layout(s: Schedule, rng: Random) -> None:
@@ -163,13 +168,13 @@ def transform_block_layout(s: Schedule, rng: Random) -> None:
     order = list(range(rank))
     rng.shuffle(order)
 
-    def flat(*i: Any) -> list[Any]:
+    def flat(i: Sequence[Any]) -> list[Any]:
         whole: Any = 0
         for var, iter_var in zip(i, node.iter_vars, strict=True):
             whole = whole * iter_var.dom.extent + var
         return [whole]
 
-    s.transform_block_layout(block, rng.choice([flat, lambda *i: [i[k] for k in order]]))
+    s.transform_block_layout(block, _index_map(rank, rng.choice([flat, lambda i: [i[k] for k in order]])))
 
 
 def rfactor(s: Schedule, rng: Random) -> None:
@@ -196,7 +201,9 @@ def blockize(s: Schedule, rng: Random) -> None:
 
 def merge(s: Schedule, rng: Random) -> None:
     blocks = s.get_child_blocks(s.get_sblock("root"))
-    first, second = rng.sample(blocks, 2)
+    # TVM asks for no order: it also merges a loop into one before it whose results it reads.
+    first, second = sorted(rng.sample(range(len(blocks)), 2))
+    first, second = blocks[first], blocks[second]
     s.merge(s.get_loops(first)[0], s.get_loops(second)[0])
 
 
@@ -208,7 +215,7 @@ def pad_einsum(s: Schedule, rng: Random) -> None:
 def storage_align(s: Schedule, rng: Random) -> None:
     block = _block(s, rng)
     s.storage_align(
-        block, 0, rng.randrange(len(s.get(block).writes[0].buffer.shape)), rng.choice((4, 8)), rng.choice((0, 1))
+        block, 0, rng.randrange(len(s.get(block).writes[0].source.shape)), rng.choice((4, 8)), rng.choice((0, 1))
     )
 
 

@@ -67,6 +67,32 @@ def test_what_is_told(before: str, after: str) -> None:
     assert open_claims(before, after) == []
 
 
+VIEWED = "I_1 = I.view(2, 4)\n    for i, j in T.grid({}, 4): B[i * 4 + j] = A[I_1[{}]]"
+COPIED = 'D = T.alloc_buffer((8,), "int32")\n    for i in range(8): D[i] = {}[i]\n    for i in range(8): B[i] = A[D[i]]'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (EACH, VIEWED.format(2, "i, j"), True),
+        (EACH, VIEWED.format(2, "1 - i, 3 - j"), True),
+        (VIEWED.format(2, "i, j"), EACH, True),
+        (VIEWED.format(1, "i, j"), EACH, False),
+        ("for i in range(7): B[i] = A[I[i]]", VIEWED.format(2, "i, j"), False),
+        (COPIED.format("I"), COPIED.format("I"), True),
+        (COPIED.format("I"), EACH, True),
+        (EACH, COPIED.format("I"), True),
+        (COPIED.format("J"), EACH, False),
+        (EACH, COPIED.format("J"), False),
+        (COPIED.format("I"), COPIED.format("I").replace("A[D[i]]", "A[D[i] + 1]"), False),
+        (COPIED.format("I").replace("A[D[i]]", "T.if_then_else(J[i] > 0, A[D[i]], 0.0)"), EACH, False),
+    ],
+)
+def test_what_is_told_through_views_and_copies(before: str, after: str, told: bool) -> None:
+    """An element is the same one in another shape of its memory, and in a copy of it."""
+    assert (open_claims(before, after) == []) is told
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

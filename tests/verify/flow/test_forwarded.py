@@ -11,6 +11,7 @@ from tests.shares import one_in
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.compare_programs import compare
@@ -41,7 +42,27 @@ CHANGE = ("for k in range(1):", "    A[3] = 7")
 CALL = ("for k in range(1):", '    T.evaluate(T.call_extern("int32", "f", B.data))')
 KNOWN = ("for k in range(1):", '    T.evaluate(T.call_extern("int32", "f", C.data))')
 
-LOOKED_THROUGH = [(*FILL, *USE), (*COPY, *SUM), (*FILL, *USE, *CALL), (*CALL, *COPY, *SUM), (*COPY, *SUM, *CHANGE)]
+TABLE = (
+    "for i in range(16):",
+    "    C[i] = T.if_then_else(i < 3, 5, T.if_then_else(i == 3, i, T.Select(i < 9, 9, 2 * i - 16)))",
+)
+VIEWED = (
+    "A_1 = A.view(4, 4)",
+    "B_1 = B.view(4, 4)",
+    *TABLE,
+    "for j in range(16):",
+    "    B_1[j // 4, j % 4] = A_1[j % 4, C[j] // 4]",
+)
+
+LOOKED_THROUGH = [
+    (*TABLE, *USE),
+    VIEWED,
+    (*FILL, *USE),
+    (*COPY, *SUM),
+    (*FILL, *USE, *CALL),
+    (*CALL, *COPY, *SUM),
+    (*COPY, *SUM, *CHANGE),
+]
 
 
 @pytest.mark.parametrize("lines", LOOKED_THROUGH)
@@ -70,6 +91,10 @@ KEPT = {
     "in a loop": ("for t in range(2):", "    for i in range(16):", "        C[i] = i", "    B[t] = C[t]"),
     "a value that may wrap": ("for i in range(16):", "    C[i] = i * 1000000000", *USE),
     "a value of other data": ("for i in range(16):", "    C[i] = A[i] + 1", *USE),
+    "a view of it": ("C_1 = T.decl_buffer((16,), 'int32', data=C.data)", *FILL, *USE),
+    "a choice that may wrap": ("for i in range(16):", "    C[i] = T.if_then_else(i < 3, i * 1000000000, 0)", *USE),
+    "a choice by data": ("for i in range(16):", "    C[i] = T.if_then_else(A[i] < 3, 1, 0)", *USE),
+    "a choice with a trap": ("for i in range(16):", "    C[i] = T.if_then_else(i < 3, 1, 7 // (i - 3))", *USE),
     "an undefined value": ("for i in range(16):", '    C[i] = T.undef(dtype="int32")', *USE),
 }
 
@@ -114,6 +139,16 @@ def test_no_fault_is_overlooked() -> None:
         answer(*FILL, "for j in range(16):", "    B[j] = A[C[j + 1] - C[j + 1] + (j * 3) // 2 % 16]") is Status.REFUTED
     )
     assert answer(*USE, *FILL) is Status.REFUTED
+
+
+def test_a_size_from_a_table() -> None:
+    """An element of a table of sizes is the number that stands at its place: an index modulo it is in bounds."""
+    table = ("for i in range(16):", "    C[i] = T.if_then_else(i == 0, 16, T.if_then_else(i == 1, 0, 0))")
+    found = forwarded(program(*table, "for j in range(16):", "    B[j] = A[j % C[0]]"), chooses=False)
+    assert not looks(found) and "if_then_else" not in print_func(found).split("for j")[1]
+    direct = program("for j in range(16):", "    B[j] = A[j]")
+    assert compare(direct, program(*table, "for j in range(16):", "    B[j] = A[j % C[0]]")).status is Status.PROVED
+    assert compare(direct, program(*table, "for j in range(16):", "    B[j] = A[j % C[1]]")).status is not Status.PROVED
 
 
 @one_in(5)
