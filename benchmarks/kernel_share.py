@@ -329,16 +329,17 @@ def measured_all(subjects: Sequence[Subject], quick: bool, workers: int, log: Pa
     done = dict[str, Measured]()
     for line in log.read_text(encoding="utf-8").splitlines() if log is not None and log.exists() else ():
         entry = json.loads(line)
-        steps = tuple(Step(s["name"], s["is_read"], tuple(Claim(**c) for c in s["claims"])) for s in entry["steps"])
-        done[entry.pop("subject")] = Measured(**{**entry, "steps": steps})
-    left = [subject for subject in subjects if str(subject) not in done]
+        subject, steps = entry.pop("subject"), entry.pop("steps")
+        read = (Step(s["name"], s["is_read"], tuple(Claim(**c) for c in s["claims"])) for s in steps)
+        done[subject] = Measured(**entry, steps=tuple(read))
+    left = [of for of in subjects if str(of) not in done]
     with ProcessPoolExecutor(workers) as pool:
-        for subject, found in zip(left, pool.map(partial(measured, quick=quick), left), strict=True):
-            done[str(subject)] = found
+        for of, found in zip(left, pool.map(partial(measured, quick=quick), left), strict=True):
+            done[str(of)] = found
             if log is not None:
                 with log.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"subject": str(subject), **asdict(found)}) + "\n")
-    return [done[str(subject)] for subject in subjects]
+                    file.write(json.dumps({"subject": str(of), **asdict(found)}) + "\n")
+    return [done[str(of)] for of in subjects]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,6 +17,7 @@ PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 RIGHT = PAGE.partition("## What has to be right")[2].partition("### Claims of `compare`")[0]
 COMPARED = PAGE.partition("### Claims of `compare`")[2].partition("### Claims about graphs")[0]
 GRAPHS = PAGE.partition("### Claims about graphs")[2].partition("### What rechecking")[0]
+KERNEL = ROOT / "verify" / "kernel"
 CHECKER, PLANNED = "layoutproof.verify.checker", "layoutproof.graph.prove.prove_graph"
 
 
@@ -137,3 +138,23 @@ def test_named_files_are_there() -> None:
     """Every path in the page leads to a file or a folder."""
     for name in re.findall(r"`((?:ir|verify|lowering|graph|importers|cli|proofs|tests|src)/[\w/.]*)`", PAGE):
         assert (ROOT / name).exists(), name
+
+
+def test_lines_of_the_kernel_are_those_that_documents_say() -> None:
+    """Each module is in one row of the table, with its lines, and the sum is what other pages say, rounded."""
+    lines = {path.stem: len(path.read_text(encoding="utf-8").splitlines()) for path in KERNEL.glob("*.py")}
+    page, trust, readme = (
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("docs/explanation/kernel.md", "docs/explanation/trust.md", "README.md")
+    )
+    table = page.partition("<!-- lines of the kernel -->")[2].partition("<!-- end of lines -->")[0]
+    rows = re.findall(r"^\| ([\d,]+) \| ([`\w, ]+) \|", table, re.MULTILINE)
+    named = [[name.strip("` ") for name in names.split(",")] for _, names in rows]
+    assert sorted(name for names in named for name in names) == sorted(lines)
+    for (said, _), names in zip(rows, named, strict=True):
+        assert abs(int(said.replace(",", "")) / sum(lines[name] for name in names) - 1) < 0.05, names
+    total = sum(lines.values())
+    assert abs(int(re.findall(r"It has ([\d,]+); without comments", page)[0].replace(",", "")) / total - 1) < 0.05
+    for text in (trust, readme):
+        said = re.findall(r"(?:a program of its own: |trust.md\) of )([\d,]+) lines", text)
+        assert [abs(int(each.replace(",", "")) - total) <= 100 for each in said] == [True]

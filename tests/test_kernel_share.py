@@ -57,6 +57,23 @@ def test_claims_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "max stands for load" in text
 
 
+def test_a_sample_is_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the log has is not measured again, and a sample is the same one each time."""
+    folder, log = tmp_path / "in", tmp_path / "log"
+    folder.mkdir()
+    for number in range(4):
+        (folder / f"copy_{number}.py").write_text(_REWRITE)
+    command = [str(folder), "--quick", "--sample", "2", "--log", str(log)]
+    assert main(command) == 0
+    first, lines = capsys.readouterr().out, log.read_text().splitlines()
+    assert len(lines) == 2 and "| whole steps | 2 of 2 |" in first
+    log.write_text(lines[0].replace('"is_read": true', '"is_read": false') + "\n")
+    assert main(command) == 0
+    assert "| steps that are read | 1 of 2 |" in capsys.readouterr().out
+    again = [json.loads(line) for line in (lines[1], log.read_text().splitlines()[1])]
+    assert again[0]["subject"] == again[1]["subject"] and again[0]["steps"] == again[1]["steps"]
+
+
 def test_steps_are_saved_as_rewrites(tmp_path: Path) -> None:
     """What was saved is read again, and found without the search for a witness."""
     (tmp_path / "in").mkdir()

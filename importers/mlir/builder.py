@@ -13,10 +13,10 @@ from layoutproof.importers.mlir.values import ZERO, Indices, Meaning, Vector, Vi
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import INT64, DType
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Compare, Expr, IntImm, Not, Var
 from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import free_variables, loads_in, walk
 
 Wrapper = Callable[[Stmt], Stmt]
@@ -155,6 +155,11 @@ class Builder:
             self.items = outside
             self.depth -= 1
 
+    def emit_loop(self, loop: For) -> None:
+        """Append a loop, but for one that does nothing a constant number of times."""
+        if not (_is_empty(loop.body) and isinstance(loop.start, IntImm) and isinstance(loop.extent, IntImm)):
+            self.emit(loop)
+
     def loop(
         self, hint: str | None, extent: Expr, build: Callable[[Var], None], span: Span, kind: ForKind = ForKind.SERIAL
     ) -> None:
@@ -164,8 +169,7 @@ class Builder:
         if known is not None:
             extent = number(max(known, 0))
         self.ranges[var] = Interval(0, max(interval_of(extent, self.ranges).high - 1, 0))
-        body = self.inside(lambda: build(var))
-        self.emit(For(var, ZERO, extent, kind, body, span=span))
+        self.emit_loop(For(var, ZERO, extent, kind, self.inside(lambda: build(var)), span=span))
 
     def loop_from(
         self, hint: str | None, start: Expr, extent: Expr, build: Callable[[Var], None], span: Span, kind: ForKind
@@ -177,8 +181,7 @@ class Builder:
             extent = number(max(known, 0))
         low, high = interval_of(start, self.ranges), interval_of(start + extent, self.ranges)
         self.ranges[var] = Interval(low.low, max(high.high - 1, low.low))
-        body = self.inside(lambda: build(var))
-        self.emit(For(var, start, extent, kind, body, span=span))
+        self.emit_loop(For(var, start, extent, kind, self.inside(lambda: build(var)), span=span))
 
     def nest(
         self,
@@ -204,7 +207,10 @@ class Builder:
         """`if condition`, with what the two build."""
         first = self.inside(then)
         second = self.inside(otherwise) if otherwise is not None else None
-        self.emit(IfThenElse(condition, first, second, span=span))
+        # A condition that computes something may be undefined.
+        is_plain = all(isinstance(node, Var | IntImm | Not | Compare) for node in walk(condition))
+        if not (is_plain and _is_empty(first) and (second is None or _is_empty(second))):
+            self.emit(IfThenElse(condition, first, second, span=span))
 
     def allocate(self, hint: str | None, shape: Sequence[Expr], dtype: DType, span: Span) -> Buffer:
         """Memory until the end of the block, not initialised."""
@@ -301,6 +307,10 @@ class Builder:
         """Whether `0 <= index < extent` follows from the constant bounds of loops."""
         known, limit = interval_of(index, self.ranges), interval_of(extent, self.ranges)
         return known.low >= 0 and known.high < limit.low
+
+
+def _is_empty(body: Stmt) -> bool:
+    return isinstance(body, Seq) and not body.body
 
 
 def fold(items: Sequence[Stmt | Wrapper]) -> Stmt:

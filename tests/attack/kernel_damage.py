@@ -122,6 +122,17 @@ def damaged(rng: Random, many: bool) -> Damaged:
             return Damaged(f"{kind}: {name}", number, text, name in _ONLY_RAW)
 
 
+def other_evidence(evidence: Document, rng: Random) -> Document:
+    """The evidence of a step with something else in one place."""
+    while True:
+        document = {"kernel": copy.deepcopy(evidence)}
+        path = rng.choice(_below(document, ("kernel",)))
+        _, change = rng.choice([(name, change) for name, change in _CHANGES if name not in _ONLY_RAW])
+        change(_at(document, path[:-1]), path[-1], rng)
+        if document.get("kernel") not in (None, evidence):
+            return document["kernel"]
+
+
 def _places(document: Document, rng: Random) -> tuple[str, list[tuple[Any, ...]]]:
     """The places of one kind: in texts, in evidence, in refutations, or the steps with their parts."""
     step = rng.randrange(len(document["steps"]))

@@ -6,7 +6,9 @@ import pytest
 from tests.importers.mlir.programs import compared, function
 from tests.shares import one_in
 
+from layoutproof.importers.mlir.validation import pair_of_texts
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.script.printer import print_func
 
 A = "%a: memref<?xf32>, %b: memref<?xf32>"
 EACH = "%c0 = arith.constant 0 : index\n%n = memref.dim %a, %c0 : memref<?xf32>\naffine.for %i = 0 to %n {{\n{}\n}}"
@@ -245,6 +247,32 @@ def test_sizes_that_must_fit() -> None:
     assert compared(each(COPY), each(COPY + COPY.replace("%x", "%y"))).status.value == "proved"
     half = each(COPY).replace("0 to %n", "0 to affine_map<(d0) -> (d0 floordiv 2)>(%n)")
     assert compared(each(COPY), half).status.value == "refuted"
+
+
+NOTHING = {
+    "loop": ("affine.for %i = 0 to 8 {\n}", ""),
+    "loops": ("affine.for %i = 0 to 8 {\naffine.for %j = 2 to 6 {\n}\n}", ""),
+    "loop of any size": ("affine.for %i = 0 to %n {\n}", "for i in range"),
+    "branch": ("scf.if %c {\n}", ""),
+    "branch with another": ("scf.if %c {\n} else {\n}", ""),
+    "branch on a quotient": (
+        "%q = arith.divsi %n, %n : index\n%d = arith.cmpi eq, %q, %n : index\nscf.if %d {\n}",
+        "truncdiv(n, n)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_does_nothing(name: str) -> None:
+    """It is no part of the program, but what its bounds or its condition compute is."""
+    body, kept = NOTHING[name]
+    text = function(
+        "%c: i1, %n: index, %a: memref<1xf32>",
+        f"{body}\n{constant('z', '0.0', 'f32')}affine.store %z, %a[0] : memref<1xf32>",
+    )
+    program = print_func(pair_of_texts((("a.mlir", text), ("a.mlir", text)), ("f", "f")).after.program)
+    assert kept in program
+    assert ("for " in program, "if " in program) == (kept.startswith("for "), False)
 
 
 def test_parallel_loops() -> None:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from random import Random
 
 import pytest
+from tests.attack.kernel_damage import other_evidence
 from tests.shares import one_in
 from tests.tree import ROOT
 
-from layoutproof.verify.certificate.finder.kernel_evidence import try_kernel
-from layoutproof.verify.kernel.judge import Judged
+from layoutproof.ir.notations.rewrite_text import parse_litmus
+from layoutproof.verify.certificate.finder.kernel_evidence import (
+    Found,
+    evidence_for,
+    judge_text,
+    plain_evidence,
+    try_kernel,
+)
+from layoutproof.verify.certificate.reading import allowed_by
+from layoutproof.verify.kernel.evidence import read_evidence
+from layoutproof.verify.kernel.judge import Judged, judged_in_turn, stated
 from layoutproof.verify.kernel.reader import read_rewrite
-from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.kernel.rejected import FAILURES, Rejected
+from layoutproof.verify.values.fast_math import Licences
 
 REFUTED = sorted((ROOT / "proofs" / "refuted").glob("*.py"))
+OTHERS = 6
 PLAIN = ("init_hoisted_under_a_guard", "init_of_guarded_rows", "init_of_two_axes")
 
 HEAD = "# functions: f, f\n"
@@ -53,15 +67,37 @@ def rejected(text: str) -> set[str]:
     return {claim.kind for claim in judged(text) if not claim.is_accepted}
 
 
+def allowed(text: str) -> Licences:
+    """The fast-math assumptions under which a rewrite is claimed."""
+    return allowed_by(parse_litmus(text).header.strictness)
+
+
 @one_in(4)
 @pytest.mark.parametrize("path", REFUTED, ids=lambda path: path.stem)
 def test_no_refuted_rewrite_is_accepted(path: Path) -> None:
     """At least one claim of each wrong rewrite is rejected, or its text is not read."""
+    text = path.read_text(encoding="utf-8")
+    assert any(not claim.is_accepted for claim in judge_text(text, allowed(text)).claims)
+
+
+@one_in(12)
+@pytest.mark.parametrize("path", REFUTED, ids=lambda path: path.stem)
+def test_no_evidence_makes_a_refuted_rewrite_accepted(path: Path) -> None:
+    """What is found, with something else in one place. Proofs are looked for of the questions that it leads to."""
+    text, rng, found = path.read_text(encoding="utf-8"), Random(path.stem), Found()
     try:
-        claims = judged(path.read_text(encoding="utf-8"))
+        rewrite = read_rewrite(text)
     except Rejected:
         return
-    assert any(not claim.is_accepted for claim in claims)
+    licences = frozenset({*allowed(text), *stated(rewrite)})
+    for with_copies in (False, True):
+        evidence = plain_evidence(evidence_for(text, found, with_copies=with_copies))
+        for other in (evidence, *(other_evidence(evidence, rng) for _ in range(OTHERS))):
+            try:
+                given = replace(read_evidence(other, {}, rewrite), refutation=found.refutation)
+            except FAILURES:
+                continue
+            assert not all(claim.is_accepted for claim in judged_in_turn(rewrite, given, licences)), other
 
 
 @pytest.mark.parametrize("name", PLAIN)

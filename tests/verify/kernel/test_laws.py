@@ -42,22 +42,44 @@ def value(e: Expr, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return found
 
 
+def hold(x: np.ndarray[Any, Any], operator: str, number: float | str) -> int:
+    """Check the laws of an operation of X and a number, either of which is on the left; how many were applied."""
+    dtype, whole, applied = x.dtype.name, x.dtype.str.replace("f", "u"), 0
+    constant = ("const", dtype, float(np.array(number, dtype=dtype)).hex())
+    for sides in ((X, constant), (constant, X)):
+        e = (operator, dtype, *sides)
+        if law(e) != e:
+            mine, theirs = value(law(e), x), value(e, x)
+            same = (mine.view(whole) == theirs.view(whole)) | (np.isnan(mine) & np.isnan(theirs))
+            assert same.all(), (e, law(e), x[~same][:3])
+            applied += 1
+    return applied
+
+
 @one_in(2)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_laws_of_floats_hold(dtype: str) -> None:
     """Bit for bit, but that one NaN is as good as another: subnormal numbers, infinities and signs of zero included."""
-    x, applied = every(dtype), 0
-    whole = x.dtype.str.replace("f", "u")
-    for operator in OPERATIONS:
-        for number in NUMBERS:
-            constant = ("const", dtype, float(np.array(number, dtype=dtype)).hex())
-            for sides in ((X, constant), (constant, X)):
-                e = (operator, dtype, *sides)
-                mine, theirs = value(law(e), x), value(e, x)
-                same = (mine.view(whole) == theirs.view(whole)) | (np.isnan(mine) & np.isnan(theirs))
-                assert same.all(), (e, law(e), x[~same][:3])
-                applied += law(e) != e
-    assert applied > 20
+    x = every(dtype)
+    assert sum(hold(x, operator, number) for operator in OPERATIONS for number in NUMBERS) > 20
+
+
+@one_in(128)
+@pytest.mark.parametrize("part", range(128))
+def test_laws_hold_of_every_float32(part: int) -> None:
+    """All 2**32 numbers, four exponents of one sign at a time."""
+    bits = 25
+    x = (np.arange(1 << bits, dtype=np.uint32) + np.uint32(part << bits)).view("float32")
+    applied = {
+        ("*", 1.0): 2,
+        ("*", 2.0): 2,
+        ("+", -0.0): 2,
+        ("-", 0.1): 1,
+        ("/", 2.0): 1,
+        ("/", 2.0**-24): 1,
+        ("/", 2.0**126): 1,
+    }
+    assert {pair: hold(x, *pair) for pair in applied} == applied
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int32"])

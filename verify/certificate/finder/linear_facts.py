@@ -109,18 +109,15 @@ class LinearFacts:
         for _ in range(_BOUND_ROUNDS):
             before = len(found)
             for linear, constant in forms:
-                ends = {
-                    v: (c * end if (end := (high if c > 0 else low)[v]) is not None else None)
-                    for v, c in linear.items()
-                }
-                unknown = [v for v, end in ends.items() if end is None]
+                ends = {v: (high if c > 0 else low)[v] for v, c in linear.items()}
+                most = {v: linear[v] * end for v, end in ends.items() if end is not None}
                 for v, c in linear.items():
-                    bounds = low if c > 0 else high
-                    if bounds[v] is None and set(unknown) <= {v}:
-                        rest = constant + sum(end for u, end in ends.items() if u != v and end is not None)
-                        bounds[v] = -(rest // c) if c > 0 else rest // -c
-                        sign = 1 if c > 0 else -1
-                        found.append(self.lattice.form({v: sign}) - sign * bounds[v])
+                    bounds, sign = (low, 1) if c > 0 else (high, -1)
+                    if bounds[v] is None and most.keys() | {v} == linear.keys():
+                        rest = constant + sum(most.values()) - most.get(v, 0)
+                        bound = -sign * (rest // abs(c))
+                        bounds[v] = bound
+                        found.append(self.lattice.form({v: sign}) - sign * bound)
             if len(found) == before:
                 break
         return found
