@@ -74,8 +74,6 @@ class Node:
         stack: list[tuple[object, object]] = [(self, other)]
         while stack:
             a, b = stack.pop()
-            if a is b:
-                continue
             if isinstance(a, Node) and isinstance(b, Node):
                 if type(a) is not type(b) or a._hash != b._hash:
                     return False
@@ -83,8 +81,8 @@ class Node:
             elif _is_tuple(a) and _is_tuple(b):
                 if len(a) != len(b):
                     return False
-                stack.extend(zip(a, b, strict=True))
-            elif a != b:
+                stack += [pair for pair in zip(a, b, strict=True) if pair[0] is not pair[1]]
+            elif a is not b and a != b:
                 return False
         return True
 

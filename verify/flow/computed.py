@@ -6,8 +6,8 @@ the trust base.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IfThenElseExpr, Select, Var
@@ -15,9 +15,9 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For, Let
 from layoutproof.ir.visit import nodes_of, walk
-from layoutproof.verify.flow.models import ProgramModel
+from layoutproof.verify.flow.models import OLD, ProgramModel
 from layoutproof.verify.isl.dataflow import Dataflow
-from layoutproof.verify.isl.instance_sets import Points, Region, Sources, no_points, only, part_of
+from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sources, no_points, only, part_of, tuples_of
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import Read, ReadRole, Statement, Statements
 from layoutproof.verify.values.fast_math import Licence
@@ -113,30 +113,36 @@ class Computed:
     flow: Dataflow
     regrouped: Sources | None = None
     _stored: Sources | None = None
-    _values: Sources | None = None
+    _seen: dict[Var, Sources] = field(default_factory=dict)
 
     def is_computed(self, statement: Statement, read: Read, region: Region) -> bool:
         """Whether all values that a read finds on a region are values of the old program."""
-        # Mostly stores compute them all, and where the old program looks, which takes long to find, does not matter.
+        if read.anywhere:
+            return region.is_empty
+        # From the cheapest to what takes longest to find: whether it finds what the old program has at all, what stores
+        # of it compute, and where it looks.
+        name, found = self._found(statement, read, region)
+        if not region.outside(part_of(found.domain(), name, region.points)).is_empty:
+            return False
         return any(
-            region.outside(self._within(statement, read, region, values)).is_empty
+            region.outside(part_of(found.intersect_range(values(found)).domain(), name, region.points)).is_empty
             for values in (self._of_stores, self._of_the_old_program)
         )
 
     def where(self, statement: Statement, read: Read, region: Region) -> Points:
         """The part of a region on which what a read finds is a value of the old program."""
-        return self._within(statement, read, region, self._of_the_old_program)
-
-    def _within(self, statement: Statement, read: Read, region: Region, values: Callable[[], Sources]) -> Points:
-        """The part of a region on which what a read finds is one of some values of the old program."""
         if read.anywhere:
             return region.points.subtract(region.points)
+        name, found = self._found(statement, read, region)
+        return part_of(found.intersect_range(self._of_the_old_program(found)).domain(), name, region.points)
+
+    def _found(self, statement: Statement, read: Read, region: Region) -> tuple[str, Relation]:
+        """The tuple of a statement, and from it to what a read finds on a region, in terms of the old program."""
         name = self.program_model.name(statement)
         flow = self.flow.sources(statement, read).intersect_domain(only(region.named(name)))
-        known = self.program_model.in_old_terms(flow).intersect_range(values()).domain()
-        return part_of(known, name, region.points)
+        return name, self.program_model.in_old_terms(flow)
 
-    def _of_stores(self) -> Sources:
+    def _of_stores(self, _: Relation) -> Sources:
         """The old instances that compute a value."""
         if self._stored is None:
             rewrite_model = self.program_model.rewrite_model
@@ -147,16 +153,28 @@ class Computed:
             self._stored = self._without_passed_on(stored)
         return self._stored
 
-    def _of_the_old_program(self) -> Sources:
-        """These, and the places (initial cells too) where the old program looks."""
-        if self._values is None:
-            rewrite_model, values = self.program_model.rewrite_model, self._of_stores()
+    def _of_the_old_program(self, found: Relation) -> Sources:
+        """These, and the places (initial cells too) where the old program looks; only places of memories to which
+        `found` leads.
+        """
+        statements, values = self.program_model.rewrite_model.old, self._of_stores(found)
+        names = {name for name, _ in tuples_of(found.range())}
+        for data in statements.cells:
+            if names & {f"{OLD}in_{data.name}", *(f"{OLD}{writer.number}" for writer in statements.writers(data))}:
+                values = values.union(self._looked_at(data))
+        return values
+
+    def _looked_at(self, data: Var) -> Sources:
+        """Where the old program looks in a memory."""
+        if data not in self._seen:
+            rewrite_model = self.program_model.rewrite_model
+            places = no_points(rewrite_model.encoder(()).space.universe())
             for statement in rewrite_model.old.statements:
                 for read in statement.reads:
-                    if read.sure and not read.anywhere:
-                        values = values.union(rewrite_model.before.sources(statement, read).range())
-            self._values = self._without_passed_on(values)
-        return self._values
+                    if read.data == data and read.sure and not read.anywhere:
+                        places = places.union(rewrite_model.before.sources(statement, read).range())
+            self._seen[data] = self._without_passed_on(places)
+        return self._seen[data]
 
     def _without_passed_on(self, values: Sources) -> Sources:
         """Values without those that may be a literal infinity or NaN, and those of updates that are regrouped."""

@@ -48,7 +48,7 @@ class DomainSet:
 
 _Key = tuple[tuple[Dim, ...], tuple[Guard, ...], tuple[Unknown, ...]]
 _MOST_QUESTIONS, _MOST_PLACES, _MOST_SETTINGS = 8_192, 2_048, 4
-_MOST_MODELS, _MOST_DOMAINS = 4, 1_024
+_MOST_MODELS, _MOST_DOMAINS, _MOST_ASSUMED = 4, 1_024, 256
 
 
 class _NoInstances:
@@ -60,6 +60,14 @@ class _NoInstances:
         self._known: OrderedDict[Hashable, tuple[frozenset[Expr], ...]] = OrderedDict()
         self._places: OrderedDict[Hashable, int] = OrderedDict()
         self._numbers = count()
+        self._assumed: OrderedDict[frozenset[Expr], frozenset[Expr]] = OrderedDict()
+
+    def one_of(self, assumed: frozenset[Expr]) -> frozenset[Expr]:
+        """What is assumed as one object wherever it is the same: it takes long to compare, too."""
+        found = self._assumed.setdefault(assumed, assumed)
+        if len(self._assumed) > _MOST_ASSUMED:
+            self._assumed.popitem(last=False)
+        return found
 
     def number_of(self, place: Hashable) -> int:
         """The number of the instances that questions are about: it takes long to compare these again and again."""
@@ -73,7 +81,7 @@ class _NoInstances:
     def has(self, question: Hashable, assumed: frozenset[Expr]) -> bool:
         """Whether the answer follows from an earlier one."""
         known = self._known.get(question)
-        if known is None or not any(each <= assumed for each in known):
+        if known is None or not any(each is assumed or each <= assumed for each in known):
             return False
         self._known.move_to_end(question)
         return True
@@ -108,7 +116,7 @@ class Model:
         self._ranges = {s.name: ranges[s] for s in symbols if s in ranges}
         self._setting = Setting.of(assumed, {s: ranges[s] for s in symbols if s in ranges})
         self._domains: dict[_Key, DomainSet] = {}
-        self._given = frozenset(assumed)
+        self._given = _NO_INSTANCES.one_of(frozenset(assumed))
         self._symbols = (self._params, tuple(self._ranges.items()))
         self._numbers: dict[_Key, int] = {}
 

@@ -4,7 +4,8 @@ programs of a rewrite. Everything is exact; otherwise NotQuasiAffine is raised. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,6 +23,7 @@ from layoutproof.verify.isl.space import (
     Late,
     NamedSpace,
     NoAnswer,
+    is_spent,
     isl,
     limited,
     map_from_affs,
@@ -56,6 +58,44 @@ def _exactly_modelled() -> Iterator[None]:
         raise NotModelled(problem.reason, problem.expr) from problem
 
 
+Known: TypeAlias = tuple[tuple[Var, ...], tuple[Expr, ...], tuple[tuple[Var, Interval], ...]]
+_MOST_KNOWN, _MOST_DOMAINS = 2, 512
+
+
+class _Sets:
+    """One context, and what of it depends on nothing but what is known of the symbols."""
+
+    def __init__(self) -> None:
+        self.ctx = new_context()
+        self.nested = False
+        self.context: isl.Set | None = None
+        self._instances: dict[tuple[tuple[Dim, ...], tuple[Guard, ...]], Instances] = {}
+
+    def instances(self, dims: tuple[Dim, ...], guards: tuple[Guard, ...], make: Callable[[], Instances]) -> Instances:
+        """The instances in some loops under some guards, made where they are not there."""
+        found = self._instances.get((dims, guards))
+        if found is None:
+            found = make()
+            if len(self._instances) >= _MOST_DOMAINS:
+                self._instances.clear()
+            self._instances[dims, guards] = found
+        return found
+
+
+_SETS: OrderedDict[Known, _Sets] = OrderedDict()
+
+
+def _sets_of(known: Known) -> _Sets:
+    """The sets that programs share of which the same is known: those of a schedule's steps."""
+    found = _SETS.pop(known, None)
+    if found is None or is_spent(found.ctx) or found.nested:
+        found = _Sets()
+    _SETS[known] = found
+    if len(_SETS) > _MOST_KNOWN:
+        _SETS.popitem(last=False)
+    return found
+
+
 class Workspace:
     """One isl context and one space of symbols for all programs of a rewrite.
 
@@ -73,13 +113,17 @@ class Workspace:
     ) -> None:
         self.symbols = tuple(dict.fromkeys(symbols))
         self.operations, self.gathered = operations, gathered
-        self.ctx = new_context()
+        known = (self.symbols, tuple(assumed), tuple(ranges.items()))
+        # Evidence is gathered of sets that nothing else has touched.
+        self._sets = _Sets() if gathered.is_recording else _sets_of(known)
+        self.ctx = self._sets.ctx
         self.params = tuple(dict.fromkeys(symbol.name for symbol in self.symbols))
         self.fitting: tuple[Expr, ...] = ()
         """Conditions on symbols with which index arithmetic fits its types; not part of the sets."""
-        self._nested = False
-        with self.limited():
-            self.context: isl.Set = self._context(assumed, ranges)
+        if self._sets.context is None:
+            with self.limited():
+                self._sets.context = self._context(assumed, ranges)
+        self.context: isl.Set = self._sets.context
 
     @contextmanager
     def limited(self) -> Iterator[isl.Context]:
@@ -87,17 +131,17 @@ class Workspace:
 
         Raises BudgetExceeded, and NotModelled where isl fails for another reason.
         """
-        if self._nested:
+        if self._sets.nested:
             yield self.ctx
             return
-        self._nested = True
+        self._sets.nested = True
         try:
             with limited(self.operations, self.ctx):
                 yield self.ctx
         except isl.Error as problem:
             raise NotModelled(f"isl could not go on: {problem}") from problem
         finally:
-            self._nested = False
+            self._sets.nested = False
 
     def space(self, names: Sequence[str]) -> NamedSpace:
         """The space of some dims over the symbols."""
@@ -126,10 +170,17 @@ class Workspace:
 
     def instances(self, domain: IterationDomain) -> Instances:
         """All instances of an iteration domain. Raises NotModelled for a bound or guard that is not quasi-affine."""
-        return self.restricted(self.boxed(domain.dims), domain.guards)
+        return self._sets.instances(
+            tuple(domain.dims),
+            tuple(domain.guards),
+            lambda: self.restricted(self.boxed(domain.dims), domain.guards),
+        )
 
     def boxed(self, dims: Sequence[Dim]) -> Instances:
         """All values of some loops."""
+        return self._sets.instances(tuple(dims), (), lambda: self._boxed(dims))
+
+    def _boxed(self, dims: Sequence[Dim]) -> Instances:
         space = self.space([dim.var.name for dim in dims])
         plain = Encoder(space)
         points = space.universe().intersect_params(self.context.params())

@@ -91,6 +91,11 @@ def new_context() -> isl.Context:
     return ctx
 
 
+def is_spent(context: isl.Context) -> bool:
+    """Whether a block of work in a context did not end well, so that there is no other in it."""
+    return bool(context.get_max_operations() == _SPENT)
+
+
 @contextmanager
 def limited(operations: int = DEFAULT_OPERATIONS, context: isl.Context | None = None) -> Iterator[isl.Context]:
     """A context (a fresh one unless given) in which isl may spend `operations` steps; the limit ends with the block.
@@ -99,7 +104,7 @@ def limited(operations: int = DEFAULT_OPERATIONS, context: isl.Context | None = 
     changed and answer wrongly: every later block in it raises BudgetExceeded.
     """
     ctx, operations = new_context() if context is None else context, scaled(operations)
-    if ctx.get_max_operations() == _SPENT:
+    if is_spent(ctx):
         raise BudgetExceeded(operations)
     ctx.reset_operations()
     ctx.set_max_operations(operations)
