@@ -292,6 +292,10 @@ def _check_choice(name: str, condition: Expr, then: Expr, otherwise: Expr) -> No
         raise TypeError(f"{name} chooses {then.dtype} by {condition.dtype}")
 
 
+class FloatToInteger:
+    """Marks casts of one float to an integer."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast(Expr):
     """A value converted to another type, lane by lane (`semantics.cast_value`)."""
@@ -303,6 +307,10 @@ class Cast(Expr):
         if self.dtype.lanes != self.value.dtype.lanes:
             raise TypeError(f"a cast from {self.value.dtype} to {self.dtype} changes the lanes")
         require(Kind.HANDLE not in (self.dtype.kind, self.value.dtype.kind), "a pointer is cast by PointerCast")
+
+    def _marks(self) -> tuple[type, ...]:
+        marked = self.dtype.is_integer and self.value.dtype.is_float and self.dtype.lanes == 1
+        return (FloatToInteger,) if marked else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

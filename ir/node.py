@@ -56,6 +56,10 @@ class Node:
     def _check(self) -> None:
         """Refuse a node that is put together wrongly."""
 
+    def _marks(self) -> tuple[type, ...]:
+        """What `visit.kinds_in` tells of the node beside its type."""
+        return ()
+
     def _key(self) -> Any:
         return _key_of(type(self))(self)
 

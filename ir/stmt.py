@@ -86,10 +86,12 @@ NO_ATTRIBUTES = Attributes()
 class Stmt(Node):
     """A step of a program."""
 
-    # What `verify.program.touched` found that it touches, and `visit` in it: its buffers and its depths. Once asked.
+    # What `verify.program.touched` found that it touches, and `visit` in it: its buffers, its depths, its blocks. Once
+    # asked.
     _touched: tuple[object] | None = field(default=None, init=False, compare=False, repr=False)
     _buffers: tuple[Buffer, ...] | None = field(default=None, init=False, compare=False, repr=False)
     _depths: tuple[int, int] | None = field(default=None, init=False, compare=False, repr=False)
+    _blocks: tuple[Block, ...] | None = field(default=None, init=False, compare=False, repr=False)
 
 
 class ForKind(StrEnum):
@@ -108,6 +110,10 @@ class IterKind(StrEnum):
     SPATIAL = "S"
     REDUCE = "R"
     OPAQUE = "O"
+
+
+class ThreadLoop:
+    """Marks loops that are bound to a thread axis."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,6 +137,9 @@ class For(Stmt):
             (self.kind is ForKind.THREAD_BINDING) == (self.thread is not None),
             f"loop {name}: a thread goes with thread_binding",
         )
+
+    def _marks(self) -> tuple[type, ...]:
+        return (ThreadLoop,) if self.kind is ForKind.THREAD_BINDING else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +192,7 @@ class Seq(Stmt):
     body: tuple[Stmt, ...]
 
     def _check(self) -> None:
-        nested = any(isinstance(s, Seq) for s in self.body)
+        nested = Seq in set(map(type, self.body))  # programs of many statements are made anew by each step
         require(len(self.body) != 1 and not nested, "a sequence of one, or in a sequence; build it with seq()")
 
 
@@ -275,6 +284,8 @@ class AttrStmt(Stmt):
 
 def seq(*statements: Stmt) -> Stmt:
     """The statements one after the other: flattened, a single one as itself, none as the empty sequence."""
+    if len(statements) != 1 and Seq not in set(map(type, statements)):
+        return Seq(statements)
     flat: list[Stmt] = []
     for statement in statements:
         flat.extend(statement.body if isinstance(statement, Seq) else (statement,))
@@ -324,7 +335,7 @@ def statement_depth(root: Stmt, *, nested: bool = False) -> int:
         if isinstance(stmt, Seq):
             # What follows an allocation or a let stands in it: it is gone into here, since it may go on for long.
             stack += [(last, depth) for last in stmt.body[-1:]]
-            deepest = max([deepest, *(depth + _depths_of(part)[nested] for part in stmt.body[:-1])])
+            deepest = max([deepest, *(depth + each[nested] for each in set(map(_depths_of, stmt.body[:-1])))])
         else:
             stack += [(inner, depth) for inner in _inside(stmt)]
     return deepest

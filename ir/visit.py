@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
+from itertools import chain
 from typing import Any, TypeVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
@@ -53,12 +54,18 @@ def _field_names(node_type: type) -> tuple[str, ...]:
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below, in the order of the fields; attribute values are not visited."""
+    return iter(_below(node))
+
+
+def _below(node: Node) -> list[Node]:
+    found: list[Node] = []
     for name in _field_names(type(node)):
         value = getattr(node, name)
         if isinstance(value, Node):
-            yield value
+            found.append(value)
         elif isinstance(value, tuple):
-            yield from (item for item in value if isinstance(item, Node))
+            found += [item for item in value if isinstance(item, Node)]
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -81,18 +88,20 @@ _KINDS: dict[frozenset[type], frozenset[type]] = {}
 
 
 def kinds_in(node: Node) -> frozenset[type]:
-    """The types of the nodes that `walk` goes over, found once for each object."""
+    """The types of the nodes that `walk` goes over, and what marks them; found once for each object."""
     stack = [node]
     while stack:
         current = stack[-1]
-        below = list(children(current)) if current._kinds is None else []
-        todo = [child for child in below if child._kinds is None]
-        if todo:
-            stack += todo
+        below = _below(current) if current._kinds is None else []
+        # Sets are one object where they are equal, so that those of many statements are few.
+        kinds = {child._kinds for child in below}
+        if None in kinds:
+            stack += [child for child in below if child._kinds is None]
             continue
         stack.pop()
         if current._kinds is None:
-            found = frozenset((type(current),)).union(*(child._kinds for child in below if child._kinds is not None))
+            own = frozenset((type(current), *current._marks()))
+            found = own.union(*(each for each in kinds if each is not None))
             object.__setattr__(current, "_kinds", _KINDS.setdefault(found, found))
     assert node._kinds is not None
     return node._kinds
@@ -113,7 +122,7 @@ def nodes_of(node: Node, *types: type[N]) -> Iterator[N]:
         if any(each in kinds for each in types):
             if type(current) in types:
                 yield current  # type: ignore[misc]  # its type is one of those
-            stack += reversed(list(children(current)))
+            stack += reversed(_below(current))
 
 
 def map_children(node: N, rewrite: Callable[[Node], Node]) -> N:
@@ -260,16 +269,51 @@ def buffers_in(stmt: Stmt) -> tuple[Buffer, ...]:
         if isinstance(node, Seq):
             # Statements of a long program are in its next version, too. The last is gone into here: it may go on for
             # long, since what follows an allocation or a let stands in it.
-            for part in node.body[:-1]:
-                if part._buffers is None:
-                    object.__setattr__(part, "_buffers", buffers_in(part))
-                found.update(dict.fromkeys(part._buffers or ()))
+            found.update(dict.fromkeys(chain.from_iterable(map(_buffers_of, node.body[:-1]))))
             stack += node.body[-1:]
             continue
         if isinstance(node, Buffer):
-            found.setdefault(node)
-        stack += reversed(list(children(node)))
+            if node in found:
+                continue  # and what is below it
+            found[node] = None
+        stack += reversed(_below(node))
     return tuple(found)
+
+
+def _buffers_of(part: Stmt) -> tuple[Buffer, ...]:
+    if part._buffers is None:
+        object.__setattr__(part, "_buffers", buffers_in(part))
+    return part._buffers or ()
+
+
+def blocks_in(stmt: Stmt) -> list[Block]:
+    """Every block below, in the order of `walk`."""
+    found: list[Block] = []
+    stack: list[Stmt] = [stmt]
+    while stack:
+        node = stack.pop()
+        if node._blocks is not None:
+            found += node._blocks
+        elif isinstance(node, Seq):
+            # As in `buffers_in`: statements of a long program are in its next version, too.
+            found += chain.from_iterable(map(_blocks_of, node.body[:-1]))
+            stack += node.body[-1:]
+        elif Block in kinds_in(node):
+            if isinstance(node, Block):
+                found.append(node)
+            stack += reversed([child for child in children(node) if isinstance(child, Stmt)])
+    return found
+
+
+def _blocks_of(part: Stmt) -> tuple[Block, ...]:
+    if part._blocks is None:
+        object.__setattr__(part, "_blocks", tuple(blocks_in(part)))
+    return part._blocks or ()
+
+
+def parts_with(sequence: Seq, block: Block) -> list[Stmt]:
+    """The statements of a sequence that hold a block, this very object."""
+    return [part for part in sequence.body for each in _blocks_of(part) if each is block]
 
 
 def replace_buffers(node: N, mapping: dict[Buffer, Buffer]) -> N:

@@ -12,8 +12,8 @@ from typing import TypeGuard
 
 from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import For, ForKind, Stmt
-from layoutproof.ir.visit import nodes_of
+from layoutproof.ir.stmt import For, ForKind, Stmt, ThreadLoop
+from layoutproof.ir.visit import kinds_in, nodes_of
 
 KERNEL = "layoutproof.kernel"
 """The key of the statement around a kernel that is written as parallel loops."""
@@ -75,7 +75,7 @@ def thread_loops(stmt: Stmt) -> Iterator[For]:
 
 def has_threads(stmt: Stmt) -> bool:
     """Whether a loop is bound to a thread axis."""
-    return any(map(_is_bound, nodes_of(stmt, For)))
+    return ThreadLoop in kinds_in(stmt)
 
 
 def _is_bound(node: Node) -> TypeGuard[For]:

@@ -30,7 +30,7 @@ from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, Seq, Stmt
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, holds_any, walk
 from layoutproof.lowering.arith.affine import Affine, affine_of
 
 _ROUNDS = 6  # symbolic ends put in one after the other: as deep as loops depend on each other's variables
@@ -272,6 +272,8 @@ def _assumptions(body: Stmt) -> Iterator[Expr]:
     stack = [body]
     while stack:
         stmt = stack.pop()
+        if not holds_any(stmt, Assume):
+            continue
         if isinstance(stmt, Evaluate) and isinstance(stmt.value, Assume):
             yield stmt.value.condition
         elif isinstance(stmt, Seq):

@@ -18,7 +18,17 @@ from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables, holds_any, mapped, names_in, nodes_of, take_fresh, walk
+from layoutproof.ir.visit import (
+    children,
+    free_variables,
+    holds_any,
+    mapped,
+    names_in,
+    nodes_of,
+    parts_with,
+    take_fresh,
+    walk,
+)
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Scope, symbol_scope
@@ -40,12 +50,19 @@ def path_to(body: Stmt, target: Stmt) -> tuple[Stmt, ...]:
             return tuple(path)
         if node is not None:
             path.append(node)
-            rest.append(children(node))
+            rest.append(_towards(node, target))
             continue
         rest.pop()
         if path:
             path.pop()
     raise ValueError("the statement is not in the body")
+
+
+def _towards(node: Stmt, target: Stmt) -> Iterator[Node]:
+    """The nodes below a statement in which another may be; of a long sequence few, if that is a block."""
+    if isinstance(node, Seq) and isinstance(target, Block):
+        return iter(parts_with(node, target))
+    return children(node)
 
 
 def put(func: PrimFunc, old: Stmt, new: Stmt) -> PrimFunc:

@@ -9,7 +9,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError, error, wrong_type
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block
-from layoutproof.ir.visit import buffers_in, nodes_of
+from layoutproof.ir.visit import blocks_in, buffers_in
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.illegal import IllegalTransform
@@ -42,7 +42,7 @@ def find_block(func: PrimFunc, name: str) -> Block:
     """The block called `name`. Raises LayoutproofError if there is none, or two."""
     if not isinstance(name, str):
         raise wrong_type(codes.ARGUMENT_TYPE, "the argument 'block'", name, "the name of a block")
-    named = [n for n in nodes_of(func.body, Block) if n.name == name]
+    named = [n for n in blocks_in(func.body) if n.name == name]
     if not named:
         raise _unknown(codes.NO_BLOCK, f"{func.name} has no block called {name!r}", name, _block_names(func))
     if len(named) > 1:
@@ -84,7 +84,7 @@ def _applies(transform: Pass, func: PrimFunc) -> bool:
 
 
 def _block_names(func: PrimFunc) -> list[str]:
-    return [n.name for n in nodes_of(func.body, Block)]
+    return [n.name for n in blocks_in(func.body)]
 
 
 def _unknown(code: str, message: str, name: str, known: list[str]) -> LayoutproofError:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.layout_record import layout_records
-from layoutproof.ir.primfunc import LAYOUT, PrimFunc
+from layoutproof.ir.primfunc import LAYOUT, Kept, PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import Allocate, Attributes, Block, DeclBuffer, Stmt, seq
 from layoutproof.ir.visit import names_in
@@ -49,10 +49,9 @@ def _part_for(transform: Pass, text: Text) -> Part | None:
         touched = touched_by(stmt)
         if touched is None:
             return None
-        here = [name for name in touched.blocks if name in names]
-        if here:
+        if not names.isdisjoint(touched.blocks):
             positions.append(position)
-            blocks += here
+            blocks += [name for name in touched.blocks if name in names]
     if len(blocks) != len(set(blocks)):
         return None
     buffers = [buffer for buffer in text.memories.values() if buffer.name in names]
@@ -91,7 +90,7 @@ class _Back:
             return None
         buffer_map = small.buffer_map[: len(small.buffer_map) - lifted]
         new = replace(func, params=small.params[:interface], buffer_map=buffer_map, body=body, attrs=attrs)
-        return Rewrite(func, new, replace(self.found.witness, instances=tuple(self._instances())))
+        return Rewrite(func, new, replace(self.found.witness, instances=self._instances(new)))
 
     def _body(self) -> Stmt | None:
         """The statements, in what the program declares around them, changed as the part's was."""
@@ -143,10 +142,13 @@ class _Back:
         """Whether what is new in the part has no name that the rest of the program has around it, nor a block's."""
         old, new = (_names_of(self._touched(text.statements)) for text in (_text(self.found.old), self.new))
         fresh = names_in(self.found.new.body) - names_in(self.found.old.body)
-        taken = {name for buffer in self.text.memories.values() for name in (buffer.name, buffer.data.name)}
+        if fresh and any(b.name in fresh or b.data.name in fresh for b in self.text.memories.values()):
+            return False
+        if new <= old:
+            return True
         count = len(self.text.statements)
         outside = (*self.text.statements[: self.part.first], *self.text.statements[count - self.part.last :])
-        return not fresh & taken and not (new - old) & _names_of(self._touched(outside))
+        return not (new - old) & _names_of(self._touched(outside))
 
     @staticmethod
     def _touched(statements: Iterable[Stmt]) -> Iterator[Touched]:
@@ -155,21 +157,44 @@ class _Back:
             if touched is not None:
                 yield touched
 
-    def _instances(self) -> Iterator[InstanceMap]:
-        """The instance maps of all stores: outside of the part each store computes itself."""
+    def _instances(self, whole: PrimFunc) -> tuple[InstanceMap, ...]:
+        """The instance maps of all stores: outside of the part each store computes itself. Those of the statements that
+        keep their numbers are the objects that the step before had.
+        """
         count = len(self.text.statements)
         first, last = self.part.first, count - self.part.last
-        before = [kept for t in self._touched(self.text.statements[:first]) for kept in t.stores]
-        within = sum(len(t.stores) for t in self._touched(self.text.statements[first:last]))
-        after = [kept for t in self._touched(self.text.statements[last:]) for kept in t.stores]
-        skipped = len(before)
-        yield from (InstanceMap(number, number, kept) for number, kept in enumerate(before))
-        for claim in self.found.witness.instances:
-            origin = None if claim.old_store is None else claim.old_store + skipped
-            yield replace(claim, new_store=claim.new_store + skipped, old_store=origin)
-        now = skipped + sum(len(t.stores) for t in self._touched(self.new.statements))
-        for number, kept in enumerate(after):
-            yield InstanceMap(now + number, skipped + within + number, kept)
+        old = _UNCHANGED.get(self.text.function, (), lambda: tuple(_unchanged(self.text.statements)))
+        skipped, within = (_stores(self.text.statements[start:end]) for start, end in ((0, first), (first, last)))
+        now = _stores(self.new.statements)
+        before, after = old[:skipped], old[skipped + within :]
+        moved = now - within
+        shifted = after if not moved else tuple(replace(each, new_store=each.new_store + moved) for each in after)
+        same = shifted if not moved else tuple(replace(each, old_store=each.new_store) for each in shifted)
+        between = tuple(_unchanged(self.new.statements, skipped))
+        _UNCHANGED.get(whole, (), lambda: (*before, *between, *same))
+        claims = [
+            replace(
+                claim,
+                new_store=claim.new_store + skipped,
+                old_store=None if claim.old_store is None else claim.old_store + skipped,
+            )
+            for claim in self.found.witness.instances
+        ]
+        return (*before, *claims, *shifted)
+
+
+_UNCHANGED: Kept[tuple[InstanceMap, ...]] = Kept(4)
+"""Of a program the instance maps that say that each store computes itself."""
+
+
+def _unchanged(statements: Iterable[Stmt], number: int = 0) -> Iterator[InstanceMap]:
+    """That each store computes itself, counted from a number on."""
+    kept = (each for touched in map(touched_by, statements) if touched is not None for each in touched.stores)
+    return (InstanceMap(place, place, each) for place, each in enumerate(kept, number))
+
+
+def _stores(statements: Iterable[Stmt]) -> int:
+    return sum(len(touched.stores) for touched in map(touched_by, statements) if touched is not None)
 
 
 def _text(function: PrimFunc) -> Text:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import islice
 from math import prod
 
 from layoutproof.ir.buffer import Buffer
@@ -33,8 +33,8 @@ from layoutproof.ir.expr import (
     IntImm,
     Var,
 )
-from layoutproof.ir.layout_record import layout_records
-from layoutproof.ir.primfunc import LAYOUT, PrimFunc
+from layoutproof.ir.layout_record import LayoutRecord, layout_records
+from layoutproof.ir.primfunc import LAYOUT, Kept, PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import (
     Allocate,
@@ -46,10 +46,18 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.visit import fresh
-from layoutproof.verify.program.touched import Touched, touched_by
+from layoutproof.verify.program.touched import touched_by
 
 FEWEST = 32  # statements that both programs share, from which on leaving them out pays
 _LARGEST = 2**31  # cells of a temporary that becomes a parameter, so that its size fits an index
+
+
+@dataclass(frozen=True, slots=True)
+class Touches:
+    """For each memory the numbers of the first and of the last statement that touch it."""
+
+    first: Mapping[str, int]
+    last: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,10 @@ class Text:
     @staticmethod
     def of(function: PrimFunc) -> Text | None:
         """None where a memory is declared twice, or the frame has something else in it."""
+        return _TEXTS.get(function, (), lambda: Text._read(function))
+
+    @staticmethod
+    def _read(function: PrimFunc) -> Text | None:
         frame: list[Allocate | DeclBuffer | Block] = []
         body = function.body
         while isinstance(body, Allocate | DeclBuffer | Block):
@@ -89,6 +101,12 @@ class Text:
             return None
         statements = body.body if isinstance(body, Seq) else (body,)
         return Text(function, tuple(frame), statements, memories, views, parameters)
+
+    def touches(self) -> Touches | None:
+        """Where memories are touched; None where a statement is not described, or touches a memory that the function
+        does not declare as elements of the type that it is looked at with.
+        """
+        return _TOUCHES.get(self.function, (), lambda: _touches(self.statements, self))
 
     def only(self, statements: Sequence[Stmt], kept: frozenset[str], lifted: Sequence[Buffer]) -> PrimFunc:
         """The function with some of its statements; of its temporaries it has those in `kept`, and those that are
@@ -124,6 +142,30 @@ class Text:
         return attrs.with_value(LAYOUT, left) if left else attrs.without(LAYOUT)
 
 
+_TEXTS: Kept[Text | None] = Kept(8)  # a step reads both programs, and the next one reads the new one again
+
+
+_TOUCHES: Kept[Touches | None] = Kept(8)
+
+
+def _touches(statements: Iterable[Stmt], text: Text) -> Touches | None:
+    # Written out: each step asks it once of every statement of the program that it leaves.
+    types = {name: buffer.dtype for name, buffer in text.memories.items()}
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for number, touched in enumerate(map(touched_by, statements)):
+        if touched is None:
+            return None
+        for name, dtype in touched.memories:
+            declared = types.get(name)
+            if declared is not dtype and declared != dtype:
+                return None
+            if name not in first:
+                first[name] = number
+            last[name] = number
+    return Touches(first, last)
+
+
 def _is_frame(block: Block) -> bool:
     plain = block.is_root and block.init is None and block.where == TRUE and not block.match_buffers
     return plain and not (block.reads or block.writes)
@@ -152,9 +194,8 @@ def try_window(rewrite: Rewrite) -> Window | None:
     least = 0 if old is None or new is None else min(len(old.statements), len(new.statements))
     if old is None or new is None or least < FEWEST:
         return None
-    first = sum(1 for _ in takewhile(_is_one, zip(old.statements, new.statements, strict=False)))
-    ends = enumerate(zip(reversed(old.statements), reversed(new.statements), strict=False))
-    last = sum(1 for _ in takewhile(lambda end: end[0] < least - first and _is_one(end[1]), ends))
+    first = _alike(old.statements, new.statements, least)
+    last = _alike(reversed(old.statements), reversed(new.statements), least - first)
     return _Search(old, new, first, last).window_of(rewrite)
 
 
@@ -221,87 +262,53 @@ class _Search:
         """The memories that the window has whole, once its bounds include all that touches them: those that are
         `kept` differently, and those that differing statements touch.
         """
-        places = self._places() if self.first + self.last >= FEWEST else None
-        differing = self._touched_by_differing() if places is not None else None
-        if places is None or differing is None:
+        touches = self.old.touches() if self.first + self.last >= FEWEST else None
+        differing = self._touched_by_differing() if touches is not None else None
+        if touches is None or differing is None:
             return None
         recorded = {name for text in (self.old, self.new) for name in layout_records(text.function)}
         parameters = self.old.parameters | self.new.parameters
         inside = kept | {data for data in differing if data not in parameters or data in recorded}
-        self._grow(inside, places, set(inside))
+        self._grow(inside, touches, set(inside))
         return frozenset(inside) if self.first + self.last >= FEWEST else None
 
     def _differently_kept(self, witness: Witness) -> set[str] | None:
         """The memories that are declared or recorded differently, or of which the witness says something."""
         old, new = self.old, self.new
-        found = {
-            data
-            for data in {**old.memories, **new.memories}
-            if not _is_same(old.memories.get(data), new.memories.get(data))
-            or old.views.get(data) != new.views.get(data)
-        }
+        found = {data for data, buffer in new.memories.items() if not _is_same(old.memories.get(data), buffer)}
+        found |= old.memories.keys() - new.memories.keys()
+        views = old.views.keys() | new.views.keys()
+        found |= {data for data in views if old.views.get(data) != new.views.get(data)}
         names = {name for cells in witness.cells for name in (cells.old_data, cells.new_data)}
         records = layout_records(old.function), layout_records(new.function)
         names |= {name for name in {**records[0], **records[1]} if records[0].get(name) != records[1].get(name)}
         return found | names if names <= old.memories.keys() | new.memories.keys() else None
 
-    def _places(self) -> dict[str, tuple[int, int]] | None:
-        """For each memory how many of the first shared statements come before all that touch it, and of the last ones
-        after all that do.
-        """
-        found: dict[str, tuple[int, int]] = {}
-        for position in range(self.first):
-            touched = touched_by(self.old.statements[position])
-            if touched is None or not self._are_declared(touched, self.old):
-                return None
-            for name, _ in touched.memories:
-                if name not in found:
-                    found[name] = position, self.last
-        count = len(self.old.statements)
-        for position in range(self.last):
-            touched = touched_by(self.old.statements[count - 1 - position])
-            if touched is None or not self._are_declared(touched, self.old):
-                return None
-            for name, _ in touched.memories:
-                before, after = found.get(name, (self.first, self.last))
-                if after == self.last:
-                    found[name] = before, position
-        return found
-
     def _touched_by_differing(self) -> set[str] | None:
-        """The memories that statements touch which are not in both programs."""
-        found: set[str] = set()
-        for text in (self.old, self.new):
-            for stmt in text.statements[self.first : len(text.statements) - self.last]:
-                touched = touched_by(stmt)
-                if touched is None or not self._are_declared(touched, text):
-                    return None
-                found |= {name for name, _ in touched.memories}
-        return found
+        """The memories that statements touch which are not in both programs; None where one is not described, or
+        touches what is not declared as it looks at it.
+        """
+        found = [_touches(self._between(text), text) for text in (self.old, self.new)]
+        old, new = found
+        return None if old is None or new is None else {*old.first, *new.first}
 
-    @staticmethod
-    def _are_declared(touched: Touched, text: Text) -> bool:
-        """Whether the function declares each memory, as elements of the type that it is looked at with."""
-        memories = text.memories
-        return all(name in memories and memories[name].dtype == dtype for name, dtype in touched.memories)
-
-    def _grow(self, inside: set[str], places: Mapping[str, tuple[int, int]], todo: set[str]) -> None:
+    def _grow(self, inside: set[str], touches: Touches, todo: set[str]) -> None:
         """Take in every shared statement that touches a memory which is inside, and what that asks for."""
+        count = len(self.old.statements)
+        recorded = layout_records(self.old.function)
         while todo:
-            bounds = [places[data] for data in todo if data in places]
+            bounds = [(touches.first[data], touches.last[data]) for data in todo if data in touches.first]
             first = min([self.first, *(before for before, _ in bounds)])
-            last = min([self.last, *(after for _, after in bounds)])
-            count = len(self.old.statements)
+            last = min([self.last, *(count - 1 - after for _, after in bounds)])
             taken = (*self.old.statements[first : self.first], *self.old.statements[count - self.last : count - last])
             self.first, self.last = first, last
-            todo = {data for stmt in taken for data in self._asked_for(stmt)} - inside
+            todo = {data for stmt in taken for data in self._asked_for(stmt, recorded)} - inside
             inside |= todo
 
-    def _asked_for(self, stmt: Stmt) -> Iterator[str]:
+    def _asked_for(self, stmt: Stmt, recorded: Mapping[str, LayoutRecord]) -> Iterator[str]:
         """The memories that have to be inside because of a shared statement that is."""
         touched = touched_by(stmt)
         assert touched is not None
-        recorded = layout_records(self.old.function)
         for name, _ in touched.memories:
             if name in self.old.parameters:
                 if not touched.fixed and name in recorded:
@@ -345,10 +352,8 @@ class _Search:
         skipped = sum(map(_stores, self.old.statements[: self.first]))
         old, new = (sum(map(_stores, self._between(text))) for text in (self.old, self.new))
         maps: list[InstanceMap] = []
-        for claim in witness.instances:
+        for claim in [each for each in witness.instances if skipped <= each.new_store < skipped + new]:
             store = claim.new_store - skipped
-            if not 0 <= store < new:
-                continue
             origin = None if claim.old_store is None else claim.old_store - skipped
             if origin is not None and not 0 <= origin < old:
                 return None
@@ -356,8 +361,14 @@ class _Search:
         return replace(witness, instances=tuple(maps))
 
 
-def _is_one(pair: tuple[Stmt, Stmt]) -> bool:
-    return pair[0] is pair[1] or pair[0] == pair[1]
+def _alike(old: Iterable[Stmt], new: Iterable[Stmt], most: int) -> int:
+    """How many statements both begin with, at most `most`. Nearly all are one object: that is looked at first."""
+    count = 0
+    for a, b in islice(zip(old, new, strict=False), most):
+        if a is not b and a != b:
+            break
+        count += 1
+    return count
 
 
 def _is_same(old: Buffer | None, new: Buffer | None) -> bool:

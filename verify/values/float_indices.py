@@ -21,6 +21,7 @@ from layoutproof.ir.expr import (
     Compare,
     Expr,
     FloatImm,
+    FloatToInteger,
     IfThenElseExpr,
     IntImm,
     Logical,
@@ -37,7 +38,7 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, Let, Stmt
-from layoutproof.ir.visit import children, map_children, mapped, nodes_of
+from layoutproof.ir.visit import children, kinds_in, map_children, mapped, nodes_of
 from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of, exact_function
 
 _MOST_POINTS = 4096
@@ -61,7 +62,7 @@ def in_integers(func: PrimFunc) -> PrimFunc:
     """The function with such integers replaced where a formula is found; it does the same, step by step, with the same
     faults. The same object if there are none.
     """
-    if not any(map(_is_conversion, nodes_of(func.body, Cast))):
+    if FloatToInteger not in kinds_in(func.body):
         return func
     return _KNOWN.get(func, (), lambda: _replaced(func))
 
@@ -70,9 +71,7 @@ _KNOWN: Kept[PrimFunc] = Kept(64)
 
 
 def _is_conversion(node: Node) -> TypeGuard[Cast]:
-    if not isinstance(node, Cast):
-        return False
-    return node.dtype.is_integer and node.value.dtype.is_float and node.dtype.lanes == 1
+    return isinstance(node, Cast) and FloatToInteger in node._marks()
 
 
 def _replaced(func: PrimFunc) -> PrimFunc:
