@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof import Status, compare, loads
 
@@ -70,6 +71,7 @@ WRONG = {
 }
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_corrections_are_refuted(name: str) -> None:
     """Each differs from the sum on some input."""
@@ -125,14 +127,15 @@ def after({name}):
         return Padded(before, after, (total - taken) % (1 << bits) == 0)
 
 
-def draw_and_ask(seed: int) -> Status:
+def draw_and_ask(seed: int) -> None:
     """Ask about a random padded sum: proved if and only if it is right."""
     drawn = Padded.drawn(random.Random(seed))
     found = compare(loads(drawn.before), loads(drawn.after)).status
     assert found is (Status.PROVED if drawn.right else Status.REFUTED), drawn.after
-    return found
 
 
-def test_random_corrections() -> None:
-    """What arithmetic says of each is what is found, and both happen."""
-    assert {draw_and_ask(seed) for seed in range(8)} == {Status.PROVED, Status.REFUTED}
+@one_in(8)
+@pytest.mark.parametrize("seed", range(24))
+def test_random_corrections(seed: int) -> None:
+    """What arithmetic says of each is what is found."""
+    draw_and_ask(seed)

@@ -95,6 +95,7 @@ def test_what_stays(computed: str) -> None:
     assert in_integers(func) is func
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_logarithms(seed: int) -> None:
     """What is found of a rounded logarithm is what integers say of it, and nothing where it is an integer itself."""
