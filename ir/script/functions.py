@@ -305,9 +305,9 @@ def _q_multiply_shift(reader: ExpressionReader, node: ast.Call, name: str) -> Va
         message = f"{name} of other factors than int32, or with q not in 1..31 or s not in -31..q-1, is not supported"
         raise reader.text.fail(codes.UNSUPPORTED, message, node)
     x, y = (Cast(INT64.with_lanes(factor.dtype.lanes), factor) for factor in factors)
-    product = reader.binary(node, BinaryOp.MUL, *reader.matched(node, x, y))
+    product = reader.strong(reader.binary(node, BinaryOp.MUL, *reader.matched(node, x, y)))
     half, bits = (reader.constant(node, number, product.dtype) for number in (1 << (q - s - 1), q - s))
-    whole = reader.binary(node, BinaryOp.SHR, reader.binary(node, BinaryOp.ADD, product, half), bits)
+    whole = reader.binary(node, BinaryOp.SHR, reader.strong(reader.binary(node, BinaryOp.ADD, product, half)), bits)
     return reader.make(node, Cast, INT32.with_lanes(product.dtype.lanes), whole)
 
 

@@ -263,14 +263,17 @@ def _but_empty(asked: Asked, answer: Comparison) -> Comparison | None:
         if not more:
             return None
         empty += more
-        condition = logical_and(*(at_least(v, 1) for v in empty))
-        found = _answer(replace(asked, where=joined(asked.where, condition)))
+        found = _answer(replace(asked, where=joined(asked.where, _at_least_one(empty))))
     if not empty:
         return None
-    text = expr_text(condition, Style.PLAIN)
+    text = expr_text(_at_least_one(empty), Style.PLAIN)
     reason = f"{first.reason}\nwhere {text} no difference is known: ask with that condition (where)"
     said = Verdict(Status.UNKNOWN, found.verdicts[0].claim, first.engine, (), reason, seconds=first.seconds)
     return replace(found, verdicts=(said, *found.verdicts[1:]), where=asked.where)
+
+
+def _at_least_one(sizes: Sequence[Var]) -> Expr:
+    return logical_and(*(at_least(v, 1) for v in sizes))
 
 
 def _empty_sizes(asked: Asked, answer: Comparison) -> list[Var]:
