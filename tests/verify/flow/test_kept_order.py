@@ -112,7 +112,7 @@ def test_an_order_is_kept_where_all_pairs_are(order: Order, stored: str, loaded:
     bodies = program("before", OLD.body(stored, loaded), params), program("after", order.body(stored, loaded), params)
     model = model_of("\n".join((order.theta, *bodies)))
     kept, exact = KeptOrder(model, model.after), Agreement(model, model.after)
-    exact._kept = Nothing()  # type: ignore[assignment]
+    exact._kept = Nothing()  # type: ignore[assignment]  # it stands in for one
     ((claim, points),) = model.matched[0]
     region = model.of_points(claim.new, points)
     new, old = (next(r for r in s.reads if r.data.name == "B_data") for s in (claim.new, claim.old))
