@@ -8,7 +8,8 @@ import pytest
 from tests.random.syntax import RandomProgram
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import Cast, FloatToInteger
+from layoutproof.ir.expr import Cast
+from layoutproof.ir.node import FloatToInteger
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, ForKind, Seq, ThreadLoop, seq
 from layoutproof.ir.visit import blocks_in, buffers_in, kinds_in, parts_with, walk
