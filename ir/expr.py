@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.dtype import BOOL, INT32, INT64, DType, Kind
-from layoutproof.ir.node import Node
+from layoutproof.ir.node import FloatToInteger, Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import round_float
 
@@ -292,10 +292,6 @@ def _check_choice(name: str, condition: Expr, then: Expr, otherwise: Expr) -> No
         raise TypeError(f"{name} chooses {then.dtype} by {condition.dtype}")
 
 
-class FloatToInteger:
-    """Marks casts of one float to an integer."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast(Expr):
     """A value converted to another type, lane by lane (`semantics.cast_value`)."""
@@ -309,8 +305,7 @@ class Cast(Expr):
         require(Kind.HANDLE not in (self.dtype.kind, self.value.dtype.kind), "a pointer is cast by PointerCast")
 
     def _marks(self) -> tuple[type, ...]:
-        marked = self.dtype.is_integer and self.value.dtype.is_float and self.dtype.lanes == 1
-        return (FloatToInteger,) if marked else ()
+        return (FloatToInteger,) * (self.dtype.is_integer and self.value.dtype.is_float and self.dtype.lanes == 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,10 +318,8 @@ class Ramp(Expr):
 
     def _check(self) -> None:
         require(self.lanes > 1 and self.base.dtype.lanes == 1, f"a ramp of {self.lanes} lanes from a {self.base.dtype}")
-        require(
-            self.base.dtype.is_integer and self.base.dtype == self.stride.dtype,
-            f"a ramp of {self.base.dtype} by {self.stride.dtype}",
-        )
+        integers = self.base.dtype.is_integer and self.base.dtype == self.stride.dtype
+        require(integers, f"a ramp of {self.base.dtype} by {self.stride.dtype}")
 
     @property
     def dtype(self) -> DType:
@@ -342,9 +335,8 @@ class Broadcast(Expr):
     lanes: int
 
     def _check(self) -> None:
-        require(
-            self.lanes > 1 and self.value.dtype.lanes == 1, f"a broadcast of a {self.value.dtype} to {self.lanes} lanes"
-        )
+        fits = self.lanes > 1 and self.value.dtype.lanes == 1
+        require(fits, f"a broadcast of a {self.value.dtype} to {self.lanes} lanes")
 
     @property
     def dtype(self) -> DType:

@@ -91,6 +91,10 @@ class Node:
         return True
 
 
+class FloatToInteger:
+    """Marks casts of one float to an integer."""
+
+
 T = TypeVar("T")
 R = TypeVar("R")
 

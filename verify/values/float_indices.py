@@ -21,7 +21,6 @@ from layoutproof.ir.expr import (
     Compare,
     Expr,
     FloatImm,
-    FloatToInteger,
     IfThenElseExpr,
     IntImm,
     Logical,
@@ -33,7 +32,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Call, Limit
-from layoutproof.ir.node import Node, Steps, trampoline
+from layoutproof.ir.node import FloatToInteger, Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import Rewrite

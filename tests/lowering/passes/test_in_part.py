@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from cProfile import Profile
 from unittest.mock import patch
 
 import pytest
 from tests.shares import one_in
 
 import layoutproof as lp
+from layoutproof.ir.primfunc import Kept
+from layoutproof.ir.rewrite import InstanceMap
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.passes import steps
+from layoutproof.lowering.passes import in_part, steps
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.in_part import try_in_part
 from layoutproof.verify.replay.refute import find_counterexample
 
 COUNT = 40
+CALLS = 20  # for a statement that a step leaves alone; it is more than 100 where the step looks into each
 
 
 def chain(count: int = COUNT) -> str:
@@ -54,16 +58,16 @@ STEPS: dict[str, Callable[[lp.Schedule], object]] = {
 def test_a_part_gives_what_the_whole_gives(step: Callable[[lp.Schedule], object]) -> None:
     """The program after a step is the same, and so is the number of stores that its witness speaks of."""
     func = loads(chain())
-    in_part, whole = lp.Schedule(func), lp.Schedule(func)
-    step(in_part)
+    part, whole = lp.Schedule(func), lp.Schedule(func)
+    step(part)
     with patch.object(steps, "try_in_part", lambda *_: None):
         step(whole)
-    assert print_func(in_part.func) == print_func(whole.func)
-    assert not check_wellformed(in_part.func)
-    told, wanted = (s.steps[-1].rewrite.witness for s in (in_part, whole))
+    assert print_func(part.func) == print_func(whole.func)
+    assert not check_wellformed(part.func)
+    told, wanted = (s.steps[-1].rewrite.witness for s in (part, whole))
     assert (told.cells, told.changes_interface) == (wanted.cells, wanted.changes_interface)
     assert sorted(told.instances, key=lambda m: m.new_store) == sorted(wanted.instances, key=lambda m: m.new_store)
-    assert find_counterexample(in_part.steps[-1].rewrite) is None
+    assert find_counterexample(part.steps[-1].rewrite) is None
 
 
 def test_the_checker_looks_at_the_part() -> None:
@@ -73,6 +77,44 @@ def test_the_checker_looks_at_the_part() -> None:
     schedule.reorder("b30", ["j30", "i30"])
     said = [str(verdict.claim) for verdict in schedule.steps[-1].verdicts]
     assert said[0].endswith("statements that both programs share are left out") and len(said) < COUNT
+
+
+def test_what_a_step_keeps_for_the_next_is_what_the_next_would_make() -> None:
+    """The witness of each of several steps, some of which add stores, and of two schedules in turns, is the one that is
+    made without what the steps before left.
+    """
+    first = lp.Schedule(loads(chain()))
+    first.parallel("b3", "i3")
+    second = first.fork()
+    later: tuple[Callable[[lp.Schedule], object], ...] = (
+        lambda s: s.split("b30", "i30", [None, 2]),
+        lambda s: s.split("b10", "i10", [None, 3]),
+    )
+    for step in (STEPS["split"], STEPS["layout"], STEPS["cache"], *later, STEPS["cache of an output"]):
+        for schedule in (first, second) if step is not STEPS["cache"] else (first,):
+            step(schedule)
+            made = schedule.steps[-1]
+            with patch.object(in_part, "_UNCHANGED", Kept[tuple[InstanceMap, ...]](1)):
+                anew = try_in_part(made.transform, made.rewrite.old)
+            assert anew is not None and anew == made.rewrite
+
+
+def test_the_cost_of_a_step_does_not_follow_the_program() -> None:
+    """The calls of Python functions that a step makes grow by few for each statement that it leaves alone, once it was
+    looked at by a step of this kind.
+    """
+    counts = []
+    for count in (100, 400):
+        schedule = lp.Schedule(loads(chain(count)))
+        schedule.parallel("b21", "i21")
+        calls = []
+        for name in ("split", "reorder", "layout"):
+            STEPS[name](schedule.fork())
+            profile = Profile(builtins=False)
+            profile.runcall(STEPS[name], schedule.fork())
+            calls.append(sum(entry.callcount for entry in profile.getstats()))
+        counts.append(calls)
+    assert all((many - few) / 300 <= CALLS for few, many in zip(*counts, strict=True)), counts
 
 
 def test_refusals_are_those_of_the_whole() -> None:
