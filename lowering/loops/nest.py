@@ -40,7 +40,7 @@ def path_to(body: Stmt, target: Stmt) -> tuple[Stmt, ...]:
             return tuple(path)
         if node is not None:
             path.append(node)
-            rest.append(children(node))
+            rest.append(iter(children(node)))
             continue
         rest.pop()
         if path:

@@ -17,7 +17,7 @@ from layoutproof.ir.operators import DIVISIONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
+from layoutproof.ir.visit import free_variables, loads_in, map_children, nodes_of, stores_in, substitute, walk
 from layoutproof.verify.faults.arithmetic import call_assumptions
 from layoutproof.verify.faults.bounds import always_outside
 from layoutproof.verify.faults.example_run import SearchState, certainly_stores, find_run, numbers_of, writes_of
@@ -393,7 +393,7 @@ def _constants_do(facts: Facts) -> bool:
     """Whether constant arrays, with the values that assumptions state, satisfy all assumptions but `facts`'."""
     parameters = {buffer.data for buffer in facts.program.function.buffers}
     values: dict[Var, Expr] = {}
-    conditions = (node.condition for node in walk(facts.program.function.body) if isinstance(node, Assume))
+    conditions = (node.condition for node in nodes_of(facts.program.function.body, Assume))
     return all(_is_known(facts, condition) or _holds_with(condition, values, parameters) for condition in conditions)
 
 

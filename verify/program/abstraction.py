@@ -73,7 +73,7 @@ def survey_of(function: PrimFunc) -> Survey:
                 hidden = True
             case _:
                 pass
-        stack.extend(reversed(list(children(node))))
+        stack += children(node)[::-1]
     parameters = {buffer.data for buffer in function.buffers}
     overlap = not function.noalias and bool(stored & parameters)
     symbols.update({v: None for v in used if v.dtype.is_integer and v not in bound})

@@ -58,7 +58,7 @@ def in_integers(func: PrimFunc) -> PrimFunc:
     """The function with such integers replaced where a formula is found; it does the same, step by step, with the same
     faults. The same object if there are none.
     """
-    if not holds(func.body, "integers of floats", _is_conversion):
+    if not holds(func.body, "integers of floats", Cast, _is_conversion):
         return func
     return _KNOWN.get(func, (), lambda: _replaced(func))
 
