@@ -139,10 +139,11 @@ def _in_attribute(value: AttrValue) -> Iterator[Var]:
 
 def _defining(body: Stmt, dialect: Dialect) -> Iterator[Buffer]:
     """Buffers whose text introduces their data variable."""
-    for node in nodes_of(body, Allocate, Block):
+    kinds: tuple[type[Stmt], ...] = (Allocate, Block)
+    for node in nodes_of(body, *kinds):
         if isinstance(node, Allocate):
             if dialect.old_buffers or node.buffer.data.name == default_data(node.buffer):
                 yield node.buffer
-        else:
+        elif isinstance(node, Block):
             yield from (b for b in node.alloc_buffers if b.data.name == default_data(b))
             yield from (m.buffer for m in node.match_buffers if m.buffer.data.name == default_data(m.buffer))
