@@ -21,7 +21,7 @@ from layoutproof import __version__
 from layoutproof.cli import codes
 from layoutproof.cli.output import readable
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.verify.settings import collect_seldom
+from layoutproof.verify.workers.collector import collect_seldom
 
 _GATES = "layoutproof_gates_"  # what modules of gate files are called: see `gate.loading`
 

@@ -7,7 +7,6 @@ so that answers do not depend on the machine. A thread that a gate starts itself
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,14 +76,3 @@ def scaled(units: int) -> int:
     """A budget in an engine's units, scaled: at least 1, and at most what an engine's counter holds."""
     factor = settings().budget_scale
     return units if factor == 1.0 else max(1, min(round(units * factor), (1 << 31) - 1))
-
-
-def collect_seldom() -> None:
-    """Have Python search for cycles of objects less often, in a process of the tool's own."""
-    # Programs and proofs are trees of small objects, which go with their last reference, and hardly anything is a
-    # cycle. By default Python searches after every 700 new objects, and that takes a tenth of a run. Cycles still go,
-    # some megabytes later.
-    gc.set_threshold(_YOUNG, _OLDER, _OLDER)
-
-
-_YOUNG, _OLDER = 50_000, 20

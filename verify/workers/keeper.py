@@ -27,7 +27,7 @@ from io import BufferedRWPair
 from pathlib import Path
 from typing import Any, NoReturn
 
-from layoutproof.verify.settings import collect_seldom
+from layoutproof.verify.workers.collector import collect_seldom
 
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 _PROC = Path("/proc")
