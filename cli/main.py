@@ -21,6 +21,7 @@ from layoutproof import __version__
 from layoutproof.cli import codes
 from layoutproof.cli.output import readable
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.verify.workers.collector import collect_seldom
 
 _GATES = "layoutproof_gates_"  # what modules of gate files are called: see `gate.loading`
 
@@ -136,6 +137,8 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line with `arguments` (the process's own when None) and return its exit code."""
     _prepare_streams()
+    if arguments is None:
+        collect_seldom()
     try:
         code = _run(arguments)
         sys.stdout.flush()

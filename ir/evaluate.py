@@ -230,7 +230,7 @@ def foreign_part(expr: Expr) -> Node | None:
         seen.add(id(node))
         if type(node) not in _EVALUATORS or (isinstance(node, Call) and node.function != "abs"):
             return node
-        stack += reversed(list(children(node)))
+        stack += children(node)[::-1]
     return None
 
 

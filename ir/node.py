@@ -30,6 +30,35 @@ def _key_of(node_type: type) -> Callable[[Any], Any]:
     return key
 
 
+# Types of fields, as they are written, that never hold a node: a leaf then has nothing to look at.
+_PLAIN = frozenset(
+    {
+        "int",
+        "float",
+        "str",
+        "str | None",
+        "tuple[int, ...]",
+        "DType",
+        "BinaryOp",
+        "CompareOp",
+        "LogicalOp",
+        "ForKind",
+        "IterKind",
+        "Attributes",
+    }
+)
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def field_names(node_type: type) -> tuple[str, ...]:
+    """The fields that may hold nodes."""
+    names = _FIELDS.get(node_type)
+    if names is None:
+        names = tuple(f.name for f in fields(node_type) if f.compare and f.type not in _PLAIN)
+        _FIELDS[node_type] = names
+    return names
+
+
 def _is_tuple(value: object) -> TypeGuard[tuple[object, ...]]:
     return isinstance(value, tuple)
 
@@ -44,7 +73,9 @@ class Node:
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     _hash: int = field(default=0, init=False, compare=False, repr=False)
-    # What `visit.free_variables` found, once it was asked.
+    # What `visit.children` found, once it was asked: most nodes are walked over many times.
+    _below: tuple[Node, ...] | None = field(default=None, init=False, compare=False, repr=False)
+    # What `visit.free_variables` found.
     _free: tuple[Any, ...] | None = field(default=None, init=False, compare=False, repr=False)
     # What `visit.kinds_in` found.
     _kinds: frozenset[type] | None = field(default=None, init=False, compare=False, repr=False)
@@ -72,23 +103,33 @@ class Node:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if type(self) is not type(other) or self._hash != hash(other):
+        if not isinstance(other, Node) or type(self) is not type(other) or self._hash != other._hash:
             return False
-        # With a stack of its own: programs may be nested deeper than Python likes to recurse.
-        stack: list[tuple[object, object]] = [(self, other)]
-        while stack:
-            a, b = stack.pop()
-            if isinstance(a, Node) and isinstance(b, Node):
-                if type(a) is not type(b) or a._hash != b._hash:
-                    return False
-                stack.append((a._key(), b._key()))
-            elif _is_tuple(a) and _is_tuple(b):
-                if len(a) != len(b):
-                    return False
-                stack += [pair for pair in zip(a, b, strict=True) if pair[0] is not pair[1]]
-            elif a is not b and a != b:
+        if not field_names(type(self)):
+            return bool(self._key() == other._key())
+        return _are_equal(self, other)
+
+
+def _are_equal(first: object, second: object) -> bool:
+    """Whether nodes, tuples of them, or other values are equal."""
+    # With a stack of its own: programs may be nested deeper than Python likes to recurse.
+    stack: list[tuple[object, object]] = [(first, second)]
+    while stack:
+        a, b = stack.pop()
+        if isinstance(a, Node) and isinstance(b, Node):
+            if type(a) is not type(b) or a._hash != b._hash:
                 return False
-        return True
+            a, b = a._key(), b._key()
+        if _is_tuple(a) and _is_tuple(b):
+            if len(a) != len(b):
+                return False
+            stack += [pair for pair in zip(a, b, strict=True) if pair[0] is not pair[1]]
+        elif isinstance(a, Node):
+            # The only field of a node.
+            stack.append((a, b))
+        elif a != b:
+            return False
+    return True
 
 
 class FloatToInteger:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Logical, Var, widen
-from layoutproof.ir.node import Node, Steps, trampoline
+from layoutproof.ir.node import Node, Steps, field_names, trampoline
 from layoutproof.ir.stmt import (
     Block,
     BufferStore,
@@ -22,50 +22,24 @@ from layoutproof.ir.stmt import (
 
 N = TypeVar("N", bound=Node)
 
-# Types of fields, as they are written, that never hold a node: a leaf then has nothing to look at.
-_PLAIN = frozenset(
-    {
-        "int",
-        "float",
-        "str",
-        "str | None",
-        "tuple[int, ...]",
-        "DType",
-        "BinaryOp",
-        "CompareOp",
-        "LogicalOp",
-        "ForKind",
-        "IterKind",
-        "Attributes",
-    }
-)
-_FIELDS: dict[type, tuple[str, ...]] = {}
 _GIVEN: dict[type, tuple[str, ...]] = {}
 
 
-def _field_names(node_type: type) -> tuple[str, ...]:
-    """The fields that may hold nodes."""
-    names = _FIELDS.get(node_type)
-    if names is None:
-        names = tuple(f.name for f in fields(node_type) if f.compare and f.type not in _PLAIN)
-        _FIELDS[node_type] = names
-    return names
-
-
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below, in the order of the fields; attribute values are not visited."""
-    return iter(_below(node))
-
-
-def _below(node: Node) -> list[Node]:
+    below = node._below
+    if below is not None:
+        return below
     found: list[Node] = []
-    for name in _field_names(type(node)):
+    for name in field_names(type(node)):
         value = getattr(node, name)
         if isinstance(value, Node):
             found.append(value)
         elif isinstance(value, tuple):
             found += [item for item in value if isinstance(item, Node)]
-    return found
+    below = tuple(found)
+    object.__setattr__(node, "_below", below)
+    return below
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -74,14 +48,11 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        # As `children` has it, from the last to the first; written out, since programs are walked all the time.
-        names = _FIELDS.get(type(current))
-        for name in reversed(names if names is not None else _field_names(type(current))):
-            value = getattr(current, name)
-            if isinstance(value, Node):
-                stack.append(value)
-            elif isinstance(value, tuple):
-                stack += [item for item in reversed(value) if isinstance(item, Node)]
+        below = current._below
+        if below is None:
+            below = children(current)
+        if below:
+            stack += below[::-1]
 
 
 _KINDS: dict[frozenset[type], frozenset[type]] = {}
@@ -89,10 +60,12 @@ _KINDS: dict[frozenset[type], frozenset[type]] = {}
 
 def kinds_in(node: Node) -> frozenset[type]:
     """The types of the nodes that `walk` goes over, and what marks them; found once for each object."""
+    if node._kinds is not None:
+        return node._kinds
     stack = [node]
     while stack:
         current = stack[-1]
-        below = _below(current) if current._kinds is None else []
+        below = children(current) if current._kinds is None else ()
         # Sets are one object where they are equal, so that those of many statements are few.
         kinds = {child._kinds for child in below}
         if None in kinds:
@@ -109,8 +82,7 @@ def kinds_in(node: Node) -> frozenset[type]:
 
 def holds_any(node: Node, *types: type[Node]) -> bool:
     """Whether `walk` goes over a node of one of these types, which have no subtypes."""
-    kinds = kinds_in(node)
-    return any(each in kinds for each in types)
+    return not kinds_in(node).isdisjoint(types)
 
 
 def nodes_of(node: Node, *types: type[N]) -> Iterator[N]:
@@ -118,17 +90,18 @@ def nodes_of(node: Node, *types: type[N]) -> Iterator[N]:
     stack = [node]
     while stack:
         current = stack.pop()
-        kinds = kinds_in(current)
-        if any(each in kinds for each in types):
+        if not kinds_in(current).isdisjoint(types):
             if type(current) in types:
                 yield current  # type: ignore[misc]  # its type is one of those
-            stack += reversed(_below(current))
+            stack += children(current)[::-1]
 
 
 def map_children(node: N, rewrite: Callable[[Node], Node]) -> N:
     """`node` with `rewrite` applied to each direct child; the same object when nothing changed."""
+    if not children(node):
+        return node
     changes: dict[str, Any] = {}
-    for name in _field_names(type(node)):
+    for name in field_names(type(node)):
         value = getattr(node, name)
         if isinstance(value, Node):
             new = rewrite(value)
@@ -146,7 +119,7 @@ def mapped(node: N, given: Callable[[Node], Any] = lambda child: child) -> Steps
     sequence stays flat.
     """
     changes: dict[str, Any] = {}
-    for name in _field_names(type(node)):
+    for name in field_names(type(node)):
         value = getattr(node, name)
         if isinstance(value, Node):
             new = yield given(value)
@@ -262,6 +235,8 @@ def bound_variables(stmt: Stmt) -> Iterator[Var]:
 
 def buffers_in(stmt: Stmt) -> tuple[Buffer, ...]:
     """Every distinct buffer that is declared, allocated, loaded or stored, in order of first appearance."""
+    if stmt._buffers is not None:
+        return stmt._buffers
     found: dict[Buffer, None] = {}
     stack: list[Node] = [stmt]
     while stack:
@@ -276,7 +251,7 @@ def buffers_in(stmt: Stmt) -> tuple[Buffer, ...]:
             if node in found:
                 continue  # and what is below it
             found[node] = None
-        stack += reversed(_below(node))
+        stack += children(node)[::-1]
     return tuple(found)
 
 
@@ -369,7 +344,7 @@ def substitute(node: N, values: Mapping[Var, Expr]) -> N:
         if not isinstance(current, Expr):
             return map_children(current, below)
         # Of buffers, which have variables in their shapes, that says nothing.
-        if not any(v in values for v in free_variables(current)) and Buffer not in kinds_in(current):
+        if values.keys().isdisjoint(free_variables(current)) and Buffer not in kinds_in(current):
             return current
         result = done.get(current)
         if result is None:

@@ -23,7 +23,7 @@ from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.scopes import Role, Visit, visits
 from layoutproof.ir.stmt import Attributes, Block, Evaluate, For, IterKind
-from layoutproof.ir.visit import free_variables, stores_in, walk
+from layoutproof.ir.visit import free_variables, nodes_of, stores_in, walk
 
 
 class Stage(StrEnum):
@@ -139,9 +139,8 @@ def undefined_values_stay_values(p: Program) -> Found:
     for visit in p.visits:
         if visit.expr is None or visit.role not in (Role.INDEX, Role.CONDITION, Role.BOUND, Role.SHAPE):
             continue
-        for node in walk(visit.expr):
-            if isinstance(node, Undef):
-                yield f"an undefined value in {visit.role.value}", node.span or visit.span
+        for node in nodes_of(visit.expr, Undef):
+            yield f"an undefined value in {visit.role.value}", node.span or visit.span
 
 
 def assumptions_are_statements(p: Program) -> Found:
@@ -150,8 +149,8 @@ def assumptions_are_statements(p: Program) -> Found:
         if visit.expr is None or visit.role is Role.SHAPE:
             continue
         alone = isinstance(visit.stmt, Evaluate) and visit.expr is visit.stmt.value
-        for node in walk(visit.expr):
-            if isinstance(node, Assume) and not (alone and node is visit.expr):
+        for node in nodes_of(visit.expr, Assume):
+            if not (alone and node is visit.expr):
                 yield "an assumption inside an expression", node.span or visit.span
 
 

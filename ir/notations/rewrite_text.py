@@ -28,7 +28,7 @@ from layoutproof.ir.dtype import HANDLE, INT32, DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.map_text import parse_condition, parse_index_map
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.parsing import did_you_mean
 from layoutproof.ir.script.printer import print_func
@@ -334,9 +334,19 @@ def _same_stores(new: PrimFunc) -> tuple[InstanceMap, ...]:
 def rewrite_text(rewrite: Rewrite, header: LitmusHeader | None = None) -> str:
     """The text of a rewrite, and of a test case's header; it reads back equal. Raises KeyError for an unknown store."""
     lines = [f"# {key}: {value}" for key, value in (*_header_lines(header), *_witness_lines(rewrite))]
-    functions = [print_func(replace(f, name=n)) for f, n in ((rewrite.old, BEFORE), (rewrite.new, AFTER))]
-    bodies = [text.removeprefix(CURRENT.header[1]).lstrip("\n") for text in functions]
-    return "\n".join([*lines, CURRENT.header[1], "", bodies[0], "", bodies[1]])
+    return "\n".join([*lines, CURRENT.header[1], "", _body(rewrite.old, BEFORE), "", _body(rewrite.new, AFTER)])
+
+
+_BODIES: Kept[str] = Kept(64)
+
+
+def _body(func: PrimFunc, name: str) -> str:
+    """The text of a function under another name. The program after one step is the one before the next."""
+
+    def printed() -> str:
+        return print_func(replace(func, name="")).removeprefix(CURRENT.header[1]).lstrip("\n")
+
+    return _BODIES.get(func, (), printed).replace("def (", f"def {name}(", 1)
 
 
 def _header_lines(header: LitmusHeader | None) -> Iterator[tuple[str, str]]:

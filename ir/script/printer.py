@@ -12,7 +12,7 @@ from layoutproof.ir.primfunc import IRModule, PrimFunc
 from layoutproof.ir.script.print_statements import Page, default_data, print_allocations, print_statement
 from layoutproof.ir.stmt import Allocate, Attributes, AttrValue, Block, For, Let, Stmt
 from layoutproof.ir.text import DIALECTS, Dialect, string_text
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, nodes_of, walk
 
 
 def print_func(f: PrimFunc, dialect: str = "current") -> str:
@@ -139,7 +139,8 @@ def _in_attribute(value: AttrValue) -> Iterator[Var]:
 
 def _defining(body: Stmt, dialect: Dialect) -> Iterator[Buffer]:
     """Buffers whose text introduces their data variable."""
-    for node in walk(body):
+    kinds: tuple[type[Stmt], ...] = (Allocate, Block)
+    for node in nodes_of(body, *kinds):
         if isinstance(node, Allocate):
             if dialect.old_buffers or node.buffer.data.name == default_data(node.buffer):
                 yield node.buffer

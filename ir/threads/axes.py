@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeGuard
 
 from layoutproof.ir.expr import Expr, IntImm, Var
-from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import For, ForKind, Stmt, ThreadLoop
 from layoutproof.ir.visit import kinds_in, nodes_of
 
@@ -70,7 +68,7 @@ def sharing_of(scope: str, *, in_kernel: bool) -> Sharing:
 
 def thread_loops(stmt: Stmt) -> Iterator[For]:
     """The loops below that are bound to thread axes, outer ones first."""
-    return (loop for loop in nodes_of(stmt, For) if _is_bound(loop))
+    return filter(_is_bound, nodes_of(stmt, For))
 
 
 def has_threads(stmt: Stmt) -> bool:
@@ -78,5 +76,5 @@ def has_threads(stmt: Stmt) -> bool:
     return ThreadLoop in kinds_in(stmt)
 
 
-def _is_bound(node: Node) -> TypeGuard[For]:
-    return isinstance(node, For) and node.kind is ForKind.THREAD_BINDING
+def _is_bound(loop: For) -> bool:
+    return loop.kind is ForKind.THREAD_BINDING

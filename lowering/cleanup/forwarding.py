@@ -236,7 +236,7 @@ def _stores(root: Stmt, around: Here) -> Iterator[tuple[BufferStore, Here]]:
                 if init is not None:
                     stack.append((init, inner))
             case _:
-                stack += [(child, here) for child in reversed(list(children(stmt))) if isinstance(child, Stmt)]
+                stack += [(child, here) for child in children(stmt)[::-1] if isinstance(child, Stmt)]
 
 
 def _is_opaque(node: Node) -> bool:

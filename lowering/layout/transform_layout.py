@@ -28,7 +28,7 @@ from layoutproof.ir.primfunc import APART, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import Allocate, Attributes, Block, BufferStore, MatchBuffer, Stmt
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables, map_children, mapped, stores_in, substitute, walk
+from layoutproof.ir.visit import children, free_variables, map_children, mapped, nodes_of, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of, symbol_scope
 from layoutproof.lowering.layout.pad_value import (
@@ -267,7 +267,7 @@ def views_together(func: PrimFunc, buffer: Buffer) -> tuple[Buffer, ...]:
             others[0].span,
             help="an alias moves along where its shape and type are the same: all together or none",
         )
-    owners = {*func.buffers, *(b for n in walk(func.body) for b in _allocated(n))}
+    owners = {*func.buffers, *(b for n in nodes_of(func.body, Allocate, Block) for b in _allocated(n))}
     return tuple(sorted(views, key=lambda view: view not in owners))
 
 
@@ -297,7 +297,7 @@ def _check_seen(func: PrimFunc, buffer: Buffer) -> None:
             f"{buffer.name} has strides or an offset; its cells lie where they say, not where an index map does",
             buffer.span,
         )
-    for node in walk(func.body):
+    for node in nodes_of(func.body, MatchBuffer, OpaqueCall):
         if isinstance(node, MatchBuffer) and node.source.buffer == buffer:
             raise error(
                 codes.ALIASES,

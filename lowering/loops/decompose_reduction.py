@@ -91,7 +91,7 @@ def _blocks_with_loops(body: Stmt) -> Iterator[tuple[Block, tuple[For, ...]]]:
         if isinstance(stmt, Block):
             yield stmt, loops
         inner = (*loops, stmt) if isinstance(stmt, For) else loops
-        stack += [(child, inner) for child in reversed(list(children(stmt))) if isinstance(child, Stmt)]
+        stack += [(child, inner) for child in children(stmt)[::-1] if isinstance(child, Stmt)]
 
 
 def _between(loop: For, block: Block) -> tuple[list[For], list[Expr]]:

@@ -62,7 +62,7 @@ def _towards(node: Stmt, target: Stmt) -> Iterator[Node]:
     """The nodes below a statement in which another may be; of a long sequence few, if that is a block."""
     if isinstance(node, Seq) and isinstance(target, Block):
         return iter(parts_with(node, target))
-    return children(node)
+    return iter(children(node))
 
 
 def put(func: PrimFunc, old: Stmt, new: Stmt) -> PrimFunc:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from layoutproof.ir.expr import Expr
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.proof_cache.entries import Clock, is_storable, proof_key
@@ -85,10 +85,17 @@ def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bo
     return prove_rewrite(rewrite, where, allowed=allowed).verdicts
 
 
+_PLACES: Kept[list[str]] = Kept(64)
+
+
 def _places(func: PrimFunc) -> list[str]:
     """The position of each node that has one, in the order of the text: line and column, and the file where that
-    changes.
+    changes. Not to be changed.
     """
+    return _PLACES.get(func, (), lambda: _placed(func))
+
+
+def _placed(func: PrimFunc) -> list[str]:
     found, name = list[str](), ""
     for node in walk(func.body):
         span = node.span

@@ -230,7 +230,7 @@ def _pointers(node: Node) -> Iterator[Var]:
     """Data variables that occur outside of buffers."""
     stack = [node]
     while stack:
-        below = list(children(stack.pop()))
+        below = children(stack.pop())
         yield from (child for child in below if isinstance(child, Var))
         stack += [child for child in reversed(below) if not isinstance(child, Buffer | Var)]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import importlib
 from collections.abc import Iterator
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
@@ -205,6 +205,19 @@ def test_kinds_are_what_a_walk_finds(node: Node) -> None:
     for kind in {type(each) for each in SAMPLES}:
         assert holds_any(node, kind) == any(isinstance(each, kind) for each in found)
         assert list(map(id, nodes_of(node, kind))) == [id(each) for each in found if isinstance(each, kind)]
+
+
+@pytest.mark.parametrize("node", SAMPLES, ids=lambda n: type(n).__name__)
+def test_nodes_are_equal_by_their_parts(node: Node) -> None:
+    """A node made anew of the same parts is equal, whatever was found of the first; one with another part is not."""
+    list(walk(node))
+    again = replace(node)
+    assert again is not node and again == node and hash(again) == hash(node)
+    for other in SAMPLES:
+        same = type(other) is type(node) and all(
+            getattr(other, field.name) == getattr(node, field.name) for field in fields(node) if field.compare
+        )
+        assert (other == node) == same
 
 
 def test_floats_are_compared_bit_for_bit() -> None:

@@ -29,7 +29,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import int_to_float, round_float
 from layoutproof.ir.stmt import Block, BufferStore, Let
-from layoutproof.ir.visit import holds
+from layoutproof.ir.visit import nodes_of
 from layoutproof.verify.program.instances import Program
 
 
@@ -119,7 +119,8 @@ def stores_of(program: Program, data: Var, dtype: DType) -> Iterable[BufferStore
     function = program.function
     if program.allocation(data) is None or any(buffer.data == data for buffer in function.buffers):
         return ()
-    if program.allocations(data) != 1 or holds(function.body, "pointers", _may_rename):
+    renaming = map(_may_rename, nodes_of(function.body, OpaqueCall, Block, Let))
+    if program.allocations(data) != 1 or any(renaming):
         return ()
     touching = tuple(program.touching(data))
     if any(access.buffer.dtype.element != dtype.element or access.buffer.data != data for access in touching):

@@ -29,8 +29,9 @@ from layoutproof.verify.values.terms import chooses_zero_sign, constant_value
 def chooses_for_several(function: PrimFunc) -> bool:
     """Whether a value with float operations has a name that is used more than once, or in an inner loop."""
     computed: set[Var] = set()
-    for node in walk(function.body):  # outer names come before inner ones, which may stand for what is made of them
-        if isinstance(node, Let) and _computes(node.value, computed):
+    # Outer names come before inner ones, which may stand for what is made of them.
+    for node in nodes_of(function.body, Let):
+        if _computes(node.value, computed):
             computed.add(node.var)
             if _is_shared(node):
                 return True

@@ -231,7 +231,7 @@ def _named(node: Node) -> Iterator[Var]:
                 yield current
             case _:
                 pass
-        stack += reversed(list(children(current)))
+        stack += children(current)[::-1]
 
 
 def _in_annotations(stage: Stmt) -> Iterator[BufferLoad]:

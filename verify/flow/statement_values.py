@@ -74,11 +74,11 @@ class Where:
 
     def at(self, *timestamps: int | Dim) -> Where:
         """The same, later or nested."""
-        return replace(self, time=(*self.time, *timestamps))
+        return Where(self.dims, self.conditions, (*self.time, *timestamps), self.env, self.truths)
 
     def inside(self, dim: Dim) -> Where:
         """With one more loop around."""
-        return replace(self, dims=(*self.dims, dim), time=(*self.time, dim))
+        return Where((*self.dims, dim), self.conditions, (*self.time, dim), self.env, self.truths)
 
     def binding(self, values: Mapping[Var, Expr | Later]) -> Where:
         """With more variables that stand for values."""

@@ -61,11 +61,7 @@ class ProgramPoint:
             return self.agree(old, new, self.domain)
         if old == new or (isinstance(old, Var) and isinstance(new, Var)):
             return old == new or self._is_one_load(old, new, self.domain)
-        if (
-            type(old) is not type(new)
-            or not list(children(old))
-            or map_children(old, _hole) != map_children(new, _hole)
-        ):
+        if type(old) is not type(new) or not children(old) or map_children(old, _hole) != map_children(new, _hole):
             return False
         parts = zip(children(old), children(new), strict=True)
         return all(self.is_alike(a, b) for a, b in parts if isinstance(a, Expr) and isinstance(b, Expr))
@@ -182,7 +178,7 @@ class ProgramPoint:
 
     def _piece_by_piece(self, old: Expr, new: Expr, domain: IterationDomain, index: bool) -> bool:
         """The same operation on parts that agree, each where it is evaluated."""
-        if type(old) is not type(new) or not list(children(old)):
+        if type(old) is not type(new) or not children(old):
             return False
         if map_children(old, _hole) != map_children(new, _hole):
             return False
@@ -349,7 +345,7 @@ def _replaced(node: Node, value: Callable[[Undef], Expr]) -> Node:
 
 def _shortened(old: Expr, new: Expr) -> tuple[Expr, Expr]:
     """Both with a variable for each larger part that stands in either: less for a solver to look at."""
-    parts = {n for n in walk(old) if isinstance(n, Expr) and n.dtype.lanes == 1 and list(children(n))}
+    parts = {n for n in walk(old) if isinstance(n, Expr) and n.dtype.lanes == 1 and children(n)}
     names: dict[Expr, Var] = {}
 
     def visit(node: Node) -> Node:

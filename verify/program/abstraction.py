@@ -14,7 +14,7 @@ from layoutproof.ir.expr import Broadcast, Cast, Compare, Expr, IntImm, Ramp, Va
 from layoutproof.ir.interval import interval_of
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind, OpaqueCall, PointerCast, StringImm, Undef
 from layoutproof.ir.node import Node
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, Let
 from layoutproof.ir.visit import children, free_variables, fresh, map_children, take_fresh, walk
 from layoutproof.verify.program.instances import (
@@ -44,8 +44,15 @@ class Survey:
     all_change: bool
 
 
+_SURVEYS: Kept[Survey] = Kept(64)
+
+
 def survey_of(function: PrimFunc) -> Survey:
     """One walk over a function: symbols are scalar parameters, names in shapes, and what the body does not bind."""
+    return _SURVEYS.get(function, (), lambda: _surveyed(function))
+
+
+def _surveyed(function: PrimFunc) -> Survey:
     symbols: dict[Var, None] = {p: None for p in function.params if p.dtype.is_integer}
     for buffer in function.buffers:
         for extent in (*buffer.shape, *buffer.strides, buffer.elem_offset):
@@ -73,7 +80,7 @@ def survey_of(function: PrimFunc) -> Survey:
                 hidden = True
             case _:
                 pass
-        stack.extend(reversed(list(children(node))))
+        stack += children(node)[::-1]
     parameters = {buffer.data for buffer in function.buffers}
     overlap = not function.noalias and bool(stored & parameters)
     symbols.update({v: None for v in used if v.dtype.is_integer and v not in bound})

@@ -52,8 +52,8 @@ from layoutproof.verify.program.questions import at_least, below
 _Given = tuple[Stmt, IterationDomain, Env]
 _Walk = Steps[_Given, None]
 _LARGEST_LET = 24
-# The result of one step of a schedule is the start of the next one.
-_READ: Kept[Program] = Kept(4)
+# The result of one step of a schedule is the start of the next one, and of others that begin like it.
+_READ: Kept[Program] = Kept(16)
 
 
 def read_program(function: PrimFunc, where: Expr | None = None) -> Program:

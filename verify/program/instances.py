@@ -94,7 +94,7 @@ class IterationDomain:
 
     def at(self, *timestamps: int | Dim) -> IterationDomain:
         """The same iteration domain at a later or nested timestamp."""
-        return replace(self, time=(*self.time, *timestamps))
+        return self._over(self.dims, (*self.time, *timestamps))
 
     def depends_on_data(self, *exprs: Expr) -> bool:
         """Whether data decides which of the instances happen, or what one of the expressions is."""
@@ -108,7 +108,11 @@ class IterationDomain:
 
     def inside(self, dim: Dim) -> IterationDomain:
         """The iteration domain with one more coordinate."""
-        return replace(self, dims=(*self.dims, dim), time=(*self.time, dim))
+        return self._over((*self.dims, dim), (*self.time, dim))
+
+    def _over(self, dims: tuple[Dim, ...], time: tuple[int | Dim, ...]) -> IterationDomain:
+        # Not by `replace`, which looks at every field anew: each statement, loop and access asks for one.
+        return IterationDomain(dims, self.guards, time, self.dropped, self.unknowns, self.allocations, self.exact)
 
 
 @dataclass(frozen=True, slots=True)

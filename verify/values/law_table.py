@@ -202,7 +202,7 @@ def _matches(pattern: Node, expr: Node, found: dict[str, Expr]) -> bool:
         return False
     if isinstance(pattern, Expr) and isinstance(expr, Expr) and operation_of(pattern) != operation_of(expr):
         return False
-    below, above = list(children(pattern)), list(children(expr))
+    below, above = children(pattern), children(expr)
     return len(below) == len(above) and all(_matches(p, e, found) for p, e in zip(below, above, strict=True))
 
 

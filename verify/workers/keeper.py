@@ -27,6 +27,8 @@ from io import BufferedRWPair
 from pathlib import Path
 from typing import Any, NoReturn
 
+from layoutproof.verify.workers.collector import collect_seldom
+
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 _PROC = Path("/proc")
 _PAUSE = 0.002
@@ -201,6 +203,7 @@ def _serve(channel: int, notes: int) -> None:
     The first message is the work, a function; then each is a number and an item. The answer is the number, the result
     or the exception, and the bytes of memory that this process holds.
     """
+    collect_seldom()
     # The work's output must not get into the report on standard output.
     os.dup2(2, 1)
     with socket.socket(fileno=channel) as stream, stream.makefile("rwb") as pipe:

@@ -83,6 +83,21 @@ def test_strictness_bit_for_bit_is_not_silence() -> None:
     assert parse_litmus(changed("# strictness: nnan ninf\n", "")).header.strictness is None
 
 
+def test_one_function_on_either_side() -> None:
+    """A function's text is the same before and after but for its name, also where a block, a buffer or the function
+    itself is called as a side is.
+    """
+    parsed = parse_rewrite(TEXT)
+    named = [replace(parsed.old, name=name) for name in ("before", "after", "def")]
+    for func in (parsed.old, *named):
+        text = rewrite_text(Rewrite(func, func, Witness((), ())))
+        first, *sides = text.split("\ndef ")
+        names, rest = zip(*(side.split("(", 1) for side in sides), strict=True)
+        assert names == ("before", "after")
+        assert rest[0].removesuffix(first.splitlines()[-1]).rstrip() == rest[1].rstrip()
+        assert text == rewrite_text(Rewrite(func, func, Witness((), ())))
+
+
 def test_types_and_constants_of_a_witness_survive() -> None:
     """64-bit maps, arithmetic on constants, maps without inputs and conditions without maps read back equal."""
     rewrite = parse_rewrite(TEXT)

@@ -4,6 +4,7 @@ raised.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -36,9 +37,37 @@ def process_of(item: int) -> int:
     return os.getpid()
 
 
+class _Cycle:
+    """Something that refers to itself, with weight."""
+
+    def __init__(self) -> None:
+        self.itself, self.weight = self, bytes(1000)
+
+
+def cycles_left(item: int) -> int:
+    """How many of so many cycles are still there once they were all let go."""
+    for _ in range(item):
+        _Cycle()
+    return sum(isinstance(each, _Cycle) for each in gc.get_objects())
+
+
+def threshold(item: int) -> int:
+    """After how many new objects the process looks for cycles."""
+    return gc.get_threshold()[0]
+
+
 def died(item: int, ending: Ending) -> int:
     """Of an item whose process ended: its negation, times ten where that took too long."""
     return -item * (10 if ending.why == "time" else 1)
+
+
+def test_workers_look_for_cycles_seldom_and_find_them() -> None:
+    """A worker's process searches less often than this one, which is left as it is, and cycles do not add up."""
+    own = gc.get_threshold()
+    (seldom,) = all_in_workers([1], threshold, died, Limits(1, seconds=60))
+    assert seldom >= 10_000
+    assert gc.get_threshold() == own
+    assert all_in_workers([5 * seldom], cycles_left, died, Limits(1, seconds=60))[0] <= 2 * seldom
 
 
 @one_in(6)
