@@ -171,8 +171,12 @@ class Step:
         return any(layout.contract is None for layout in self.new.record(self.new.data(name)).steps)
 
     def is_undefined(self, name: str) -> bool:
-        """Whether the memory of a buffer of the new program may have a value that depends on an undefined one."""
-        found, before, new = set[str](), None, self.new
+        """Whether the memory of a buffer of the new program may have a value that depends on an undefined one: one that
+        is stored, or padding that may hold anything.
+        """
+        new, before = self.new, None
+        loose = [s.condition for s in new.statements if s.kind == "assume" and core.has(s.condition, "undef")]
+        found = {load[2] for load in loads_of(*loose)}
         while found != before:
             before = set(found)
             for s in new.stores:

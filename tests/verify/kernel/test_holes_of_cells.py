@@ -89,3 +89,23 @@ def test_no_undefined_value_decides(extra: str, kinds: set[str]) -> None:
         given = replace(evidence, sources={**evidence.sources, (3, 0): first, (3, 1): constant, (3, -1): cell})
         ways.append({c.kind for c in judged_in_turn(read_rewrite(text), given) if not c.is_accepted})
     assert min(ways, key=len) == kinds
+
+
+@pytest.mark.parametrize(
+    ("extra", "kinds"),
+    [
+        ("C[0] = A[7]", set()),
+        ("if A[7] > 0:\n    C[0] = 1", {"same-value"}),
+        ("C[0] = T.if_then_else(A[7] > 0, 1, 2)", {"same-value"}),
+        ("C[T.max(T.min(A[7], 7), 0)] = 1", {"same-value"}),
+    ],
+)
+def test_no_padding_that_may_hold_anything_decides(extra: str, kinds: set[str]) -> None:
+    """What is assumed to be undefined may be copied; nothing is done because of it."""
+    padded = "for i in range(8):\n    T.assume(i < 6 or A[i] == T.undef())"
+    ones = "for i in range(8):\n    B[i] = 1"
+    new = f'C = T.alloc_buffer((8,), "int32")\n{padded}\n{extra}\n{ones}'
+    head = "# theta: 0 -> none\n# theta: 1 -> 0: lambda i: [i]\n"
+    texts = function("before", INTEGERS, f"{padded}\n{ones}") + function("after", INTEGERS, new)
+    claims = try_kernel(f"# functions: f, f\n{head}{texts}")[0]
+    assert {claim.kind for claim in claims if not claim.is_accepted} == kinds
