@@ -178,6 +178,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         "lockstep.walk.Walk._stores_the_same": always(True),
     },
     Clause.LICENCE_SCOPE: {
+        "flow.computed.Computed.is_computed": always(True),
         "flow.computed.Computed.where": lambda _self, _statement, _read, region: region.points,
         "flow.matched_instances.passing_on": always(frozenset()),
     },

@@ -23,7 +23,9 @@ from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.models import NEW, ProgramModel, RewriteModel
 from layoutproof.verify.flow.sources import accumulator, contribution, update_operator
 from layoutproof.verify.isl.dataflow import Dataflow
-from layoutproof.verify.isl.instance_sets import Points, Region, repeated
+from layoutproof.verify.isl.instance_sets import Points, Region, Relation, only
+from layoutproof.verify.isl.operations import maps_of
+from layoutproof.verify.isl.space import isl
 from layoutproof.verify.program.statement import Read, ReadRole, Statement, Statements
 
 _RING = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR)
@@ -124,7 +126,7 @@ def _total(flow: Dataflow, found: Constants, statement: Statement, read: Read) -
     _, updates = flow.reduced(statement, read, frozenset((found.statement.number,)))
     total = 0
     for number, points in found.added.items():
-        times = repeated(updates, points, flow.domain(statement))
+        times = _repeated(updates, points, flow.domain(statement))
         if times is None:
             return None
         total += number * times
@@ -177,3 +179,25 @@ def _with_added(value: Expr, loads: Mapping[Var, int]) -> Expr:
 def _plus(load: Var, number: int) -> Expr:
     rest = wrap(number, load.dtype)
     return Binary(BinaryOp.ADD, load, IntImm(rest, load.dtype)) if rest else load
+
+
+def _repeated(relation: Relation, targets: Points, sources: Points) -> int | None:
+    """To how many of `targets` a relation leads from each of `sources`; None if that is not one number, known for
+    all sizes.
+    """
+    common = relation.intersect_domain(only(sources)).intersect_range(only(targets))
+    links = maps_of(common)
+    if len(links) != 1:
+        return 0 if not links else None
+    (link,) = links
+    # A coordinate that is a function of the source tells no two targets of it apart.
+    for position in reversed(range(link.dim(isl.dim_type.out))):
+        others = link.project_out(isl.dim_type.out, position + 1, link.dim(isl.dim_type.out) - position - 1)
+        if others.project_out(isl.dim_type.out, 0, position).is_single_valued():
+            link = link.project_out(isl.dim_type.out, position, 1)
+    ends = link.range()
+    if not link.is_equal(isl.Map.from_domain_and_range(sources, ends)) or not ends.is_bounded():
+        return None
+    if ends.involves_dims(isl.dim_type.param, 0, ends.dim(isl.dim_type.param)):
+        return None
+    return int(ends.project_out(isl.dim_type.param, 0, ends.dim(isl.dim_type.param)).count_val().to_python())

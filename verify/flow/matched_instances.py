@@ -175,7 +175,7 @@ class Matcher:
                 yield Match(claim, part, failed)
                 continue
             groups = _grouped(
-                needed(claim.new, [v for v, name in renamed.items() if name in free_variables(new_part)]), renamed
+                claim.new.needed([v for v, name in renamed.items() if name in free_variables(new_part)]), renamed
             )
             for bound in self._bound(claim, groups, renamed, theirs, part):
                 yield self._compared(claim, bound, new_part, old_part, theirs, loads)
@@ -426,25 +426,6 @@ def _named(statement: Statement, firsts: Mapping[Var, Var], mark: str) -> dict[V
         read.var: Var(f"{read.access.buffer.name}{mark}{numbers[firsts[read.var]]}", read.var.dtype)
         for read in statement.reads
     }
-
-
-def needed(statement: Statement, variables: Sequence[Var]) -> list[Read]:
-    """The loads that variables stand for and those that their indices depend on, these first."""
-    by_variable = {read.var: read for read in statement.reads}
-    found: dict[Var, Read] = {}
-
-    def add(variable: Var) -> None:
-        read = by_variable[variable]
-        if read.anywhere:
-            for index in read.access.indices:
-                for inner in free_variables(index):
-                    if inner in by_variable and inner not in found:
-                        add(inner)
-        found[variable] = read
-
-    for variable in variables:
-        add(variable)
-    return list(found.values())
 
 
 def _grouped(reads: Sequence[Read], names: Mapping[Var, Var]) -> dict[Var, list[Read]]:

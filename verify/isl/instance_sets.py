@@ -389,28 +389,6 @@ def without_dim(points: Points, position: int) -> Points:
     return points.project_out(isl.dim_type.set, position, 1)
 
 
-def repeated(relation: Relation, targets: Points, sources: Points) -> int | None:
-    """To how many of `targets` a relation leads from each of `sources`; None if that is not one number, known for
-    all sizes.
-    """
-    common = relation.intersect_domain(only(sources)).intersect_range(only(targets))
-    links = maps_of(common)
-    if len(links) != 1:
-        return 0 if not links else None
-    (link,) = links
-    # A coordinate that is a function of the source tells no two targets of it apart.
-    for position in reversed(range(link.dim(isl.dim_type.out))):
-        others = link.project_out(isl.dim_type.out, position + 1, link.dim(isl.dim_type.out) - position - 1)
-        if others.project_out(isl.dim_type.out, 0, position).is_single_valued():
-            link = link.project_out(isl.dim_type.out, position, 1)
-    ends = link.range()
-    if not link.is_equal(isl.Map.from_domain_and_range(sources, ends)) or not ends.is_bounded():
-        return None
-    if ends.involves_dims(isl.dim_type.param, 0, ends.dim(isl.dim_type.param)):
-        return None
-    return int(ends.project_out(isl.dim_type.param, 0, ends.dim(isl.dim_type.param)).count_val().to_python())
-
-
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a relation: on `points`, with the relation's tuple name, `link` leads to the values of `outputs`."""

@@ -171,7 +171,7 @@ def least(relation: isl.Map) -> isl.Map:
 
 def _extreme(relation: isl.Map, last: bool) -> isl.Map:
     # Where there is one partner only, it is cheaper to see that than to search for it and check what was found.
-    if relation.dim(isl.dim_type.out) == 0 or relation.is_single_valued():
+    if relation.dim(isl.dim_type.out) == 0 or (relation.n_basic_map() == 1 and relation.is_single_valued()):
         return coalesced(relation)
     for form in _FORMS:
         try:

@@ -8,13 +8,14 @@ writes every cell of its buffer so. Part of the trusted computing base.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.node import Node
+from layoutproof.ir.visit import free_variables
 from layoutproof.verify.program.instances import Access, Dim, IterationDomain, Program
 from layoutproof.verify.program.questions import Because
 
@@ -80,6 +81,24 @@ class Statement:
     reads: tuple[Read, ...]
     access: Access
     scatter: int = 0
+
+    def needed(self, variables: Sequence[Var]) -> list[Read]:
+        """The loads that variables stand for and those that their indices depend on, these first."""
+        by_variable = {read.var: read for read in self.reads}
+        found: dict[Var, Read] = {}
+
+        def add(variable: Var) -> None:
+            read = by_variable[variable]
+            if read.anywhere:
+                for index in read.access.indices:
+                    for inner in free_variables(index):
+                        if inner in by_variable and inner not in found:
+                            add(inner)
+            found[variable] = read
+
+        for variable in variables:
+            add(variable)
+        return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)

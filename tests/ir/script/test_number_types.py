@@ -153,13 +153,15 @@ def test_other_fixed_point_numbers(rest: str) -> None:
 
 
 def test_the_type_of_a_status() -> None:
-    """`-> T.int32` is read where nothing is returned."""
+    """`-> T.int32` is read, whether a status is returned or not."""
     assert loads('@T.prim_func\ndef f(A: T.Buffer((1,), "int32")) -> T.int32:\n    A[0] = 1\n').name == "f"
+    assert (
+        loads('@T.prim_func\ndef f(A: T.Buffer((1,), "int32")) -> T.int32:\n    A[0] = 1\n    return 0\n').name == "f"
+    )
     for text in (
         "-> T.float32:\n    A[0] = 1",
         "-> int:\n    A[0] = 1",
         "-> T.int33:\n    A[0] = 1",
-        "-> T.int32:\n    A[0] = 1\n    return 0",
     ):
         with pytest.raises(LayoutproofError):
             loads(f'@T.prim_func\ndef f(A: T.Buffer((1,), "int32")) {text}\n')
