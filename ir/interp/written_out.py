@@ -22,6 +22,7 @@ from layoutproof.ir.visit import (
     always_evaluates,
     bound_variables,
     free_variables,
+    holds_any,
     map_children,
     mapped,
     substitute,
@@ -71,7 +72,7 @@ def _has_no_effect(expr: Expr) -> bool:
 
 def without_views(func: PrimFunc) -> PrimFunc:
     """The same program without matched regions, if all of them can be written out; else the function itself."""
-    if not any(isinstance(node, MatchBuffer) for node in walk(func.body)):
+    if not holds_any(func.body, MatchBuffer):
         return func
     sizes = (size for buffer in func.buffers for size in (*buffer.shape, *buffer.strides, buffer.elem_offset))
     known = {*func.params, *bound_variables(func.body), *(v for size in sizes for v in free_variables(size))}
