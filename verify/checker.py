@@ -38,7 +38,7 @@ from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.decisions import undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
-from layoutproof.verify.faults.vacuity import is_idle, note_faultless, possible_faults, prove_runs
+from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_no_new_fault, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
 from layoutproof.verify.lockstep.memories import is_asked
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
@@ -140,7 +140,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         if before:
             return _left_to_runs(others, faults, before)
     if not contents and all(v.status is Status.PROVED for v in faults):
-        note_faultless(rewrite.new, where)  # which is the old one of the next step
+        note_no_new_fault(new, rewrite.old, where)  # it is the old one of the next step
     values = prover_at(allowed, settings().budget_scale)
     if all(v.status is Status.PROVED for v in others):
         faults = prove_results(rewrite, old, new, faults, values)

@@ -271,3 +271,37 @@ def test_a_race_that_the_old_program_has_too_refutes_nothing() -> None:
     """Two iterations of both programs write one cell."""
     found = [v for v in check_rewrite(parse_rewrite(RACING)) if v.claim.kind is ClaimKind.NO_RACE]
     assert [v.status for v in found] == [Status.UNKNOWN] and Because.OLD_FAULT in found[0].because
+
+
+OVERFLOWING = """\
+# theta: 0 -> 0: lambda i: [i]
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), n: T.int32):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(8):
+        B[i] = A[(OLD) % 8]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), n: T.int32):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(8):
+        B[i] = A[(NEW) % 8]
+"""
+
+
+@pytest.mark.parametrize("index, other", [("i + 2147483647", "i + 7"), ("i * n", "i * 2 * n - i * n")])
+def test_a_fault_that_is_not_new_stays_one(index: str, other: str) -> None:
+    """What one step has from the step before is no fault of that step, but the next one starts with it: its answers are
+    the same whether or not the step before was asked.
+    """
+
+    def pair(old: str, new: str) -> Rewrite:
+        return parse_rewrite(OVERFLOWING.replace("OLD", old).replace("NEW", new))
+
+    alone = pair(index, other)
+    wanted = statuses(prove_rewrite(alone).verdicts)
+    assert Status.UNKNOWN in wanted and Status.REFUTED not in wanted
+    step = pair(index, index)
+    prove_rewrite(step)
+    assert statuses(prove_rewrite(replace(alone, old=step.new)).verdicts) == wanted

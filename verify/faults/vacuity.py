@@ -18,7 +18,7 @@ from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
-from layoutproof.verify.faults.arithmetic import call_assumptions
+from layoutproof.verify.faults.arithmetic import call_assumptions, prove_index_fits, prove_no_trap
 from layoutproof.verify.faults.bounds import always_outside
 from layoutproof.verify.faults.constant_data import constants_do
 from layoutproof.verify.faults.example_run import SearchState, certainly_stores, find_run, numbers_of, writes_of
@@ -321,9 +321,25 @@ def note_faultless(function: PrimFunc, where: Expr | None) -> None:
     _FAULTLESS.get(function, (where,), lambda: [True])[:] = [True]
 
 
+def note_no_new_fault(facts: Facts, old: PrimFunc, where: Expr | None) -> None:
+    """The same of a program that has no fault but those that `old` has at the same instances: if that one has none, or
+    no arithmetic needs this excuse.
+    """
+    if not is_known_faultless(old, where):
+        alone = () if facts.gathered.is_recording else (*prove_index_fits(facts), *prove_no_trap(facts))
+        if not alone or any(v.status is not Status.PROVED for v in alone):
+            return
+    note_faultless(facts.program.function, where)
+
+
+def is_known_faultless(function: PrimFunc, where: Expr | None) -> bool:
+    """Whether that was kept."""
+    return _FAULTLESS.get(function, (where,), lambda: [False])[0]
+
+
 def possible_faults(function: PrimFunc, where: Expr | None) -> tuple[Verdict, ...]:
     """The obligations of the program by itself that are not proved, opaque calls left aside."""
-    if _FAULTLESS.get(function, (where,), lambda: [False])[0]:
+    if is_known_faultless(function, where):
         return ()
     found = tuple(v for v in check_facts(Facts.of(function, where), calls=False) if v.status is not Status.PROVED)
     if not found:
@@ -340,7 +356,7 @@ def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict:
             "no parameter is ever written, so that nothing can be observed", frozenset((Because.NOTHING_SEEN,)), watch
         )
     state = SearchState()
-    known = _FAULTLESS.get(function, (where,), lambda: [False])[0]
+    known = is_known_faultless(function, where)
     if known and _shown_without_a_run(facts, state, opaque):
         return _runs(watch)
     if find_run(facts, _SMALL_RUN, _RUNS, state):
