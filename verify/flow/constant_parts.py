@@ -50,14 +50,16 @@ class Constants:
 def without_constants(rewrite_model: RewriteModel, facts: Knowledge) -> list[Constants]:
     """Take such constants out of the new program of a model, and say which. Nothing else about it changes."""
     taken: list[Constants] = []
-    for statement in rewrite_model.new.statements:
-        found = _constants_of(rewrite_model, facts, statement)
+    for position in range(len(rewrite_model.new.statements)):
+        # An earlier round may have changed what this statement adds.
+        found = _constants_of(rewrite_model, facts, rewrite_model.new.statements[position])
         if found is None:
             continue
         loads = _adjusted(rewrite_model, found)
         if loads:
             taken.append(found)
             _take_out(rewrite_model, found, loads)
+            facts = Knowledge.of(rewrite_model, rewrite_model.after, rewrite_model.new, NEW)
     return taken
 
 

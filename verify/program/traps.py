@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Logical, Select
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
@@ -23,8 +24,9 @@ _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 
 
 def is_in_stored_values(func: PrimFunc) -> bool:
-    """Whether all that may be without a result stands in values that are stored, and is evaluated there or not as the
-    program says, not as compilers like.
+    """Whether all that may be without a result stands in values that are stored, is evaluated there or not as the
+    program says, not as compilers like, and decides nothing about where a value is loaded: of a load only the cell is
+    compared, not how its index is computed.
     """
     stack: list[Node] = [func.body]
     while stack:
@@ -76,7 +78,7 @@ def _may_trap(node: Node) -> bool:
 
 def _operations(expr: Expr, *, lazy: bool | None) -> Iterator[tuple[Expr, bool | None]]:
     """The operations that may trap, each with whether it is evaluated only where a condition says so; None where it
-    may be evaluated or not, as compilers like.
+    may be evaluated or not, as compilers like, or is part of an index.
     """
     if _may_trap(expr):
         yield expr, lazy
@@ -88,7 +90,7 @@ def _operations(expr: Expr, *, lazy: bool | None) -> Iterator[tuple[Expr, bool |
                 inside = lazy
             case IfThenElseExpr():
                 inside = True if lazy is not None else None
-            case Select() | Logical():
+            case Select() | Logical() | BufferLoad():
                 inside = None
             case _:
                 inside = lazy
