@@ -206,6 +206,6 @@ def test_wrong_kernels_are_not_proved(what: str) -> None:
 
 def test_a_number_that_is_no_size_may_be_zero() -> None:
     """Only sizes are excluded where programs differ at 0: a flag is 0 as often as not."""
-    head = '@T.prim_func(s_tir=True)\ndef f(b: T.handle, n: T.int32):\n    B = T.match_buffer(b, (4,), "int32")\n    '
+    head = 'f(b: T.handle, n: T.int32):\n    B = T.match_buffer(b, (4,), "int32")\n    '
     found = compare(head + "B[0] = T.Select(n == 0, 1, 2)\n", head + "B[0] = 2\n")
     assert found.status is Status.REFUTED
