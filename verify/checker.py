@@ -132,7 +132,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         *_prove_records(rewrite, where),
         *_prove_assumptions(old, new),
         _prove_witness_speaks_of_stores(rewrite),
-        *_where_open(_prove_decisions(old, new)),
+        *_where_open(_prove_decisions(new)),
     )
     faults = prove_no_faults(new, where, contents, old)
     if any(v.status is Status.REFUTED for v in faults):
@@ -193,13 +193,14 @@ def _where_open(*verdicts: Verdict) -> tuple[Verdict, ...]:
     return tuple(verdict for verdict in verdicts if verdict.status is not Status.PROVED)
 
 
-def _prove_decisions(old: Facts, new: Facts) -> Verdict:
-    """That nothing undefined decides what the new program does, where it did not in the old one."""
+def _prove_decisions(new: Facts) -> Verdict:
+    """That nothing undefined decides what the new program does. That it may decide the same in the old one is no
+    excuse: it may not come to that there, or the memory may hold something else by then.
+    """
     watch = Stopwatch()
     what = "no undefined value decides a branch, a range or an index"
     claim = Claim(ClaimKind.DEFINED_READ, what, about=("decisions",))
     found = undefined_decisions(new)
-    found = found - undefined_decisions(old) if found else found
     if found:
         reason = f"`{min(found)}` may depend on an undefined value"
         return unknown(claim, STRUCTURE, reason, watch)

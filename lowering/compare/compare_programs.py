@@ -19,8 +19,9 @@ from layoutproof.ir.interp.written_out import written_out
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import APART, MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
+from layoutproof.ir.stmt import For
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, nodes_of
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
@@ -277,12 +278,14 @@ def _at_least_one(sizes: Sequence[Var]) -> Expr:
 
 
 def _empty_sizes(asked: Asked, answer: Comparison) -> list[Var]:
-    """The sizes that are 0 where the programs differ."""
+    """The sizes that are 0 where the programs differ: a parameter that no extent has is a number like any other."""
     first = answer.verdicts[0]
     if first.status is not Status.REFUTED or first.counterexample is None:
         return []
     sizes = first.counterexample.get("symbols", {})
-    return [v for v in constants_of(asked.old) if sizes.get(v.name) == 0]
+    shapes = {v for buffer in asked.old.buffers for extent in buffer.shape for v in free_variables(extent)}
+    loops = {v for loop in nodes_of(asked.old.body, For) for v in free_variables(loop.extent)}
+    return [v for v in constants_of(asked.old) if sizes.get(v.name) == 0 and v in shapes | loops]
 
 
 def _with_valid_sizes(asked: Asked, answer: Comparison) -> Comparison | None:

@@ -45,10 +45,9 @@ from layoutproof.ir.visit import (
     substitute,
     walk,
 )
-from layoutproof.verify.faults.bounds import prove_in_bounds
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.no_faults import Content, check_facts, contents_of
-from layoutproof.verify.faults.reads import prove_readable
+from layoutproof.verify.program.instances import Program
 from layoutproof.verify.values.float_indices import is_certain
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -103,23 +102,36 @@ def prove_no_faults(
 def _no_faults_forwarded(
     facts: Facts, where: Expr | None, contents: Sequence[Content], before: Facts
 ) -> tuple[Verdict, ...] | None:
-    """That a program has no fault: if it has none with such loads replaced, and these are in bounds and find what was
-    stored. Both run alike then, step by step. None if that is not proved.
+    """That a program has no fault: if it has none with such loads replaced, and these have none either, nor what their
+    indices evaluate. Both run alike then, step by step. None if that is not proved.
     """
     func = facts.program.function
     again = forwarded(func, chooses=False)
     if again is func:
         return None
     gone = {load.buffer.data for load in loads_in(func.body)} - {load.buffer.data for load in loads_in(again.body)}
-    touching = tuple(access for access in facts.program.accesses if access.data in gone)
-    there = facts.of_program(replace(facts.program, accesses=touching))
-    found = list(prove_in_bounds(there))
-    if all(v.status is Status.PROVED for v in found):
-        found += prove_readable(there)
+    there = facts.of_program(_evaluated_in(facts.program, [x for x in loads_in(func.body) if x.buffer.data in gone]))
+    found = check_facts(there, calls=False, contents=contents, before=before.program)
     if all(v.status is Status.PROVED for v in found):
         said = Facts.of(again, where, before.program.function, gathered=facts.gathered)
         found += check_facts(said, calls=False, contents=contents, before=before.program)
-    return tuple(found) if all(v.status is Status.PROVED for v in found) else None
+    return found if all(v.status is Status.PROVED for v in found) else None
+
+
+def _evaluated_in(program: Program, gone: Sequence[BufferLoad]) -> Program:
+    """The program with no other obligations than those of some loads and of what their indices evaluate: none of that
+    may be left where the loads are replaced.
+    """
+    loads = set[Node](gone)
+    loads.update(inner for load in gone for index in load.indices for inner in loads_in(index))
+    memories = {load.buffer.data for load in loads if isinstance(load, BufferLoad)}
+    return replace(
+        program,
+        accesses=tuple(access for access in program.accesses if access.data in memories),
+        arithmetic=tuple(each for each in program.arithmetic if each.node in loads),
+        eager=tuple(each for each in program.eager if each.node in loads),
+        bindings=(),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,3 +202,10 @@ def test_wrong_kernels_are_not_proved(what: str) -> None:
     before, after = WRONG[what]
     assert after not in (TILED_MATMUL, TILED_TRANSPOSE, ROW_SUM_ACROSS)
     assert compare(before, after).status in (Status.REFUTED, Status.UNKNOWN)
+
+
+def test_a_number_that_is_no_size_may_be_zero() -> None:
+    """Only sizes are excluded where programs differ at 0: a flag is 0 as often as not."""
+    head = 'f(b: T.handle, n: T.int32):\n    B = T.match_buffer(b, (4,), "int32")\n    '
+    found = compare(head + "B[0] = T.Select(n == 0, 1, 2)\n", head + "B[0] = 2\n")
+    assert found.status is Status.REFUTED
