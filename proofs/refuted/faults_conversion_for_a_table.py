@@ -1,6 +1,7 @@
 # about: what is looked up in a table is the same everywhere, but a NaN has no place in it
 # expect: refuted
 # clause: faults
+# strictness: ieee
 # theta: 0 -> none
 # theta: 1 -> 0: lambda i: [i]
 # from tvm.script import tirx as T
