@@ -14,7 +14,6 @@ from layoutproof.ir.diagnostic import error, wrong_type
 from layoutproof.studies import codes
 from layoutproof.studies.report.data_files import COLUMNS, row_of
 from layoutproof.studies.report.facts import Fact, facts_of
-from layoutproof.studies.report.interchange import Frame
 from layoutproof.studies.report.tables import Table, tables_of
 from layoutproof.studies.runner import RunOptions, run_study
 from layoutproof.studies.study_file import Study, load_study, parse_study
@@ -28,7 +27,7 @@ _SHOWN = 60
 class StudyTable:
     """The cells of a study, one row each. `records` have all that is known of each cell.
 
-    `pandas.api.interchange.from_dataframe` takes it; `polars.DataFrame(table.to_dict())` and the like take its columns.
+    `pandas.DataFrame(table.to_dict())` and `polars.DataFrame(table.to_dict())` make data frames of its columns.
     """
 
     study: Study
@@ -66,10 +65,6 @@ class StudyTable:
         """The columns by name."""
         rows = list(self)
         return {name: [row[name] for row in rows] for name in COLUMNS}
-
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Frame:
-        """The table by the dataframe interchange protocol."""
-        return Frame(self.to_dict())
 
     def _repr_html_(self) -> str:
         parts = [_html(table) for table in self.tables]
