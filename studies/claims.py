@@ -21,12 +21,11 @@ from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercom
 from layoutproof.lowering.passes.find import find_buffer
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 from layoutproof.lowering.schedule.schedule import Schedule
-from layoutproof.studies.cells import Cell
+from layoutproof.studies.cells import Cell, PadText, pad_value
 from layoutproof.studies.instruments import MARK, with_fresh_loads, with_marks, with_masked_loads
 from layoutproof.studies.layouts import Layout, layout_named
 from layoutproof.studies.operators import Operator
 from layoutproof.studies.policies import Holds, Loads, Policy, policy_named
-from layoutproof.studies.values import PadText, pad_value
 from layoutproof.verify.values.fast_math import Licences
 
 UNDEF = "T.undef()"

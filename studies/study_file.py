@@ -12,11 +12,10 @@ from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.studies import codes
-from layoutproof.studies.cells import Cell, Grid
+from layoutproof.studies.cells import PAD_VALUES, Cell, Grid
 from layoutproof.studies.layouts import layout_named
 from layoutproof.studies.operators import TYPES, Operator, library, operator_of_text, text_of_call
 from layoutproof.studies.policies import policy_named
-from layoutproof.studies.values import NAMES
 from layoutproof.verify.values.fast_math import parse_licences
 
 SCHEMA = 1
@@ -180,7 +179,7 @@ class _Reader:
             self.checked(f"{key}.shapes", given, ("fixed",), _check_shape),
             self.checked(f"{key}.layouts", given, ("block4",), layout_named),
             self.checked(f"{key}.policies", given, None, policy_named),
-            self.names(f"{key}.values", given, NAMES, ("0",)),
+            self.names(f"{key}.values", given, PAD_VALUES, ("0",)),
             self.checked(f"{key}.strictness", given, ("finite",), parse_licences),
         )
 

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from layoutproof.cli.options import Number, cache_options, file_path, jobs_option, takes
-from layoutproof.cli.study.study_request import StudyRequest
+from layoutproof.cli.options import Number, cache_options, file_path, jobs_option, number_of_jobs, takes
 
 if TYPE_CHECKING:
     from layoutproof.studies.runner import Shard
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRequest:
+    """A study, where its results go, and how it is run."""
+
+    study: str
+    results: Path | None
+    output: Path | None
+    jobs: int | None
+    shard: str | None
+    dask: str | None
+    timeout: float | None
+    cache: Path | None
+    no_cache: bool
 
 
 @click.command("study")
@@ -32,6 +48,8 @@ def study_command(request: StudyRequest) -> int:
     exit code is 0 when every cell was decided, 3 where some is unknown.
     """
     from layoutproof.cli.study.study_run import run_and_report, show_again
+    from layoutproof.studies.runner import RunOptions
+    from layoutproof.verify.workers.endings import Limits
 
     if request.study == "show":
         if request.results is None:
@@ -39,7 +57,10 @@ def study_command(request: StudyRequest) -> int:
         return show_again(request.results)
     if request.results is not None:
         raise click.UsageError(f"`study {request.study}` takes no second argument; -o FOLDER says where results go")
-    return run_and_report(request, _shard_of(request.shard))
+    shard = _shard_of(request.shard)
+    cache = None if request.no_cache else "" if request.cache is None else str(request.cache)
+    limits = Limits(number_of_jobs(request.jobs), request.timeout)
+    return run_and_report(request.study, request.output, RunOptions(limits, shard, cache, request.dask))
 
 
 def _shard_of(text: str | None) -> Shard:

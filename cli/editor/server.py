@@ -25,10 +25,9 @@ from layoutproof import __version__
 from layoutproof.cli import codes
 from layoutproof.cli.catalogue import has_code, sentence_of
 from layoutproof.cli.configuration import read_configuration
-from layoutproof.cli.editor.desk import Cancelled, Desk
 from layoutproof.cli.editor.hovers import Shown
 from layoutproof.cli.editor.notes import Document, Note, Range
-from layoutproof.cli.editor.work import Done, Rules, Task
+from layoutproof.cli.editor.work import Cancelled, Desk, Done, Rules, Task
 from layoutproof.cli.gate.check_items import Options
 from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
 from layoutproof.ir.diagnostic import LayoutproofError, split_lines

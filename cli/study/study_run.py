@@ -13,29 +13,24 @@ from typing import Any
 import click
 
 from layoutproof.cli import codes
-from layoutproof.cli.options import number_of_jobs
 from layoutproof.cli.study.page import study_page
-from layoutproof.cli.study.study_request import StudyRequest
 from layoutproof.ir.diagnostic import counted
 from layoutproof.studies.report.data_files import csv_text, json_lines, machine, read_records
 from layoutproof.studies.report.facts import text_of
 from layoutproof.studies.report.results import Results, results_of
-from layoutproof.studies.runner import Progress, RunOptions, Shard, run_study
+from layoutproof.studies.runner import Progress, RunOptions, run_study
 from layoutproof.studies.study_file import Study, load_study
 from layoutproof.verify.certificate.sealed_files import write_whole_files
-from layoutproof.verify.workers.endings import Limits
 
 EXIT_DECIDED, EXIT_UNKNOWN = 0, 3
 
 
-def run_and_report(request: StudyRequest, shard: Shard) -> int:
+def run_and_report(name: str, output: Path | None, options: RunOptions) -> int:
     """Run a study or a part of it; once all parts are there, write the results."""
-    study = load_study(request.study)
-    folder = request.output if request.output is not None else Path(f"study-{study.name}")
-    cache = None if request.no_cache else "" if request.cache is None else str(request.cache)
-    limits = Limits(number_of_jobs(request.jobs), request.timeout)
+    study, shard = load_study(name), options.shard
+    folder = output if output is not None else Path(f"study-{study.name}")
     with _telling(len(shard.of(study.cells()))) as told:
-        records = run_study(study, folder, RunOptions(limits, shard, cache, request.dask), told)
+        records = run_study(study, folder, options, told)
     if records is None:
         click.echo(f"part {shard.number} of {shard.count} is done; the part that comes last makes the tables")
         return EXIT_DECIDED

@@ -9,9 +9,15 @@ from typing import Any
 
 from layoutproof.studies import networks
 from layoutproof.studies.kernel_times import FILE, Timing, timings_of
-from layoutproof.studies.report.figures import ladder_figure
-from layoutproof.studies.report.network_figures import fronts_figure, fronts_table, shares_figure, shares_table
-from layoutproof.studies.report.speed_figure import speed_figure, speed_table
+from layoutproof.studies.report.figures import (
+    fronts_figure,
+    fronts_table,
+    ladder_figure,
+    shares_figure,
+    shares_table,
+    speed_figure,
+    speed_table,
+)
 from layoutproof.studies.report.tables import Table, kinds_table, tables_of
 from layoutproof.studies.study_file import Study
 

@@ -28,12 +28,11 @@ from layoutproof.ir.intrinsics import Limit, LimitKind
 from layoutproof.ir.layout_record import Cell as Kind
 from layoutproof.ir.layout_record import layout_records, padding_cells
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.studies.cells import Cell, Grid
+from layoutproof.studies.cells import PAD_VALUES, Cell, Grid
 from layoutproof.studies.judge import Judged, judge
 from layoutproof.studies.layouts import layout_named
 from layoutproof.studies.operators import TYPES, library
 from layoutproof.studies.policies import POLICIES
-from layoutproof.studies.values import NAMES
 from layoutproof.verify.replay.refute import replays
 from layoutproof.verify.values.fast_math import Licence, parse_licences
 from layoutproof.verify.verdict.verdict import Status
@@ -63,7 +62,7 @@ def random_cells(seed: int) -> Iterator[Cell]:
             (shape,),
             (layout,),
             (policy,),
-            NAMES,
+            PAD_VALUES,
             (chance.choice(["ieee", "finite"]),),
         )
         cells = list(grid.cells())

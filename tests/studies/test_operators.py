@@ -8,9 +8,9 @@ from tests.shares import one_in
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
+from layoutproof.studies.cells import PAD_VALUES, pad_value
 from layoutproof.studies.layouts import layout_named
 from layoutproof.studies.operators import library, operator_of_text
-from layoutproof.studies.values import NAMES, pad_value
 from layoutproof.verify.maps.check_map import check_map
 
 OPERATORS = library()
@@ -49,6 +49,6 @@ def test_letters_are_checked() -> None:
 
 def test_values_of_a_type() -> None:
     """Integers have no signed zero, no infinity and no NaN, and `ones` has all bits set."""
-    assert {n for n in NAMES if pad_value(n, "int8") is None} == {"-0", "-inf", "inf", "nan"}
+    assert {n for n in PAD_VALUES if pad_value(n, "int8") is None} == {"-0", "-inf", "inf", "nan"}
     assert (pad_value("ones", "int8"), pad_value("lowest", "uint8"), pad_value("highest", "uint8")) == (-1, 0, 255)
     assert pad_value("ones", "float32") is None

@@ -14,9 +14,14 @@ from layoutproof.graph import GraphBuilder
 from layoutproof.studies.kernel_times import Timing
 from layoutproof.studies.networks import Edge, contracts_of, edges_of, front_of, shares_of
 from layoutproof.studies.report.facts import facts_of
-from layoutproof.studies.report.figures import ladder_figure
-from layoutproof.studies.report.network_figures import fronts_figure, shares_figure
-from layoutproof.studies.report.speed_figure import crossover, speed_figure, speed_table
+from layoutproof.studies.report.figures import (
+    crossover,
+    fronts_figure,
+    ladder_figure,
+    shares_figure,
+    speed_figure,
+    speed_table,
+)
 from layoutproof.studies.report.tables import key_of, tables_of
 from layoutproof.studies.roadmap_errors import known_errors
 

@@ -1,4 +1,5 @@
-"""The OpenCL devices of this machine: what each can do, and which one is used.
+"""The OpenCL devices of this machine: what each can do, which one is used, and where pocl, the driver for processors,
+keeps compiled kernels: not in a folder that others may write to.
 
 pyopencl is an optional extra and loads a driver for every platform: it is imported when a device is asked for, never
 before.
@@ -6,20 +7,24 @@ before.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
+import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.opencl.driver_cache import use_private_driver_cache
+from layoutproof.lowering.owners import REMEDY, others_may_write
 
 if TYPE_CHECKING:
     import pyopencl
-
 
 VARIABLE = "LAYOUTPROOF_OPENCL_DEVICE"
 """The environment variable that names the device where a call does not."""
@@ -272,3 +277,32 @@ def parse_profile(text: str) -> Profile:
             codes.PROFILE, message, help="WIDTHxHEIGHT of its largest image in texels, such as 16384x16384 or 4096x4096"
         )
     return Profile(int(match[1]), int(match[2]))
+
+
+POCL_VARIABLE = "POCL_CACHE_DIR"
+
+
+def driver_cache_folder() -> Path:
+    """Where pocl keeps compiled kernels, by its own rules."""
+    for variable, below in ((POCL_VARIABLE, ""), ("XDG_CACHE_HOME", "pocl/kcache"), ("HOME", ".cache/pocl/kcache")):
+        named = os.environ.get(variable)
+        if named:
+            return Path(named) / below
+    return Path("/tmp/pocl/kcache")
+
+
+# The driver looks once, when the first device is asked for.
+@cache
+def use_private_driver_cache() -> None:
+    """Give pocl an empty folder for this process where others may write to its cache, with a warning."""
+    folder = driver_cache_folder()
+    try:
+        reason = others_may_write(folder)
+    except OSError as problem:
+        reason = str(problem)
+    if reason is None:
+        return
+    private = tempfile.mkdtemp(prefix="layoutproof-pocl-")
+    atexit.register(shutil.rmtree, private, ignore_errors=True)
+    os.environ[POCL_VARIABLE] = private
+    warnings.warn(f"no kernel is loaded from pocl's cache folder {folder}: {reason}; {REMEDY}", RuntimeWarning, 2)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.shares import one_in
 
-from layoutproof.lowering.runtime.opencl.driver_cache import VARIABLE, driver_cache_folder, use_private_driver_cache
+from layoutproof.lowering.runtime.opencl.devices import POCL_VARIABLE, driver_cache_folder, use_private_driver_cache
 
 BUILD = """
 import layoutproof as lp
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of pocl, which no device was asked for yet."""
     place = tmp_path / "kcache"
     place.mkdir(mode=0o700)
-    monkeypatch.setenv(VARIABLE, str(place))
+    monkeypatch.setenv(POCL_VARIABLE, str(place))
     use_private_driver_cache.cache_clear()
     yield place
     use_private_driver_cache.cache_clear()
@@ -66,12 +66,12 @@ def test_pocl_compiles_into_the_folder_that_it_may_use(folder: Path, shared: boo
 
 def test_places_are_those_of_pocl(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its variable, then the cache of the user, then that in the home folder, then a folder below /tmp."""
-    for name in (VARIABLE, "XDG_CACHE_HOME", "HOME"):
+    for name in (POCL_VARIABLE, "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(name, f"/{name}")
     found = []
-    for name in (VARIABLE, "XDG_CACHE_HOME", "HOME"):
+    for name in (POCL_VARIABLE, "XDG_CACHE_HOME", "HOME"):
         found.append(driver_cache_folder().as_posix())
         monkeypatch.delenv(name)
     found.append(driver_cache_folder().as_posix())
-    expected = [f"/{VARIABLE}", "/XDG_CACHE_HOME/pocl/kcache", "/HOME/.cache/pocl/kcache", "/tmp/pocl/kcache"]
+    expected = [f"/{POCL_VARIABLE}", "/XDG_CACHE_HOME/pocl/kcache", "/HOME/.cache/pocl/kcache", "/tmp/pocl/kcache"]
     assert found == expected
