@@ -145,9 +145,7 @@ def shares_of(network: str, edges: Sequence[Edge], allowed: Mapping[str, frozens
     return Shares(network, len(edges), anything, zero, sum(bool(each) for each in found) - anything - zero)
 
 
-def front_of(
-    edges: Sequence[Edge], allowed: Mapping[str, frozenset[str]], block: int, width: int = 4
-) -> list[tuple[int, int]]:
+def front_of(edges: Sequence[Edge], allowed: Mapping[str, frozenset[str]], block: int) -> list[tuple[int, int]]:
     """F2 for one network and block: bytes of padding against guarded iterations, from no padding on.
 
     Every edge that one contract serves is either stored with padding, or its readers test each of their elements. The
@@ -158,7 +156,7 @@ def front_of(
     total, size = sum(tests.values()), 0
     points = [(0, total)]
     for edge in sorted(served, key=lambda e: (-tests[e.value] / e.padding(block), e.value)):
-        size += edge.padding(block) * width
+        size += edge.padding(block) * 4
         total -= tests[edge.value]
         points.append((size, total))
     return points

@@ -149,7 +149,7 @@ def operator_of_text(
     func = loads(text, name)
     known = {buffer.name: buffer.rank for buffer in func.buffers}
     for buffer, axes in buffers.items():
-        _check_letters(name, "buffer", buffer, axes, known)
+        _check_letters(name, buffer, axes, known)
     for output in outputs:
         if output not in known:
             raise error(codes.OPERATOR, f"{name} has no output {output}; its parameters are {', '.join(known)}")
@@ -175,9 +175,9 @@ def text_of_call(path: Path, call: str | None) -> str:
     return print_func(functions[name])
 
 
-def _check_letters(name: str, what: str, given: str, letters: str, known: Mapping[str, int]) -> None:
+def _check_letters(name: str, given: str, letters: str, known: Mapping[str, int]) -> None:
     if given not in known:
-        raise error(codes.OPERATOR, f"{name} has no {what} {given}; it has {', '.join(known)}")
+        raise error(codes.OPERATOR, f"{name} has no buffer {given}; it has {', '.join(known)}")
     if not re.fullmatch(f"[{re.escape(LETTERS)}]*", letters) or len(letters) != known[given]:
-        message = f"{name}: {what} {given} takes {known[given]} of the letters `{LETTERS}`, not {letters!r}"
+        message = f"{name}: buffer {given} takes {known[given]} of the letters `{LETTERS}`, not {letters!r}"
         raise error(codes.OPERATOR, message, help="n: padded; r: padded by layouts of two axes; h: a halo; .: neither")

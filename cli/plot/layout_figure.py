@@ -16,6 +16,7 @@ from layoutproof.cli.plot.scene import EDGE, PAPER, Line, Rect, Scene, Text, cut
 _CELL, _LEAST_CELL, _MOST_WIDE = 42.0, 15.0, 1000.0
 _LABEL, _MARGIN, _BAR = 11.0, 16.0, 12.0
 _MOST_BESIDE = 1150.0
+_LONGEST_NAME = 9
 TRACE = "#c0392b"
 TRACE_LINE = 2.2
 
@@ -257,8 +258,8 @@ def traced_sample() -> Rect:
     return Rect(0, 0, 0, 0, PAPER, TRACE, TRACE_LINE)
 
 
-def short_names(texts: Sequence[str], prefix: str = "p", longest: int = 9) -> tuple[tuple[str, ...], str]:
+def short_names(texts: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """The names of axes by what is written for them, `p0` and so on for long ones; and what these stand for."""
-    names = tuple(text if len(text) <= longest else f"{prefix}{axis}" for axis, text in enumerate(texts))
+    names = tuple(text if len(text) <= _LONGEST_NAME else f"p{axis}" for axis, text in enumerate(texts))
     long = [f"{name} = {cut(text, 40)}" for name, text in zip(names, texts, strict=True) if name != text]
     return names, ", ".join(long)

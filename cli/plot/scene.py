@@ -6,7 +6,7 @@ Lengths are pixels, x to the right, y down. The file depends on the scene alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import groupby
 
@@ -184,17 +184,7 @@ def legend(entries: Sequence[tuple[Rect, str]], width: float, size: float = 11.0
         need = size * 3.0 + width_of(text, size)
         if x and x + need > width:
             x, y = 0.0, y + size * 1.7
-        box = Rect(
-            x,
-            y + size * 0.1,
-            size * 1.2,
-            size * 1.2,
-            sample.fill,
-            sample.stroke,
-            sample.line,
-            sample.hatch,
-            sample.radius,
-        )
+        box = replace(sample, x=x, y=y + size * 0.1, width=size * 1.2, height=size * 1.2)
         scene.add(box, Text(x + size * 1.6, y + size * 1.1, text, size, "start", EDGE))
         x += need
     scene.height = y + size * 1.7 if entries else 0.0
@@ -203,12 +193,8 @@ def legend(entries: Sequence[tuple[Rect, str]], width: float, size: float = 11.0
 
 def _moved(item: Item, x: float, y: float) -> Item:
     if isinstance(item, Line):
-        points = tuple((a + x, b + y) for a, b in item.points)
-        return Line(points, item.stroke, item.line, item.opacity, item.arrow)
-    if isinstance(item, Text):
-        return Text(item.x + x, item.y + y, item.text, item.size, item.anchor, item.fill, item.bold, item.mono)
-    box = item.x + x, item.y + y, item.width, item.height
-    return Rect(*box, item.fill, item.stroke, item.line, item.hatch, item.radius, item.dashed, item.title)
+        return replace(item, points=tuple((a + x, b + y) for a, b in item.points))
+    return replace(item, x=item.x + x, y=item.y + y)
 
 
 def _hatch_id(rect: Rect) -> str:

@@ -144,15 +144,13 @@ def iterate(b: Builder, op: Op, bounds: Bounds, body: Callable[[Expr], None], ki
     b.loop_from(hint, lower, count, body, op.span, kind)
 
 
-def parallel_loops(b: Builder, op: Op, bounds: Sequence[Bounds], ready: Callable[[], None] | None = None) -> Op:
+def parallel_loops(b: Builder, op: Op, bounds: Sequence[Bounds]) -> Op:
     """Nested parallel loops over the arguments of a block; its terminator is returned, without what it does."""
     block = op.block()
     ends: list[Op] = []
 
     def level(axis: int) -> None:
         if axis == len(bounds):
-            if ready is not None:
-                ready()
             ends.append(b.block(block))
             return
 

@@ -97,9 +97,9 @@ def _insert(b: Builder, op: Op) -> None:
     b.bind(op.results[0], target)
 
 
-def element_by_region(b: Builder, op: Op, block_number: int = 0) -> Callable[[list[Expr]], Expr]:
+def _element_by_region(b: Builder, op: Op) -> Callable[[list[Expr]], Expr]:
     """The value that a region yields, as a function of its indices; its operations may only be expressions."""
-    block = op.block(block_number)
+    block = op.block()
 
     def at(indices: Sequence[Expr]) -> Expr:
         for argument, index in zip(block.arguments, indices, strict=True):
@@ -118,7 +118,7 @@ def _pad(b: Builder, op: Op) -> None:
     shape = [add(add(before, n), after) for before, n, after in zip(low, source.shape, high, strict=True)]
     for width in (*low, *high):
         b.assume(width >= ZERO, op.span)
-    pad = element_by_region(b, op)
+    pad = _element_by_region(b, op)
 
     def at(indices: list[Expr]) -> Expr:
         inside = [sub(index, before) for index, before in zip(indices, low, strict=True)]
@@ -139,7 +139,7 @@ def _pad(b: Builder, op: Op) -> None:
 def _generate(b: Builder, op: Op) -> None:
     result = op.results[0]
     target = new_tensor(b, op, result, shape_of(op, shaped(op, result), [b.expr(op, v) for v in op.operands]))
-    b.fill(target, element_by_region(b, op), op.span)
+    b.fill(target, _element_by_region(b, op), op.span)
     b.bind(result, target)
 
 

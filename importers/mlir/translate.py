@@ -244,15 +244,14 @@ def find_functions(module: Op, name: str) -> list[Op]:
     return found
 
 
-def read_functions(text: str, name: str, options: Options | None = None) -> dict[str, Function]:
+def read_functions(text: str, name: str) -> dict[str, Function]:
     """The functions of a module, by name, in order.
 
     Raises LayoutproofError where the text is no module, where `xdsl` is not installed, or, with the place, for an
     operation that has no translation.
     """
     module = read_module(text, name)
-    asked = options if options is not None else Options()
-    return {str(op.attribute("sym_name")): translate(op, asked) for op in find_functions(module, name)}
+    return {str(op.attribute("sym_name")): translate(op, Options()) for op in find_functions(module, name)}
 
 
 def read_module(text: str, name: str) -> Op:

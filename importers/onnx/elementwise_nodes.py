@@ -68,15 +68,9 @@ def _gelu(into: Translation, node: ModelNode) -> Made:
     )
 
 
-def _same_where_unsigned(kind: str) -> Translate:
-    """An operator that leaves numbers without a sign as they are."""
-    signed = _unary(kind, "fi")
-
-    def translate(into: Translation, node: ModelNode) -> Made:
-        unsigned = str(type_of(into, node, node.operands[0])).startswith("u")
-        return (into.known_as(node.operands[0]),) if unsigned else signed(into, node)
-
-    return translate
+def _abs(into: Translation, node: ModelNode) -> Made:
+    unsigned = str(type_of(into, node, node.operands[0])).startswith("u")
+    return (into.known_as(node.operands[0]),) if unsigned else _unary("abs", "fi")(into, node)
 
 
 def _bitwise_not(into: Translation, node: ModelNode) -> Made:
@@ -293,7 +287,7 @@ def _is_inf(into: Translation, node: ModelNode) -> Made:
 
 
 ELEMENTWISE: Mapping[str, Translate] = {
-    "Abs": _same_where_unsigned("abs"),
+    "Abs": _abs,
     "Add": _binary("add"),
     "And": _binary("logical_and", "b"),
     "Atan": _unary("atan"),

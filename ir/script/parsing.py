@@ -139,15 +139,15 @@ def _syntax_error(problem: SyntaxError, text: Text) -> LayoutproofError:
     return error(codes.SYNTAX, f"not Python syntax: {problem.msg}", span)
 
 
-def check_depth(tree: ast.AST, text: Text, limit: int = MAX_DEPTH) -> None:
-    """Raise LayoutproofError for a tree deeper than `limit`; n `and`s count as n - 1 levels, each `elif` as one."""
-    if len(text.source.text) <= limit:
+def check_depth(tree: ast.AST, text: Text) -> None:
+    """Raise LayoutproofError for a tree deeper than `MAX_DEPTH`; n `and`s count as n - 1 levels, each `elif` as one."""
+    if len(text.source.text) <= MAX_DEPTH:
         return  # every level takes a character
     stack: list[tuple[ast.AST, int]] = [(tree, 0)]
     while stack:
         node, depth = stack.pop()
-        if depth > limit:
-            raise text.fail(codes.TOO_DEEP, f"the text is nested more than {limit} levels deep here", node)
+        if depth > MAX_DEPTH:
+            raise text.fail(codes.TOO_DEEP, f"the text is nested more than {MAX_DEPTH} levels deep here", node)
         below = depth
         if isinstance(node, ast.BoolOp):
             below += len(node.values) - 1

@@ -10,8 +10,8 @@ from math import prod
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.evaluate import evaluate, foreign_part
 from layoutproof.ir.expr import Expr, IntImm, Var, negated
-from layoutproof.ir.intrinsics import OpaqueCall, StringImm
-from layoutproof.ir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt
+from layoutproof.ir.intrinsics import StringImm
+from layoutproof.ir.stmt import AttrStmt, BufferStore, For, ForKind, IfThenElse, Let, Seq, Stmt
 from layoutproof.ir.threads.async_calls import ASYNC_KEYS, COMMIT, COPY, IN_FLIGHT, PTX, WAIT
 from layoutproof.ir.threads.async_queues import (
     ONE,
@@ -26,7 +26,7 @@ from layoutproof.ir.threads.async_queues import (
     plus,
     times,
 )
-from layoutproof.ir.threads.kernel_text import SYNC, Across, Kernel, NotSequential
+from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, is_sync
 from layoutproof.ir.visit import children, free_variables, loads_in, substitute, walk
 
 _MOST_VALUES = 1 << 14
@@ -128,7 +128,7 @@ class AsyncWalk:
         self._inside(Step(lambda inner: replace(let, body=inner)), lambda: self._follow(let.body))
 
     def _evaluate(self, stmt: Stmt) -> None:
-        if _is_sync(stmt):
+        if is_sync(stmt):
             if self._copies:
                 raise NotSequential("a barrier among asynchronous copies", stmt)
             self.queues = {key: replace(queue, done=queue.waited) for key, queue in self.queues.items()}
@@ -368,13 +368,9 @@ def _orders(stmt: Stmt) -> bool:
 def _waits(stmt: Stmt, key: object) -> bool:
     """Whether what is known of a queue changes in a statement."""
     return any(
-        (isinstance(n, AttrStmt) and n.key == WAIT and _key(n) == key) or (isinstance(n, Stmt) and _is_sync(n))
+        (isinstance(n, AttrStmt) and n.key == WAIT and _key(n) == key) or (isinstance(n, Stmt) and is_sync(n))
         for n in walk(stmt)
     )
-
-
-def _is_sync(stmt: Stmt) -> bool:
-    return isinstance(stmt, Evaluate) and isinstance(stmt.value, OpaqueCall) and stmt.value.function == SYNC
 
 
 def _key(stmt: AttrStmt) -> object:

@@ -53,6 +53,11 @@ _ALLREDUCE = "tvm_thread_allreduce"
 _REDUCE_SCOPE = "reduce_scope"
 
 
+def is_sync(node: object) -> bool:
+    """Whether a statement is a barrier."""
+    return isinstance(node, Evaluate) and isinstance(node.value, OpaqueCall) and node.value.function == SYNC
+
+
 class NotSequential(Exception):
     """A kernel that is not written as a program with parallel loops, and why."""
 
@@ -273,7 +278,7 @@ class _Reader:
     def _evaluate(self, stmt: Evaluate, value: Expr, values: Mapping[Var, Expr]) -> Stmt:
         if isinstance(value, Assume):
             return substitute(stmt, values)
-        if isinstance(value, OpaqueCall) and value.function == SYNC:
+        if isinstance(value, OpaqueCall) and is_sync(stmt):
             if value.arguments[:1] not in _BLOCK_WIDE:
                 raise NotSequential("a barrier that is not one of the whole block", stmt)
             self.kernel.syncs = True

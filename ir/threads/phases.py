@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Expr, IntImm, Var, negated
-from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import (
     NOTHING,
     AttrStmt,
     BufferStore,
-    Evaluate,
     For,
     ForKind,
     IfThenElse,
@@ -31,7 +29,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.threads.axes import Axis, Sharing
 from layoutproof.ir.threads.implied import Access, ImpliedBarriers
-from layoutproof.ir.threads.kernel_text import SYNC, Across, Kernel, NotSequential
+from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, is_sync
 from layoutproof.ir.threads.open_phases import OpenPhase, OpenPhases, Touched, in_branch, in_let, is_one
 from layoutproof.ir.visit import children, free_variables, loads_in, loops_of_stores, map_children, stores_in, walk
 
@@ -165,7 +163,7 @@ class Phases:
         return known
 
     def _needs_barrier(self, stmt: Stmt) -> bool:
-        if isinstance(stmt, Across) or _is_sync(stmt):
+        if isinstance(stmt, Across) or is_sync(stmt):
             return True
         if isinstance(stmt, Seq):
             for position, second in enumerate(stmt.body):
@@ -381,17 +379,13 @@ def loop_over(axis: Axis, kind: ForKind, body: Stmt, place: Stmt) -> Stmt:
     return For(axis.var, IntImm(0, axis.var.dtype), axis.extent, kind, body, span=place.span)
 
 
-def _is_sync(stmt: Stmt) -> bool:
-    return isinstance(stmt, Evaluate) and isinstance(stmt.value, OpaqueCall) and stmt.value.function == SYNC
-
-
 def without_barriers(stmt: Node) -> Stmt:
     """The statement, its barriers taken away."""
 
     def visit(node: Node) -> Node:
         if isinstance(node, Seq):
-            return seq(*(s for child in node.body if not _is_sync(child) and isinstance(s := visit(child), Stmt)))
-        if isinstance(node, Stmt) and _is_sync(node):
+            return seq(*(s for child in node.body if not is_sync(child) and isinstance(s := visit(child), Stmt)))
+        if isinstance(node, Stmt) and is_sync(node):
             return NOTHING
         return map_children(node, visit)
 

@@ -18,10 +18,8 @@ from layoutproof.ir.visit import children, free_variables
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.arith.known_facts import Known, Scope, constants_of, symbol_scope
 from layoutproof.lowering.caching.stage import Place
-from layoutproof.lowering.loops.nest import path_to
+from layoutproof.lowering.loops.nest import end_over_loops, path_to
 from layoutproof.lowering.passes.effects import is_pure
-
-_ROUNDS = 8  # ranges that depend on one another are followed this deep
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,44 +173,7 @@ def _ends(index: Expr, scope: Scope) -> tuple[Affine | None, Affine | None]:
         steps = affine_of(index.stride).scaled(index.dtype.lanes - 1)
         low, last = _ends(index.base, scope)
         return (low, None if last is None else last + steps) if scope.is_nonnegative(steps) else (None, None)
-    return _end(affine_of(index), scope, highest=False), _end(affine_of(index), scope, highest=True)
-
-
-def _end(value: Affine, scope: Scope, *, highest: bool) -> Affine | None:
-    for _ in range(_ROUNDS):
-        step = _one_out(value, scope, highest)
-        if step is None or step == value:
-            return step
-        value = step
-    return None
-
-
-def _one_out(value: Affine, scope: Scope, highest: bool) -> Affine | None:
-    """The value with one variant term replaced by its end; the value itself if nothing varies."""
-    for term, coefficient in value.terms.items():
-        upwards = (coefficient > 0) is highest
-        rest = Affine({t: c for t, c in value.terms.items() if t != term}, value.constant)
-        known = scope.known.get(term) if isinstance(term, Var) else None
-        if known is None and isinstance(term, Var):
-            continue
-        if known is not None and known.low is None and known.high is None:
-            continue  # a symbol
-        if known is None and not any(_varies(v, scope) for v in free_variables(term)) and is_pure(term):
-            continue
-        symbolic = None if known is None else known.high if upwards else known.low
-        bounds = scope.bounds(term)
-        number = bounds.high if upwards else bounds.low
-        if symbolic is not None and (symbolic.terms or not term.dtype.min_int < number < term.dtype.max_int):
-            return rest + symbolic.scaled(coefficient)
-        if not term.dtype.min_int < number < term.dtype.max_int:
-            return None
-        return rest + Affine({}, coefficient * number)
-    return value
-
-
-def _varies(variable: Var, scope: Scope) -> bool:
-    known = scope.known.get(variable)
-    return known is None or known.low is not None or known.high is not None
+    return end_over_loops(affine_of(index), scope, highest=False), end_over_loops(affine_of(index), scope, highest=True)
 
 
 def _cut(value: Affine | None, limit: Affine, scope: Scope, *, up: bool) -> Affine:

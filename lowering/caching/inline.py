@@ -14,7 +14,7 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE, Expr, Var, is_zero, logical_and, widen
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.node import Node, Steps, trampoline
-from layoutproof.ir.primfunc import LAYOUT, PrimFunc
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, IfThenElse, IterKind, Stmt
 from layoutproof.ir.visit import (
@@ -30,7 +30,7 @@ from layoutproof.ir.visit import (
 from layoutproof.lowering import codes
 from layoutproof.lowering.caching.compute_at import OwnNest
 from layoutproof.lowering.caching.stage import apart
-from layoutproof.lowering.caching.temporaries import find_temporary, without_entry
+from layoutproof.lowering.caching.temporaries import find_temporary, without_record
 from layoutproof.lowering.loops.nest import put, scope_around
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.witness_maps import rewrite_of
@@ -217,4 +217,4 @@ def _without_buffer(func: PrimFunc, buffer: Buffer) -> PrimFunc:
 
     body = trampoline(visit, func.body)
     assert isinstance(body, Stmt)
-    return replace(func, body=body, attrs=without_entry(func.attrs, LAYOUT, buffer.data.name))
+    return replace(func, body=body, attrs=without_record(func.attrs, buffer.data.name))

@@ -83,7 +83,7 @@ def reallocated(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
 
     body = trampoline(visit, func.body)
     assert isinstance(body, Stmt)
-    attrs = without_entry(func.attrs, LAYOUT, old.data.name) if old.data != new.data else func.attrs
+    attrs = without_record(func.attrs, old.data.name) if old.data != new.data else func.attrs
     separators = attrs.get(AXIS_SEPARATORS)
     if isinstance(separators, Attributes) and old.data.name in separators:
         attrs = attrs.with_value(
@@ -92,13 +92,13 @@ def reallocated(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
     return replace(func, body=body, attrs=attrs)
 
 
-def without_entry(attrs: Attributes, key: str, name: str) -> Attributes:
-    """The attributes without one entry of a table; an empty table is left out."""
-    table = attrs.get(key)
+def without_record(attrs: Attributes, name: str) -> Attributes:
+    """The attributes without one layout record; an empty table of records is left out."""
+    table = attrs.get(LAYOUT)
     if not isinstance(table, Attributes) or name not in table:
         return attrs
     rest = table.without(name)
-    return attrs.with_value(key, rest) if rest else attrs.without(key)
+    return attrs.with_value(LAYOUT, rest) if rest else attrs.without(LAYOUT)
 
 
 @dataclass(frozen=True)

@@ -56,23 +56,22 @@ _OVERRUNS = 3
 _LOST, _UNSTATED, _READ_OFF, _MOVED = 500, 60, 40, 15
 
 
-def find_witnesses(question: Question, operations: int = OPERATIONS) -> Iterator[Found]:
+def find_witnesses(question: Question) -> Iterator[Found]:
     """Witnesses with the layouts of `question.unknown`, one for each choice of layouts, the likeliest first, lazily.
 
-    `operations` bounds the cost of integer sets each time. Raises NoWitness if there is none at all, with the search
-    that came furthest and the layouts that were tried.
+    Raises NoWitness if there is none at all, with the search that came furthest and the layouts that were tried.
     """
     if not question.unknown:
-        yield find_witness(question, operations)
+        yield find_witness(question)
         return
-    yield from _Hunt(question, operations).witnesses()
+    yield from _Hunt(question).witnesses()
 
 
-def possible_layouts(question: Question, operations: int = OPERATIONS) -> dict[str, list[IndexMap]]:
+def possible_layouts(question: Question) -> dict[str, list[IndexMap]]:
     """All layouts of `question.unknown` that come into question, by the data variable's name: those that accesses state
     or nearly state, and those that the shapes allow, also with padding in front.
     """
-    return _Hunt(question, operations).possible()
+    return _Hunt(question).possible()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,6 @@ class _Choice:
 @dataclass(slots=True)
 class _Hunt:
     question: Question
-    operations: int
     tried: list[str] = field(default_factory=list)
     best: Furthest | None = None
     blind: int = 0
@@ -177,7 +175,7 @@ class _Hunt:
                 continue
             if len(choice.maps) == len(self._parameters) and (choice.is_settled or not choice.guessed):
                 # Once there is a witness, others are worth less.
-                witness = self._witness(choice, self.operations if not found else self.operations // _LESS)
+                witness = self._witness(choice, OPERATIONS if not found else OPERATIONS // _LESS)
                 if witness is not None:
                     # A layout that accesses state and that leads to a witness is the one meant.
                     settled = settled or not (choice.guessed or choice.is_settled or choice.passed)
@@ -268,7 +266,7 @@ class _Hunt:
     def _fresh(self) -> Meetings:
         """Both programs, with the layouts that are given."""
         if self._meetings is None:
-            self._meetings = Meetings(search_of(self.question, self.operations))
+            self._meetings = Meetings(search_of(self.question))
             rewrite_model = self._meetings.search.rewrite_model
             with rewrite_model.workspace.limited():
                 for buffer in self.question.old.buffers:

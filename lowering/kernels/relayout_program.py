@@ -102,7 +102,7 @@ def _check_report(report: MapReport) -> None:
         )
 
 
-def plain_program(change: Relayout, name: str = "relayout", *, by_inverse: bool = False) -> PrimFunc:
+def plain_program(change: Relayout, *, by_inverse: bool = False) -> PrimFunc:
     """The function that makes the layout change, with parameters A (logical) and B (physical), the destination last.
 
     Back to the logical layout it loops over the destination, by the map; `by_inverse` over the source, by the map's
@@ -130,7 +130,7 @@ def plain_program(change: Relayout, name: str = "relayout", *, by_inverse: bool 
     scalars = tuple(v for v in symbols if v not in plain)
     params = (*(handles[buffer] for buffer in order), *scalars)
     mapped = tuple((handle, buffer) for buffer, handle in handles.items())
-    return require_wellformed(PrimFunc(name, params, mapped, body, Attributes({"tirx.noalias": True})))
+    return require_wellformed(PrimFunc("relayout", params, mapped, body, Attributes({"tirx.noalias": True})))
 
 
 def _typed(shape: Sequence[Expr]) -> tuple[Expr, ...]:

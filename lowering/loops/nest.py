@@ -30,6 +30,7 @@ from layoutproof.ir.visit import (
     walk,
 )
 from layoutproof.lowering import codes
+from layoutproof.lowering.arith.affine import Affine
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Scope, symbol_scope
 from layoutproof.lowering.layout.transform_layout import ROOT
@@ -314,3 +315,44 @@ def _choices(node: Node) -> Iterator[IfThenElseExpr]:
     for child in children(node):
         if isinstance(child, Expr):
             yield from _choices(child)
+
+
+_ROUNDS = 8  # ranges that depend on one another are followed this deep
+
+
+def end_over_loops(value: Affine, scope: Scope, *, highest: bool) -> Affine | None:
+    """The largest or the least value over the loops, in terms of invariants; None if that is not plain."""
+    for _ in range(_ROUNDS):
+        step = _one_out(value, scope, highest)
+        if step is None or step == value:
+            return step
+        value = step
+    return None
+
+
+def _one_out(value: Affine, scope: Scope, highest: bool) -> Affine | None:
+    """The value with one variant term replaced by its end; the value itself if nothing varies."""
+    for term, coefficient in value.terms.items():
+        upwards = (coefficient > 0) is highest
+        rest = Affine({t: c for t, c in value.terms.items() if t != term}, value.constant)
+        known = scope.known.get(term) if isinstance(term, Var) else None
+        if known is None and isinstance(term, Var):
+            continue
+        if known is not None and known.low is None and known.high is None:
+            continue  # a symbol
+        if known is None and not any(_varies(v, scope) for v in free_variables(term)) and is_pure(term):
+            continue
+        symbolic = None if known is None else known.high if upwards else known.low
+        bounds = scope.bounds(term)
+        number = bounds.high if upwards else bounds.low
+        if symbolic is not None and (symbolic.terms or not term.dtype.min_int < number < term.dtype.max_int):
+            return rest + symbolic.scaled(coefficient)
+        if not term.dtype.min_int < number < term.dtype.max_int:
+            return None
+        return rest + Affine({}, coefficient * number)
+    return value
+
+
+def _varies(variable: Var, scope: Scope) -> bool:
+    known = scope.known.get(variable)
+    return known is None or known.low is not None or known.high is not None

@@ -20,15 +20,13 @@ from layoutproof.ir.visit import free_variables, loops_of_stores, map_children, 
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.arith.known_facts import Scope, conjuncts, symbol_scope
-from layoutproof.lowering.loops.nest import GuardKind, GuardSite, guard_sites, parts_of, under
+from layoutproof.lowering.loops.nest import GuardKind, GuardSite, end_over_loops, guard_sites, parts_of, under
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.effects import is_pure
 from layoutproof.lowering.passes.in_part import try_in_part
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.program.instances import AccessKind
-
-_ROUNDS = 8  # loops whose ranges depend on one another are followed this deep
 
 
 def grown(iter_var: IterVar, scope: Scope, dropped: Sequence[Expr], kept: Sequence[Expr]) -> IterVar:
@@ -43,9 +41,11 @@ def grown(iter_var: IterVar, scope: Scope, dropped: Sequence[Expr], kept: Sequen
     value, start = affine_of(iter_var.binding), affine_of(domain.start)
     end = start + affine_of(domain.extent)
     known = [part for condition in kept for part in conjuncts(condition)]
-    low = start if _holds(value - start, scope, known) else _end(value, scope, highest=False)
+    low = start if _holds(value - start, scope, known) else end_over_loops(value, scope, highest=False)
     last = (
-        end + Affine({}, -1) if _holds(end + Affine({}, -1) - value, scope, known) else _end(value, scope, highest=True)
+        end + Affine({}, -1)
+        if _holds(end + Affine({}, -1) - value, scope, known)
+        else end_over_loops(value, scope, highest=True)
     )
     if low is None or last is None:
         return iter_var
@@ -68,42 +68,6 @@ def _holds(part: Affine, scope: Scope, known: Sequence[Affine]) -> bool:
         return True
     rests = (part - each for each in known)
     return any(rest.is_constant and rest.constant >= 0 for rest in rests)
-
-
-def _end(value: Affine, scope: Scope, *, highest: bool) -> Affine | None:
-    """The largest or the least value over the loops, in terms of invariants; None if that is not plain."""
-    for _ in range(_ROUNDS):
-        step = _one_out(value, scope, highest)
-        if step is None:
-            return None
-        if step == value:
-            return value
-        value = step
-    return None
-
-
-def _one_out(value: Affine, scope: Scope, highest: bool) -> Affine | None:
-    for term, coefficient in value.terms.items():
-        upwards = (coefficient > 0) is highest
-        rest = Affine({t: c for t, c in value.terms.items() if t != term}, value.constant)
-        known = scope.known.get(term) if isinstance(term, Var) else None
-        if known is not None:
-            end = known.high if upwards else known.low
-            if end is not None:
-                return rest + end.scaled(coefficient)
-            continue
-        if any(_is_loop(v, scope) for v in free_variables(term)):
-            bounds = scope.bounds(term)
-            if not bounds.fits(term.dtype) or bounds.high >= term.dtype.max_int or bounds.low <= term.dtype.min_int:
-                return None
-            return rest + Affine({}, coefficient * (bounds.high if upwards else bounds.low))
-    return value
-
-
-def _is_loop(variable: Var, scope: Scope) -> bool:
-    """Whether a variable varies within the function: symbols have bounds, but no ends."""
-    known = scope.known.get(variable)
-    return known is not None and (known.low is not None or known.high is not None)
 
 
 @dataclass(frozen=True, slots=True)

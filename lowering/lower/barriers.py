@@ -33,7 +33,7 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.threads.axes import Sharing, sharing_of
-from layoutproof.ir.threads.kernel_text import SYNC
+from layoutproof.ir.threads.kernel_text import SYNC, is_sync
 from layoutproof.ir.threads.open_phases import Touched
 from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, walk
 from layoutproof.lowering.passes.base import Pass
@@ -59,11 +59,6 @@ class ThreadSync(Pass):
             return map_children(stmt, lambda child: visit(child) if isinstance(child, Stmt) else child)
 
         return rewrite_of(func, func.with_body(visit(func.body)))
-
-
-def is_sync(node: object) -> bool:
-    """Whether a statement is a barrier."""
-    return isinstance(node, Evaluate) and isinstance(node.value, OpaqueCall) and node.value.function == SYNC
 
 
 def sync() -> Stmt:

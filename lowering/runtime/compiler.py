@@ -23,6 +23,7 @@ from layoutproof.lowering.codegen.c import FLAGS
 
 _CANDIDATES = ("cc", "gcc", "clang")
 _SECONDS = 600  # time limit of a compiler
+_SHOWN_LINES = 40  # of what it says
 
 # None of these changes a result. Generated code does not read errno and trap flags.
 _OPTIMISE = ("-O3", "-fno-math-errno")
@@ -223,7 +224,7 @@ def compile_library(compiler: Compiler, source: Path, library: Path, flags: Sequ
     return shlex.join(command)
 
 
-def _first_lines(text: str, count: int = 40) -> str:
+def _first_lines(text: str) -> str:
     lines = text.splitlines()
-    more = [f"(and {len(lines) - count} lines more)"] if len(lines) > count else []
-    return "\n    ".join([*lines[:count], *more])
+    more = [f"(and {len(lines) - _SHOWN_LINES} lines more)"] if len(lines) > _SHOWN_LINES else []
+    return "\n    ".join([*lines[:_SHOWN_LINES], *more])

@@ -28,10 +28,11 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, Stmt
 from layoutproof.ir.threads.axes import thread_loops
+from layoutproof.ir.threads.kernel_text import is_sync
 from layoutproof.ir.visit import children, free_variables, replace_buffers, stores_in, substitute, walk
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.kernels.gpu import lowered, tiled_product
-from layoutproof.lowering.lower.barriers import ThreadSync, is_sync
+from layoutproof.lowering.lower.barriers import ThreadSync
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import ProofOptions, Step, check_step
 from layoutproof.lowering.schedule.schedule import Schedule

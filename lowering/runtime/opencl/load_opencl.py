@@ -39,16 +39,6 @@ from layoutproof.lowering.runtime.selfcheck import self_check
 class OpenCLKernel(Kernel):
     """A kernel on an OpenCL device: its source, with the launches that a host makes."""
 
-    def __init__(
-        self,
-        lowered: LoweredFunc,
-        source: OpenCLSource,
-        launcher: OpenCLLauncher,
-        report: BuildReport,
-        inexact: Inexact,
-    ) -> None:
-        super().__init__(lowered, source, launcher, report, inexact)
-
     @property
     def source(self) -> OpenCLSource:
         """The generated OpenCL C."""
