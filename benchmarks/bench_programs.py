@@ -10,7 +10,8 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator
-from pathlib import Path
+
+from tests.verify.programs import CONVOLUTION, OPERATORS, PAIRS
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
@@ -18,42 +19,14 @@ from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks
 from layoutproof.verify.faults.vacuity import check_program
 from layoutproof.verify.verdict.verdict import Status
 
-DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 ROUNDS = 9
-
-CONV = """
-@T.prim_func
-def main(
-    A: T.Buffer(("N", "H", "W", "C"), "float32"),
-    F: T.Buffer((3, 3, "C", "K"), "float32"),
-    B: T.Buffer(("N", "H", "W", "K"), "float32"),
-):
-    N, H, W, C, K = T.int32(), T.int32(), T.int32(), T.int32(), T.int32()
-    T.func_attr({"tirx.noalias": True})
-    P = T.alloc_buffer((N, H + 2, W + 2, C))
-    for i0, i1, i2, i3 in T.grid(N, H + 2, W + 2, C):
-        with T.block("pad"):
-            n, h, w, c = T.axis.remap("SSSS", [i0, i1, i2, i3])
-            P[n, h, w, c] = T.if_then_else(
-                1 <= h and h < H + 1 and 1 <= w and w < W + 1, A[n, h - 1, w - 1, c], T.float32(0)
-            )
-    for i0, i1, i2, i3, r0, r1, r2 in T.grid(N, H, W, K, 3, 3, C):
-        with T.block("conv"):
-            n, h, w, k, y, x, c = T.axis.remap("SSSSRRR", [i0, i1, i2, i3, r0, r1, r2])
-            with T.init():
-                B[n, h, w, k] = T.float32(0)
-            B[n, h, w, k] = B[n, h, w, k] + P[n, h + y, w + x, c] * F[y, x, c, k]
-"""
 
 
 def programs() -> Iterator[tuple[str, PrimFunc]]:
     """Every program that is timed, with its name."""
-    named = [(path.stem, loads(path.read_text(encoding="utf-8"))) for path in sorted((DATA / "operators").glob("*.py"))]
-    named += [
-        (path.name.removesuffix(".py"), loads(path.read_text(encoding="utf-8")))
-        for path in sorted((DATA / "pairs").glob("*.after.py"))
-    ]
-    named.append(("conv2d for all N,H,W,C,K", loads(CONV)))
+    named = [(path.stem, loads(path.read_text(encoding="utf-8"))) for path in OPERATORS]
+    named += [(path.name.removesuffix(".py"), loads(path.read_text(encoding="utf-8"))) for path in PAIRS]
+    named.append(("conv2d for all N,H,W,C,K", loads(CONVOLUTION)))
     for name, function in named:
         yield name, function
         yield f"{name}, flat", FlattenBuffer().propose(LowerBlocks().propose(function).new).new

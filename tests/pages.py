@@ -191,3 +191,15 @@ def _prose(lines: list[str]) -> Iterator[str]:
 
 def _slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def output_of(script: Path, folder: Path) -> str:
+    """What an example prints when it is run from an empty folder, which it leaves empty."""
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    command = [sys.executable, str(script)]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert list(folder.iterdir()) == []
+    return done.stdout

@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import HANDLE, DType, numpy_dtype
-from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import FloatImm, IntImm, Var
 from layoutproof.ir.interp.memory import Fault, Fill, Filling
 from layoutproof.ir.interp.run import Result, run, same_values
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.visit import free_variables, stores_in
+from layoutproof.ir.visit import stores_in
 from layoutproof.lowering.arith.known_facts import constants_of
 from layoutproof.lowering.layout.pad_value import read_pad_value
 from tests.attack.contracts import Arrays, satisfy
+from tests.attack.judge import shape_of, sizes_of
 
 EXTENTS = (1, 2, 3, 5, 7, 8, 9, 13)
 FILLINGS = (Filling(Fill.RANDOM, 3), Filling(Fill.RANDOM, 4))
@@ -154,7 +154,7 @@ def _trial(
 ) -> tuple[int, str | None]:
     """How many iterations the program before had, and what tells the programs apart."""
     numbers = np.random.default_rng(rng.getrandbits(32))
-    symbols = {v.name: rng.choice(EXTENTS) for v in _sizes(case.before)}
+    symbols = {v.name: rng.choice(EXTENTS) for v in sizes_of(case.before)}
     scalars = {p.name: _scalar(p, symbols, numbers, mode) for p in case.before.params if p.dtype != HANDLE}
     arrays = {b.name: values(b.dtype, shape_of(b, symbols), numbers, mode) for b in case.before.buffers}
     satisfy(case.before, arrays, symbols)
@@ -180,26 +180,11 @@ def _trial(
 
 def _run(func: PrimFunc, arrays: Arrays, known: Mapping[str, Any], filling: Filling, limit: int = 20_000_000) -> Result:
     filling.restart()
-    names = {v.name for v in _sizes(func)} | {p.name for p in func.params}
+    names = {v.name for v in sizes_of(func)} | {p.name for p in func.params}
     return run(func, {**arrays, **{n: k for n, k in known.items() if n in names}}, filling=filling, limit=limit)
 
 
-def _sizes(func: PrimFunc) -> list[Var]:
-    found: dict[Var, None] = {}
-    for buffer in func.buffers:
-        for extent in buffer.shape:
-            found.update(dict.fromkeys(free_variables(extent)))
-    found.update(dict.fromkeys(p for p in func.params if p.dtype.is_integer))
-    return list(found)
-
-
 # ---- inputs
-
-
-def shape_of(buffer: Buffer, symbols: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape in numbers, lanes as a last axis."""
-    shape = tuple(int(evaluate(e, symbols)) for e in buffer.shape)
-    return (*shape, buffer.dtype.lanes) if buffer.dtype.lanes > 1 else shape
 
 
 def _scalar(param: Var, symbols: Mapping[str, int], numbers: np.random.Generator, mode: str) -> Any:

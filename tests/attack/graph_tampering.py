@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from layoutproof.graph.model.graph import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step
+from layoutproof.graph.model.graph import Call, Constant, Crop, LayoutTransform, Pad, Step
 from layoutproof.graph.model.graph_witness import GraphRewrite, Interface, Place, rooted, roots_of
 from layoutproof.graph.prove.prove_graph import moved_by
 from layoutproof.ir.expr import const
@@ -29,13 +29,9 @@ from tests.attack.function_tampering import (
     steps_cut,
 )
 from tests.attack.graph_claims import SPECIAL
+from tests.attack.graphs import like
 
 T = TypeVar("T")
-
-
-def _like(graph: Graph, name: str) -> list[str]:
-    wanted = graph.by_name()[name]
-    return [value.name for value in graph.values() if (value.shape, value.dtype) == (wanted.shape, wanted.dtype)]
 
 
 def _placed(rewrite: GraphRewrite, places: Mapping[str, Place]) -> GraphRewrite:
@@ -138,7 +134,7 @@ def other_outputs(rewrite: GraphRewrite, interface: Interface, chance: Random) -
     new = rewrite.new
     outputs = chance.choice(
         (
-            tuple(chance.choice(_like(new, name)) for name in new.outputs),
+            tuple(chance.choice(like(new, name)) for name in new.outputs),
             tuple(chance.sample(new.outputs, len(new.outputs))),
             (*new.outputs, chance.choice(new.outputs)),
             new.outputs[1:] if len(new.outputs) > 1 else new.outputs,
@@ -155,9 +151,9 @@ def operands_changed(rewrite: GraphRewrite, interface: Interface, chance: Random
     number, step = found
     if not isinstance(step, Call):
         return stepped(
-            rewrite, number, replace(step, operand=chance.choice(_like(rewrite.new, step.operand)))
+            rewrite, number, replace(step, operand=chance.choice(like(rewrite.new, step.operand)))
         ), interface
-    others = tuple(chance.choice(_like(rewrite.new, name)) for name in step.operands)
+    others = tuple(chance.choice(like(rewrite.new, name)) for name in step.operands)
     operands = chance.choice((others, tuple(chance.sample(step.operands, len(step.operands)))))
     return stepped(rewrite, number, replace(step, operands=operands)), interface
 
@@ -206,7 +202,7 @@ def step_left_out(rewrite: GraphRewrite, interface: Interface, chance: Random) -
     left = replace(rewrite.new, steps=(*rewrite.new.steps[:number], *rewrite.new.steps[number + 1 :]))
     instead: dict[str, str] = {}
     for value in step.results:
-        others = [name for name in _like(rewrite.new, value.name) if name in left.by_name()]
+        others = [name for name in like(rewrite.new, value.name) if name in left.by_name()]
         if not others:
             return None
         instead[value.name] = chance.choice(others)

@@ -223,7 +223,7 @@ def _tampered(rewrite: GraphRewrite, chance: Random) -> Iterator[tuple[str, Grap
         number = chance.randrange(len(new.constants))
         constants = (*new.constants[:number], _spoilt(new.constants[number], chance), *new.constants[number + 1 :])
         yield "constant changed", replace(rewrite, new=replace(new, constants=constants))
-    outputs = tuple(chance.choice(_like(new, name)) for name in new.outputs)
+    outputs = tuple(chance.choice(like(new, name)) for name in new.outputs)
     yield "other outputs", replace(rewrite, new=replace(new, outputs=outputs))
     for number, step in enumerate(new.steps):
         if chance.random() < 0.4:
@@ -238,7 +238,8 @@ def _spoilt(constant: Constant, chance: Random) -> Constant:
     return replace(constant, data=data)
 
 
-def _like(graph: Graph, name: str) -> list[str]:
+def like(graph: Graph, name: str) -> list[str]:
+    """The values of a graph with the shape and the type of one."""
     wanted = graph.by_name()[name]
     return [value.name for value in graph.values() if (value.shape, value.dtype) == (wanted.shape, wanted.dtype)]
 
@@ -252,8 +253,8 @@ def _turned(graph: Graph, step: Step, chance: Random) -> Step:
         calls = [other for other in graph.steps if isinstance(other, Call)]
         if chance.random() < 0.5:
             return replace(step, function=chance.choice(calls).function)
-        return replace(step, operands=tuple(chance.choice(_like(graph, name)) for name in step.operands))
-    return replace(step, operand=chance.choice(_like(graph, step.operand)))
+        return replace(step, operands=tuple(chance.choice(like(graph, name)) for name in step.operands))
+    return replace(step, operand=chance.choice(like(graph, step.operand)))
 
 
 def attack_folds(seed: int, graphs: int) -> Tally:

@@ -139,7 +139,7 @@ def _trial(
     broken = _broken_contract(new, placed, symbols)
     if broken is not None:
         return Difference(broken, {**placed, **symbols})
-    names = {v.name for v in _sizes(old)} & set(symbols)
+    names = {v.name for v in sizes_of(old)} & set(symbols)
     extra = {**{n: symbols[n] for n in names if n not in scalars}, **scalars}
     fillings = [Filling(Fill.RANDOM, 3)]
     if _is_open(old) or _is_open(new):
@@ -149,7 +149,7 @@ def _trial(
     except (Fault, LayoutproofError) as fault:
         raise _NotValid from fault
     shown = {**arrays, **extra}
-    names_new = {v.name for v in _sizes(new)}
+    names_new = {v.name for v in sizes_of(new)}
     extra_new = {k: v for k, v in extra.items() if k in scalars or k in names_new}
     disagree = 0
     difference: Difference | None = None
@@ -173,7 +173,7 @@ def _is_open(func: PrimFunc) -> bool:
     )
 
 
-def _sizes(func: PrimFunc) -> list[Var]:
+def sizes_of(func: PrimFunc) -> list[Var]:
     """Variables of shapes, and scalar parameters."""
     found: dict[Var, None] = {}
     for buffer in func.buffers:
@@ -184,7 +184,7 @@ def _sizes(func: PrimFunc) -> list[Var]:
 
 
 def _symbols(func: PrimFunc, rng: Random, where: Expr | None) -> dict[str, int]:
-    names = [v.name for v in _sizes(func)]
+    names = [v.name for v in sizes_of(func)]
     for _ in range(60):
         symbols = {name: rng.choice(EXTENTS) for name in names}
         if where is None or evaluate(where, symbols):

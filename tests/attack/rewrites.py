@@ -160,34 +160,28 @@ def _keeps_init(nest: Nest, loop: Loop) -> bool:
 def reverse(program: Program, rng: Random) -> Program | None:
     """A loop whose iterations are free runs backwards."""
 
-    def fits(nest: Nest) -> list[int]:
-        return [
-            k
-            for k, x in enumerate(nest.loops)
-            if (nest.free or not x.reduce or _integers(nest)) and _keeps_init(nest, x)
-        ]
+    def fits(nest: Nest, x: Loop) -> bool:
+        return nest.free or not x.reduce or _integers(nest)
 
-    number = _pick(program, rng, lambda n: not n.ordered and bool(fits(n)))
-    if number is None:
-        return None
-    nest = program.nests[number]
-    at = rng.choice(fits(nest))
-    loop = nest.loops[at]
-    back = Names(program).fresh(f"{loop.var.name}r")
-    return _changed(program, number, _with_loop(nest, at, [replace(loop, var=back)], loop.extent - 1 - back))
+    return _backwards(program, rng, lambda nest: True, fits)
 
 
 def reverse_sum(program: Program, rng: Random) -> Program | None:
     """A reduction runs backwards: for floats that takes licences."""
+    return _backwards(program, rng, lambda nest: nest.init is not None, lambda nest, x: x.reduce)
 
-    def fits(nest: Nest) -> list[int]:
-        return [k for k, x in enumerate(nest.loops) if x.reduce and _keeps_init(nest, x)]
 
-    number = _pick(program, rng, lambda n: not n.ordered and n.init is not None and bool(fits(n)))
+def _backwards(
+    program: Program, rng: Random, suits: Callable[[Nest], bool], fits: Callable[[Nest, Loop], bool]
+) -> Program | None:
+    def places(nest: Nest) -> list[int]:
+        return [k for k, x in enumerate(nest.loops) if fits(nest, x) and _keeps_init(nest, x)]
+
+    number = _pick(program, rng, lambda nest: not nest.ordered and suits(nest) and bool(places(nest)))
     if number is None:
         return None
     nest = program.nests[number]
-    at = rng.choice(fits(nest))
+    at = rng.choice(places(nest))
     loop = nest.loops[at]
     back = Names(program).fresh(f"{loop.var.name}r")
     return _changed(program, number, _with_loop(nest, at, [replace(loop, var=back)], loop.extent - 1 - back))

@@ -15,7 +15,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -254,15 +254,15 @@ def _try(text: str, licences: Licences, wrong: bool, rng: Random, tally: Tally) 
         tally.open.append(f"{text}\n# {reason}")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(description="random pairs of programs with temporaries")
+def report(what: str, attacked: Callable[[int, int, float], Tally], arguments: Sequence[str] | None) -> int:
+    """A command that attacks and prints what came of it; its exit code."""
+    parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--pairs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--show", type=int, default=3)
     options = parser.parse_args(arguments)
-    tally = attack(options.seed, options.pairs, options.seconds)
+    tally = attacked(options.seed, options.pairs, options.seconds)
     for name, count in sorted(tally.counts.items()):
         print(f"{count:8}  {name}")
     for text in tally.wrong[: options.show]:
@@ -270,6 +270,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for text in tally.open[: options.show]:
         print("\nleft open\n", text)
     return 1 if tally.wrong else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    return report("random pairs of programs with temporaries", attack, arguments)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,10 @@ is right.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 from unittest.mock import patch
 
@@ -32,6 +30,7 @@ from layoutproof.verify.program.evidence import UNRECORDED
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.verdict.verdict import Status, worst
 from tests.attack.judge import judge
+from tests.attack.temporaries import Tally, report
 
 SIZE = 8
 INPUTS, OUTPUTS = ("A", "B"), ("O", "P")
@@ -277,18 +276,10 @@ def pair(rng: Random) -> Rewrite | None:
 # ---- the attack
 
 
-@dataclass
-class Tally:
-    """What came of some pairs. `wrong` are texts of pairs that were proved in a window and that a run tells apart, or
+def attack(seed: int, pairs: int, seconds: float = float("inf"), fewest: int = FEWEST) -> Tally:
+    """Random pairs, checked in windows and judged, until there are enough or the time is over. Wrong are also pairs
     that the check of the whole refutes.
     """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-
-
-def attack(seed: int, pairs: int, seconds: float = float("inf"), fewest: int = FEWEST) -> Tally:
-    """Random pairs, checked in windows and judged, until there are enough or the time is over."""
     rng, tally, start = Random(seed), Tally(), time.monotonic()
     with patch.object(window, "FEWEST", fewest):
         for _ in range(pairs):
@@ -327,18 +318,7 @@ def _try(rewrite: Rewrite, rng: Random, tally: Tally) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description="random changes of long programs, checked where they are")
-    parser.add_argument("--pairs", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--show", type=int, default=3)
-    options = parser.parse_args(arguments)
-    tally = attack(options.seed, options.pairs, options.seconds)
-    for name, count in sorted(tally.counts.items()):
-        print(f"{count:8}  {name}")
-    for text in tally.wrong[: options.show]:
-        print("\nPROVED WRONGLY\n", text)
-    return 1 if tally.wrong else 0
+    return report("random changes of long programs, checked where they are", attack, arguments)
 
 
 if __name__ == "__main__":

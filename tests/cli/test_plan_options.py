@@ -38,18 +38,6 @@ def packed(X: T.Buffer((8, 4), "float32"), Y: T.Buffer((8, 4), "float32")):
 
 
 @pytest.fixture
-def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Graph], str]:
-    """A function that writes a graph into the folder of the test, which is current, and says how its file is called."""
-    monkeypatch.chdir(tmp_path)
-
-    def save(graph: Graph) -> str:
-        save_graph(graph, f"{graph.name}.py")
-        return f"{graph.name}.py"
-
-    return save
-
-
-@pytest.fixture
 def example(saved: Callable[[Graph], str]) -> str:
     """Two convolutions with a bias between them, as a file."""
     return saved(running_example())

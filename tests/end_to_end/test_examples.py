@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.conftest import Golden
+from tests.pages import output_of
 from tests.tree import ROOT
 
 pytestmark = pytest.mark.pages
@@ -70,27 +68,10 @@ def test_every_example_is_run() -> None:
     assert {*SAID, *WHOLE} == {path.name for path in EXAMPLES.glob("*.py")}
 
 
-def output_of(name: str, folder: Path) -> str:
-    """What an example prints when it is run from an empty folder, which it leaves empty."""
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert list(folder.iterdir()) == []
-    return done.stdout
-
-
 @pytest.mark.parametrize("name", SAID)
 def test_example(name: str, tmp_path: Path) -> None:
     """An example runs from any folder, ends well, and prints what it promises, in order."""
-    said, position = output_of(name, tmp_path), 0
+    said, position = output_of(EXAMPLES / name, tmp_path), 0
     for part in SAID[name]:
         position = said.index(part, position) + len(part)
 
@@ -98,4 +79,4 @@ def test_example(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_output(name: str, tmp_path: Path, golden: Golden) -> None:
     """An example that explains as it goes prints exactly what it did when its comments were written."""
-    golden(f"examples/{Path(name).stem}.txt", output_of(name, tmp_path))
+    golden(f"examples/{Path(name).stem}.txt", output_of(EXAMPLES / name, tmp_path))

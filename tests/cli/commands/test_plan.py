@@ -27,7 +27,7 @@ from tests.tree import ROOT
 from layoutproof.cli.plan import plan_graph as planning
 from layoutproof.cli.plan.plan_result import GraphTrial, OutputComparison
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.graph_files import load_graph, save_graph
+from layoutproof.graph.graph_files import load_graph
 from layoutproof.graph.model.graph import Graph
 from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.graph.model.graph_witness import GraphRewrite, Interface
@@ -64,18 +64,6 @@ def single() -> Graph:
     g = GraphBuilder("single")
     x = g.input("x", (1, 4, 3, 3))
     return g.build(g.relu(g.conv2d(x, g.constant(filled(4, 4, 1, 1), "w"))))
-
-
-@pytest.fixture
-def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Graph], str]:
-    """A function that writes a graph into the folder of the test, which is current, and says how its file is called."""
-    monkeypatch.chdir(tmp_path)
-
-    def save(graph: Graph) -> str:
-        save_graph(graph, f"{graph.name}.py")
-        return f"{graph.name}.py"
-
-    return save
 
 
 @one_in(6)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.random.faulty import random_program
 from tests.shares import one_in, some
-from tests.verify.programs import OPERATORS, PAIRS, first, program, statuses
+from tests.verify.programs import CONVOLUTION, OPERATORS, PAIRS, first, program, statuses
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
@@ -33,34 +33,9 @@ def test_relaid_operators_have_no_fault(path: Path) -> None:
     assert statuses(check_program(loads(path.read_text(encoding="utf-8")))) == {Status.PROVED}
 
 
-CONV = """
-@T.prim_func
-def main(
-    A: T.Buffer(("N", "H", "W", "C"), "float32"),
-    F: T.Buffer((3, 3, "C", "K"), "float32"),
-    B: T.Buffer(("N", "H", "W", "K"), "float32"),
-):
-    N, H, W, C, K = T.int32(), T.int32(), T.int32(), T.int32(), T.int32()
-    T.func_attr({"tirx.noalias": True})
-    P = T.alloc_buffer((N, H + 2, W + 2, C))
-    for i0, i1, i2, i3 in T.grid(N, H + 2, W + 2, C):
-        with T.block("pad"):
-            n, h, w, c = T.axis.remap("SSSS", [i0, i1, i2, i3])
-            P[n, h, w, c] = T.if_then_else(
-                1 <= h and h < H + 1 and 1 <= w and w < W + 1, A[n, h - 1, w - 1, c], T.float32(0)
-            )
-    for i0, i1, i2, i3, r0, r1, r2 in T.grid(N, H, W, K, 3, 3, C):
-        with T.block("conv"):
-            n, h, w, k, y, x, c = T.axis.remap("SSSSRRR", [i0, i1, i2, i3, r0, r1, r2])
-            with T.init():
-                B[n, h, w, k] = T.float32(0)
-            B[n, h, w, k] = B[n, h, w, k] + P[n, h + y, w + x, c] * F[y, x, c, k]
-"""
-
-
 def test_convolution_for_every_extent() -> None:
     """The convolution with N, H, W, C, K all symbolic is proved entirely."""
-    assert statuses(check_program(program(CONV))) == {Status.PROVED}
+    assert statuses(check_program(program(CONVOLUTION))) == {Status.PROVED}
 
 
 @one_in(5)
@@ -88,8 +63,8 @@ def test_mutants_of_the_convolution_are_refuted(old: str, new: str, part: str) -
     """One wrong offset, a guard that is dropped, an extent one too large: refuted at the access that is to blame, and
     the interpreter faults.
     """
-    assert old in CONV
-    function = program(CONV.replace(old, new))
+    assert old in CONVOLUTION
+    function = program(CONVOLUTION.replace(old, new))
     verdict = first(check_program(function), Status.REFUTED, part)
     assert verdict.counterexample is not None
     symbols = {name: verdict.counterexample["values"][name] for name in "NHWCK"}
@@ -276,5 +251,5 @@ def test_campaign_of_random_programs() -> None:
 
 def test_claims_name_buffer_and_line() -> None:
     """Each obligation about an access says which, and on what line."""
-    verdicts = check_program(program(CONV))
+    verdicts = check_program(program(CONVOLUTION))
     assert any(re.search(r"read A\[.*\] stays within \[N, H, W, C\] \(line \d+\)", v.claim.text) for v in verdicts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from io import StringIO
 from typing import Any
 
-from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place, Summary
+from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place, Spool, Summary
 
 HASH = "5b1f0c0e9d0a4d2c8a7b6e5f4d3c2b1a00112233445566778899aabbccddeeff"
 GATE = Place("gates.py", 12, 5, 12, 18, "    def wrong_pad():")
@@ -126,3 +127,17 @@ EVERYTHING = (
         findings=(finding("LP230", "unknown", fate=Fate.ALLOWED),),
     ),
 )
+
+
+def spooled(render: Callable[[Spool, Summary, Sink], None]) -> tuple[int, int]:
+    """The characters of a report of ten thousand outcomes in a spool, and the bytes that its writer held at most."""
+    with Spool() as spool:
+        for one in many(10_000):
+            spool.add(one)
+        summary, sink = summary_of(spool), Sink()
+        tracemalloc.start()
+        try:
+            render(spool, summary, sink)
+            return sink.size, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Sequence
 from io import StringIO
 from xml.etree import ElementTree
@@ -11,13 +10,13 @@ import pytest
 from hypothesis import given
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from tests.cli.gate.strategies import RUNS
-from tests.cli.render.gate.made import EVERYTHING, Sink, finding, many, outcome, summary_of
+from tests.cli.render.gate.made import EVERYTHING, finding, outcome, spooled, summary_of
 from tests.conftest import Golden
 from tests.shares import one_in
 from tests.tree import ROOT
 from xmlschema import XMLSchema
 
-from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Spool
+from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome
 from layoutproof.cli.render.gate.junit import render_junit
 
 SCHEMA = XMLSchema(str(ROOT / "tests" / "data" / "schemas" / "junit-10.xsd"))
@@ -148,18 +147,8 @@ def test_long_texts_are_cut() -> None:
 @pytest.mark.campaign
 def test_a_spool_is_read_in_flat_memory() -> None:
     """Ten thousand outcomes are written one by one: the writer holds the files' counts, not the outcomes."""
-
-    with Spool() as spool:
-        for one in many(10_000):
-            spool.add(one)
-        summary, sink = summary_of(spool), Sink()
-        tracemalloc.start()
-        try:
-            render_junit(spool, summary, sink)
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-    assert sink.size > 1_500_000 and peak < 4 << 20
+    size, peak = spooled(render_junit)
+    assert size > 1_500_000 and peak < 4 << 20
 
 
 def test_outcomes_that_can_be_read_once_are_refused() -> None:

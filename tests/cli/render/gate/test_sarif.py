@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import tracemalloc
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
@@ -17,13 +16,13 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft4Validator
 from tests.cli.gate.strategies import RUNS
-from tests.cli.render.gate.made import EVERYTHING, HASH, Sink, finding, many, outcome, summary_of
+from tests.cli.render.gate.made import EVERYTHING, HASH, finding, many, outcome, spooled, summary_of
 from tests.conftest import Golden
 from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.cli.catalogue import meaning_of
-from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Place, Spool
+from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Place
 from layoutproof.cli.render.gate.finding_texts import findings_of, rank
 from layoutproof.cli.render.gate.sarif import MOST_RESULTS, render_sarif
 
@@ -223,19 +222,9 @@ def test_results_past_the_cap_are_counted() -> None:
 @pytest.mark.campaign
 def test_a_spool_is_read_in_flat_memory() -> None:
     """Ten thousand outcomes are written one by one."""
-
-    with Spool() as spool:
-        for one in many(10_000):
-            spool.add(one)
-        summary, sink = summary_of(spool), Sink()
-        run_of([])
-        tracemalloc.start()
-        try:
-            render_sarif(spool, summary, sink)
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-    assert sink.size > 4_000_000 and peak < 4 << 20
+    run_of([])
+    size, peak = spooled(render_sarif)
+    assert size > 4_000_000 and peak < 4 << 20
 
 
 def test_two_runs_are_equal() -> None:
