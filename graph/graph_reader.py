@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from math import prod
 from typing import Any
 
@@ -28,7 +27,7 @@ from layoutproof.graph.model.graph import (
 from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.diagnostic import LayoutproofError, Source, counted, split_lines
+from layoutproof.ir.diagnostic import LayoutproofError, Source, counted, meant, split_lines
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.expr import Expr, FloatImm, IntImm
 from layoutproof.ir.index_map import IndexMap
@@ -63,11 +62,6 @@ class Words:
     def fail(self, code: str, message: str, node: ast.AST, help: str | None = None) -> LayoutproofError:
         """An error that points at a part."""
         return self.text.fail(code, message, node, help=help)
-
-    def near(self, name: str, known: Iterable[str]) -> str | None:
-        """A name that was perhaps meant."""
-        close = get_close_matches(name, list(known), n=1)
-        return f"did you mean {close[0]!r}?" if close else None
 
     def operator(self, node: ast.Call) -> str | None:
         """The graph operator that is called, None for a function of the text. Raises LayoutproofError for others."""
@@ -251,7 +245,7 @@ class _GraphReader:
             raise self.words.fail(codes.GRAPH_TEXT, "the name of a value is expected", node)
         if node.id not in self.values:
             raise self.words.fail(
-                codes.NO_VALUE, f"no step before this makes {node.id}", node, self.words.near(node.id, self.values)
+                codes.NO_VALUE, f"no step before this makes {node.id}", node, meant(node.id, self.values)
             )
         return self.values[node.id]
 
@@ -279,7 +273,7 @@ class _GraphReader:
         assert isinstance(node.func, ast.Name)
         function = self.functions.get(node.func.id)
         if function is None:
-            help = self.words.near(node.func.id, self.functions)
+            help = meant(node.func.id, self.functions)
             raise self.words.fail(codes.GRAPH_NAME, f"there is no function called {node.func.id}", node.func, help)
         if node.keywords:
             raise self.words.fail(codes.GRAPH_TEXT, "operands are given in their order", node.keywords[0].value)

@@ -199,3 +199,11 @@ def wrong_type(code: str, place: str, value: object, expected: str, *, help: str
 def counted(number: int, one: str, many: str) -> str:
     """`1 axis`, `2 axes`: a number with its word."""
     return f"{number} {one if number == 1 else many}"
+
+
+def meant(name: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
+    """`did you mean 'x'?` for the closest of the known names; `otherwise` where none is close."""
+    from difflib import get_close_matches  # for a message only
+
+    close = get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else otherwise

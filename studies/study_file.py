@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.diagnostic import LayoutproofError, error, meant
 from layoutproof.studies import codes
 from layoutproof.studies.cells import PAD_VALUES, Cell, Grid
 from layoutproof.studies.layouts import layout_named
@@ -115,8 +114,7 @@ class _Reader:
     def check_keys(self, where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in given:
             if key not in known:
-                near = difflib.get_close_matches(key, known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known keys are {', '.join(known)}"
+                hint = meant(key, known, f"known keys are {', '.join(known)}")
                 raise self.fail(f"{where}.{key}" if where else key, "there is no such key", hint)
 
     def take(self, key: str, data: Mapping[str, Any], name: str, fits: Callable[[Any], bool], expected: str) -> Any:
@@ -160,9 +158,7 @@ class _Reader:
         value = self.take(key, data, name, _is_names, "a list of names, at least one")
         for each in value:
             if known and each not in known:
-                near = difflib.get_close_matches(each, known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-                raise self.fail(key, f"{each!r} is not known", hint)
+                raise self.fail(key, f"{each!r} is not known", meant(each, known, f"known are {', '.join(known)}"))
             if value.count(each) > 1:
                 raise self.fail(key, f"{each!r} is there twice")
         return tuple(value)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from enum import StrEnum
 
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import error, meant
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, Logical, Var, logical_and
 from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import LogicalOp
@@ -115,10 +114,8 @@ def find_loop(func: PrimFunc, block: str, name: LoopName) -> For:
         return loops[name]
     found = [loop for loop in loops if loop.var.name == name]
     if not found:
-        close = get_close_matches(name, [loop.var.name for loop in loops], n=1)
-        raise error(
-            codes.NO_LOOP, f"block {block} has no loop {name!r}", help=f"did you mean {close[0]!r}?" if close else there
-        )
+        hint = meant(name, [loop.var.name for loop in loops], there)
+        raise error(codes.NO_LOOP, f"block {block} has no loop {name!r}", help=hint)
     if len(found) > 1:
         places = ", ".join(str(n) for n, loop in enumerate(loops) if loop.var.name == name)
         message = f"block {block} has {len(found)} loops with the variable {name!r}"

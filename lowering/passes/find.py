@@ -6,7 +6,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.diagnostic import LayoutproofError, error, wrong_type
+from layoutproof.ir.diagnostic import LayoutproofError, error, meant, wrong_type
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import blocks_in, buffers_in
@@ -88,6 +88,4 @@ def _block_names(func: PrimFunc) -> list[str]:
 
 
 def _unknown(code: str, message: str, name: str, known: list[str]) -> LayoutproofError:
-    close = get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}" if known else None
-    return error(code, message, help=hint)
+    return error(code, message, help=meant(name, known, f"there are {', '.join(known)}" if known else None))

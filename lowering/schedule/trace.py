@@ -9,11 +9,10 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import error, meant
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import read_text
@@ -49,8 +48,7 @@ def _pass_of(step: Any, number: int) -> Pass:
     if not isinstance(name, str):
         raise error(codes.TRACE_FORM, f"{place}the primitive's name is {_kind(name)}, text is expected")
     if name not in PASSES:
-        close = get_close_matches(name, PASSES, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(PASSES)}"
+        hint = meant(name, PASSES, f"there are {', '.join(PASSES)}")
         raise error(codes.UNKNOWN_PRIMITIVE, f"{place}there is no primitive {name!r}", help=hint)
     if not isinstance(arguments, dict) or not all(isinstance(key, str) for key in arguments):
         raise error(codes.TRACE_FORM, f"{place}the arguments of {name} are {_kind(arguments)}, an object is expected")
