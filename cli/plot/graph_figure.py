@@ -12,8 +12,7 @@ from layoutproof.cli.output import bytes_text
 from layoutproof.cli.plan.plan_options import Left
 from layoutproof.cli.plan.plan_result import PlanReport
 from layoutproof.cli.plot.graph_rows import Column, Edge, Fold, Kind, Row, column_of, layouts_in
-from layoutproof.cli.plot.raster import file_of
-from layoutproof.cli.plot.scene import EDGE, INK, PAPER, Line, Rect, Scene, Text, cut, fitting, legend
+from layoutproof.cli.plot.scene import EDGE, INK, PAPER, Line, Rect, Scene, Text, cut, file_of, fitting, legend
 from layoutproof.graph.model.graph_witness import GraphRewrite
 from layoutproof.graph.planning.array_layouts import Layout, bare, is_plain, pad_of
 from layoutproof.graph.planning.planner import Plan

@@ -23,8 +23,7 @@ from layoutproof.cli.plot.layout_figure import (
     traced_sample,
 )
 from layoutproof.cli.plot.palette import CLASH, by_bank, by_order, by_row, of_padding
-from layoutproof.cli.plot.raster import file_of
-from layoutproof.cli.plot.scene import Rect, Scene, cut
+from layoutproof.cli.plot.scene import Rect, Scene, cut, file_of
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const

@@ -10,8 +10,7 @@ from typing import Any
 
 from layoutproof.cli import codes
 from layoutproof.cli.catalogue import has_code, meaning_of
-from layoutproof.cli.plot.raster import file_of
-from layoutproof.cli.plot.scene import Scene
+from layoutproof.cli.plot.scene import Scene, file_of
 from layoutproof.cli.render.explanation import explanation, find
 from layoutproof.graph.graph_files import load_graph
 from layoutproof.graph.model.graph import Graph
