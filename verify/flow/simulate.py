@@ -38,7 +38,7 @@ from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.program.statement import NotModelled, Statement
-from layoutproof.verify.program.traps import traps_in
+from layoutproof.verify.program.traps import has_operations_of, traps_in
 from layoutproof.verify.values.fast_math import Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import ValueAnswer
@@ -115,8 +115,8 @@ class _Simulator:
         for statement in self.rewrite_model.new.statements:
             if traps_in(statement.value) and not program_model.unmatched(statement).is_empty:
                 raise NotModelled("a store without a counterpart may have no result", statement.access.node)
-            if traps_in(statement.value) < traps_in(stores[statement.number].value):
-                raise NotModelled("an operation is evaluated that the model of its store is without", None)
+            if not has_operations_of(statement.value, stores[statement.number].value):
+                raise NotModelled("the model of a store has other operations that may have no result", None)
 
     def run(self) -> Simulation:
         # One budget for all that is asked of integer sets, also outside the flows themselves.
