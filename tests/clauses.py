@@ -172,6 +172,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         "flow.matched_instances.Matcher._choosing_once": lambda matcher: matcher,
         "flow.matched_instances.Matcher.chosen_twice": always(frozenset()),
         "flow.simulate.chooses_for_several": always(False),
+        "flow.simulate._Simulator._regrouped_twice": always(()),
     },
     Clause.VALUES: {
         "flow.matched_instances.Matcher._compared": match_all_values,

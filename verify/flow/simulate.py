@@ -8,7 +8,7 @@ induction over the new program's time, output buffers are preserved. Part of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.diagnostic import counted
@@ -237,16 +237,21 @@ class _Simulator:
         )
         statements = [s for s in self.rewrite_model.new.statements if self.rewrite_model.matched.get(s.number)]
         verdicts = [self._matched(statement, matcher) for statement in statements]
-        verdicts += self._chosen_twice(matcher)
+        verdicts += self._chosen_twice(matcher.chosen_twice().union(self._regrouped_twice(state, matcher)))
         exact = self.full_facts if loose else state.facts
         final_states = compare_final_states(
             self.rewrite_model, state.agreement, facts, self.old_facts, self.values, exact
         )
         return [*verdicts, *(self._end(end) for end in final_states)]
 
-    def _chosen_twice(self, matcher: Matcher) -> list[Verdict]:
+    def _regrouped_twice(self, state: _State, matcher: Matcher) -> Iterator[int]:
+        """The old updates that are computed more than once, where each result may be grouped in its own way."""
+        for each in state.reordered:
+            if each.licences & {Licence.NSZ, Licence.REASSOC}:
+                yield from (number for number in each.chains.old_chain if not matcher.computes_once(number))
+
+    def _chosen_twice(self, found: Set[int]) -> list[Verdict]:
         """Refusals of values that are computed once and chosen in two ways."""
-        found = matcher.chosen_twice()
         return [
             Verdict(
                 Status.UNKNOWN,
