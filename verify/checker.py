@@ -27,7 +27,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
@@ -97,6 +97,9 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
     if not any(not is_idle(stmt, where) for stmt in window.stores_outside()):
         return None
     if rewrite.witness.changes_interface and holds_any(rewrite.new.body, Assume):
+        return None
+    # Undefined values may be made outside of the window, and come into it by a memory.
+    if holds_any(rewrite.new.body, Undef) and undefined_decisions(Facts.of(rewrite.new, where, rewrite.old)):
         return None
     checked = _prove_whole(window.rewrite, where, IEEE, UNRECORDED)
     if any(v.status is not Status.PROVED or v.strictness for v in checked.verdicts):
