@@ -18,9 +18,9 @@ from layoutproof.importers.mlir.loops import (
 from layoutproof.importers.mlir.memref_ops import mixed
 from layoutproof.importers.mlir.model import INDEX, Block, Op, Value, add
 from layoutproof.importers.mlir.reductions import of_scf, reduce_in_parallel
-from layoutproof.importers.mlir.tensor_ops import destination, insert
-from layoutproof.importers.mlir.values import View, number
-from layoutproof.ir.expr import Expr
+from layoutproof.importers.mlir.tensor_ops import destination, insert, new_tensor, shaped
+from layoutproof.importers.mlir.values import Vector, View, number
+from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.ir.stmt import ForKind
 
 
@@ -166,9 +166,19 @@ _BEYOND_SWAPPED = {4: number(0), 5: number(1)}
 
 
 def _execute_region(b: Builder, op: Op) -> None:
+    """What is yielded is read where the region ends; a tensor is copied, as others may be the same memory."""
     end = b.block(op.block())
     for result, value in zip(op.results, end.operands, strict=True):
-        b.bind(result, b.meanings[value])
+        meaning = b.meanings[value]
+        if isinstance(meaning, Expr) and not isinstance(meaning, Var | IntImm):
+            meaning = b.named(result, meaning, op.span)
+        elif isinstance(meaning, Vector):
+            meaning = b.kept(meaning, op.span)
+        elif isinstance(meaning, View) and shaped(op, result).kind == "tensor":
+            view = new_tensor(b, op, result, meaning.shape)
+            b.copy(meaning, view, op.span)
+            meaning = view
+        b.bind(result, meaning)
 
 
 TABLE: Mapping[str, Callable[[Builder, Op], None]] = {
