@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.importers.mlir.programs import compared, function
 
 from layoutproof.importers.mlir import read_functions
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.interp.run import run
 
 INDEX = "%c0 = arith.constant 0 : index\n%c3 = arith.constant 3 : index\n"
 SEVEN = "%s = arith.constant 7 : i32\n"
@@ -248,3 +250,14 @@ def test_either_of_two_zeros() -> None:
     assert "arith.maxnumf of zeros" in str(found.verdicts[0].reason)
     assert compared(either, swapped).status.value == "proved"
     assert compared(either, maximum).status.value != "refuted"
+
+
+HUGE = f"{INDEX}{SEVEN}{READS}%m = memref.alloc(%x) : memref<?xi32>\nmemref.store %s, %m[%c0] : memref<?xi32>"
+
+
+def test_memory_of_any_size() -> None:
+    """A run that asks for more memory than there is is stopped, and says what asked for it."""
+    program = read_functions(function(SIZE, HUGE), "file.mlir")["f"].program
+    for number in (1 << 62, 1 << 40):
+        with pytest.raises(LayoutproofError, match=f"`m_data` has {4 * number} bytes"):
+            run(program, [np.array([number]), np.zeros(8, np.int32)])
