@@ -19,8 +19,8 @@ from layoutproof.importers.mlir.memref_ops import mixed
 from layoutproof.importers.mlir.model import INDEX, Block, Op, Value, add
 from layoutproof.importers.mlir.reductions import of_scf, reduce_in_parallel
 from layoutproof.importers.mlir.tensor_ops import destination, insert, new_tensor, shaped
-from layoutproof.importers.mlir.values import Vector, View, number
-from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.importers.mlir.values import Vector, View, number, value_of
+from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, Var
 from layoutproof.ir.stmt import ForKind
 
 
@@ -115,7 +115,11 @@ def _while(b: Builder, op: Op) -> None:
     others = [k for k in range(len(op.operands)) if k != position]
     cells = [carried(b, op, op.results[k], op.operands[k]) for k in others]
     put_all(b, op, cells, [op.operands[k] for k in others])
-    bounds = (b.expr(op, op.operands[position]), bound, step)
+    start = b.expr(op, op.operands[position])
+    if value_of(step) is None:
+        # Nothing is asked of the step of a loop that is not entered.
+        step = IfThenElseExpr(start < bound, step, number(1))
+    bounds = (start, bound, step)
 
     def body(induction: Expr) -> None:
         for arguments in (before.arguments, after.arguments):

@@ -261,3 +261,28 @@ def test_memory_of_any_size() -> None:
     for number in (1 << 62, 1 << 40):
         with pytest.raises(LayoutproofError, match=f"`m_data` has {4 * number} bytes"):
             run(program, [np.array([number]), np.zeros(8, np.int32)])
+
+
+BOUNDS = "%lo: index, %n: index, %s: index, %o: memref<1xi32>"
+COUNTING = """%r = scf.while (%i = %lo) : (index) -> index {
+  %c = arith.cmpi slt, %i, %n : index
+  scf.condition(%c) %i : index
+} do {
+^bb0(%i: index):
+  %j = arith.addi %i, %s : index
+  scf.yield %j : index
+}
+%c0 = arith.constant 0 : index
+%x = arith.constant 1 : i32
+memref.store %x, %o[%c0] : memref<1xi32>"""
+IF_POSITIVE = """%c0 = arith.constant 0 : index
+%x = arith.constant 1 : i32
+%c = arith.cmpi sgt, %s, %c0 : index
+scf.if %c {
+  memref.store %x, %o[%c0] : memref<1xi32>
+}"""
+
+
+def test_a_loop_that_is_not_entered() -> None:
+    """A while loop that is not entered asks nothing of its step."""
+    assert compared(function(BOUNDS, COUNTING), function(BOUNDS, IF_POSITIVE)).status.value == "refuted"
