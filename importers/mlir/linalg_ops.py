@@ -186,10 +186,16 @@ def _combined(names: tuple[str, str], op: Op, args: list[Expr], dtype: DType) ->
         raise op.fail(f"of {dtype} is not translated")
     if any(arg.dtype != dtype for arg in args):
         raise op.fail("elements of several types are not translated")
+    if dtype.is_bool:
+        if names not in _OF_BITS:
+            raise op.fail("of integers of one bit is not translated")
+        name = _OF_BITS[names]
     return EXPRESSIONS[name](op, args, dtype)
 
 
 _ADD, _MUL = ("arith.addf", "arith.addi"), ("arith.mulf", "arith.muli")
+# Named operations take truth values for a sum and a product, not integers that wrap.
+_OF_BITS = {_ADD: "arith.ori", _MUL: "arith.andi"}
 
 
 def _contraction(op: Op, ins: list[Expr], outs: list[Expr]) -> list[Expr]:

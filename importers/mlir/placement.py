@@ -19,6 +19,9 @@ VIEWS = frozenset((
     "bufferization.to_tensor", "bufferization.to_memref", "bufferization.to_buffer",
 ))  # fmt: skip
 
+# Of these a copy.
+COPIES = ("bufferization.to_tensor",)
+
 # Tensors without contents.
 EMPTY = ("tensor.empty", "bufferization.alloc_tensor")
 
@@ -53,8 +56,12 @@ def written(op: Op) -> Iterator[Value]:
 
 
 def last_use(value: Value, op: Op) -> bool:
-    """Whether a tensor is used by `op`, once, and before that only in its block."""
+    """Whether a tensor is used by `op`, once, and before that only in its block; not of a view, of whose memory there
+    are others.
+    """
     if op.operands.count(value) != 1 or op.parent is None:
+        return False
+    if value.owner is not None and value.owner.name in VIEWS and value.owner.name not in COPIES:
         return False
     if value.owner.parent is not op.parent if value.owner is not None else value not in op.parent.arguments:
         return False

@@ -23,7 +23,7 @@ from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.schedule.primitives import PASSES
-from layoutproof.verify.certificate.sealed_files import no_constant
+from layoutproof.verify.certificate.sealed_files import behind_links, is_stream, no_constant, replacing
 from layoutproof.verify.verdict.verdict import Verdict
 
 Trace = list[list[Any]]
@@ -99,8 +99,13 @@ def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def save_trace(path: str | Path, trace: Trace) -> None:
-    """Write a trace as JSON. Raises OSError where the file cannot be written."""
-    Path(path).write_text(trace_text(trace), encoding="utf-8")
+    """Write a trace as JSON, whole or not at all. Raises OSError where the file cannot be written."""
+    place = Path(path)
+    if is_stream(place):
+        place.write_text(trace_text(trace), encoding="utf-8")
+        return
+    with replacing(behind_links(place)) as part:
+        part.write_text(trace_text(trace), encoding="utf-8")
 
 
 def trace_text(trace: Trace) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -410,3 +411,24 @@ def test_original_functions_are_not_changed() -> None:
     schedule.transform_layout("copy", "B", "lambda i: [i//4, i%4]", 0.0)
     schedule.lower()
     assert schedule.original == func == copy()
+
+
+def test_a_trace_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is stopped while it writes a trace leaves the file as it was before."""
+    path = tmp_path / "trace.json"
+    schedule = Schedule(small(NAMES[0]))
+    schedule.save_trace(path)
+    before = path.read_bytes()
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    schedule.simplify()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            schedule.save_trace(path)
+    assert path.read_bytes() == before
+    schedule.save_trace(path)
+    assert path.read_bytes() != before
+    assert list(tmp_path.iterdir()) == [path]
