@@ -182,7 +182,7 @@ def _beside(
     for name in arrays if arrays is not None else ():
         if name not in known:
             raise error(
-                codes.FOLD_INTO, f"{call.function.name} has no array {name}", help=f"there are {', '.join(known)}"
+                codes.FOLD_INTO, f"{call.function.name} has no array {name}", help=f"available: {', '.join(known)}"
             )
     meant = known if arrays is None else arrays
     positions: dict[int, str] = {}

@@ -440,7 +440,7 @@ def _only_view(func: PrimFunc, data: str) -> Buffer:
         known = ", ".join(dict.fromkeys(b.data.name for b in all_buffers(func)))
         raise error(
             codes.TRANSFORM_ATTRIBUTE,
-            f"the attribute {LAYOUT_TRANSFORMATIONS} names {data!r}, which is no data variable; there are {known}",
+            f"the attribute {LAYOUT_TRANSFORMATIONS} names {data!r}, which is no data variable; available: {known}",
             func.span,
         )
     return views[0]

@@ -399,7 +399,7 @@ class Schedule(Primitives, Shown):
         from layoutproof.lowering.runtime.build_c import build_c
 
         if target not in ("c", "opencl"):
-            raise error(codes.ARGUMENT_TYPE, f'there is no target {target!r}; there are "c" and "opencl"')
+            raise error(codes.ARGUMENT_TYPE, f'there is no target {target!r}; available: "c", "opencl"')
         if target == "c" and (device is not None or profile is not None):
             raise error(
                 codes.ARGUMENT_TYPE, "the C target runs on the processor: it has no other device, and no profile of one"

@@ -62,7 +62,7 @@ def find_target(name: str) -> VectorTarget:
     """The target of a name. Raises LayoutproofError if there is none."""
     target = TARGETS.get(name)
     if target is None:
-        raise error(codes.VECTOR_TARGET, f"there is no target {name!r}", help=f"there are {', '.join(TARGETS)}")
+        raise error(codes.VECTOR_TARGET, f"there is no target {name!r}", help=f"available: {', '.join(TARGETS)}")
     return target
 
 

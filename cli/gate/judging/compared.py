@@ -85,7 +85,7 @@ def layouts_of(compared: Comparison) -> list[str]:
     lines = [_layout_line(layout, compared) for layout in compared.layouts]
     kept = kept_by(compared)
     if kept and compared.status is not Status.REFUTED:  # the reason says it then
-        lines.append(f"{', '.join(kept)} {'keeps its cells' if len(kept) == 1 else 'keep their cells'}")
+        lines.append(f"{', '.join(kept)} {'keeps its layout' if len(kept) == 1 else 'keep their layouts'}")
     return lines
 
 
