@@ -219,7 +219,7 @@ def proof_options(strictness: str, default: str = "reals") -> Decorator:
 
 
 def _read_strictness(context: click.Context, parameter: click.Parameter, text: str) -> Licences:
-    """A preset, or licences by name. Raises click.BadParameter for other words."""
+    """A preset, or fast-math assumptions by name. Raises click.BadParameter for other words."""
     from layoutproof.verify.values.fast_math import parse_licences
 
     try:

@@ -96,7 +96,7 @@ class BufferName:
 
 class Schedule(Primitives, Shown):
     """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are
-    the float licences that proofs may use, as few as possible: by default all that the gate permits.
+    the fast-math assumptions that proofs may use, as few as possible: by default all that the gate permits.
     """
 
     def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences | None = None) -> None:
