@@ -215,12 +215,12 @@ def _interface(report: PlanReport) -> Iterator[str]:
     found = report.plan.interface
     outputs = found.outputs if found.outputs is not None else ()
     for what, name, index_map in (
-        *(("comes", *item) for item in found.inputs.items()),
-        *(("goes out", *item) for item in outputs),
+        *(("passed", *item) for item in found.inputs.items()),
+        *(("returned", *item) for item in outputs),
     ):
         layout = layout_of(index_map)
         if not is_plain(layout):
-            yield f"  {name} {what} as {report.layout_name(layout)}"
+            yield f"  {name} is {what} as {report.layout_name(layout)}"
     yield from (f"    {said}" for said in report.padding_of_ends)
 
 

@@ -2,7 +2,7 @@
 
 A variant that cannot be proved is dropped, and the choice is made again.
 
-Sources: the seed `relax-layout-transformation`, "Minimize Layout Rewrite Cost in Graph"; what is given is like
+Sources: Relax's issue `relax-layout-transformation`, "Minimize Layout Rewrite Cost in Graph"; what is given is like
 upstream's ConvertLayout dictionary, by the names of arrays instead of strings with a meaning.
 """
 

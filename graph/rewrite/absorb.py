@@ -1,7 +1,7 @@
 """Layout transforms folded into the call before or after them on request, in any graph, or in a planned one with the
 plan's witness.
 
-Source: the seed `relax-layout-transformation`, "Folding layout rewrite into an operation".
+Source: Relax's issue `relax-layout-transformation`, "Folding layout rewrite into an operation".
 """
 
 from __future__ import annotations

@@ -193,11 +193,9 @@ def undecided(
     if asked.unknown:
         number = counted(layouts_tried, "layout", "layouts")
         those = (
-            f"{number} of {', '.join(asked.unknown)} that fit, and there are no others that were found"
-            if exhausted
-            else number
+            f"{number} of {', '.join(asked.unknown)} that fit, which are all that were found" if exhausted else number
         )
-        why = f"nothing was proved with {those}; with the one that came closest: {why}"
+        why = f"not proved with {those}; with the one that came closest: {why}"
     if instead is not None:
         why = f"{why}\n{_instead(instead)}"
     said = Verdict(

@@ -2,8 +2,8 @@
 
 Every access, allocation, region and the calling convention change at once; loops keep their order.
 
-Source: the seed `buffer-physical-layout`, ApplyBufferTransforms.
-Sources: the seeds `buffer-physical-layout` (transform_layout, ApplyBufferTransforms), `layout-transformation-padding-
+Source: TVM's RFC `buffer-physical-layout`, ApplyBufferTransforms.
+Sources: TVM's RFCs `buffer-physical-layout` (transform_layout, ApplyBufferTransforms), `layout-transformation-padding-
 roadmap` (pad values, their stages) and `clarifying-buffer-declaration-and-access` (aliases).
 """
 

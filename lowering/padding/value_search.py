@@ -1,6 +1,6 @@
 """The search for pad values that make branches unnecessary: each candidate is tried, each answer proved.
 
-Source: the seed `layout-transformation-padding-roadmap`, which names the search as a future possibility and leaves it
+Source: TVM's RFC `layout-transformation-padding-roadmap`, which names the search as a future possibility and leaves it
 open.
 """
 

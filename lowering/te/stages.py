@@ -1,6 +1,6 @@
 """Stages: a schedule in terms of tensors and their axes, each step a proved step of the `Schedule` inside.
 
-Source: the seed `buffer-physical-layout`: `s[B].transform_layout(f)` gives a tensor whose transformed axes the rest of
+Source: TVM's RFC `buffer-physical-layout`: `s[B].transform_layout(f)` gives a tensor whose transformed axes the rest of
 the schedule uses.
 """
 

@@ -245,15 +245,11 @@ def _hint(compared: Comparison) -> str | None:
     ]
     if sought:
         return (
-            f"the layout of {', '.join(sought)} was looked for; one that is given narrows the search, and "
-            "lets a difference be refuted"
+            f"the layout of {', '.join(sought)} was searched; a layout that is given narrows the search, and "
+            "lets a difference refute"
         )
     kept = kept_by(compared)
-    return (
-        f"{', '.join(kept)}: cells were taken to stay where they are; a layout that is given says otherwise"
-        if kept
-        else None
-    )
+    return f"{', '.join(kept)}: the layout was assumed to be unchanged; give one if it is not" if kept else None
 
 
 def _differ(old: Buffer, new: Buffer) -> bool:
