@@ -13,7 +13,7 @@ Contracts, whose values are data, keep their types, and are equal where their te
 program's text proves. Cells are numbered row-major in the last box, so flattening, with separators or without, leaves
 the record as it is.
 
-Source: the seed `layout-transformation-padding-roadmap`.
+Source: TVM's RFC `layout-transformation-padding-roadmap`.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def main(A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")):
 # ----- unknown_buffer
 # step: transform_layout(block='copy', buffer='b', index_map='lambda i: [i//4, i%4]', pad_value=None)
 # error[LP301]: main has no buffer called 'b'
-# help: there are A, B
+# help: available: A, B
 
 # ----- unknown_block
 # step: transform_layout(block='cpoy', buffer='B', index_map='lambda i: [i//4, i%4]', pad_value=None)
