@@ -307,9 +307,10 @@ def _shapes_fit(op: Op, maps: Sequence[AffineMap]) -> None:
     ranks = [shaped(op, value).rank for value in op.operands]
     if ranks != [len(m.results) for m in maps]:
         raise op.fail("operands of these ranks are not translated")
-    for name in ("indexing_maps", "cast"):
-        if name in op.attributes:
-            raise op.fail(f"the attribute {name} is not translated")
+    if "cast" in op.attributes:
+        raise op.fail("the attribute cast is not translated")
+    if tuple(op.attributes.get("indexing_maps", maps)) != tuple(maps):
+        raise op.fail("indexing_maps other than those of its name are not translated")
 
 
 def _identity(rank: int) -> AffineMap:

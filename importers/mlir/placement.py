@@ -50,7 +50,7 @@ def written(op: Op) -> Iterator[Value]:
     for each in (op, *op.nested()):
         if each.name in WRITES:
             yield root(each.operands[WRITES[each.name]])
-        elif each.name.startswith("linalg.") and each.operands and "operandSegmentSizes" in each.attributes:
+        elif each.name.startswith("linalg.") and each.operands and each.is_grouped:
             for out in each.segments()[1]:
                 yield root(out)
 

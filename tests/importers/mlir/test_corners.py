@@ -286,3 +286,22 @@ scf.if %c {
 def test_a_loop_that_is_not_entered() -> None:
     """A while loop that is not entered asks nothing of its step."""
     assert compared(function(BOUNDS, COUNTING), function(BOUNDS, IF_POSITIVE)).status.value == "refuted"
+
+
+MATRICES = "%a: memref<2x2xi32>, %b: memref<2x2xi32>, %o: memref<1xi32>"
+TRANSPOSED = "linalg.transpose ins(%a : memref<2x2xi32>) outs(%b : memref<2x2xi32>) permutation = [1, 0]\n"
+GENERIC = """"linalg.transpose"(%a, %b) <{permutation = array<i64: 1, 0>}> ({
+^bb0(%p: i32, %q: i32):
+  "linalg.yield"(%p) : (i32) -> ()
+}) : (memref<2x2xi32>, memref<2x2xi32>) -> ()
+"""
+FIRST = "%x = memref.load %b[%c0, %c0] : memref<2x2xi32>\n"
+KEPT = "memref.store %x, %o[%c0] : memref<1xi32>"
+
+
+def test_groups_that_the_generic_form_leaves_out() -> None:
+    """A generic form without the sizes of its groups of operands is read as its custom form, and writes as it does."""
+    custom, generic = (function(MATRICES, f"{INDEX}{FIRST}{text}{KEPT}") for text in (TRANSPOSED, GENERIC))
+    late = function(MATRICES, f"{INDEX}{GENERIC}{FIRST}{KEPT}")
+    assert compared(custom, generic).status.value == compared(generic, custom).status.value == "proved"
+    assert compared(generic, late).status.value == "refuted"
