@@ -164,7 +164,7 @@ def _left_to_runs(others: Sequence[Verdict], faults: Sequence[Verdict], before: 
             # A race has two instances, and the symbols apart.
             hints.append(each.counterexample.get("values", each.counterexample.get("symbols", {})))
             if each.claim.kind in refuted:
-                reason = f"{each.reason}; the old program has a fault of this kind, too"
+                reason = f"{each.reason}; the program before has a fault of this kind, too"
                 each = replace(each, status=Status.UNKNOWN, reason=reason, because=frozenset((Because.OLD_FAULT,)))
             else:
                 reason = f"{each.reason}; in the old program, {first.claim.text} is not proved either: {first.reason}"
