@@ -66,9 +66,9 @@ def prove_rewrite(
     """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers
     vouch for.
 
-    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Evidence
-    is `gathered` for the verdicts where that records. Nothing is run where a proof fails: `verify.replay.checked` does
-    that.
+    Fast-math assumptions in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which.
+    Evidence is `gathered` for the verdicts where that records. Nothing is run where a proof fails:
+    `verify.replay.refute` does that.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
