@@ -202,7 +202,7 @@ class Layout:
 
 @dataclass(slots=True)
 class Packer:
-    """Re-lays arrays of one buffer; the positions of the latest shapes are cached."""
+    """Packs and unpacks arrays of one buffer; the positions of the latest shapes are cached."""
 
     layout: Layout
     dtype: DType
