@@ -73,9 +73,9 @@ def prove_rewrite(
     """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers
     vouch for.
 
-    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Evidence
-    is `gathered` for the verdicts where that records. Nothing is run where a proof fails: `verify.replay.checked` does
-    that.
+    Fast-math assumptions in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which.
+    Evidence is `gathered` for the verdicts where that records. Nothing is run where a proof fails:
+    `verify.replay.refute` does that.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
@@ -175,7 +175,7 @@ def _left_to_runs(others: Sequence[Verdict], faults: Sequence[Verdict], before: 
             # A race has two instances, and the symbols apart.
             hints.append(each.counterexample.get("values", each.counterexample.get("symbols", {})))
             if each.claim.kind in refuted:
-                reason = f"{each.reason}; the old program has a fault of this kind, too"
+                reason = f"{each.reason}; the program before has a fault of this kind, too"
                 each = replace(each, status=Status.UNKNOWN, reason=reason, because=frozenset((Because.OLD_FAULT,)))
             else:
                 reason = f"{each.reason}; in the old program, {first.claim.text} is not proved either: {first.reason}"

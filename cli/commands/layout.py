@@ -80,4 +80,4 @@ def _read(request: LayoutRequest, text: str) -> WrittenLayout:
     notation = Notation(request.notation) if request.notation is not None else notation_of(text)
     axes = read_axes(request.axes) if notation is Notation.EINOPS else {}
     given = None if request.shape is None else parse_shape(request.shape)
-    return read_layout(text, given, axes=axes, notation=notation)
+    return read_layout(text, given, axes=axes, notation=request.notation)

@@ -107,7 +107,7 @@ def about_the_program(verdict: Verdict) -> Verdict:
 
 def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) -> Iterable[Diagnostic]:
     # If the pass changed nothing, the fault was there before.
-    subject = str(transform) if rewrite.new != rewrite.old else f"the program itself, before {transform.primitive}"
+    subject = str(transform) if rewrite.new != rewrite.old else "the program itself"
     for verdict in refused:
         word = {
             Status.REFUTED: "is refuted",
