@@ -152,23 +152,24 @@ def check_depth(tree: ast.AST, text: Text, limit: int = MAX_DEPTH) -> None:
         node, depth = stack.pop()
         if depth > limit:
             raise text.fail(codes.TOO_DEEP, f"the text is nested more than {limit} levels deep here", node)
-        below = depth
-        if isinstance(node, ast.BoolOp):
-            below += len(node.values) - 1
-        elif isinstance(node, ast.Compare):
-            below += len(node.ops)
-        elif isinstance(node, ast.Call) and _is_extreme(node.func):
-            below += max(1, len(node.args) - 1)  # min and max of many values are nested calls of two
-        elif isinstance(node, ast.expr | ast.stmt):
-            below += 1
-        is_near = below >= limit
+        below = depth + _levels(node)
         for name in node._fields:
             part = getattr(node, name, None)
             for child in part if isinstance(part, list) else (part,):
                 # Half of all nodes are names and numbers: one level more below these is all that there can be.
-                if is_near or type(child) not in _SHALLOW:
-                    if isinstance(child, ast.AST):
-                        stack.append((child, below))
+                if (below >= limit or type(child) not in _SHALLOW) and isinstance(child, ast.AST):
+                    stack.append((child, below))
+
+
+def _levels(node: ast.AST) -> int:
+    """How many levels deeper the children of a node are."""
+    if isinstance(node, ast.BoolOp):
+        return len(node.values) - 1
+    if isinstance(node, ast.Compare):
+        return len(node.ops)
+    if isinstance(node, ast.Call) and _is_extreme(node.func):
+        return max(1, len(node.args) - 1)  # min and max of many values are nested calls of two
+    return 1 if isinstance(node, ast.expr | ast.stmt) else 0
 
 
 _LEAVES = frozenset({Var, IntImm})
