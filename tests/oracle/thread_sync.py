@@ -73,8 +73,8 @@ def random_kernel(seed: int) -> str:
 
 def with_tvms_barriers(text: str) -> str | None:
     """The kernel as TVM prints it after its pass ThreadSync; None where TVM refuses it."""
-    # A decorator with arguments has TVM ask for the frames of its callers and their sources. It needs none for a text, and
-    # they take longer than all the rest where many modules are loaded.
+    # A decorator with arguments has TVM ask for its callers and their sources. It needs none for a text, and they take
+    # longer than all the rest where many modules are loaded.
     with mock.patch.object(inspect, "stack", list):
         module = tvm.IRModule({"f": tvm.script.from_source(text)})
     try:
