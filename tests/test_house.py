@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.tree import ROOT, File, all_files, code_files, file, files_of_tests, material_files, name_of
 
-MOST_FILES = 700
+MOST_FILES = 686
 MOST_IN_FOLDER = 25
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 70
@@ -22,17 +22,24 @@ MEDIAN_FUNCTION = 12
 
 MISWORDED = (
     "as asked, nothing planned",
+    "believes",
     "caller's word",
     "ends with the value that it had",
     "every observable cell",
     "extra instance",
     "finds a value",
+    "float licence",
     "hold what they owe",
+    "holds only of nothing",
+    "keeps its cells",
     "made-up data",
     "nobody",
     "onto the box",
     "owed padding",
+    "re-la(?:id|ys)",
     "said of",
+    "the seeds? `",
+    "unless said",
     "what it comes to",
     "whoever",
 )

@@ -68,7 +68,7 @@ def without_useless_name(problem: IllegalTransform, transform: Pass, func: PrimF
     known = [b.name for b in all_buffers(func)] if option == "buffer" else _block_names(func)
     for name in get_close_matches(wrong, known, n=1):
         if not _applies(replace(transform, **{option: name}), func):
-            return IllegalTransform([replace(first, help=f"there are {', '.join(known)}"), *rest])
+            return IllegalTransform([replace(first, help=f"available: {', '.join(known)}"), *rest])
     return problem
 
 
@@ -88,4 +88,4 @@ def _block_names(func: PrimFunc) -> list[str]:
 
 
 def _unknown(code: str, message: str, name: str, known: list[str]) -> LayoutproofError:
-    return error(code, message, help=meant(name, known, f"there are {', '.join(known)}" if known else None))
+    return error(code, message, help=meant(name, known, f"available: {', '.join(known)}" if known else None))
