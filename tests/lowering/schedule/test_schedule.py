@@ -286,7 +286,7 @@ def test_programs_that_do_nothing_lower_but_pass_no_step() -> None:
     schedule = Schedule(func)
     schedule.lower()
     assert {step.status for step in schedule.lowering_steps} == {Status.VACUOUS}
-    with pytest.raises(IllegalTransform, match="holds only of nothing"):
+    with pytest.raises(IllegalTransform, match="is vacuous"):
         schedule.simplify()
 
 
@@ -330,7 +330,7 @@ def test_malformed_functions_are_no_schedule() -> None:
 
 def test_unknown_targets_are_named() -> None:
     """There are two targets; another is an error, not a guess."""
-    with pytest.raises(LayoutproofError, match='there is no target \'cuda\'; there are "c" and "opencl"'):
+    with pytest.raises(LayoutproofError, match='there is no target \'cuda\'; available: "c", "opencl"'):
         Schedule(copy()).build("cuda")
 
 
@@ -348,8 +348,8 @@ def step_with(**changes: Any) -> list[Any]:
     "trace, code, words",
     [
         ({}, "LP326", "a trace is a list of steps, this is an object"),
-        ([GOOD, 5], "LP326", "step 2: a step is a list of a primitive's name and its arguments"),
-        ([["transform_layout"]], "LP326", "step 1: a step is a list"),
+        ([GOOD, 5], "LP326", "step 2: expected a list of two, such as ["),
+        ([["transform_layout"]], "LP326", "got 1 element"),
         ([[3, {}]], "LP326", "step 1: the primitive's name is a number"),
         ([["transform_layuot", {}]], "LP327", "step 1: there is no primitive 'transform_layuot'"),
         ([["simplify", []]], "LP326", "step 1: the arguments of simplify are a list"),
