@@ -27,7 +27,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
@@ -73,9 +73,9 @@ def prove_rewrite(
     """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers
     vouch for.
 
-    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Evidence
-    is `gathered` for the verdicts where that records. Nothing is run where a proof fails: `verify.replay.checked` does
-    that.
+    Fast-math assumptions in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which.
+    Evidence is `gathered` for the verdicts where that records. Nothing is run where a proof fails:
+    `verify.replay.refute` does that.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
@@ -97,6 +97,9 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
     if not any(not is_idle(stmt, where) for stmt in window.stores_outside()):
         return None
     if rewrite.witness.changes_interface and holds_any(rewrite.new.body, Assume):
+        return None
+    # Undefined values may be made outside of the window, and come into it by a memory.
+    if holds_any(rewrite.new.body, Undef) and undefined_decisions(Facts.of(rewrite.new, where, rewrite.old)):
         return None
     checked = _prove_whole(window.rewrite, where, IEEE, UNRECORDED)
     if any(v.status is not Status.PROVED or v.strictness for v in checked.verdicts):
@@ -172,7 +175,7 @@ def _left_to_runs(others: Sequence[Verdict], faults: Sequence[Verdict], before: 
             # A race has two instances, and the symbols apart.
             hints.append(each.counterexample.get("values", each.counterexample.get("symbols", {})))
             if each.claim.kind in refuted:
-                reason = f"{each.reason}; the old program has a fault of this kind, too"
+                reason = f"{each.reason}; the program before has a fault of this kind, too"
                 each = replace(each, status=Status.UNKNOWN, reason=reason, because=frozenset((Because.OLD_FAULT,)))
             else:
                 reason = f"{each.reason}; in the old program, {first.claim.text} is not proved either: {first.reason}"
