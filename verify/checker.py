@@ -38,14 +38,7 @@ from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.decisions import undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
-from layoutproof.verify.faults.vacuity import (
-    is_idle,
-    note_faultless,
-    note_no_new_fault,
-    possible_faults,
-    prove_runs,
-    tells_sizes_of,
-)
+from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_no_new_fault, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
 from layoutproof.verify.lockstep.memories import is_asked
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
@@ -104,8 +97,7 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
     checked = _prove_whole(window.rewrite, where, IEEE, UNRECORDED)
     if any(v.status is not Status.PROVED or v.strictness for v in checked.verdicts):
         return None
-    note_faultless(rewrite.new, where, rewrite.old)
-    if tells_sizes_of(rewrite.new, rewrite.old):
+    if note_faultless(rewrite.new, where, rewrite.old):
         _SOUND.get(rewrite.new, (where,), lambda: True)  # It does what the old one does.
     return Checked((_shared(window), *checked.verdicts))
 

@@ -317,18 +317,15 @@ def is_idle(function: PrimFunc, where: Expr | None = None) -> bool:
     return not _is_opaque(facts) and all(facts.search(access.domain).is_empty for access in writes_of(facts))
 
 
-def note_faultless(function: PrimFunc, where: Expr | None, called_as: PrimFunc) -> None:
+def note_faultless(function: PrimFunc, where: Expr | None, called_as: PrimFunc) -> bool:
     """Keep that every obligation of the program by itself is proved, so that it is not asked again. It was proved of
-    calls of `called_as`: of calls that say less of sizes nothing is known.
+    calls of `called_as`: nothing is kept, which is said, where calls of the program tell less of its sizes.
     """
-    if tells_sizes_of(function, called_as):
-        _FAULTLESS.get(function, (where,), lambda: [True])[:] = [True]
-
-
-def tells_sizes_of(function: PrimFunc, called_as: PrimFunc) -> bool:
-    """Whether callers of a function pass all sizes that are told of calls of another one, and which it speaks of."""
     symbols = {symbol.name for symbol in survey_of(function).symbols}
-    return sizes_of(called_as) & symbols <= sizes_of(function)
+    is_told = sizes_of(called_as) & symbols <= sizes_of(function)
+    if is_told:
+        _FAULTLESS.get(function, (where,), lambda: [True])[:] = [True]
+    return is_told
 
 
 def note_no_new_fault(facts: Facts, old: PrimFunc, where: Expr | None) -> None:
