@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, IntImm, Not, Var, const
+from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, IntImm, Logical, Not, Var, const
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef, is_identity
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import DIVISIONS, BinaryOp
+from layoutproof.ir.operators import DIVISIONS, BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
@@ -25,7 +25,7 @@ from layoutproof.verify.faults.example_run import SearchState, certainly_stores,
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.faults.zero_indices import with_zero_indices
-from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain, conjuncts
+from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
 from layoutproof.verify.values.fast_math import IEEE
@@ -237,9 +237,9 @@ def _stated(root: Stmt) -> Iterator[_Stated]:
         stmt, loops, names = stack.pop()
         match stmt:
             case Evaluate(value=Assume(condition=condition)):
-                for guard in conjuncts(condition):
-                    text = f"{expr_text(guard.as_expr, Style.PLAIN)} ({Spot(stmt).place_of(condition)})"
-                    yield _Stated(loops, substitute(guard.as_expr, names), text)
+                for part in _joined(condition):
+                    text = f"{expr_text(part, Style.PLAIN)} ({Spot(stmt).place_of(condition)})"
+                    yield _Stated(loops, substitute(part, names), text)
             case Seq(body=body):
                 stack += [(part, loops, names) for part in reversed(body)]
             case For(var=var, start=start, extent=extent, body=body):
@@ -253,6 +253,14 @@ def _stated(root: Stmt) -> Iterator[_Stated]:
                 stack.append((body, loops, names))
             case _:
                 pass
+
+
+def _joined(condition: Expr) -> Iterator[Expr]:
+    """What must all hold, as it stands: under `not` a comparison of floats is no value identity."""
+    if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
+        yield from (*_joined(condition.lhs), *_joined(condition.rhs))
+    else:
+        yield condition
 
 
 def _data_of(facts: Facts, domain: IterationDomain, group: Sequence[_Stated]) -> Hint | _Failure:
