@@ -43,7 +43,7 @@ from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
 from layoutproof.verify.lockstep.memories import is_asked
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
-from layoutproof.verify.program.instances import Dim, IterationDomain
+from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.program.window import Window, try_window
 from layoutproof.verify.same_program import Checked, prove_results, prove_same_program
@@ -131,7 +131,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         *_prove_cell_maps(rewrite, old, new, where),
         *_where_open(_prove_apart(rewrite)),
         _prove_parameters_kept(rewrite, where),
-        *_where_open(*_prove_inputs_kept(rewrite)),
+        *_where_open(*_prove_inputs_kept(rewrite, old, new)),
         *_prove_records(rewrite, where),
         *_prove_assumptions(old, new),
         _prove_witness_speaks_of_stores(rewrite),
@@ -268,10 +268,10 @@ def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[IterationDomain, 
     return IterationDomain(dims), index_map.map_indices(variables)
 
 
-def _prove_inputs_kept(rewrite: Rewrite) -> Iterator[Verdict]:
+def _prove_inputs_kept(rewrite: Rewrite, old: Facts, new: Facts) -> Iterator[Verdict]:
     """One verdict for each parameter that the old program never writes, in the order of their names."""
-    watch, written = Stopwatch(), _stored(rewrite.new)
-    for name in sorted({b.data.name for b in rewrite.old.buffers} - _stored(rewrite.old)):
+    watch, written = Stopwatch(), _stored(new)
+    for name in sorted({b.data.name for b in rewrite.old.buffers} - _stored(old)):
         claim = Claim(ClaimKind.INTERFACE, f"{name} is only read", about=("only-read", name))
         if name in written:
             yield unknown(claim, STRUCTURE, "the old program never writes it, the new one does", watch)
@@ -311,8 +311,9 @@ def _but_shape(buffer: Buffer) -> tuple[object, ...]:
     return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset
 
 
-def _stored(function: PrimFunc) -> set[str]:
-    return {store.buffer.data.name for store in stores_in(function.body)}
+def _stored(facts: Facts) -> set[str]:
+    """The memories that a program writes, by whatever pointer."""
+    return {access.data.name for access in facts.program.accesses if access.kind is AccessKind.WRITE}
 
 
 def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:

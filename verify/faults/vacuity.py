@@ -17,7 +17,7 @@ from layoutproof.ir.operators import DIVISIONS, BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
+from layoutproof.ir.visit import free_variables, loads_in, map_children, substitute, walk
 from layoutproof.verify.faults.arithmetic import call_assumptions, prove_index_fits, prove_no_trap
 from layoutproof.verify.faults.bounds import always_outside
 from layoutproof.verify.faults.constant_data import constants_do
@@ -25,6 +25,7 @@ from layoutproof.verify.faults.example_run import SearchState, certainly_stores,
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.faults.zero_indices import with_zero_indices
+from layoutproof.verify.program.abstraction import survey_of
 from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
@@ -179,10 +180,11 @@ class _Stated:
 def _assumptions(facts: Facts) -> tuple[list[_Failure], list[Hint]]:
     """The loops whose assumptions no data satisfies, and data that satisfies those of others."""
     function = facts.program.function
-    written = {store.buffer.data for store in stores_in(function.body)}
+    survey = survey_of(function)
     groups: dict[tuple[tuple[Expr, Expr], ...], list[_Stated]] = {}
     for stated in _stated(function.body):
-        if not any(load.buffer.data in written for load in loads_in(stated.condition)):
+        changes = any(survey.all_change or x.buffer.data in survey.changing for x in loads_in(stated.condition))
+        if not changes:
             groups.setdefault(stated.loops, []).append(stated)
     failures: list[_Failure] = []
     merged: Hint = {}
