@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.dtype import INT64
+from layoutproof.ir.dtype import HANDLE, INT64
 from layoutproof.ir.expr import Expr, IntImm, Var, equal, widen
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
@@ -26,6 +26,7 @@ from layoutproof.ir.stmt import (
     For,
     ForKind,
     IfThenElse,
+    Let,
     Seq,
     Stmt,
     seq,
@@ -142,12 +143,10 @@ class _Writer:
         # Those of it that blocks allocate.
         self.of_blocks: set[Var] = set()
         self.buffers = func.buffers
-        # Parameters that may overlap.
         self.parameters = frozenset(b.data for b in func.buffers if not func.noalias and len(func.buffers) > 1)
-        self.overlaps = False
         self.crosswise: set[BinaryOp] = set()
         self.tuples: set[Var] = set()
-        self.implied = False
+        self.implied = self.overlaps = False
         self.apart: list[Stmt] = []
         self.axes: dict[Var, str] = {}
         self.copies: dict[str, tuple[str, ...]] = {}
@@ -160,6 +159,8 @@ class _Writer:
             return stmt
         if isinstance(stmt, For) and stmt.kind is ForKind.THREAD_BINDING:
             return self._kernel(stmt)
+        if isinstance(stmt, Let) and stmt.var.dtype == HANDLE:
+            raise NotSequential("a pointer, by which threads may meet in memory that has another name", stmt)
         if isinstance(stmt, Block):
             self.of_blocks |= {b.data for b in stmt.alloc_buffers}
             stmt = replace(stmt, alloc_buffers=tuple(b for b in stmt.alloc_buffers if not self._is_inner(b)))

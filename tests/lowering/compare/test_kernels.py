@@ -247,3 +247,18 @@ def test_threads_meet_where_parameters_overlap() -> None:
     lp.Schedule(lp.loads(HEAD + apart)).simplify()
     noalias = '    T.func_attr({"tirx.noalias": True})\n    for tx'
     lp.Schedule(lp.loads(HEAD + BY_THREADS.replace("    for tx", noalias))).simplify()
+
+
+def test_pointers_into_a_kernel_are_not_understood() -> None:
+    """Threads that store to one memory by two names meet, though the names do not."""
+    whole = THREE.replace("float32", "int32")
+    head = f'({whole}):\n    T.func_attr({{"tirx.noalias": True}})\n'
+    plain = f"plain{head}    for i in range(8):\n        B[i] = 1\n    for i in range(8):\n        B[7 - i] = i\n"
+    plain += "    for i in range(8):\n        A[i] = 3\n"
+    threads = f'    for tx in T.thread_binding(8, "threadIdx.x"):\n        B[tx] = 1\n{SYNC}'
+    threads += f"        for j in range(8):\n            V[7 - j] = j\n{SYNC}        A[tx] = 3\n"
+    pointer = '    p: T.let[T.handle("int32")] = T.pointer_cast("int32", B.data)\n'
+    pointer += '    V = T.decl_buffer((8,), "int32", data=p)\n'
+    assert compare(plain, f"threads{head}{threads.replace('V[', 'B[')}").status is Status.PROVED
+    found = compare(plain, f"threads{head}{pointer}{threads.replace(SYNC, '', 1)}")
+    assert found.status is Status.UNKNOWN and "a pointer" in str(found.verdicts[0].reason)
