@@ -157,7 +157,7 @@ class Content:
 
 
 def contents_of(rewrite: Rewrite, old: Facts) -> tuple[Content, ...]:
-    """What fault-free runs of the old program tell of parameters that neither program writes or re-lays."""
+    """What fault-free runs of the old program tell of parameters that keep their layout and are never written."""
     moved = {cells.old_data for cells in rewrite.witness.cells}
     kept = {_place(after) for after in rewrite.new.buffers}
     same = [before for before in rewrite.old.buffers if _place(before) in kept and before.data.name not in moved]
