@@ -43,7 +43,7 @@ from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
 from layoutproof.verify.lockstep.memories import is_asked
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
-from layoutproof.verify.program.instances import Dim, IterationDomain
+from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.program.window import Window, try_window
 from layoutproof.verify.same_program import Checked, prove_results, prove_same_program
@@ -87,9 +87,8 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
     window = try_window(rewrite)
     if window is None or not _is_sound(rewrite.old, where):
         return None
-    if not any(not is_idle(stmt, where) for stmt in window.stores_outside()):
-        return None
-    if rewrite.witness.changes_interface and holds_any(rewrite.new.body, Assume):
+    states = rewrite.witness.changes_interface and holds_any(rewrite.new.body, Assume)
+    if states or all(is_idle(stmt, where) for stmt in window.stores_outside()):
         return None
     # Undefined values may be made outside of the window, and come into it by a memory.
     if holds_any(rewrite.new.body, Undef) and undefined_decisions(Facts.of(rewrite.new, where, rewrite.old)):
@@ -104,20 +103,19 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
 
 def _is_sound(function: PrimFunc, where: Expr | None) -> bool:
     """Whether it is proved that the program has no fault, and that it runs."""
-    return _SOUND.get(
-        function,
-        (where,),
-        lambda: not possible_faults(function, where) and prove_runs(function, where).status is Status.PROVED,
-    )
+
+    def decide() -> bool:
+        return not possible_faults(function, where) and prove_runs(function, where).status is Status.PROVED
+
+    return _SOUND.get(function, (where,), decide)
 
 
 _SOUND: Kept[bool] = Kept(8)
 
 
 def _shared(window: Window) -> Verdict:
-    count = counted(len(window.shared), "statement", "statements")
-    claim = Claim(ClaimKind.OTHER, f"{count} that both programs share are left out", about=("shared",))
-    return proved(claim, STRUCTURE, Stopwatch())
+    what = f"{counted(len(window.shared), 'statement', 'statements')} that both programs share are left out"
+    return proved(Claim(ClaimKind.OTHER, what, about=("shared",)), STRUCTURE, Stopwatch())
 
 
 def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gathered: Gathered) -> Checked:
@@ -131,7 +129,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         *_prove_cell_maps(rewrite, old, new, where),
         *_where_open(_prove_apart(rewrite)),
         _prove_parameters_kept(rewrite, where),
-        *_where_open(*_prove_inputs_kept(rewrite)),
+        *_where_open(*_prove_inputs_kept(rewrite, old, new)),
         *_prove_records(rewrite, where),
         *_prove_assumptions(old, new),
         _prove_witness_speaks_of_stores(rewrite),
@@ -268,10 +266,10 @@ def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[IterationDomain, 
     return IterationDomain(dims), index_map.map_indices(variables)
 
 
-def _prove_inputs_kept(rewrite: Rewrite) -> Iterator[Verdict]:
+def _prove_inputs_kept(rewrite: Rewrite, old: Facts, new: Facts) -> Iterator[Verdict]:
     """One verdict for each parameter that the old program never writes, in the order of their names."""
-    watch, written = Stopwatch(), _stored(rewrite.new)
-    for name in sorted({b.data.name for b in rewrite.old.buffers} - _stored(rewrite.old)):
+    watch, written = Stopwatch(), _stored(new)
+    for name in sorted({b.data.name for b in rewrite.old.buffers} - _stored(old)):
         claim = Claim(ClaimKind.INTERFACE, f"{name} is only read", about=("only-read", name))
         if name in written:
             yield unknown(claim, STRUCTURE, "the old program never writes it, the new one does", watch)
@@ -311,8 +309,9 @@ def _but_shape(buffer: Buffer) -> tuple[object, ...]:
     return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset
 
 
-def _stored(function: PrimFunc) -> set[str]:
-    return {store.buffer.data.name for store in stores_in(function.body)}
+def _stored(facts: Facts) -> set[str]:
+    """The memories that a program writes, by whatever pointer."""
+    return {access.data.name for access in facts.program.accesses if access.kind is AccessKind.WRITE}
 
 
 def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
@@ -400,8 +399,7 @@ def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
     for condition in new.program.assumed:
         if condition in old.program.assumed:
             continue
-        watch = old.watch()
-        text = expr_text(condition, Style.PLAIN)
+        watch, text = old.watch(), expr_text(condition, Style.PLAIN)
         claim = Claim(ClaimKind.ASSUMPTION, f"the assumption {text} was made before", about=("symbols", text))
         found = old.search(IterationDomain(), Not(condition))
         if found.is_empty:
@@ -418,13 +416,11 @@ def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
     said = Counter(m.new_store for m in rewrite.witness.instances)
     if sorted(said) != list(range(new)):
         return unknown(claim, STRUCTURE, f"it names {len(said)} of {new} new stores", watch)
-    twice = next(
-        (m.new_store for m in rewrite.witness.instances if m.old_store is None and said[m.new_store] > 1), None
-    )
+    free = (m.new_store for m in rewrite.witness.instances if m.old_store is None and said[m.new_store] > 1)
+    twice = next(free, None)
     if twice is not None:
-        return unknown(
-            claim, STRUCTURE, f"it says that new store {twice} has a counterpart, and that it has none", watch
-        )
+        reason = f"it says that new store {twice} has a counterpart, and that it has none"
+        return unknown(claim, STRUCTURE, reason, watch)
     named = (m.old_store for m in rewrite.witness.instances if m.old_store is not None)
     wrong = next((store for store in named if not 0 <= store < old), None)
     if wrong is not None:

@@ -31,6 +31,11 @@ class Touched:
         """The memories that both touch, one of them writing."""
         return (self.writes & (other.reads | other.writes)) | (other.writes & self.reads)
 
+    def meets_in(self, memories: frozenset[Var], other: Touched) -> bool:
+        """Whether both touch something of memories that may be one, one of them writing."""
+        all_, others = self.reads | self.writes, other.reads | other.writes
+        return bool((self.writes & memories and others & memories) or (other.writes & memories and all_ & memories))
+
     def waits_for(self, other: Touched) -> frozenset[Var]:
         """The memories that one writes and the other reads."""
         return (self.writes & other.reads) | (other.writes & self.reads)

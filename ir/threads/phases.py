@@ -50,11 +50,14 @@ class Nest(Stmt):
 
 class Phases:
     """Puts the loops over threads where the barriers are. `sharing` says who shares each memory, by data variable;
-    `names` are taken, and grow.
+    `names` are taken, and grow; `parameters` are memories that may overlap one another.
     """
 
-    def __init__(self, kernel: Kernel, sharing: dict[Var, Sharing], names: set[str]) -> None:
+    def __init__(
+        self, kernel: Kernel, sharing: dict[Var, Sharing], names: set[str], parameters: frozenset[Var] = frozenset()
+    ) -> None:
         self.kernel = kernel
+        self.parameters = parameters
         self.names = names
         self.sharing = sharing
         self.threads = {tag: axis for tag, axis in kernel.axes.items() if not axis.is_block}
@@ -69,8 +72,10 @@ class Phases:
         self.open = OpenPhases(self.on_all_threads, names)
         # Whether threads wait for one another at barriers that the text does not have.
         self.implied = False
-        # Memory of the whole grid that two phases touch without a barrier between them, one writing.
+        # Memory of the whole grid that two phases touch without a barrier between them, one writing; whether they do if
+        # parameters overlap.
         self.unordered: set[Var] = set()
+        self.overlaps = False
         # What was asked of statements, which contain one another and are gone through several times.
         self._touched: dict[Stmt, Touched] = {}
         self._waiting: dict[Stmt, bool] = {}
@@ -241,8 +246,10 @@ class Phases:
         if self.tags_of(*expressions):
             raise NotSequential("not all threads of a block reach the barriers inside", stmt)
         written = {store.buffer.data for store in stores_in(self.kernel.body)}
-        if any(load.buffer.data in written for expression in expressions for load in loads_in(expression)):
+        loaded = {load.buffer.data for expression in expressions for load in loads_in(expression)}
+        if loaded & written:
             raise NotSequential("what the kernel computes decides whether threads reach the barriers inside", stmt)
+        self.overlaps |= bool(loaded & self.parameters and written & self.parameters)
 
     def _sequence(self, statements: Iterable[Stmt], repeated: bool) -> Stmt:
         done: list[Stmt] = []
@@ -306,6 +313,9 @@ class Phases:
         # Threads that do the same disturb one another if they read what they store, or store different values in turn.
         again = bool(inside.reads & inside.writes) or self._stores_in_turn(stmt)
         along = [axis for tag, axis in self.threads.items() if axis.index == axis.var and (tag in depends or again)]
+        # So they do if what they store is what others read by another name.
+        touched = self.parameters & (inside.reads | inside.writes)
+        self.overlaps |= len(touched) > 1 and bool(inside.writes & touched) and not again
         self._follow_up(stmt)
         return self._nest(stmt, along, repeated)
 
@@ -348,6 +358,7 @@ class Phases:
             self.implied = True
             # The barrier is put in for shared memory. It need not be where other memory would want it.
             self.open.forget((data for data, sharing in self.sharing.items() if sharing is Sharing.BLOCK), separate)
+        self.overlaps |= any(phase.touched.meets_in(self.parameters, mine) for phase in self.open.open)
         meeting = self.open.meeting(mine)
         if self.kernel.syncs and meeting:
             self._require_apart(meeting, stmt)

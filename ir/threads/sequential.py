@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.dtype import INT64
+from layoutproof.ir.dtype import HANDLE, INT64
 from layoutproof.ir.expr import Expr, IntImm, Var, equal, widen
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
@@ -26,6 +26,7 @@ from layoutproof.ir.stmt import (
     For,
     ForKind,
     IfThenElse,
+    Let,
     Seq,
     Stmt,
     seq,
@@ -61,6 +62,7 @@ class Sequential:
     memory, as its first axes, by the name of its data.
     `under_way`: asynchronous copies, and what may find them so; there may be no race in it.
     `tuples`: the memories in which threads join several values together, in an order that is not fixed.
+    `overlaps`: whether threads meet without a barrier between if two parameters overlap, which is not in the text.
     """
 
     func: PrimFunc
@@ -72,6 +74,7 @@ class Sequential:
     copies: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     under_way: PrimFunc | None = None
     tuples: frozenset[Var] = frozenset()
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ def sequential(
         copies=writer.copies,
         under_way=under_way,
         tuples=frozenset(writer.tuples),
+        overlaps=writer.overlaps,
     )
 
 
@@ -139,9 +143,10 @@ class _Writer:
         # Those of it that blocks allocate.
         self.of_blocks: set[Var] = set()
         self.buffers = func.buffers
+        self.parameters = frozenset(b.data for b in func.buffers if not func.noalias and len(func.buffers) > 1)
         self.crosswise: set[BinaryOp] = set()
         self.tuples: set[Var] = set()
-        self.implied = False
+        self.implied = self.overlaps = False
         self.apart: list[Stmt] = []
         self.axes: dict[Var, str] = {}
         self.copies: dict[str, tuple[str, ...]] = {}
@@ -154,6 +159,8 @@ class _Writer:
             return stmt
         if isinstance(stmt, For) and stmt.kind is ForKind.THREAD_BINDING:
             return self._kernel(stmt)
+        if isinstance(stmt, Let) and stmt.var.dtype == HANDLE:
+            raise NotSequential("a pointer, by which threads may meet in memory that has another name", stmt)
         if isinstance(stmt, Block):
             self.of_blocks |= {b.data for b in stmt.alloc_buffers}
             stmt = replace(stmt, alloc_buffers=tuple(b for b in stmt.alloc_buffers if not self._is_inner(b)))
@@ -192,11 +199,12 @@ class _Writer:
                 moment, mine = self._with_names(part, list(memories))
                 self.under_way.append(_on_grid(_allocated(moment, mine), axes, root))
             kernel.body = without_async(kernel.body)
-        phases = Phases(kernel, sharings, self.names)
+        phases = Phases(kernel, sharings, self.names, self.parameters)
         copies: dict[Var, tuple[str, ...]] = {}
         arranged = phases.all_phases()
         result = _if_any(phases, arranged, _place(arranged, memories, phases, copies))
         self.implied |= phases.implied
+        self.overlaps |= phases.overlaps or bool(kernel.asynchronous and self.parameters)
         self.copies |= {data.name: tags for data, tags in copies.items()}
         self.axes |= {axis.var: axis.tag for axis in kernel.axes.values()}
         if phases.unordered:
@@ -290,6 +298,8 @@ class _Writer:
                 joins = joins_of(node, axes)
                 self.crosswise |= joins.floats
                 self.tuples |= joins.tuples
+                written = {store.buffer.data for store in stores_in(node)} & self.parameters
+                self.overlaps |= bool(written) and any(load.buffer.data in self.parameters for load in loads_in(node))
 
 
 def _if_any(phases: Phases, arranged: Stmt, placed: Stmt) -> Stmt:

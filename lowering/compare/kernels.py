@@ -203,7 +203,8 @@ class Question:
             return _with_first(answer, Status.UNKNOWN, why, ())
         first = answer.verdicts[0]
         notes = [first.reason] if first.reason is not None else []
-        apart = self.forms[1].apart is not None or self.joins is not None
+        form = self.forms[1]
+        apart = form.apart is not None or form.under_way is not None or form.overlaps or self.joins is not None
         if apart and not self.after.noalias and ASKED.text not in notes:
             notes.append(ASKED.text)
         fitting = dict.fromkeys(extent for form in self.forms for extent in form.fitting)

@@ -16,6 +16,7 @@ from layoutproof.ir.threads.kernel_text import SYNC
 from layoutproof.ir.threads.sequential import Barriers, NoSequence, Sequential, sequential
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.passes.as_loops import check_overlap
 from layoutproof.lowering.passes.illegal import IllegalTransform, hint_of
 from layoutproof.lowering.passes.steps import line_span, place_of_claim
 from layoutproof.verify.faults.facts import Facts
@@ -61,6 +62,7 @@ def _races(form: Sequential) -> Iterator[Verdict]:
             # These parts follow a loop that may have no iteration: what is found there need not happen.
             undecided = verdict.status is Status.REFUTED
             yield replace(verdict, status=Status.UNKNOWN, counterexample=None) if undecided else verdict
+    yield from check_overlap(form)
 
 
 def _diagnostics(func: PrimFunc, refused: Iterable[Verdict], help_text: str | None) -> Iterator[Diagnostic]:

@@ -20,6 +20,7 @@ from layoutproof.ir.threads.axes import has_threads
 from layoutproof.ir.threads.sequential import Barriers, NoSequence, Sequential, sequential
 from layoutproof.ir.visit import loops_of_stores, substitute, walk
 from layoutproof.verify.faults.facts import STRUCTURE
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.values.fast_math import Licence, Licences, names_of
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
@@ -96,6 +97,21 @@ def check_apart(form: Sequential) -> Iterator[Verdict]:
     """
     yield from check_part(form.apart)
     yield from check_part(form.under_way)
+    yield from check_overlap(form)
+
+
+def check_overlap(form: Sequential) -> Iterator[Verdict]:
+    """That threads do not meet where no barrier is between, should parameters overlap: nothing where they may not."""
+    func = form.func
+    if (form.apart is not None or form.under_way is not None or form.overlaps) and may_overlap(func):
+        claim = Claim(ClaimKind.NO_RACE, "threads are independent where no barrier is between", about=("overlap",))
+        reason = "parameters may overlap: the function does not assume noalias"
+        yield Verdict(Status.UNKNOWN, claim, STRUCTURE, (), reason, because=frozenset((Because.OVERLAP,)))
+
+
+def may_overlap(func: PrimFunc) -> bool:
+    """Whether two parameters of a function may be one memory."""
+    return not func.noalias and len(func.buffers) > 1
 
 
 def check_part(part: PrimFunc | None) -> Iterator[Verdict]:

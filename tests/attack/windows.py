@@ -4,8 +4,8 @@ the statements that differ is run, and asked of the whole, too.
     python -m tests.attack.windows --pairs 10000 --seed 1
 
 A program is a sequence of loops over elements of inputs, outputs and temporaries: some write all of a temporary, some a
-part, some only where an input is positive. A change is at one or two statements, anywhere. Nobody here knows whether it
-is right.
+part, some only where an input is positive, and some store undefined values. A change is at one or two statements,
+anywhere. Nobody here knows whether it is right.
 """
 
 from __future__ import annotations
@@ -140,6 +140,8 @@ class Maker:
             value = f"{value} + {self.load(low, count) if rng.random() < 0.5 else self.constant()}"
         elif kind < 0.6:
             value = f"T.if_then_else({rng.choice(INPUTS)}[{{e}}] > {self.constant()}, {value}, {self.constant()})"
+        if rng.random() < 0.06:
+            value = f'T.undef(dtype="{self.dtype}")'
         before = self.written.get(target)
         if before is not None and before[0] <= low and low + count <= before[1] and rng.random() < 0.2:
             value = f"{target}[{{e}}] + {value}"
@@ -238,13 +240,21 @@ def _turned(parts: Program, at: int, rng: Random) -> Program:
     return new
 
 
+def _decided(parts: Program, at: int, rng: Random) -> Program:
+    """The same value on both sides of a choice, by something that may be undefined."""
+    name, value = rng.choice([*TEMPORARIES, *OUTPUTS]), parts[at].value
+    named = [part.target for part in parts[:at] if f"{part.target}[" in value] if rng.random() < 0.7 else []
+    load = f"{rng.choice(named) if named else name}[{{e}}]"
+    return _put(parts, at, replace(parts[at], value=f"T.if_then_else({load} == {load}, {value}, {value})"))
+
+
 def _put(parts: Program, at: int, part: Part) -> Program:
     return [*parts[:at], part, *parts[at + 1 :]]
 
 
 CHANGES: tuple[Callable[[Program, int, Random], Program], ...] = (
     _other_form, _other_form, _other_form, _other_range, _swapped, _swapped, _other_load, _other_value, _other_order,
-    _other_order, _dropped, _twice, _other_guard, _other_target, _turned, _turned,
+    _other_order, _dropped, _twice, _other_guard, _other_target, _turned, _turned, _decided, _decided,
 )  # fmt: skip
 
 

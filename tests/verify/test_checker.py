@@ -158,6 +158,48 @@ def test_input_that_comes_to_be_written(good: Rewrite) -> None:
     assert first(verdicts, Status.UNKNOWN, "is only read").reason is not None
 
 
+POINTED = """
+# theta: 0 -> 0: lambda i: [7 - i]
+{theta}
+@T.prim_func
+def before(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    T.func_attr({{"tirx.noalias": True}})
+    p: T.let[T.handle("int32")] = T.pointer_cast("int32", A.data)
+    V = T.decl_buffer((8,), "int32", data=p)
+    for i in range(8):
+        B[i] = A[i]
+    {old}
+
+@T.prim_func
+def after(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    T.func_attr({{"tirx.noalias": True}})
+    p: T.let[T.handle("int32")] = T.pointer_cast("int32", A.data)
+    V = T.decl_buffer((8,), "int32", data=p)
+    for i in range(8):
+        B[7 - i] = A[7 - i]
+    {new}
+"""
+NOTHING = "T.evaluate(0)"
+SAME = "# theta: 1 -> 1: lambda: []"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "theta", "status"),
+    [
+        (NOTHING, "V[3] = 77", "# theta: 1 -> none", Status.REFUTED),
+        (NOTHING, "V[3] = V[3]", "# theta: 1 -> none", Status.UNKNOWN),
+        ("V[3] = 77", NOTHING, "", Status.REFUTED),
+        ("V[3] = 77", "V[3] = 78", SAME, Status.REFUTED),
+        ("V[3] = 77", "V[3] = 77", SAME, Status.PROVED),
+        (NOTHING, NOTHING, "", Status.PROVED),
+    ],
+)
+def test_stores_by_a_pointer_are_stores(old: str, new: str, theta: str, status: Status) -> None:
+    """A pointer of another name leads to the parameter's own cells, which callers see."""
+    text = POINTED.format(old=old, new=new, theta=theta).replace("\n\n@T", "\n@T").strip()
+    assert worst(v.status for v in check_rewrite(parse_rewrite(text))) is status
+
+
 @one_in(2)
 def test_witness_must_name_every_store(good: Rewrite) -> None:
     """A store that the witness leaves out, or an old one that is not there, is not accepted."""
@@ -234,7 +276,7 @@ def test_a_fault_that_the_old_program_has_too_refutes_nothing() -> None:
     verdicts = check_rewrite(parse_rewrite(WHOLE))
     assert Status.REFUTED not in statuses(verdicts)
     found = first(verdicts, Status.UNKNOWN, "read")
-    assert "the old program has a fault of this kind" in str(found.reason) and Because.OLD_FAULT in found.because
+    assert "the program before has a fault of this kind" in str(found.reason) and Because.OLD_FAULT in found.because
 
 
 def test_a_fault_of_its_own_refutes_a_program_whose_old_one_has_others() -> None:

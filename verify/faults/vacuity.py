@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, IntImm, Not, Var, const
+from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, IntImm, Logical, Not, Var, const
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef, is_identity
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import DIVISIONS, BinaryOp
+from layoutproof.ir.operators import DIVISIONS, BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
+from layoutproof.ir.visit import free_variables, loads_in, map_children, substitute, walk
 from layoutproof.verify.faults.arithmetic import call_assumptions, prove_index_fits, prove_no_trap
 from layoutproof.verify.faults.bounds import always_outside
 from layoutproof.verify.faults.constant_data import constants_do
@@ -26,7 +26,7 @@ from layoutproof.verify.faults.facts import Facts, Stopwatch, sizes_of
 from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.faults.zero_indices import with_zero_indices
 from layoutproof.verify.program.abstraction import survey_of
-from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain, conjuncts
+from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
 from layoutproof.verify.values.fast_math import IEEE
@@ -180,10 +180,11 @@ class _Stated:
 def _assumptions(facts: Facts) -> tuple[list[_Failure], list[Hint]]:
     """The loops whose assumptions no data satisfies, and data that satisfies those of others."""
     function = facts.program.function
-    written = {store.buffer.data for store in stores_in(function.body)}
+    survey = survey_of(function)
     groups: dict[tuple[tuple[Expr, Expr], ...], list[_Stated]] = {}
     for stated in _stated(function.body):
-        if not any(load.buffer.data in written for load in loads_in(stated.condition)):
+        changes = any(survey.all_change or x.buffer.data in survey.changing for x in loads_in(stated.condition))
+        if not changes:
             groups.setdefault(stated.loops, []).append(stated)
     failures: list[_Failure] = []
     merged: Hint = {}
@@ -238,9 +239,9 @@ def _stated(root: Stmt) -> Iterator[_Stated]:
         stmt, loops, names = stack.pop()
         match stmt:
             case Evaluate(value=Assume(condition=condition)):
-                for guard in conjuncts(condition):
-                    text = f"{expr_text(guard.as_expr, Style.PLAIN)} ({Spot(stmt).place_of(condition)})"
-                    yield _Stated(loops, substitute(guard.as_expr, names), text)
+                for part in _joined(condition):
+                    text = f"{expr_text(part, Style.PLAIN)} ({Spot(stmt).place_of(condition)})"
+                    yield _Stated(loops, substitute(part, names), text)
             case Seq(body=body):
                 stack += [(part, loops, names) for part in reversed(body)]
             case For(var=var, start=start, extent=extent, body=body):
@@ -254,6 +255,14 @@ def _stated(root: Stmt) -> Iterator[_Stated]:
                 stack.append((body, loops, names))
             case _:
                 pass
+
+
+def _joined(condition: Expr) -> Iterator[Expr]:
+    """What must all hold, as it stands: under `not` a comparison of floats is no value identity."""
+    if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
+        yield from (*_joined(condition.lhs), *_joined(condition.rhs))
+    else:
+        yield condition
 
 
 def _data_of(facts: Facts, domain: IterationDomain, group: Sequence[_Stated]) -> Hint | _Failure:

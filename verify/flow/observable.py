@@ -12,7 +12,7 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutStep, layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import stores_in, substitute
+from layoutproof.ir.visit import substitute
 from layoutproof.verify.flow.known_values import Fact, Knowledge, Known, is_closed, is_undefined
 from layoutproof.verify.flow.models import NEW, OLD, ProgramModel, RewriteModel
 from layoutproof.verify.flow.sources import Agreement
@@ -92,11 +92,8 @@ def ends_that_matter(program_model: ProgramModel) -> Sources:
 
 
 def _written_parameters(rewrite_model: RewriteModel) -> Iterator[Buffer]:
-    written = {
-        store.buffer.data.name
-        for function in (rewrite_model.rewrite.old, rewrite_model.rewrite.new)
-        for store in stores_in(function.body)
-    }
+    # By whatever pointer.
+    written = {s.data.name for statements in (rewrite_model.old, rewrite_model.new) for s in statements.statements}
     yield from (buffer for buffer in rewrite_model.rewrite.old.buffers if buffer.data.name in written)
 
 

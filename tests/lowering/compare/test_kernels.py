@@ -209,3 +209,56 @@ def test_a_number_that_is_no_size_may_be_zero() -> None:
     head = 'f(b: T.handle, n: T.int32):\n    B = T.match_buffer(b, (4,), "int32")\n    '
     found = compare(head + "B[0] = T.Select(n == 0, 1, 2)\n", head + "B[0] = 2\n")
     assert found.status is Status.REFUTED
+
+
+THREE = 'A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")'
+IN_TURN = f"""plain({THREE}):
+    for i in range(8):
+        A[i] = T.float32(1)
+    for j in range(8):
+        B[j] = T.float32(2)
+    for i in range(8):
+        C[i] = T.float32(3)
+"""
+BY_THREADS = f"""threads({THREE}):
+    for tx in T.thread_binding(8, "threadIdx.x"):
+        A[tx] = T.float32(1)
+        for j in range(8):
+            B[j] = T.float32(2)
+        T.tvm_storage_sync("shared")
+        C[tx] = T.float32(3)
+"""
+
+
+def test_threads_meet_where_parameters_overlap() -> None:
+    """Where no barrier is between stores to two parameters, callers are asked for parameters that do not overlap, and a
+    step is refused; where barriers are between all, nothing is asked.
+    """
+    found = compare(IN_TURN, BY_THREADS)
+    assert found.status is Status.PROVED and found.verdicts[0].reason == "precondition: parameters do not overlap"
+    apart = BY_THREADS.replace("        for j", f"{SYNC}        for j")
+    assert compare(IN_TURN, apart).verdicts[0].reason is None
+    each = f"f({THREE}):\n    for j in range(8):\n        B[j] = A[j]\n"
+    by_all = each.replace("    for j", '    for tx in T.thread_binding(8, "threadIdx.x"):\n        for j')
+    copied = compare(each, by_all.replace("        B[j]", "            B[j]"))
+    assert copied.status is Status.PROVED and copied.verdicts[0].reason == "precondition: parameters do not overlap"
+    with pytest.raises(lp.IllegalTransform, match="may overlap"):
+        lp.Schedule(lp.loads(HEAD + BY_THREADS)).simplify()
+    lp.Schedule(lp.loads(HEAD + apart)).simplify()
+    noalias = '    T.func_attr({"tirx.noalias": True})\n    for tx'
+    lp.Schedule(lp.loads(HEAD + BY_THREADS.replace("    for tx", noalias))).simplify()
+
+
+def test_pointers_into_a_kernel_are_not_understood() -> None:
+    """Threads that store to one memory by two names meet, though the names do not."""
+    whole = THREE.replace("float32", "int32")
+    head = f'({whole}):\n    T.func_attr({{"tirx.noalias": True}})\n'
+    plain = f"plain{head}    for i in range(8):\n        B[i] = 1\n    for i in range(8):\n        B[7 - i] = i\n"
+    plain += "    for i in range(8):\n        A[i] = 3\n"
+    threads = f'    for tx in T.thread_binding(8, "threadIdx.x"):\n        B[tx] = 1\n{SYNC}'
+    threads += f"        for j in range(8):\n            V[7 - j] = j\n{SYNC}        A[tx] = 3\n"
+    pointer = '    p: T.let[T.handle("int32")] = T.pointer_cast("int32", B.data)\n'
+    pointer += '    V = T.decl_buffer((8,), "int32", data=p)\n'
+    assert compare(plain, f"threads{head}{threads.replace('V[', 'B[')}").status is Status.PROVED
+    found = compare(plain, f"threads{head}{pointer}{threads.replace(SYNC, '', 1)}")
+    assert found.status is Status.UNKNOWN and "a pointer" in str(found.verdicts[0].reason)

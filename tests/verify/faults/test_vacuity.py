@@ -164,6 +164,15 @@ def test_what_nobody_sees_is_vacuous(body: str) -> None:
 
 
 @one_in(3)
+def test_a_comparison_of_floats_is_satisfied_by_the_other_zero() -> None:
+    """An element that is 0.0 has no negative inverse; of one that compares equal to 0.0, -0.0 has one."""
+    floats = S.replace('int32")', 'float32")')
+    body = "for i in range(4):\n    T.evaluate(T.assume({} and T.float32(1) / A[i] < T.float32(0)))\n    B[i] = A[i]"
+    identity = "A[i] == T.float32(0)"
+    assert status_of(prove_runs(func(body.format(identity), floats))) == "vacuous"
+    assert status_of(prove_runs(func(body.format(f"not (not ({identity}))"), floats))) == "proved"
+
+
 def test_what_could_not_be_shown_is_not_proved() -> None:
     """Assumptions that neither a search satisfies nor a solver contradicts leave a right rewrite unknown, and the
     reason says so.
