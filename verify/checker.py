@@ -86,7 +86,7 @@ def prove_rewrite(
 
 
 def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
-    """The verdicts on the window of two long programs, if it and the soundness of the old program are proved; else None."""
+    """The verdicts on the window of two long programs, if it is proved and the old one is sound; else None."""
     window = try_window(rewrite)
     if window is None or not _is_sound(rewrite.old, where):
         return None
