@@ -141,7 +141,7 @@ def _tools(file: Path) -> Mapping[str, Any]:
         raise error(codes.CONFIGURATION, f"{shown} cannot be read: {problem.strerror}") from problem
     except UnicodeDecodeError as problem:
         raise error(codes.CONFIGURATION, f"{shown} is not UTF-8: byte {problem.start}") from problem
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # also of numbers with thousands of digits
         raise error(codes.CONFIGURATION, f"{shown} is not TOML: {problem}") from problem
     return found if isinstance(found, dict) else {}
 

@@ -77,7 +77,7 @@ def parse_study(text: str, name: str, folder: Path) -> Study:
     """The study of a text; files that it names lie in `folder`. Raises LayoutproofError as `load_study`."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, RecursionError) as problem:  # also of numbers with thousands of digits
         raise error(codes.STUDY_FILE, f"{name}: not TOML: {problem}") from problem
     reader = _Reader(name, folder)
     reader.check_keys("", data, _TOP)

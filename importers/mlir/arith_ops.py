@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.importers.mlir.builder import Builder, Overflow
 from layoutproof.importers.mlir.flags import OVERFLOW, check_overflow, flags_of
-from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, Value, add, mul, sub
+from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub
+from layoutproof.importers.mlir.placement import is_evaluated
 from layoutproof.importers.mlir.values import Indices, Vector, View, number, value_of
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import BOOL, DType, Kind
@@ -326,7 +327,7 @@ def translate(b: Builder, op: Op) -> None:
             args = [b.data(op, arg) for arg in args]
             expr = meaning(op, args, kind.dtype)
         if op.name in _DIVISIONS and not _divides(BinaryOp.FLOORDIV, b.expr(op, op.operands[1])):
-            if _is_evaluated(result):
+            if is_evaluated(result, EXPRESSIONS):
                 b.bind_read(op, expr)
             else:
                 b.bind(result, b.named(result, expr, op.span))
@@ -334,18 +335,6 @@ def translate(b: Builder, op: Op) -> None:
             b.bind_expression(op, result, expr)
         return
     _by_element(b, op, kind, meaning)
-
-
-def _is_evaluated(value: Value) -> bool:
-    """Whether all that use a value evaluate it: no operation with a choice, and none on vectors or tensors."""
-    return all(
-        use.name in _EVALUATE
-        or (use.name in EXPRESSIONS and use.name != "arith.select" and all(map(_is_evaluated, use.results)))
-        for use in value.uses
-    )
-
-
-_EVALUATE = frozenset(("memref.load", "memref.store", "affine.load", "affine.store", "func.return"))
 
 
 def _needs_memory(b: Builder, op: Op, kind: Scalar, args: Sequence[Expr], expr: Expr) -> bool:

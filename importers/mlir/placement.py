@@ -103,6 +103,22 @@ def is_movable(op: Op, expressions: Collection[str], may_alias: bool) -> bool:
     return True
 
 
+def is_evaluated(value: Value, expressions: Collection[str]) -> bool:
+    """Whether all that use a number evaluate it: no operation with a choice, and none on vectors or tensors."""
+    return all(
+        use.name in _EVALUATE
+        or (
+            use.name in expressions
+            and use.name != "arith.select"
+            and all(is_evaluated(result, expressions) for result in use.results)
+        )
+        for use in value.uses
+    )
+
+
+_EVALUATE = frozenset(("memref.load", "memref.store", "affine.load", "affine.store", "func.return"))
+
+
 def read_memory(op: Op) -> Value:
     """What a reading operation reads."""
     return op.operands[0]

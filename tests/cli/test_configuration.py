@@ -92,6 +92,7 @@ def test_it_is_found_from_below(here: Path, call: Caller, monkeypatch: pytest.Mo
         ("baseline = 3", "[tool.layoutproof] baseline: expected a text, not 3"),
         ("ignore = ['XX']", "[tool.layoutproof] ignore: 'XX': no code begins so"),
         ("paths = [", "is not TOML: "),
+        (f"timeout = {'9' * 5000}", "is not TOML: "),
     ],
 )
 def test_what_is_wrong_with_it(line: str, words: str, here: Path, call: Caller) -> None:

@@ -30,6 +30,8 @@ WRONG: Mapping[str, str] = {
     'schema = 1\n[[grid]]\noperators = ["sun"]\npolicies = ["poison"]\n': "'sun' is not known",
     'schema = 1\n[[operator]]\nname = "own"\nfile = "none.py"\n' + GRID: "operator\\[0\\].file: none.py cannot be read",
     "schema = ": "not TOML",
+    f"schema = {'9' * 5000}": "not TOML",
+    f"schema = {'[' * 5000}": "not TOML",
 }
 
 

@@ -109,8 +109,9 @@ SQUARE = "%a: memref<4x4xf32>, %o: memref<4x4xf32>"
 MASKED = """%c2 = arith.constant 2 : index
 %p = arith.constant 0.0 : f32
 %m = vector.create_mask MASK : vector<SHAPExi1>
-%v = vector.transfer_read %a[%c0, %c0], %p, %m {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (MAP)>} : memref<4x4xf32>, vector<4x4xf32>
-vector.transfer_write %v, %o[%c0, %c0] {in_bounds = [true, true]} : vector<4x4xf32>, memref<4x4xf32>"""  # noqa: E501
+%v = vector.transfer_read %a[%c0, %c0], %p, %m
+  {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (MAP)>} : memref<4x4xf32>, vector<4x4xf32>
+vector.transfer_write %v, %o[%c0, %c0] {in_bounds = [true, true]} : vector<4x4xf32>, memref<4x4xf32>"""
 BY_HAND = """%p = arith.constant 0.0 : f32
 affine.for %i = 0 to 4 {
   affine.for %j = 0 to 4 {
@@ -163,9 +164,10 @@ def test_sums_of_bits() -> None:
         assert compared(function(BITS, PRODUCT), after).status.value == wanted
 
 
-STRIDES = """%b, %off, %s:2, %st:2 = memref.extract_strided_metadata %a : TYPE -> memref<i32>, index, index, index, index, index
+STRIDES = """%b, %off, %s:2, %st:2 = memref.extract_strided_metadata %a
+  : TYPE -> memref<i32>, index, index, index, index, index
 %v = arith.index_cast %st#0 : index to i64
-memref.store %v, %o[%c0] : memref<1xi64>"""  # noqa: E501
+memref.store %v, %o[%c0] : memref<1xi64>"""
 
 
 def test_strides_of_an_argument() -> None:
@@ -174,7 +176,8 @@ def test_strides_of_an_argument() -> None:
     for number, wanted in ((8, "proved"), (4, "refuted")):
         constant = f"{INDEX}%v = arith.constant {number} : i64\nmemref.store %v, %o[%c0] : memref<1xi64>"
         texts = [INDEX + STRIDES.replace("TYPE", kind), constant]
-        found = compared(*(function(f"%a: {kind}, %o: memref<1xi64>", text) for text in texts))
+        before, after = (function(f"%a: {kind}, %o: memref<1xi64>", text) for text in texts)
+        found = compared(before, after)
         assert found.status.value == wanted
     kind = "memref<4x4xi32, strided<[?, 1]>>"
     with pytest.raises(LayoutproofError, match="this view is not translated"):
