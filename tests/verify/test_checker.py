@@ -234,7 +234,7 @@ def test_a_fault_that_the_old_program_has_too_refutes_nothing() -> None:
     verdicts = check_rewrite(parse_rewrite(WHOLE))
     assert Status.REFUTED not in statuses(verdicts)
     found = first(verdicts, Status.UNKNOWN, "read")
-    assert "the old program has a fault of this kind" in str(found.reason) and Because.OLD_FAULT in found.because
+    assert "the program before has a fault of this kind" in str(found.reason) and Because.OLD_FAULT in found.because
 
 
 def test_a_fault_of_its_own_refutes_a_program_whose_old_one_has_others() -> None:
