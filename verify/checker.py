@@ -41,7 +41,8 @@ from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_no_new_fault, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
 from layoutproof.verify.lockstep.memories import is_asked
-from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
+from layoutproof.verify.maps.equal_maps import prove_equal_maps
+from layoutproof.verify.maps.injective import prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.questions import Because
