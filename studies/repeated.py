@@ -28,7 +28,8 @@ from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.values.fast_math import Licences
-from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict
 
 MOST_POINTS = 1 << 14
 ENGINE = "repeated update"

@@ -9,8 +9,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from layoutproof.verify.verdict.verdict import Clause
-from tests.clauses import PERMISSIVE
+from tests.clauses import PERMISSIVE, Clause
 from tests.tree import ROOT, file
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")

@@ -16,7 +16,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.lowering.compare.rolled import unrolled
 from layoutproof.verify.values.fast_math import Licences
-from layoutproof.verify.verdict.verdict import Report, Status, Verdict, worst
+from layoutproof.verify.verdict.report import Report, worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate

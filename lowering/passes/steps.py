@@ -34,7 +34,8 @@ from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict import codes as claims
-from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict, counterexample_text, worst
+from layoutproof.verify.verdict.report import counterexample_text, worst
+from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict
 
 GOOD_OR_EMPTY: frozenset[Status] = frozenset({Status.PROVED, Status.VACUOUS})
 

@@ -42,7 +42,8 @@ from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.smt.smtlib import queries_of
 from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 from layoutproof.verify.verdict import codes
-from layoutproof.verify.verdict.verdict import Claim, Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Claim, Status, Verdict
 
 # Engines that read the text: deriving the obligation again asks them again. Without a query no interval was needed.
 _READING = frozenset(("symbolic", "intervals", "simulation"))

@@ -16,7 +16,8 @@ from layoutproof.verify.algebra.rendering import Renderer, size_expr
 from layoutproof.verify.maps.decision import Decision
 from layoutproof.verify.maps.injective import product
 from layoutproof.verify.maps.problem import Problem
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Report, Verdict
+from layoutproof.verify.verdict.report import Report
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
 @dataclass(frozen=True, slots=True)

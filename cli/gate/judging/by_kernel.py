@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from layoutproof.cli.gate.judging.findings import digest, fate_of
 from layoutproof.cli.gate.outcomes import Finding, Outcome
 from layoutproof.verify.verdict import codes
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.cli.gate.judging.notes import Result

@@ -24,7 +24,8 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.verify.values.fast_math import Licence, Licences
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 from layoutproof.verify.workers.endings import Ending, Limits
 
 

@@ -5,12 +5,12 @@ overlap.
 from __future__ import annotations
 
 import pytest
-from tests.clauses import without
+from tests.clauses import Clause, without
 from tests.verify.lockstep.rewrites import SPLIT, accepted, buffer, function, lockstep, record, refused
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.lockstep.prove import Lockstep
-from layoutproof.verify.verdict.verdict import Clause, Open
+from layoutproof.verify.verdict.verdict import Open
 
 AB = f"{buffer('A', '14')}, {buffer('B', '14')}"
 ZERO = '"T.float32(0.0)"'
