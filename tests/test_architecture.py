@@ -74,6 +74,18 @@ def test_the_trust_base_is_listed() -> None:
     assert listed(RIGHT) == sorted(modules_of(CHECKER))
 
 
+def test_lines_of_the_trust_base_are_those_that_the_page_says() -> None:
+    """Its modules, their lines and those of code, to half a percent; and it stays below 20,000 lines of code."""
+    trusted = in_table(RIGHT.partition("Reached from there, and not trusted")[0])
+    paths = [path for module in trusted if (path := source_of(module)) is not None]
+    said = re.findall(r"It has ([\d,]+) modules with ([\d,]+) lines, ([\d,]+) of them code", RIGHT)
+    modules, lines, code = (int(number.replace(",", "")) for number in said[0])
+    assert modules == len(paths)
+    assert abs(lines / sum(len(file(path).text.splitlines()) for path in paths) - 1) < 0.005
+    counted = sum(file(path).code_lines for path in paths)
+    assert abs(code / counted - 1) < 0.005 and counted < 20_000
+
+
 def test_the_trust_base_of_graphs_is_listed() -> None:
     """The two tables on graphs have every further module that the proof of a planned graph reaches, once, and no other
     one.

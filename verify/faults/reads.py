@@ -15,7 +15,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const, equal
 from layoutproof.ir.index_map import IndexMap, retype
-from layoutproof.ir.layout_record import Cell, LayoutRecord, cells_of, layout_records
+from layoutproof.ir.interp.layout_cells import cells_of
+from layoutproof.ir.layout_record import Cell, LayoutRecord, layout_records
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables
