@@ -4,7 +4,7 @@ joins.
 The outputs are kept as written, since an axis written `e % k` has extent `k` whatever the domain. What is true of a map
 (injective, shape for symbolic extents, inverse) is found in `layoutproof.verify`.
 
-Source: the seed `buffer-physical-layout`.
+Source: TVM's RFC `buffer-physical-layout`.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class MapArrays:
     def map_array(
         self, array: NDArray[Any], physical_shape: Sequence[int] | None = None, fill: Any = 0
     ) -> NDArray[Any]:
-        """`array` re-laid: a new array of the physical shape, padding holding `fill`.
+        """`array` in the physical layout: a new array of the physical shape, padding holding `fill`.
 
         Raises LayoutproofError for a rank that does not fit and for an image outside `physical_shape`.
         """

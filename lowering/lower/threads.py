@@ -24,7 +24,7 @@ from layoutproof.verify.verdict.report import counterexample_text
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _NO_BARRIER = 'the text has no barrier: T.tvm_storage_sync("shared") is one'
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
+_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
 
 
 def without_threads(func: PrimFunc) -> PrimFunc:

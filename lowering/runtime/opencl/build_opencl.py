@@ -22,7 +22,7 @@ from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, c
 from layoutproof.verify.verdict.report import counterexample_text
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
+_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
 
 
 def limits_of(device: Device | None, profile: Profile | None) -> DeviceLimits | None:
