@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
@@ -439,17 +438,3 @@ def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
     if wrong is not None:
         return unknown(claim, STRUCTURE, f"there is no old store {wrong}", watch)
     return proved(claim, STRUCTURE, watch)
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """A proved step: the primitive's name, its arguments as plain data for JSON, and the rewrite.
-
-    `where` (a condition on symbols) and `allowed` are those under which it was proved, as in `check_rewrite`.
-    """
-
-    primitive: str
-    arguments: Mapping[str, Any]
-    rewrite: Rewrite
-    where: Expr | None = None
-    allowed: Licences = ALL

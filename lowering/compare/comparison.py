@@ -21,7 +21,7 @@ from layoutproof.verify.verdict.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
-    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.step_record import StepRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class Comparison(Report):
         """The step, as certificates have it, and those that write loops out which were found; none if not all is
         proved.
         """
-        from layoutproof.verify.checker import StepRecord
+        from layoutproof.verify.step_record import StepRecord
 
         if self.rewrite is None or self.status is not Status.PROVED:
             return ()

@@ -115,7 +115,7 @@ def certificate_of(entry: Mapping[str, Any]) -> Certificate:
     """
     from layoutproof.ir.notations.rewrite_text import parse_litmus
     from layoutproof.verify.certificate.certificate import certify
-    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.step_record import StepRecord
     from layoutproof.verify.values.fast_math import Licence
 
     proof = ProofEntry.of(entry)

@@ -16,7 +16,7 @@ from layoutproof.verify.verdict.verdict import Status, Verdict
 if TYPE_CHECKING:
     from layoutproof.cli.gate.judging.notes import Result
     from layoutproof.lowering.compare.comparison import Comparison
-    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.step_record import StepRecord
 
 _HELP = "`layoutproof recheck --verbose` of its certificate names each claim that the kernel rejects"
 
