@@ -61,6 +61,8 @@ class File:
     """The names that the module gives to codes."""
     has_meanings: bool
     """Whether the module has a table MEANINGS."""
+    code_lines: int
+    """The lines that are neither blank nor comments nor of a docstring nor of an import."""
 
 
 @cache
@@ -94,7 +96,19 @@ def file(path: Path) -> File:
             isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name) and n.target.id == "MEANINGS"
             for n in module.body
         ),
+        _code_lines(text, nodes),
     )
+
+
+def _code_lines(text: str, nodes: list[ast.AST]) -> int:
+    apart: set[int] = set()
+    for node in nodes:
+        stmt = node.body[0] if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body else node
+        is_text = isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant)
+        if isinstance(stmt, ast.Import | ast.ImportFrom) or (isinstance(stmt, ast.Expr) and is_text):
+            apart |= set(range(stmt.lineno, (stmt.end_lineno or stmt.lineno) + 1))
+    lines = enumerate(map(str.strip, text.splitlines()), 1)
+    return sum(number not in apart and line != "" and not line.startswith("#") for number, line in lines)
 
 
 def _function(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:

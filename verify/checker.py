@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
@@ -41,7 +40,8 @@ from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_no_new_fault, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
 from layoutproof.verify.lockstep.memories import is_asked
-from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
+from layoutproof.verify.maps.equal_maps import prove_equal_maps
+from layoutproof.verify.maps.injective import prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Because
@@ -420,17 +420,3 @@ def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
     if wrong is not None:
         return unknown(claim, STRUCTURE, f"there is no old store {wrong}", watch)
     return proved(claim, STRUCTURE, watch)
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """A proved step: the primitive's name, its arguments as plain data for JSON, and the rewrite.
-
-    `where` (a condition on symbols) and `allowed` are those under which it was proved, as in `check_rewrite`.
-    """
-
-    primitive: str
-    arguments: Mapping[str, Any]
-    rewrite: Rewrite
-    where: Expr | None = None
-    allowed: Licences = ALL

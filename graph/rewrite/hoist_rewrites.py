@@ -28,7 +28,8 @@ from layoutproof.lowering.passes.effects import data_read, data_written
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 PRIMITIVE = "hoist_layout_rewrites"
 

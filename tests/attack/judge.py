@@ -21,10 +21,11 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import HANDLE, DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, FloatImm, IntImm, Var
+from layoutproof.ir.interp.layout_cells import cells_of, padding_cells
 from layoutproof.ir.interp.memory import Fault, Fill, Filling
 from layoutproof.ir.interp.run import Result, run, same_values
 from layoutproof.ir.intrinsics import Undef
-from layoutproof.ir.layout_record import Cell, cells_of, layout_records, padding_cells
+from layoutproof.ir.layout_record import Cell, layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.visit import free_variables, stores_in, walk
