@@ -13,9 +13,11 @@ loop. Lets and memory end with their last use first, so that each copy has its o
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from typing import Any
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import INT32, DType
@@ -177,9 +179,9 @@ class _Rolling:
 
     def _repeated(self, statements: Sequence[Stmt]) -> Sequence[Stmt]:
         """Statements with loops for runs, and for runs of these."""
-        if len(statements) < 2:
-            return statements
-        items = [self._item(stmt) for stmt in statements]
+        # What is the only one of its kind is no copy: most of what follows a let is looked at no further for that let.
+        kinds = Counter((type(stmt), kinds_in(stmt)) for stmt in statements)
+        items = [self._item(s) if kinds[type(s), kinds_in(s)] > 1 else _Item(s) for s in statements]
         shorter = self._once(items)
         while len(shorter) < len(items):
             items, shorter = shorter, self._once(shorter)
@@ -206,13 +208,20 @@ class _Rolling:
             places.setdefault(item.form, []).append(place)
         found: list[_Item] = []
         start = 0
+        tried: dict[int, int] = {}  # where the last run ends that is no loop, by its period
         while start < len(items):
             same = places[items[start].form] if items[start].form is not None else []
             here = bisect_right(same, start)
-            runs = [_run(items, start, place - start) for place in same[here : here + _PERIODS]]
-            best = sorted((run for run in runs if run.copies > 1), key=_Run.preference)
-            loop, end = next(((x, run.end) for run in best if (x := self._loop(items, run))), (None, start + 1))
-            found.append(items[start] if loop is None else self._item(loop))
+            periods = [p - start for p in same[here : here + _PERIODS] if tried.get(p - start, 0) <= start]
+            runs = [run for run in (_run(items, start, period) for period in periods) if run.copies > 1]
+            end, made = start + 1, items[start]
+            for run in sorted(runs, key=_Run.preference):
+                loop = self._loop(items, run)
+                if loop is not None:
+                    end, made = run.end, self._item(loop)
+                    break
+                tried[run.period] = run.end
+            found.append(made)
             start = end
         return found
 
@@ -338,13 +347,13 @@ def _with_integers(stmt: Stmt, changed: Callable[[Expr | None, Constants, DType]
         return mapped(node) if isinstance(node, Stmt) else visit(node)
 
     def binder(node: For | Let) -> Steps[Node, Node]:
-        names = ["value", "body"] if isinstance(node, Let) else ["start", "extent", "body"]
+        names: Sequence[str] = ("value", "body") if isinstance(node, Let) else ("start", "extent", "body")
         if isinstance(node, For) and is_written_out(node):
-            names = ["body"]  # its bounds stay constant
-        made = []
+            names = ("body",)  # its bounds stay constant
+        made: dict[str, Any] = {}
         for name in names:
-            made.append((yield getattr(node, name)))
-        return replace(node, **dict(zip(names, made, strict=True)))
+            made[name] = yield getattr(node, name)
+        return replace(node, **made)
 
     def visit(node: Node) -> Node:
         if isinstance(node, Buffer):

@@ -383,7 +383,7 @@ def _same_attributes(a: Attributes, b: Attributes, memories: set[tuple[str, str]
     """
     if set(a) - {_NAME} != set(b) - {_NAME}:
         return False
-    named = [{name for key in _BY_DATA if isinstance(x.get(key), Attributes) for name in x[key]} for x in (a, b)]
+    named = [{name for key in _BY_DATA if isinstance(said := x.get(key), Attributes) for name in said} for x in (a, b)]
     spoken_of = [(p, q) for p, q in memories if p in named[0] or q in named[1]]
     renamed = dict(spoken_of)
     if not len(spoken_of) == len(renamed) == len(set(renamed.values())):
