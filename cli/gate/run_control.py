@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter, deque
@@ -35,8 +36,6 @@ class StepFile:
     """A file in which the process that judges one schedule writes the step that it is at."""
 
     def __init__(self) -> None:
-        import tempfile  # for a terminal only
-
         number, self.path = tempfile.mkstemp(prefix="layoutproof-step-")
         os.close(number)
 
@@ -262,6 +261,9 @@ def stop_on_signals() -> Iterator[None]:
         last = now
         raise Stopped(number)
 
+    # Python tries its temporary folder with a file when it is first asked for one; an exception would leave that there.
+    with suppress(FileNotFoundError):
+        tempfile.gettempdir()
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     changed = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     try:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -119,6 +120,17 @@ def test_signals_are_as_before_afterwards() -> None:
     with stop_on_signals():
         assert signal.getsignal(signal.SIGINT) is not before[0]
     assert [signal.getsignal(number) for number, _, _ in ENDS] == before
+
+
+def test_the_temporary_folder_is_known_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python tries it with a file, which an exception out of a signal would leave there: that is done by then."""
+    opened: list[object] = []
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    with stop_on_signals():
+        monkeypatch.setattr(os, "open", lambda *given: opened.append(given))
+        assert tempfile.gettempdir() == str(tmp_path) and opened == [] and list(tmp_path.iterdir()) == []
+        monkeypatch.undo()
 
 
 def test_a_late_signal_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
