@@ -97,7 +97,8 @@ class Run:
                 return {BinaryOp.ADD: a + b, BinaryOp.SUB: a - b, BinaryOp.MUL: a * b}[expr.op]
             case Compare():
                 return self.value(expr.lhs, names) < self.value(expr.rhs, names)
-        raise AssertionError(expr)
+            case _:
+                raise AssertionError(expr)
 
 
 def does(function: PrimFunc) -> list[tuple[object, ...]]:
