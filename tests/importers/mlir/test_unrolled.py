@@ -12,11 +12,11 @@ from tests.oracle.mlir import arguments_for, differences
 from tests.random.mlir_programs import random_program
 from tests.shares import one_in
 
-from layoutproof.importers.mlir.rolled import rolled
 from layoutproof.importers.mlir.translate import read_functions
 from layoutproof.ir.interp.run import run, same_values
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import stores_in
+from layoutproof.lowering.compare.rolled import rolled
 
 
 def program(text: str) -> PrimFunc:
