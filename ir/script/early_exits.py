@@ -105,7 +105,9 @@ def exits_for(
 ) -> Exits:
     """The flags that a loop needs. Raises LayoutproofError where a loop of its kind cannot be left."""
     found = list(exits_of(without_continue(node.body)))
-    if found and list(kinds) != [ForKind.SERIAL]:
+    if not found:
+        return Exits(None, None)
+    if list(kinds) != [ForKind.SERIAL]:
         where = f"a {kinds[0].value} loop" if len(kinds) == 1 else "a loop over several extents"
         help = "write it as one serial loop, `for i in range(...)`"
         raise reader.text.fail(codes.UNSUPPORTED, f"{_word(found[0])} in {where} is not supported", found[0], help=help)

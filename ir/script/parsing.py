@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, Source, Span, error, split_lines
 from layoutproof.ir.dtype import DType
+from layoutproof.ir.expr import IntImm, Var
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Seq, opens_scope
 from layoutproof.ir.visit import children
@@ -139,6 +140,9 @@ def _syntax_error(problem: SyntaxError, text: Text) -> LayoutproofError:
     return error(codes.SYNTAX, f"not Python syntax: {problem.msg}", span)
 
 
+_SHALLOW = frozenset({ast.Name, ast.Constant, ast.Load, ast.Store, str, int, type(None)})
+
+
 def check_depth(tree: ast.AST, text: Text, limit: int = MAX_DEPTH) -> None:
     """Raise LayoutproofError for a tree deeper than `limit`; n `and`s count as n - 1 levels, each `elif` as one."""
     if len(text.source.text) <= limit:
@@ -148,16 +152,27 @@ def check_depth(tree: ast.AST, text: Text, limit: int = MAX_DEPTH) -> None:
         node, depth = stack.pop()
         if depth > limit:
             raise text.fail(codes.TOO_DEEP, f"the text is nested more than {limit} levels deep here", node)
-        below = depth
-        if isinstance(node, ast.BoolOp):
-            below += len(node.values) - 1
-        elif isinstance(node, ast.Compare):
-            below += len(node.ops)
-        elif isinstance(node, ast.Call) and _is_extreme(node.func):
-            below += max(1, len(node.args) - 1)  # min and max of many values are nested calls of two
-        elif isinstance(node, ast.expr | ast.stmt):
-            below += 1
-        stack.extend((child, below) for child in ast.iter_child_nodes(node))
+        below = depth + _levels(node)
+        for name in node._fields:
+            part = getattr(node, name, None)
+            for child in part if isinstance(part, list) else (part,):
+                # Half of all nodes are names and numbers: one level more below these is all that there can be.
+                if (below >= limit or type(child) not in _SHALLOW) and isinstance(child, ast.AST):
+                    stack.append((child, below))
+
+
+def _levels(node: ast.AST) -> int:
+    """How many levels deeper the children of a node are."""
+    if isinstance(node, ast.BoolOp):
+        return len(node.values) - 1
+    if isinstance(node, ast.Compare):
+        return len(node.ops)
+    if isinstance(node, ast.Call) and _is_extreme(node.func):
+        return max(1, len(node.args) - 1)  # min and max of many values are nested calls of two
+    return 1 if isinstance(node, ast.expr | ast.stmt) else 0
+
+
+_LEAVES = frozenset({Var, IntImm})
 
 
 def check_node_depth(root: Node, start: Span) -> None:
@@ -172,7 +187,8 @@ def check_node_depth(root: Node, start: Span) -> None:
             )
         # Statements that follow one another are as deep as they are many: `ir/visit.py` makes room for them.
         below = depth if isinstance(node, Seq) or opens_scope(node) else depth + 1
-        stack.extend((child, below) for child in children(node))
+        is_near = below >= MAX_NODE_DEPTH
+        stack.extend((child, below) for child in children(node) if is_near or type(child) not in _LEAVES)
 
 
 @contextmanager
