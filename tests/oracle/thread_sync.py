@@ -7,9 +7,11 @@ just these.
 from __future__ import annotations
 
 import argparse
+import inspect
 import random
 import sys
 from collections import Counter
+from unittest import mock
 
 import tvm
 from tvm.s_tir import transform
@@ -71,7 +73,10 @@ def random_kernel(seed: int) -> str:
 
 def with_tvms_barriers(text: str) -> str | None:
     """The kernel as TVM prints it after its pass ThreadSync; None where TVM refuses it."""
-    module = tvm.IRModule({"f": tvm.script.from_source(text)})
+    # A decorator with arguments has TVM ask for its callers and their sources. It needs none for a text, and they take
+    # longer than all the rest where many modules are loaded.
+    with mock.patch.object(inspect, "stack", list):
+        module = tvm.IRModule({"f": tvm.script.from_source(text)})
     try:
         (func,) = transform.ThreadSync("shared")(module).functions.values()
     except tvm.error.InternalError:  # a barrier in a branch
