@@ -160,3 +160,28 @@ def test_the_share_follows_from_the_commit(tmp_path: Path) -> None:
     """The share is a number that the commit gives, and 0 where there is none."""
     assert share_of_commit(tmp_path) == 0
     assert 0 <= share_of_commit(ROOT) < 1 << 16
+
+
+def test_workers_agree_on_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that collects from the end has the tests in the order of the others, and loads the last file first."""
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers = campaign\n    one_in\npythonpath = {ROOT}\n")
+    monkeypatch.chdir(tmp_path)
+    options = ("-c", "pytest.ini", "-p", "no:cacheprovider", "--import-mode=importlib", "--collect-only", "-qs")
+    loaded, collected = [], []
+    for worker in ("gw0", "gw1"):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+        for name in ("a/test_x", "a/test_y", "b/c/test_x", "test_z"):
+            file = tmp_path / f"of_{worker}" / f"{name}.py"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(
+                f"import pytest\nprint({name!r})\n@pytest.mark.parametrize('n', 'ab')\ndef test_it(n): ...\n"
+            )
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            assert pytest.main([*options, f"of_{worker}"]) == pytest.ExitCode.OK
+        lines = said.getvalue().splitlines()
+        collected.append([line.partition("/")[2] for line in lines if "::" in line])
+        loaded.append([line for line in lines if "::" not in line][:4])
+    assert len(collected[0]) == 8 and collected[1] == collected[0]
+    assert len(set(loaded[0])) == 4 and loaded[1] == loaded[0][::-1]

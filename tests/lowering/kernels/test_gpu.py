@@ -121,7 +121,7 @@ def test_a_schedule_is_replayed_from_its_trace() -> None:
     assert Schedule.replay(schedule.original, schedule.trace).func == schedule.func
 
 
-@one_in(2)
+@one_in(8)
 def test_layouts_and_loops_inside_a_kernel_change() -> None:
     """Of memory that threads share or have for themselves, in two buffers by turns, as vectors, unrolled."""
     schedule = made(matmul_on_threads).fork()
