@@ -77,7 +77,7 @@ def read_configuration(folder: Path, command: click.Command, context: click.Cont
             import difflib  # for a message only
 
             near = difflib.get_close_matches(key, KEYS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KEYS)}"
+            hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(KEYS)}"
             raise error(codes.CONFIGURATION, f"{shown}: {_TABLE} has no key {key}", help=hint)
         _check(shown, key, value, parameters[KEYS[key]], context)
         values[KEYS[key]] = _placed(shown, value) if key in _PATHS else value

@@ -39,7 +39,7 @@ _MEGABYTE = 1 << 20
 _MOST_NOTES = 20  # on entries of a baseline that are needed no more
 _STREAMED = ("text", "json")  # printed while outcomes come in
 _WHOLE = ("json", "html")  # which show every obligation
-_ELSEWHERE = {
+_RENDERERS = {
     "junit": ("layoutproof.cli.render.gate.junit", "render_junit"),
     "sarif": ("layoutproof.cli.render.gate.sarif", "render_sarif"),
     "github": ("layoutproof.cli.render.gate.github", "render_github"),
@@ -319,6 +319,6 @@ def _renderer(form: str) -> Renderer:
         return lambda outcomes, summary, out: render_text(iter(outcomes), summary, out)
     if form == "json":
         return render_json
-    module, name = _ELSEWHERE[form]
+    module, name = _RENDERERS[form]
     renderer: Renderer = getattr(import_module(module), name)
     return renderer

@@ -139,14 +139,14 @@ notation_options = _group(
     click.option(
         "--notation",
         type=click.Choice(NOTATIONS),
-        help="The notation of the text, where its form does not tell.",
+        help="The notation of the text, if it could be several.",
     ),
     click.option("--axes", multiple=True, metavar="NAME=N,...", help="Lengths of axes in an einops pattern."),
 )
 seed_option = click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, LARGEST_SEED), help="Seed of the random inputs."
 )
-function_option = click.option("--function", metavar="NAME", help="Which function, where the program has several.")
+function_option = click.option("--function", metavar="NAME", help="The function, if the program has several.")
 trace_option = click.option(
     "--trace", "trace_path", type=file_path, metavar="TRACE.json", help="A schedule to apply first."
 )
@@ -160,7 +160,7 @@ cache_options = _group(
     click.option("--no-cache", is_flag=True, help="Prove everything anew."),
 )
 jobs_option = click.option(
-    "--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes to use; as many as there are cores unless said."
+    "--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes to use; one for each core by default."
 )
 
 
@@ -203,7 +203,7 @@ def proof_options(strictness: str, default: str = "reals") -> Decorator:
             callback=_read_strictness,
             default=default,
             show_default=True,
-            metavar="LICENCES",
+            metavar="ASSUMPTIONS",
             help=strictness,
         ),
         click.option(
@@ -219,7 +219,7 @@ def proof_options(strictness: str, default: str = "reals") -> Decorator:
 
 
 def _read_strictness(context: click.Context, parameter: click.Parameter, text: str) -> Licences:
-    """A preset, or licences by name. Raises click.BadParameter for other words."""
+    """A preset, or fast-math assumptions by name. Raises click.BadParameter for other words."""
     from layoutproof.verify.values.fast_math import parse_licences
 
     try:

@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     add(
         "--layoutproof-strictness",
-        metavar="LICENCES",
+        metavar="ASSUMPTIONS",
         help="fast-math assumptions that proofs may use: ieee, finite, reals (all)",
     )
     add("--layoutproof-budget", metavar="FACTOR", type=float, help="a factor on every budget of a proof")

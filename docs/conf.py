@@ -46,7 +46,7 @@ def _as_literals(app: Sphinx, what: str, name: str, documented: object, options:
 
     The design that something stems from is named at the end of a docstring, for those who read the code.
     """
-    text = re.sub(r"\s*\bSources?: the seeds? [^\n]*(\n[^\n]+)*", "", "\n".join(lines))
+    text = re.sub(r"\s*\bSources?: (?:TVM's RFCs?|Relax's issue) [^\n]*(\n[^\n]+)*", "", "\n".join(lines))
     lines[:] = [*text.split("\n"), ""]
     for number, line in enumerate(lines):
         parts = re.split(r"(`[^`]+`)", line)

@@ -33,7 +33,7 @@ def main() -> None:
     for step in fast.steps:
         print("  ", step.transform.primitive)
     licences = {licence for step in fast.steps for verdict in step.verdicts for licence in verdict.strictness}
-    print("licences taken:", sorted(licences))
+    print("fast-math assumptions:", sorted(licences))
 
     # The same with its guards kept, and so without vectors: lanes that take different branches are no vector.
     slow = row_sum(ROWS, COLUMNS, branch=True)

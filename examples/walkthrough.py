@@ -174,7 +174,7 @@ attempt(1.0)
 section("9. A pad value that makes it legal")
 schedule.remove_branching_through_overcompute("sum")
 print(schedule.script())
-print("licences needed:", sorted({licence for v in schedule.steps[-1].verdicts for licence in v.strictness}))
+print("fast-math assumptions:", sorted({licence for v in schedule.steps[-1].verdicts for licence in v.strictness}))
 print(
     [verdict.claim.text for verdict in schedule.steps[-1].verdicts if "overcomputed iterations" in verdict.claim.text]
 )

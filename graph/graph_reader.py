@@ -78,7 +78,7 @@ class Words:
             return None
         if path[1] not in OPERATORS:
             raise self.fail(
-                codes.GRAPH_NAME, f"there is no operator G.{path[1]}; there are {', '.join(OPERATORS)}", node.func
+                codes.GRAPH_NAME, f"there is no operator G.{path[1]}; available: {', '.join(OPERATORS)}", node.func
             )
         return path[1]
 
@@ -86,7 +86,7 @@ class Words:
         """The arguments in order, then those by keyword, None where absent. Raises LayoutproofError for others."""
         if len(node.args) != count:
             given = counted(len(node.args), "argument", "arguments")
-            raise self.fail(codes.GRAPH_TEXT, f"{count} arguments are expected here, there are {given}", node)
+            raise self.fail(codes.GRAPH_TEXT, f"expected {count} arguments, got {given}", node)
         named: dict[str, ast.expr] = {}
         for keyword in node.keywords:
             if keyword.arg is None or keyword.arg not in keywords or keyword.arg in named:
@@ -186,9 +186,7 @@ def parse_graph(
                     codes.GRAPH_TEXT, "only functions decorated with T.prim_func or G.graph may stand here", node
                 )
         if len(graphs) != 1:
-            raise words.fail(
-                codes.GRAPH_TEXT, f"one function decorated with G.graph is expected, there are {len(graphs)}", tree
-            )
+            raise words.fail(codes.GRAPH_TEXT, f"expected one function decorated with G.graph, got {len(graphs)}", tree)
         return require_graph(
             _GraphReader(words, functions, arrays if arrays is not None else {}, unread).read(graphs[0])
         )

@@ -2,7 +2,7 @@
 
 Two buffers alias when they share `data`. A buffer does not carry its padding contract; the program's text does.
 
-Sources: the seeds `clarifying-buffer-declaration-and-access`, `buffer-physical-layout`.
+Sources: TVM's RFCs `clarifying-buffer-declaration-and-access`, `buffer-physical-layout`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Data types of expressions and buffer elements: a kind, a width in bits and a number of lanes.
 
-Sources: the seeds `vectorized-tir-buffers` (lanes are part of the type) and `clarifying-buffer-declaration-and-
+Sources: TVM's RFCs `vectorized-tir-buffers` (lanes are part of the type) and `clarifying-buffer-declaration-and-
 access`.
 """
 

@@ -3,7 +3,7 @@
 `==` compares structure and gives a bool; the comparison *expression* is `equal(a, b)`. `<`, `+`, `//` and the like
 build nodes.
 
-Source: the seeds `vectorized-tir-buffers` (lanes), `buffer-physical-layout` (index expressions).
+Source: TVM's RFCs `vectorized-tir-buffers` (lanes), `buffer-physical-layout` (index expressions).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ joins.
 The outputs are kept as written, since an axis written `e % k` has extent `k` whatever the domain. What is true of a map
 (injective, shape for symbolic extents, inverse) is found in `layoutproof.verify`.
 
-Source: the seed `buffer-physical-layout`.
+Source: TVM's RFC `buffer-physical-layout`.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ class IndexMap(Node, Shown, WrittenForms):
     def map_array(
         self, array: NDArray[Any], physical_shape: Sequence[int] | None = None, fill: Any = 0
     ) -> NDArray[Any]:
-        """`array` re-laid: a new array of the physical shape, padding holding `fill`.
+        """`array` in the physical layout: a new array of the physical shape, padding holding `fill`.
 
         Raises LayoutproofError for a rank that does not fit and for an image outside `physical_shape`.
         """

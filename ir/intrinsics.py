@@ -1,7 +1,7 @@
 """Expressions beyond arithmetic: math functions, opaque calls and the table of known ones, undefined and extreme
 values, pointers, assumptions.
 
-Sources: the seeds `vectorized-tir-buffers` (pointer casts) and `layout-transformation-padding-roadmap` (arbitrary
+Sources: TVM's RFCs `vectorized-tir-buffers` (pointer casts) and `layout-transformation-padding-roadmap` (arbitrary
 values, assumptions).
 """
 

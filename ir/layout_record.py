@@ -3,7 +3,7 @@
 It maps the name of a data variable to a record: the logical shape, then one step for each layout transform, in order:
 the index map, the box after it, and the contract of the padding that it introduces (None: no contract, no access
 allowed; `undef`: any access, any value; else its value). A text of the program has it as plain values
-(`script/layout_records.py`), extents being integers or texts over the function's symbols:
+(`ir/script/index_maps.py`), extents being integers or texts over the function's symbols:
 
     {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4],
      "contract": "T.float32(0)"}]}}
@@ -13,7 +13,7 @@ Contracts, whose values are data, keep their types, and are equal where their te
 program's text proves. Cells are numbered row-major in the last box, so flattening, with separators or without, leaves
 the record as it is.
 
-Source: the seed `layout-transformation-padding-roadmap`.
+Source: TVM's RFC `layout-transformation-padding-roadmap`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions over buffers, modules of them, the attributes that have a meaning here, and a cache of results for a
 function object.
 
-Sources: the seeds `buffer-physical-layout` (attributes), `clarifying-buffer-declaration-and-access` (buffer_map).
+Sources: TVM's RFCs `buffer-physical-layout` (attributes), `clarifying-buffer-declaration-and-access` (buffer_map).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A block's bindings and guard are in the block itself; allocation holds the buffe
 each point of the loops around it, `if where: { if every reduce variable is at the start of its domain: init; body }`,
 so `init` does not run where the guard is false.
 
-Source: the seed `buffer-physical-layout` (impacted nodes); blocks as upstream's tensor programs have them.
+Source: TVM's RFC `buffer-physical-layout` (impacted nodes); blocks as upstream's tensor programs have them.
 """
 
 from __future__ import annotations

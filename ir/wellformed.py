@@ -3,7 +3,7 @@
 The rules are a table; each has its own code and stages. A program that passes has a meaning: every name is bound once
 on its path, every buffer has memory, and no control flow or address depends on an undefined value.
 
-Sources: the seeds `clarifying-buffer-declaration-and-access` (declaration, aliases) and `vectorized-tir-buffers`
+Sources: TVM's RFCs `clarifying-buffer-declaration-and-access` (declaration, aliases) and `vectorized-tir-buffers`
 (lanes).
 """
 

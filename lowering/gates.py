@@ -47,8 +47,8 @@ class Gate:
     """A function that was decorated with `gate`. Calling it calls the function.
 
     `name` is the function's, `line` the line of its `def`, from 1; `calls` are those that made it, see `_calls`.
-    `allowed` are the float licences that its proofs may use besides those of the run; with `allow_unknown` an unknown
-    verdict does not fail a run; with `trust="kernel"` the kernel has to accept every step.
+    `allowed` are the fast-math assumptions that its proofs may use besides those of the run; with `allow_unknown` an
+    unknown verdict does not fail a run; with `trust="kernel"` the kernel has to accept every step.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ def gate(
 
     It returns a `Schedule`, what `compare` returns, the report of `check_map`, a verdict, or a list of these. `cases`
     are the arguments of several calls, each a gate of its own: a dictionary by name, `{"small": {"n": 14}, "wide":
-    (64,)}`, or a list. `strictness` bounds the float licences of its proofs: "ieee", "finite", "reals", or licences
+    (64,)}`, or a list. `strictness` bounds the fast-math assumptions of its proofs: "ieee", "finite", "reals", or names
     such as "nnan ninf". With `allow_unknown`, unknown verdicts are reported without failing the run.
     With `trust="kernel"` the gate passes only if the kernel accepts every claim of every step.
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.studies import codes
+from layoutproof.verify.certificate.sealed_files import write_whole_files
 
 _MARK = 16
 
@@ -54,6 +55,22 @@ class Journal:
         """Close the file, once its lines are on the disk."""
         os.fsync(self.file.fileno())
         self.file.close()
+
+
+def kept_in(path: Path, make: Callable[[], Any]) -> Any:
+    """What a file of JSON has; where there is none, what is made now, which is written there, whole.
+
+    Raises LayoutproofError for a file that has no JSON, or that cannot be written.
+    """
+    if path.exists():
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as problem:
+            message = f"{path} is damaged: {problem}"
+            raise error(codes.STUDY_FOLDER, message, help="remove it, and it is made again") from problem
+    found = make()
+    write_whole_files({path: f"{json.dumps(found, indent=1)}\n".encode()}, codes.STUDY_FOLDER)
+    return found
 
 
 def line_of(record: Mapping[str, Any]) -> bytes:

@@ -8,7 +8,6 @@ more than its spread.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.build_c import CKernel
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.studies.cells import Cell
+from layoutproof.studies.journal import kept_in
 from layoutproof.studies.judge import judge
 from layoutproof.studies.operators import Operator, library
 
@@ -175,9 +175,9 @@ def timings_of(settings: Mapping[str, Any], path: Path) -> list[Timing]:
     """The timings kept in a file, measured if there is none. They are no part of the data: no two runs measure the
     same.
     """
-    if path.exists():
-        return [Timing(**each) for each in json.loads(path.read_text(encoding="utf-8"))["timings"]]
-    found = measure(settings)
-    data = {"unit": "time of a variant over that of the branch-free kernel", "timings": [asdict(t) for t in found]}
-    path.write_text(f"{json.dumps(data, indent=1)}\n", encoding="utf-8")
-    return found
+
+    def made() -> dict[str, Any]:
+        found = [asdict(timing) for timing in measure(settings)]
+        return {"unit": "time of a variant over that of the branch-free kernel", "timings": found}
+
+    return [Timing(**each) for each in kept_in(path, made)["timings"]]

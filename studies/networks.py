@@ -8,7 +8,6 @@ its guards stay.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from typing import Any
 from layoutproof.graph.model.graph import Call, Graph
 from layoutproof.ir.diagnostic import error
 from layoutproof.studies import codes
+from layoutproof.studies.journal import kept_in
 
 KINDS: Mapping[str, str] = {
     "conv2d": "convolution",
@@ -57,16 +57,14 @@ class Edge:
 
 def edges_of_networks(path: Path) -> dict[str, list[Edge]]:
     """The edges of the nine networks by name, kept in a file, since it takes a minute to read the networks."""
-    if path.exists():
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            name: [Edge(**{**edge, "readers": tuple(edge["readers"])}) for edge in edges]
-            for name, edges in data.items()
-        }
-    found = {name: list(edges_of(graph)) for name, graph in _graphs()}
-    data = {name: [asdict(edge) for edge in edges] for name, edges in found.items()}
-    path.write_text(f"{json.dumps(data, indent=1)}\n", encoding="utf-8")
-    return found
+
+    def made() -> dict[str, list[dict[str, Any]]]:
+        return {name: [asdict(edge) for edge in edges_of(graph)] for name, graph in _graphs()}
+
+    data = kept_in(path, made)
+    return {
+        name: [Edge(**{**edge, "readers": tuple(edge["readers"])}) for edge in edges] for name, edges in data.items()
+    }
 
 
 def _graphs() -> Iterator[tuple[str, Graph]]:

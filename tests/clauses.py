@@ -172,9 +172,11 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         "flow.matched_instances.Matcher._choosing_once": lambda matcher: matcher,
         "flow.matched_instances.Matcher.chosen_twice": always(frozenset()),
         "flow.simulate.chooses_for_several": always(False),
+        "flow.simulate._Simulator._regrouped_twice": always(()),
     },
     Clause.VALUES: {
         "flow.matched_instances.Matcher._compared": match_all_values,
+        "flow.statement_cells.Memories._is_observed": always(False),
         "lockstep.walk.Walk._stores_the_same": always(True),
     },
     Clause.LICENCE_SCOPE: {

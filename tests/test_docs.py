@@ -39,6 +39,7 @@ from tests.tree import ROOT, code_files
 pytestmark = pytest.mark.pages
 
 DOCS = ROOT / "docs"
+COMMANDS = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
 CODES = DOCS / "codes"  # made when the site is built
 NOTEBOOKS = DOCS / "notebooks"  # likewise: a page for each notebook
 FILES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "codes", "notebooks"} & set(path.parts))
@@ -215,6 +216,16 @@ def test_schemas_are_schemas(name: str) -> None:
     """Each schema is one, and allows no key that it does not describe."""
     Draft202012Validator.check_schema(SCHEMAS[name])
     assert SCHEMAS[name]["additionalProperties"] is False
+
+
+def test_commands_with_json_are_listed() -> None:
+    """The page of JSON names every command that can print it, and no other."""
+    page = (DOCS / "reference" / "json.md").read_text(encoding="utf-8").partition("## ")[0]
+    named = {
+        name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`([\w -]+)`", row)
+    }
+    sections = re.findall(r"^##+ `?layoutproof ([\w -]+?)`?$(.*?)(?=^##+ |\Z)", COMMANDS, re.MULTILINE | re.DOTALL)
+    assert named == {name for name, text in sections if re.search(r"--format \[[^]]*json", text)}
 
 
 @pytest.mark.parametrize("shape", ["14", "n"])

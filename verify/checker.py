@@ -27,7 +27,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
@@ -38,7 +38,14 @@ from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.decisions import undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
-from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_no_new_fault, possible_faults, prove_runs
+from layoutproof.verify.faults.vacuity import (
+    is_idle,
+    note_faultless,
+    note_no_new_fault,
+    possible_faults,
+    prove_runs,
+    tells_sizes_of,
+)
 from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
 from layoutproof.verify.lockstep.memories import is_asked
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
@@ -66,9 +73,9 @@ def prove_rewrite(
     """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers
     vouch for.
 
-    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Evidence
-    is `gathered` for the verdicts where that records. Nothing is run where a proof fails: `verify.replay.checked` does
-    that.
+    Fast-math assumptions in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which.
+    Evidence is `gathered` for the verdicts where that records. Nothing is run where a proof fails:
+    `verify.replay.refute` does that.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
@@ -91,11 +98,15 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
         return None
     if rewrite.witness.changes_interface and holds_any(rewrite.new.body, Assume):
         return None
+    # Undefined values may be made outside of the window, and come into it by a memory.
+    if holds_any(rewrite.new.body, Undef) and undefined_decisions(Facts.of(rewrite.new, where, rewrite.old)):
+        return None
     checked = _prove_whole(window.rewrite, where, IEEE, UNRECORDED)
     if any(v.status is not Status.PROVED or v.strictness for v in checked.verdicts):
         return None
-    note_faultless(rewrite.new, where)
-    _SOUND.get(rewrite.new, (where,), lambda: True)  # It does what the old one does.
+    note_faultless(rewrite.new, where, rewrite.old)
+    if tells_sizes_of(rewrite.new, rewrite.old):
+        _SOUND.get(rewrite.new, (where,), lambda: True)  # It does what the old one does.
     return Checked((_shared(window), *checked.verdicts))
 
 
@@ -164,7 +175,7 @@ def _left_to_runs(others: Sequence[Verdict], faults: Sequence[Verdict], before: 
             # A race has two instances, and the symbols apart.
             hints.append(each.counterexample.get("values", each.counterexample.get("symbols", {})))
             if each.claim.kind in refuted:
-                reason = f"{each.reason}; the old program has a fault of this kind, too"
+                reason = f"{each.reason}; the program before has a fault of this kind, too"
                 each = replace(each, status=Status.UNKNOWN, reason=reason, because=frozenset((Because.OLD_FAULT,)))
             else:
                 reason = f"{each.reason}; in the old program, {first.claim.text} is not proved either: {first.reason}"

@@ -77,11 +77,13 @@ def build_command(request: BuildRequest) -> int:
     """Write PROGRAM (text in TVM's script syntax) as C that other programs can call: prove each step of the schedule,
     lower, generate.
 
-    Nothing is written unless every step is proved, and, with --check, the kernel does on random inputs what the
-    reference interpreter does. Both files are written, or neither.
+    Nothing is written unless every step is proved and, with --check, the kernel's results on random inputs are those of
+    the reference interpreter. Both files are written, or neither.
 
     With --target mlir the program is written for mlir-opt, in affine, scf, memref and arith; --check then proves that
-    the text, read again, does what the program does.
+    the written text is equivalent to the program.
+
+    Exit codes: 0 written; 1 a step is refuted, or a result differs; 2 the input is wrong; 3 unknown.
     """
     from layoutproof.cli.output import exit_code, say, tell
     from layoutproof.cli.render.run_report import build_to_dict, render_build

@@ -29,7 +29,7 @@ place_option = click.option(
     "place",
     type=file_path,
     metavar="PLACE",
-    help="A file that ends in .sqlite, or a folder; the user's own cache unless said.",
+    help="A file that ends in .sqlite, or a folder; by default the user's own cache.",
 )
 
 
@@ -116,7 +116,7 @@ def clear_command(request: ClearRequest) -> int:
     "--seconds",
     type=click.FloatRange(0.1, 3600),
     metavar="S",
-    help="For each question, of each solver; 20 unless said.",
+    help="For each question, of each solver; by default 20.",
 )
 @result_options
 @takes(VerifyRequest)

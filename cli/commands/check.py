@@ -60,11 +60,11 @@ class CheckRequest(GateOptions):
     "--jobs",
     type=click.IntRange(1, 256),
     metavar="N",
-    help="Processes to use; as many as there are cores unless said.",
+    help="Processes to use; one for each core by default.",
 )
 @click.option("--shard", metavar="I/N", help="Check one part of N only, such as 3/10: one job of a CI matrix.")
 @limit_options(
-    f"End an item that takes longer; 0: never. {SECONDS:.0f} unless said.",
+    f"End an item that takes longer; 0: never; by default {SECONDS:.0f}.",
     "End an item whose worker takes more.",
 )
 @click.option(
@@ -83,16 +83,16 @@ class CheckRequest(GateOptions):
 @verbose_option
 @takes(CheckRequest)
 def check_command(request: CheckRequest) -> int:
-    """Prove what PATHs hold: gates, schedules, rewrites; folders are searched.
+    """Prove the gates, schedules and rewrites in PATHs; folders are searched.
 
-    A gate is a function decorated with @layoutproof.gate. A schedule is JSON, of the program that PATH names (with
-    --trace) or that stands beside it (conv2d.py and conv2d.jsonl); a .jsonl file has one a line. A rewrite is a text
-    with the functions `before` and `after`, and comment lines that say which store computes which.
+    A gate is a function decorated with @layoutproof.gate. A schedule is JSON, for the program that PATH names (with
+    --trace) or that is beside it (conv2d.py and conv2d.jsonl); a .jsonl file has one on each line. A rewrite is a file
+    with the functions `before` and `after`, and a witness in comments: which store computes which.
 
     Without PATHs those of the configuration are checked: the table [tool.layoutproof] of pyproject.toml, which also has
     defaults of options.
 
-    Exit codes: 0 all proved; 1 something refuted; 2 something is wrong with the input; 3 something unknown or vacuous.
+    Exit codes: 0 all proved; 1 something refuted; 2 the input is wrong; 3 something unknown or vacuous.
     """
     from layoutproof.cli.gate_run import Work, mend, run_gate
 

@@ -51,7 +51,11 @@ class CompareRequest(GateOptions):
 @click.argument("before", type=file_path, metavar="BEFORE.py")
 @click.argument("after", type=file_path, metavar="AFTER.py")
 @click.option(
-    "--layout", "layouts", multiple=True, metavar="NAME=MAP", help="How AFTER stores BEFORE's parameter NAME: a lambda."
+    "--layout",
+    "layouts",
+    multiple=True,
+    metavar="NAME=MAP",
+    help="The layout in AFTER of BEFORE's parameter NAME: a lambda.",
 )
 @click.option(
     "--pad",
@@ -67,11 +71,11 @@ class CompareRequest(GateOptions):
     metavar="NEW=OLD",
     help="AFTER's parameter NEW is BEFORE's OLD; else by position.",
 )
-@click.option("--where", metavar="CONDITION", help="What callers vouch for of the names in shapes, such as 'n >= 1'.")
+@click.option("--where", metavar="CONDITION", help="A precondition on the names in shapes, such as 'n >= 1'.")
 @click.option(
     "--function",
     metavar="NAME[=NAME]",
-    help="Which function, where a file has several: before's, and after's if it differs.",
+    help="The function, if a file has several: BEFORE's, then AFTER's if its name differs.",
 )
 @proof_options(
     "The fast-math assumptions that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), "
@@ -82,23 +86,22 @@ class CompareRequest(GateOptions):
 )
 @policy_options
 @limit_options(
-    "End the comparison if it takes longer; 0: never. 600 unless said.", "End the comparison if it takes more."
+    "End the comparison if it takes longer; 0: never; by default 600.", "End the comparison if it takes more."
 )
 @cache_options
 @report_options
 @verbose_option
 @takes(CompareRequest)
 def compare_command(request: CompareRequest) -> int:
-    """Does AFTER do what BEFORE does, up to these layouts?
+    """Does AFTER do what BEFORE does, up to the layouts of parameters?
 
-    Each file holds a function in TVM's script syntax. Nothing needs to be known of how one became the other: which
-    store computes which is looked for, and so are layouts and pad values that are not given. What was found is proved,
-    or it does not count. A parameter that has one shape in both programs keeps its cells unless --layout says
-    otherwise.
+    Each file holds a function in TVM's script syntax. The layouts and pad values that are not given are searched, and
+    so is the witness: which store of AFTER computes which store of BEFORE. What was found is then proved. A parameter
+    that has the same shape in both programs keeps its layout unless --layout says otherwise.
 
     MAP is a lambda over logical indices ('lambda n, h, w, c: [n, c//4, h, w, c%4]') or two layouts ('NHWC->NCHW4c').
 
-    Exit codes: 0 proved; 1 refuted; 2 something is wrong with the input; 3 unknown or vacuous.
+    Exit codes: 0 proved; 1 refuted; 2 the input is wrong; 3 unknown or vacuous.
     """
     from layoutproof.cli.gate.check_items import Item
     from layoutproof.cli.gate.outcomes import Kind

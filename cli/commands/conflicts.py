@@ -49,21 +49,23 @@ class ConflictsRequest:
 @click.option("--width", type=_POWER, default=4, show_default=True, help="Bytes of a bank's word.")
 @click.option("--element", type=_POWER, default=4, show_default=True, help="Bytes of an element.")
 @click.option("--vector", type=_POWER, default=1, show_default=True, help="Elements that a lane accesses at once.")
-@click.option("--phase", type=_POWER, help="Lanes that are served at once; as many as fill all banks unless said.")
+@click.option("--phase", type=_POWER, help="Lanes that are served at once; by default as many as fill all banks.")
 @click.option(
     "--segment", type=_POWER, default=32, show_default=True, help="Bytes of a transaction, if the memory is global."
 )
 @click.option("--conflict-free", is_flag=True, help="Find the smallest swizzle and padding without conflicts.")
-@click.option("--row", type=_POWER, help="Elements between paddings; the largest stride of LAYOUT unless said.")
+@click.option("--row", type=_POWER, help="Elements between paddings; by default the largest stride of LAYOUT.")
 @notation_options
 @result_options
 @takes(ConflictsRequest)
 def conflicts_command(request: ConflictsRequest) -> int:
     """Count the bank conflicts of accesses to LAYOUT, or find a layout without.
 
-    LAYOUT and MAP may be in any notation that `map` reads; of a Triton layout the lanes access. Lanes are served in
-    phases, whose vectors fill all banks once. A symbol in LAYOUT's shape stands for all its values. The exit code is 0
-    without conflicts, 1 with some.
+    LAYOUT and MAP may be in any notation that `map` reads; in a Triton layout the lanes are its own. Lanes are
+    served in phases, each of as many vectors as fill all banks once. A symbol in LAYOUT's shape stands for all its
+    values.
+
+    Exit codes: 0 no conflicts; 1 conflicts; 2 the input is wrong.
     """
     from layoutproof.cli.option_values import read_layout_and_shape
     from layoutproof.cli.output import check_output, tell

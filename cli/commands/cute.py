@@ -46,7 +46,9 @@ def cute_command(request: CuteRequest) -> int:
 
     OPERATION is blocked_product, complement, composition, logical_divide, logical_product, raked_product or
     zipped_divide. `complement` takes a layout and a size, `zipped_divide` a layout and a tiler for each mode, the
-    others two layouts. The exit code is 0 if there is a layout, else 1.
+    others two layouts.
+
+    Exit codes: 0 there is a layout; 1 a condition fails; 2 the input is wrong.
     """
     from layoutproof.cli.output import check_output, tell
     from layoutproof.cli.render.layout_report import render_algebra

@@ -67,8 +67,10 @@ def draw_command(request: DrawRequest) -> int:
 
     A map that changes the order has its logical box beside it, in the same colours, with one tile outlined in both.
     MAP may be in any notation that `map` reads. More than two axes become a grid of grids; with AXIS_SEPARATOR the
-    first group runs down and the second to the right, as an image has it. The exit code is that of injectivity; a map
-    that is not injective is drawn too, its clashes in red, with arrows from two elements to their cell.
+    first group runs down and the second to the right, as in an image. A map that is
+    not injective is drawn too: the cells with two elements are red, with arrows from both.
+
+    Exit codes: as of `map`.
     """
     from layoutproof.cli.option_values import read_layout_and_shape, read_sizes
     from layoutproof.cli.output import check_writable, emit, exit_code, write_file

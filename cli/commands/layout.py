@@ -40,9 +40,11 @@ class LayoutRequest:
 def layout_command(request: LayoutRequest) -> int:
     """Are layouts A and B the same function? If not, an index where they differ; and the map from one to the other.
 
-    Each may be in any notation that `map` reads. Layouts whose cells have other axes are compared by their offsets.
-    Without B: the properties of A, and A in every notation. The exit code is 0 for the same function, 1 for another
-    one, also where only the order of axes differs.
+    Each may be in any notation that `map` reads. Layouts whose physical axes differ are compared by their
+    offsets. Without B: the properties of A, and A in every notation.
+
+    Exit codes: 0 the same function; 1 different, also if only the order of axes differs; 2 the input is wrong; 3
+    unknown. Without B: 0, or 2.
     """
     from layoutproof.cli.output import check_output, emit, exit_code, tell
     from layoutproof.cli.render.layout_report import render_comparison, render_layout
@@ -78,4 +80,4 @@ def _read(request: LayoutRequest, text: str) -> WrittenLayout:
     notation = Notation(request.notation) if request.notation is not None else notation_of(text)
     axes = read_axes(request.axes) if notation is Notation.EINOPS else {}
     given = None if request.shape is None else parse_shape(request.shape)
-    return read_layout(text, given, axes=axes, notation=notation)
+    return read_layout(text, given, axes=axes, notation=request.notation)

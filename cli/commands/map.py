@@ -36,7 +36,7 @@ class MapRequest:
 @click.option(
     "--where",
     metavar="CONDITION",
-    help="What is known of the names, such as 'n >= 1 and c >= 1'; they are at least 0 anyway. With indices or names "
+    help="A precondition on the names, such as 'n >= 1 and c >= 1'; extents are at least 0. With indices or names "
     "that are in no extent: where the map has to be injective.",
 )
 @click.option(
@@ -44,7 +44,7 @@ class MapRequest:
     type=click.Choice(["digits", "tight"]),
     default="digits",
     show_default=True,
-    help="How physical extents are chosen.",
+    help="Physical extents: k for an axis `e % k` (digits), or as small as the image allows (tight).",
 )
 @click.option("--physical-shape", metavar="N,N,...", help="The physical box to use; it must hold the image.")
 @notation_options
@@ -55,8 +55,9 @@ def map_command(request: MapRequest) -> int:
     """Is MAP injective, what is its physical shape, which cells are padding, what is its inverse?
 
     MAP is a lambda ('lambda n, h, w, c: [n, c//4, h, w, c%4]', AXIS_SEPARATOR between axis groups), two layouts
-    ('NHWC->NCHW4c'), or a layout of CuTe, Triton, MLIR, oneDNN, einops, isl, strides or XLA. The exit code depends on
-    injectivity alone: a padded map is a fine map.
+    ('NHWC->NCHW4c'), or a layout of CuTe, Triton, MLIR, oneDNN, einops, isl, strides or XLA.
+
+    Exit codes: 0 injective (padding is not an error); 1 not injective; 2 the input is wrong; 3 unknown or vacuous.
     """
     from layoutproof.cli.option_values import read_layout_and_shape
     from layoutproof.cli.output import check_output, exit_code, tell

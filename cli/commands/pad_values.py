@@ -36,28 +36,34 @@ class PadValuesRequest:
     type=file_path,
     metavar="TRACE.json",
     required=True,
-    help="A schedule that re-lays the buffer.",
+    help="A schedule that changes the buffer's layout.",
 )
-@click.option("--block", required=True, metavar="NAME", help="The block whose guards are to go.")
+@click.option("--block", required=True, metavar="NAME", help="The block whose guards are to be removed.")
 @click.option("--buffer", required=True, metavar="NAME", help="The buffer whose pad value is to be chosen.")
 @function_option
 @result_options
 @takes(PadValuesRequest)
 def pad_values_command(request: PadValuesRequest) -> int:
-    """Try pad values for a buffer of PROGRAM that the schedule re-lays, and say which guards of a block each would
-    remove.
+    """Try pad values for a buffer of PROGRAM whose layout the schedule changes, and say which guards of a block each
+    would remove.
 
-    Tried are no contract, undef, the identities of the reductions seen, zero, one and the ends of the type; each answer
-    is proved, with the licences that it needs. The exit code is 0 where some candidate removes a guard.
+    The candidates are no contract, undef, the identities of the block's reductions, zero, one and the extreme values of
+    the type. Each answer is proved, with the fast-math assumptions that it needs.
+
+    Exit codes: 0 some candidate removes a guard; 1 each is refuted; 2 the input is wrong; 3 some are not decided.
     """
     from layoutproof.cli.gate.loading import read_program
-    from layoutproof.cli.output import answer_text, check_output, emit, exit_code
+    from layoutproof.cli.output import answer_text, check_output, emit, exit_code, stages
     from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.lowering.schedule.trace import load_trace
 
     check_output(request.output)
-    schedule = Schedule.replay(read_program(str(request.program), request.function), load_trace(request.trace_path))
-    report = schedule.pad_value_search(request.block, request.buffer)
+    func, trace = read_program(str(request.program), request.function), load_trace(request.trace_path)
+    with stages(2) as advance:
+        advance("proving the schedule")
+        schedule = Schedule.replay(func, trace)
+        advance("trying pad values")
+        report = schedule.pad_value_search(request.block, request.buffer)
     emit(answer_text(report.to_dict()) if request.output_format == "json" else f"{report}\n", request.output)
     return exit_code(_status(report))
 

@@ -121,20 +121,20 @@ if TYPE_CHECKING:
 @verbose_option
 @takes(PlanOptions)
 def plan_command(asked: PlanOptions) -> int:
-    """Give operators of a graph their layouts, with as few bytes moved between layouts as can be.
+    """Choose the layouts of a graph's operators, with the fewest bytes moved between layouts.
 
-    The graph is an ONNX model (`pip install 'layoutproof[onnx]'`), or a graph as text. Layouts flow from the operators
-    that are given one through those that have none; where they do not flow, or meet another layout, a rewrite stays.
-    Constants are stored in any layout for nothing; inputs and outputs keep theirs unless they are freed. Every value of
-    the planned graph is proved to hold what it held, bit for bit: no licence is asked for.
+    The graph is an ONNX model (`pip install 'layoutproof[onnx]'`), or a graph as text. Layouts are propagated from the
+    operators that are given one to those that have none; where an operator prevents that, or two layouts meet, a
+    layout rewrite stays. Constants are stored in any layout at no cost; inputs and outputs keep theirs unless --free
+    names them. Every value of the planned graph is proved to be preserved, bit for bit.
 
-    OP is an operator as its function is called: conv2d, relu, dense. `conv` and `pool` stand for all convolutions and
-    all poolings. OP.ARRAY is one array of its function, as in conv.W. LAYOUT is what letters say (NCHW8c, of NCHW
-    unless NHWC->NHWC8c says of what), or a lambda; `NCHW8c holding 0` says what its padding holds, too. Without an
-    array, the layout is that of the first operand and of the results, where they have as many axes.
+    OP is the name of an operator's function: conv2d, relu, dense. `conv` and `pool` stand for all convolutions and all
+    poolings. OP.ARRAY is one array of its function, as in conv.W. LAYOUT is a layout string (NCHW8c, of NCHW unless
+    the source is given, as in NHWC->NHWC8c), or a lambda; `NCHW8c holding 0` also states what its padding holds.
+    Without an array, the layout is that of the first operand and of the results of the same rank.
 
-    Exit codes: 0 all proved, and equal where it was run; 1 something refuted, results that differ, or more left than
-    --at-most; 2 something is wrong with the input; 3 something unknown.
+    Exit codes: 0 all proved, and equal where it was run; 1 something refuted, results that differ, or more rewrites
+    than --at-most allows; 2 the input is wrong; 3 something unknown.
     """
     from layoutproof.cli.gate.check_items import Options
     from layoutproof.cli.gate.judging.cached_proofs import cache_place

@@ -44,7 +44,7 @@ class RecheckRequest:
     "engines",
     multiple=True,
     type=click.Choice(ENGINES),
-    help="Which solvers; all that are installed unless said.",
+    help="The solvers to ask, may be repeated; by default all that are installed.",
 )
 @click.option(
     "--seconds",
@@ -68,16 +68,18 @@ class RecheckRequest:
 def recheck_command(request: RecheckRequest) -> int:
     """Check certificates, lemmas and expected verdicts again, in files and in folders.
 
-    Every obligation is derived anew from the programs in the file, every question is put to z3 and cvc5 (and bitwuzla,
-    which knows no integers), and small inputs are run. A file that was changed or cut off is refused. What rests on one
-    engine is named.
+    Every obligation is derived again from the programs in the file, every question is put to z3 and cvc5 (and bitwuzla,
+    which does not support integers), and small inputs are run. A file that was changed or cut off is refused.
 
-    Of each step it is told what it rests on: the kernel (a small program that shares no code with the checker, and
-    accepts every claim by the evidence in the certificate), two solvers, or one engine. --verbose names the claims that
-    the kernel rejects. With --kernel-only, exit code 1 means that not every step is accepted.
+    The report says for each step what its proof rests on: the kernel (a small program that shares no code with the
+    checker, and accepts each claim by the evidence in the certificate), two solvers, or one engine. Claims that rest on
+    one engine are named; --verbose also names those that the kernel rejects.
 
-    Large constants of a graph stand in a file beside its certificate, or in one given with --arrays; what is not found
-    is not looked at, and said to be so.
+    Large constants of a graph are in a file beside its certificate, or in one given with --arrays. Those that are not
+    found are not checked, and are listed.
+
+    Exit codes: 0 all confirmed; 1 something refuted, or with --kernel-only a step that is not accepted; 2 a file is
+    damaged or cannot be read; 3 something is not confirmed.
     """
     from layoutproof.cli.output import check_output
     from layoutproof.verify.certificate.sealed_files import find_files

@@ -58,10 +58,12 @@ class RunRequest:
 def run_command(request: RunRequest) -> int:
     """Run PROGRAM (text in TVM's script syntax): apply the schedule, prove each step, lower, compile, run, compare.
 
-    Inputs are random; the result is compared with the reference interpreter bit for bit (where a device's own
-    functions may differ, with the enclosure of the program): all cells, or, past two million instances, the backward
-    slice of chosen ones, 1,000 of those beside padding and 1,000 at random. Padding of the outputs must hold what the
-    schedule promises.
+    Inputs are random. The result is compared with the reference interpreter, bit for bit; on a device whose math
+    functions may differ, with an enclosure of the result. Every cell is compared, or, if the run has more than two
+    million instances, 1,000 cells beside padding and 1,000 random ones. Padding of the outputs must satisfy its
+    contract.
+
+    Exit codes: 0 proved and equal; 1 a step is refuted, or a result differs; 2 the input is wrong; 3 unknown.
     """
     from layoutproof.cli.output import check_output, exit_code, say, tell
     from layoutproof.cli.render.run_report import render_run, run_to_dict

@@ -27,9 +27,10 @@ def study_command(request: StudyRequest) -> int:
     """Run a study: a file in TOML, or rfc77, semantics, operators or network, which come with the tool.
 
     Every cell of its grids is an operator under a layout and a padding policy, and is proved or refuted. FOLDER gets
-    cells.jsonl and cells.csv, tables, figures, and index.html, where each cell opens its proof or counterexample. A run
-    that was interrupted goes on where it was. `layoutproof study show FOLDER` makes the tables and the page again. The
-    exit code is 0 when every cell was decided, 3 where some is unknown.
+    cells.jsonl and cells.csv, tables, figures, and index.html, where each cell links to its proof or counterexample. An
+    interrupted run is resumed. `layoutproof study show FOLDER` makes the tables and the page again.
+
+    Exit codes: 0 every cell was decided; 2 the input is wrong; 3 some cells are unknown.
     """
     from layoutproof.cli.study.study_run import run_and_report, show_again
 

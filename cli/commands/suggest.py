@@ -53,12 +53,12 @@ class SuggestRequest:
 def suggest_command(request: SuggestRequest) -> int:
     """Propose a schedule of PROGRAM that stores every buffer that a block touches in one layout.
 
-    The layout is for what the block writes, and for the operand that is indexed most like it; axes of other buffers are
-    taken apart as the variables that index them. Loops are split and ordered to match, pad values are chosen so that
-    the branches against padding go. Every step is proved; what is not is left out, with the obligation that stops it
-    and what would lift it. `layoutproof check PROGRAM --trace TRACE.json` accepts what --save writes.
+    The layout is for what the block writes, and for the operand that is indexed most like it; the axes of other buffers
+    are split like the variables that index them. Loops are split and ordered to match, and pad values are chosen so
+    that branches against padding can be removed. Every step is proved. A step that is not proved is left out, and the
+    report names the obligation that fails and a remedy. --save writes a trace for `layoutproof check --trace`.
 
-    Exit codes: 0 nothing was left out; 1 something is refuted; 2 wrong input; 3 something is unknown.
+    Exit codes: 0 nothing was left out; 1 something is refuted; 2 the input is wrong; 3 something is unknown.
     """
     from layoutproof.cli.gate.loading import read_program
     from layoutproof.cli.output import check_output, exit_code, say, stages, tell, write_file

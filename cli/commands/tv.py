@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from layoutproof.cli.options import (
     takes,
     verbose_option,
 )
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 
 if TYPE_CHECKING:
     from layoutproof.cli.gate.check_items import Item
@@ -47,14 +47,18 @@ class TvRequest(GateOptions):
 @click.argument("before", type=file_path, metavar="BEFORE.mlir")
 @click.argument("after", type=file_path, required=False, metavar="[AFTER.mlir]")
 @click.option(
-    "--mlir-opt", "passes", metavar="OPTIONS", help="Instead of AFTER: mlir-opt's passes, each of which is judged."
+    "--mlir-opt", "passes", metavar="OPTIONS", help="Instead of AFTER: passes of mlir-opt, each of which is checked."
 )
-@click.option("--mlir-opt-path", "program", metavar="PROGRAM", help="The mlir-opt to run; else one that is installed.")
+@click.option(
+    "--mlir-opt-path", "program", metavar="PROGRAM", help="The mlir-opt to run; by default one that is installed."
+)
 @click.option(
     "--save-steps", "steps", type=file_path, metavar="FOLDER", help="Keep the module after each pass in this folder."
 )
 @click.option("--function", metavar="NAME", help="Only this function.")
-@click.option("--may-alias", is_flag=True, help="Memref arguments may overlap; else that they do not is assumed.")
+@click.option(
+    "--may-alias", is_flag=True, help="Memref arguments may overlap; by default it is assumed that they do not."
+)
 @proof_options(
     "The fast-math assumptions that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), "
     "or words.",
@@ -72,10 +76,10 @@ def tv_command(request: TvRequest) -> int:
     Functions are paired by name. With --mlir-opt, mlir-opt is run on BEFORE with these options, and the module after
     each pass is compared with the one before it, so that the first wrong pass is named.
 
-    Floats are IEEE's, `?` is every size, and sizes of 0 count. A refutation has an input on which both programs
-    were run. An operation without a meaning here is an error with its place.
+    Floats are IEEE's; `?` stands for every size, 0 included. A refutation has an input on which both programs were
+    run. An operation that is not supported is an error at its line and column.
 
-    Exit codes: 0 proved; 1 refuted; 2 something is wrong with the input; 3 unknown or vacuous.
+    Exit codes: 0 proved; 1 refuted; 2 the input is wrong; 3 unknown or vacuous.
     """
     from layoutproof.cli.gate_run import Work, run_gate
 
@@ -137,5 +141,14 @@ def _folder(given: Path | None) -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(prefix="layoutproof-tv-"))
     try:
         yield made
+    except LayoutproofError as problem:
+        raise LayoutproofError([_about_removed(each, made) for each in problem.diagnostics]) from problem
     finally:
         shutil.rmtree(made)
+
+
+def _about_removed(problem: Diagnostic, folder: Path) -> Diagnostic:
+    """A diagnostic; of a file in a folder that will be removed it says how to keep the file."""
+    if problem.help is not None or problem.span is None or folder not in Path(problem.span.source.name).parents:
+        return problem
+    return replace(problem, help="--save-steps FOLDER keeps the module after each pass")

@@ -25,10 +25,10 @@ from layoutproof import __version__
 from layoutproof.cli import codes
 from layoutproof.cli.catalogue import has_code, sentence_of
 from layoutproof.cli.configuration import read_configuration
-from layoutproof.cli.editor.desk import Cancelled, Desk
 from layoutproof.cli.editor.hovers import Shown
 from layoutproof.cli.editor.notes import Document, Note, Range
 from layoutproof.cli.editor.work import Done, Rules, Task
+from layoutproof.cli.editor.worker_client import Cancelled, WorkerClient
 from layoutproof.cli.gate.check_items import Options
 from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
 from layoutproof.ir.diagnostic import LayoutproofError, split_lines
@@ -66,8 +66,8 @@ class Server(LanguageServer):
         self.open: dict[str, _Open] = {}
         self.running: tuple[str, Task] | None = None
         self.tasks: set[asyncio.Task[None]] = set()
-        self.checking = Desk(Limits(seconds=seconds))
-        self.hovering = Desk(Limits(seconds=_HOVER_SECONDS))
+        self.checking = WorkerClient(Limits(seconds=seconds))
+        self.hovering = WorkerClient(Limits(seconds=_HOVER_SECONDS))
         self.turn, self.hover_turn = asyncio.Lock(), asyncio.Lock()
 
     # --- checks

@@ -282,7 +282,7 @@ def _unknown(
     shown = ", ".join(names[:_MOST_NAMES]) + (
         f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     )
-    there = f"there are {shown}" if names else "the graph has no calls"
+    there = f"available: {shown}" if names else "the graph has no calls"
     hint = f"did you mean {close[0]}? {there}" if close else there
     return error(codes.LAYOUT_NAMES, f"{wanted.label}: {what} {wanted.name}", help=hint)
 
@@ -301,7 +301,7 @@ def read_layouts(path: Path) -> Wishes:
         raise _wrong(path, f"expected a table of {', '.join(_SECTIONS)}")
     for section, entries in found.items():
         if section not in _SECTIONS:
-            raise _wrong(path, f"{section}: there is no such section", f"there are {', '.join(_SECTIONS)}")
+            raise _wrong(path, f"{section}: there is no such section", f"available: {', '.join(_SECTIONS)}")
         if not isinstance(entries, dict):
             raise _wrong(path, f"{section}: expected a table of names and layouts")
     operators, calls, ends = (found.get(section, {}) for section in _SECTIONS)
@@ -370,7 +370,7 @@ def _arrays_of_layout_file(path: Path, section: str, name: str, value: Any) -> I
 def _wanted(label: str, name: str, array: str | int | None, text: Any) -> Wanted:
     place = label if array is None else f"{label}[{array}]" if isinstance(array, int) else f"{label}.{array}"
     if not isinstance(text, str) or not text.strip():
-        raise error(codes.LAYOUT_FILE, f"{place}: expected a layout as text, such as NCHW8c, there is {_shown(text)}")
+        raise error(codes.LAYOUT_FILE, f"{place}: expected a layout as text, such as NCHW8c, got {_shown(text)}")
     return wanted_of(label, name, array, text.strip(), place)
 
 
@@ -386,7 +386,7 @@ def _end(path: Path, name: str, value: Any) -> Wanted:
     if value is True:
         return Wanted(label, name, None, "", None)
     if not isinstance(value, str):
-        raise error(codes.LAYOUT_FILE, f"{label}: expected a layout, or true, there is {_shown(value)}")
+        raise error(codes.LAYOUT_FILE, f"{label}: expected a layout, or true, got {_shown(value)}")
     return _wanted(label, name, None, value)
 
 

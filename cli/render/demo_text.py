@@ -31,13 +31,13 @@ def map_lines(report: MapReport) -> Iterator[str]:
 
 
 def step_line(step: Step) -> str:
-    """A kept step with the number of its claims."""
+    """A kept step with the number of its obligations."""
     options = {name: value for name, value in step.transform.arguments().items() if value is not None}
     positional = ("block", "buffer", "index_map")
     parts = [repr(value) if name in positional else f"{name}={value!r}" for name, value in options.items()]
     given = ", ".join(part for part in parts if part != "wrap=False")
-    claims = counted(len(step.verdicts), "claim", "claims")
-    return _verdict(step.status, f"{step.transform.primitive}({given}): {claims}")
+    count = counted(len(step.verdicts), "obligation", "obligations")
+    return _verdict(step.status, f"{step.transform.primitive}({given}): {count}")
 
 
 def strictness_line(steps: Sequence[Step]) -> str:

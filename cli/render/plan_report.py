@@ -195,7 +195,7 @@ def _remaining(report: PlanReport) -> Iterator[str]:
 def _otherwise(report: PlanReport, left: Remaining) -> str:
     """The cost of the cheapest plan without a rewrite."""
     if left.needed:
-        return " (no plan does without it)"
+        return " (no plan avoids it)"
     if left.more is None:
         return ""
     more = _cost(report.costs, abs(left.more))
@@ -207,7 +207,7 @@ def limit_lines(broken: Sequence[Broken], markup: bool) -> Iterator[str]:
     for each in broken:
         found = bytes_text(each.found) if each.limit.of_bytes else f"{each.found:,}"
         word = styled("TOO MANY", Status.REFUTED, markup)
-        yield f"  {word}  {escaped(f'at most {each.limit.text} was allowed, there are {found}', markup)}"
+        yield f"  {word}  {escaped(f'at most {each.limit.text} allowed, got {found}', markup)}"
 
 
 def _interface(report: PlanReport) -> Iterator[str]:
@@ -215,12 +215,12 @@ def _interface(report: PlanReport) -> Iterator[str]:
     found = report.plan.interface
     outputs = found.outputs if found.outputs is not None else ()
     for what, name, index_map in (
-        *(("comes", *item) for item in found.inputs.items()),
-        *(("goes out", *item) for item in outputs),
+        *(("passed", *item) for item in found.inputs.items()),
+        *(("returned", *item) for item in outputs),
     ):
         layout = layout_of(index_map)
         if not is_plain(layout):
-            yield f"  {name} {what} as {report.layout_name(layout)}"
+            yield f"  {name} is {what} as {report.layout_name(layout)}"
     yield from (f"    {said}" for said in report.padding_of_ends)
 
 

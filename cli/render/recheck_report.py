@@ -116,6 +116,8 @@ def _listed(texts: Sequence[str], indent: str, markup: bool, shown: int = _SHOWN
 
 
 def _engines(report: Report) -> Iterator[str]:
+    if all(file.is_broken for file in report.files):
+        return
     yield f"{'solver':<12}{'version':<12}{'asked':>8}{'confirmed':>12}{'unknown':>10}{'contradicted':>14}"
     for e in report.engines:
         yield f"{e.name:<12}{e.version:<12}{e.asked:>8}{e.confirmed:>12}{e.unknown:>10}{e.contradicted:>14}"

@@ -1,7 +1,7 @@
 """How a layout of one array of a function carries over to the others, derived from its accesses, without rules per
 operator; and the function in these layouts, proved.
 
-Source: the seed `relax-layout-transformation`, "Flowing Layout Rewrite through an Operator".
+Source: Relax's issue `relax-layout-transformation`, "Flowing Layout Rewrite through an Operator".
 """
 
 from __future__ import annotations

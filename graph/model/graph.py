@@ -1,7 +1,7 @@
 """The graph: a directed acyclic graph of calls to `PrimFunc`s, inputs, constants, outputs, and the operators
 `layout_transform`, `pad` and `crop`, with steps in an order in which they can run; the signature of a function.
 
-Source: the seed `relax-layout-transformation`.
+Source: Relax's issue `relax-layout-transformation`.
 """
 
 from __future__ import annotations

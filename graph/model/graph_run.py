@@ -108,7 +108,7 @@ def _given(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     unknown = [name for name in inputs if name not in names]
     if unknown:
         raise error(
-            codes.RUN_INPUT, f"{graph.name} has no input called {unknown[0]}", help=f"there are {', '.join(names)}"
+            codes.RUN_INPUT, f"{graph.name} has no input called {unknown[0]}", help=f"available: {', '.join(names)}"
         )
     values: dict[str, Array] = {}
     for value in graph.inputs:

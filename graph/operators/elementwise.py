@@ -161,7 +161,7 @@ def unary(kind: str, shape: Shape, dtype: str = "float32", numbers: Numbers = ()
         return pointwise(kind, {"X": shape}, activation(kind, numbers, dtype), dtype=dtype)
     if kind not in UNARY:
         raise refused(
-            kind, f"there is no such operator of one operand; there are {', '.join((*UNARY, *ACTIVATIONS, CLIP))}"
+            kind, f"there is no such operator of one operand; available: {', '.join((*UNARY, *ACTIVATIONS, CLIP))}"
         )
     require(not numbers, kind, f"it takes no numbers, not {list(numbers)}")
     # What is taken from -0.0 changes the sign of 0.0 as well.
@@ -181,7 +181,7 @@ def binary(kind: str, first: Shape, second: Shape, dtype: str = "float32") -> Pr
     numbers = BINARY if element.is_float else UNSIGNED if dtype.startswith("u") else SIGNED
     known = LOGICAL if element.is_bool else {**numbers, **COMPARISONS}
     if kind not in known:
-        raise refused(kind, f"there is no such operator of two operands of type {dtype}; there are {', '.join(known)}")
+        raise refused(kind, f"there is no such operator of two operands of type {dtype}; available: {', '.join(known)}")
     value = known[kind].format(a="{A}", b="{B}", dtype=dtype, bits=element.bits)
     return pointwise(
         kind, {"A": first, "B": second}, value, dtype=dtype, result="bool" if kind in COMPARISONS else dtype
@@ -225,7 +225,7 @@ def predicate(kind: str, shape: Shape, dtype: str = "float32") -> PrimFunc:
     if DType.parse(dtype).is_bool:
         tests = {"logical_not": "not {X}"}
     if kind not in tests:
-        raise refused(kind, f"there is no such test of type {dtype}; there are {', '.join(tests)}")
+        raise refused(kind, f"there is no such test of type {dtype}; available: {', '.join(tests)}")
     return pointwise(kind, {"X": shape}, tests[kind], dtype=dtype, result="bool")
 
 

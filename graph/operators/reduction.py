@@ -70,7 +70,7 @@ def reduce(kind: str, shape: Shape, axes: tuple[int, ...], keep: bool = False, d
     """
     known = REDUCTIONS.get(kind)
     if known is None:
-        raise refused(kind, f"there is no such reduction; there are {', '.join(REDUCTIONS)}")
+        raise refused(kind, f"there is no such reduction; available: {', '.join(REDUCTIONS)}")
     gone = {axis_of(kind, axis, len(shape)) for axis in axes}
     require(len(gone) == len(axes) > 0, kind, f"the axes {list(axes)} are not different axes")
     truth = kind in ("any", "all")
@@ -270,7 +270,7 @@ def arg_extreme(
     and for an axis that is not there.
     """
     if kind not in EXTREMES:
-        raise refused(kind, f"there is no such search; there are {', '.join(EXTREMES)}")
+        raise refused(kind, f"there is no such search; available: {', '.join(EXTREMES)}")
     along = axis_of(kind, axis, len(shape))
     whole = variables(shape)
     name = f"v{along}"

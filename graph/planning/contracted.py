@@ -1,7 +1,7 @@
 """Variants of a call whose result has padding with a contract: computed from what its operands' padding holds (one run
 of the operator tells which numbers), or filled.
 
-Source: the seed `layout-transformation-padding-roadmap`, "element-wise through the padding".
+Source: TVM's RFC `layout-transformation-padding-roadmap`, "element-wise through the padding".
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def _lines(name: str, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             if len(row) != len(_FIELDS):
                 raise error(
                     codes.COST_TABLE,
-                    f"{place}: expected {len(_FIELDS)} fields, {','.join(_FIELDS)}; there are {len(row)}",
+                    f"{place}: expected {len(_FIELDS)} fields, {','.join(_FIELDS)}, got {len(row)}",
                 )
             entry: dict[str, Any] = dict(zip(_FIELDS, (word.strip() for word in row), strict=True))
             entry["shape"] = [_integer(word) for word in entry["shape"].split("x")] if entry["shape"] else []
@@ -205,12 +205,12 @@ def _entries(name: str, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _move(place: str, entry: Mapping[str, Any]) -> Move:
     shape = entry["shape"]
     if not isinstance(shape, list) or not all(_is_integer(extent) and extent > 0 for extent in shape):
-        raise error(codes.COST_TABLE, f"{place}: shape: expected extents of at least 1, there is {shape!r}")
+        raise error(codes.COST_TABLE, f"{place}: shape: expected extents of at least 1, got {shape!r}")
     try:
         dtype = DType.parse(entry["dtype"] if isinstance(entry["dtype"], str) else "")
     except ValueError as problem:
         raise error(
-            codes.COST_TABLE, f"{place}: dtype: expected one such as float32, there is {entry['dtype']!r}"
+            codes.COST_TABLE, f"{place}: dtype: expected one such as float32, got {entry['dtype']!r}"
         ) from problem
     return Move(
         tuple(shape), dtype, *(_layout(f"{place}: {field}", entry[field], tuple(shape)) for field in ("from", "to"))
@@ -219,7 +219,7 @@ def _move(place: str, entry: Mapping[str, Any]) -> Move:
 
 def _layout(place: str, text: Any, shape: Shape) -> Layout:
     if not isinstance(text, str):
-        raise error(codes.COST_TABLE, f"{place}: expected a lambda, there is {text!r}")
+        raise error(codes.COST_TABLE, f"{place}: expected a lambda, got {text!r}")
     try:
         index_map, pad = map_of_layout(bare(text)), pad_of(text)
     except (LayoutproofError, ValueError) as problem:
@@ -240,9 +240,7 @@ def _layout(place: str, text: Any, shape: Shape) -> Layout:
 def _cost(place: str, entry: Mapping[str, Any]) -> int:
     cost = entry["cost"]
     if not _is_integer(cost) or cost < 0:
-        raise error(
-            codes.COST_TABLE, f"{place}: cost: expected a whole number that is not below zero, there is {cost!r}"
-        )
+        raise error(codes.COST_TABLE, f"{place}: cost: expected a whole number that is not below zero, got {cost!r}")
     return int(cost)
 
 

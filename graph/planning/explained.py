@@ -115,12 +115,20 @@ class Explained:
         if (name, target) in self.problem.outputs:
             told.append(f"{name} is an output")
         elif not takers:
-            told.append("others start from it")
+            told.append("other rewrites start from it")
         yield from dict.fromkeys(told)
         could = list(dict.fromkeys(call for _, call in sides if call))
         if could and not needed:
-            price = "" if more is None else ", for more" if more > 0 else ", for as much" if more == 0 else ", for less"
-            yield f"{', '.join(could)} could do otherwise{price}"
+            price = (
+                ""
+                if more is None
+                else " at higher cost"
+                if more > 0
+                else " at the same cost"
+                if more == 0
+                else " at lower cost"
+            )
+            yield f"{', '.join(could)} could use the other layout{price}"
         taking = {taker.results[0] for taker in takers}
         behind = list(
             dict.fromkeys(self.behind([(call, name, source if call in taking else target) for call in could]))
@@ -183,7 +191,7 @@ class Explained:
         if stop is not None:
             return f"{result} cannot {verb} {it} so: {stop}", ""
         if result in self.cut:
-            return f"of the variants of {result} not all were looked at", ""
+            return f"not all variants of {result} were tried", ""
         return f"{result} cannot {verb} {it} so", ""
 
     @staticmethod

@@ -126,7 +126,7 @@ def ends_of(graph: Graph, inputs: Mapping[str, Asked], outputs: Sequence[tuple[s
     for name in inputs:
         if name not in names:
             raise error(
-                codes.LAYOUT_NAMES, f"{graph.name} has no input called {name!r}", help=f"there are {', '.join(names)}"
+                codes.LAYOUT_NAMES, f"{graph.name} has no input called {name!r}", help=f"available: {', '.join(names)}"
             )
     asked: Sequence[tuple[str, Asked | None]] = [(name, None) for name in graph.outputs] if outputs is None else outputs
     for name, _ in asked:
@@ -134,7 +134,7 @@ def ends_of(graph: Graph, inputs: Mapping[str, Asked], outputs: Sequence[tuple[s
             raise error(
                 codes.LAYOUT_NAMES,
                 f"{graph.name} has no output called {name!r}",
-                help=f"there are {', '.join(graph.outputs)}",
+                help=f"available: {', '.join(graph.outputs)}",
             )
     missing = [name for name in graph.outputs if name not in dict(asked)]
     if missing:

@@ -2,7 +2,7 @@
 
 A variant that cannot be proved is dropped, and the choice is made again.
 
-Sources: the seed `relax-layout-transformation`, "Minimize Layout Rewrite Cost in Graph"; what is given is like
+Sources: Relax's issue `relax-layout-transformation`, "Minimize Layout Rewrite Cost in Graph"; what is given is like
 upstream's ConvertLayout dictionary, by the names of arrays instead of strings with a meaning.
 """
 
@@ -229,7 +229,8 @@ def _held(graph: Graph, frozen: Frozen, single: Frozen) -> tuple[dict[str, Varia
 def _check_names(what: str, asked: Iterable[str], known: Collection[str]) -> None:
     unknown = sorted(set(asked) - set(known))
     if unknown:
-        raise error(codes.LAYOUT_NAMES, f"no call {what} {unknown[0]!r}", help=f"there are {', '.join(sorted(known))}")
+        there = f"available: {', '.join(sorted(known))}"
+        raise error(codes.LAYOUT_NAMES, f"no call {what} {unknown[0]!r}", help=there)
 
 
 def _frozen_variant(call: Call, given: Mapping[str, MapLike | tuple[MapLike, PadNumber]]) -> Variant:
@@ -243,7 +244,7 @@ def _frozen_variant(call: Call, given: Mapping[str, MapLike | tuple[MapLike, Pad
             raise error(
                 codes.LAYOUT_NAMES,
                 f"{call.function.name} has no array {name!r}",
-                help=f"there are {', '.join(buffers)}",
+                help=f"available: {', '.join(buffers)}",
             )
         index_map, pad = asked if isinstance(asked, tuple) else (asked, None)
         if pad is not None:

@@ -1,7 +1,7 @@
 """Layout transforms folded into the call before or after them on request, in any graph, or in a planned one with the
 plan's witness.
 
-Source: the seed `relax-layout-transformation`, "Folding layout rewrite into an operation".
+Source: Relax's issue `relax-layout-transformation`, "Folding layout rewrite into an operation".
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _beside(
     for name in arrays if arrays is not None else ():
         if name not in known:
             raise error(
-                codes.FOLD_INTO, f"{call.function.name} has no array {name}", help=f"there are {', '.join(known)}"
+                codes.FOLD_INTO, f"{call.function.name} has no array {name}", help=f"available: {', '.join(known)}"
             )
     meant = known if arrays is None else arrays
     positions: dict[int, str] = {}

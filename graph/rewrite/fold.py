@@ -4,7 +4,7 @@ Two operators in a row: transforms are composed; a crop is folded into the pad b
 where the cells that were cut off have the pad's value, or any. Identities disappear. A layout operator on a constant is
 applied to it.
 
-Source: the seed `relax-layout-transformation`, "Folding/Fusing Layout Rewrites".
+Source: Relax's issue `relax-layout-transformation`, "Folding/Fusing Layout Rewrites".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A nest is hoisted where it is marked (`layout_rewrite_preproc`, `layout_rewrite_
 `meta_schedule.` in front) or only copies a whole operand into a temporary, or a temporary into a whole result. The rest
 keeps its layouts: it is marked as frozen. That the functions in a row are equivalent to the old one is proved.
 
-Source: the seed `relax-layout-transformation`, "Hoist Layout Rewrites Pass".
+Source: Relax's issue `relax-layout-transformation`, "Hoist Layout Rewrites Pass".
 """
 
 from __future__ import annotations

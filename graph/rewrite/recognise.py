@@ -5,7 +5,7 @@ A store that copies an element is read as `target[y] = source[h(y)]`, or a const
 one that fills an array first is a pad. The checker of rewrites compares the function of the operators with the given
 one. The way back is `copies.chain_function`.
 
-Source: the seed `relax-layout-transformation`, "Layout Representation".
+Source: Relax's issue `relax-layout-transformation`, "Layout Representation".
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from layoutproof.importers.mlir.builder import Builder
+from layoutproof.importers.mlir.builder import Builder, Overflow
 from layoutproof.importers.mlir.flags import OVERFLOW, check_overflow, flags_of
-from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub
+from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, Value, add, mul, sub
 from layoutproof.importers.mlir.values import Indices, Vector, View, number, value_of
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import BOOL, DType, Kind
@@ -320,17 +320,32 @@ def translate(b: Builder, op: Op) -> None:
         if op.name == "arith.select":
             args = [args[0], *(_settled(b, op, arm) for arm in args[1:])]
         expr = meaning(op, args, kind.dtype)
-        if b.no_overflow and not kind.index and flags_of(op, OVERFLOW):
+        if b.no_overflow is not Overflow.WRAPS and not kind.index and flags_of(op, OVERFLOW):
             check_overflow(b, op, args, kind.dtype)
         if _needs_memory(b, op, kind, args, expr):
             args = [b.data(op, arg) for arg in args]
             expr = meaning(op, args, kind.dtype)
         if op.name in _DIVISIONS and not _divides(BinaryOp.FLOORDIV, b.expr(op, op.operands[1])):
-            b.bind_read(op, expr)
+            if _is_evaluated(result):
+                b.bind_read(op, expr)
+            else:
+                b.bind(result, b.named(result, expr, op.span))
         else:
             b.bind_expression(op, result, expr)
         return
     _by_element(b, op, kind, meaning)
+
+
+def _is_evaluated(value: Value) -> bool:
+    """Whether all that use a value evaluate it: no operation with a choice, and none on vectors or tensors."""
+    return all(
+        use.name in _EVALUATE
+        or (use.name in EXPRESSIONS and use.name != "arith.select" and all(map(_is_evaluated, use.results)))
+        for use in value.uses
+    )
+
+
+_EVALUATE = frozenset(("memref.load", "memref.store", "affine.load", "affine.store", "func.return"))
 
 
 def _needs_memory(b: Builder, op: Op, kind: Scalar, args: Sequence[Expr], expr: Expr) -> bool:
@@ -351,7 +366,9 @@ def _needs_memory(b: Builder, op: Op, kind: Scalar, args: Sequence[Expr], expr: 
 
 
 def _by_element(b: Builder, op: Op, kind: Shaped, meaning: Meaning) -> None:
-    if b.no_overflow and flags_of(op, OVERFLOW):
+    if kind.kind == "memref":
+        raise op.fail("of memrefs is not translated")
+    if b.no_overflow is Overflow.FAULT and flags_of(op, OVERFLOW):
         raise op.fail("flags of vectors and tensors that the program before does not have are not translated")
     if op.name in _DIVISIONS:
         raise op.fail("of vectors and tensors is not translated")

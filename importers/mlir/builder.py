@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
 from typing import TypeVar
 
 from layoutproof.importers.mlir.model import Block, Op, Scalar, Shaped, Value
@@ -22,6 +23,14 @@ from layoutproof.ir.visit import free_variables, loads_in, walk
 Wrapper = Callable[[Stmt], Stmt]
 M = TypeVar("M", Expr, View, Vector)
 _LONG = 48  # nodes of an expression that is used more than once
+
+
+class Overflow(Enum):
+    """What a result with `nsw` or `nuw` that does not fit is: it wraps, it is a fault if it is stored, or a fault."""
+
+    WRAPS = auto()
+    OF_STORED = auto()
+    FAULT = auto()
 
 
 class Builder:
@@ -51,7 +60,7 @@ class Builder:
         self.symbols: set[Var] = set()
         self.dims: list[list[Expr]] = []
         self.dead: frozenset[Op] = frozenset()
-        self.no_overflow = False
+        self.no_overflow = Overflow.WRAPS
 
     # ---- operations
 
@@ -83,6 +92,11 @@ class Builder:
     def expr(self, op: Op, value: Value) -> Expr:
         """A number."""
         return self._of(op, value, Expr, "a number")
+
+    def fixed(self, op: Op, value: Value) -> Expr:
+        """A number that stays as it is here: what it reads from memory is read now."""
+        found = self.expr(op, value)
+        return self.named(value, found, op.span) if any(True for _ in loads_in(found)) else found
 
     def view(self, op: Op, value: Value) -> View:
         """A memref or tensor."""

@@ -281,7 +281,8 @@ def _packing(parser: Any, make: Make) -> Any:
     attributes |= parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     kind = parser.parse_type()
-    types = _arrow_types(parser)
+    parser.parse_punctuation("->")
+    types = [parser.parse_type()]
     groups = [
         [parser.resolve_operand(source, kind)],
         [parser.resolve_operand(destination, types[0])],
@@ -343,7 +344,7 @@ def _converted(parser: Any, make: Make) -> Any:
         return make(
             operands=[parser.resolve_operand(value, kind)], result_types=[parser.parse_type()], attributes=attributes
         )
-    operand, result = (kind, _other_kind(kind)) if to_tensor else (_other_kind(kind), kind)
+    operand, result = (kind, _other_kind(parser, kind)) if to_tensor else (_other_kind(parser, kind), kind)
     return make(operands=[parser.resolve_operand(value, operand)], result_types=[result], attributes=attributes)
 
 
@@ -361,11 +362,13 @@ def _materialize(parser: Any, make: Make) -> Any:
     return make(operands=_typed(parser, values, types), result_types=_arrow_types(parser), attributes=attributes)
 
 
-def _other_kind(found: Any) -> Any:
+def _other_kind(parser: Any, found: Any) -> Any:
     """The tensor type of a memref type, and the other way round, where the text names only one of them."""
     if isinstance(found, MemRefType):
         return TensorType(found.element_type, found.get_shape())
-    return MemRefType(found.element_type, found.get_shape())
+    if isinstance(found, TensorType):
+        return MemRefType(found.element_type, found.get_shape())
+    return parser.raise_error("a tensor or memref type is expected")
 
 
 def _named_structure(parser: Any, make: Make) -> Any:

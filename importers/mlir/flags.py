@@ -1,9 +1,10 @@
-"""Flags that leave an operation more than one result: `fastmath`, and `nsw` and `nuw` of integers.
+"""What leaves an operation more than one result: `fastmath`, `nsw` and `nuw` of integers, and two zeros in `maxnumf`.
 
 An operation without its flags does one of the things that it may do with them. So the flags of the program before are
 left aside where something is proved; a difference is no refutation then, as the flags may allow it. An operation of the
-program after may have no flag that one of the same name before lacks; else a flag of an integer is an obligation, and
-one of a float is refused.
+program after may have no flag of floats that one of the same name before lacks. Its flags of integers are obligations;
+for these what certainly overflows before, and is stored, is a fault there. `maxnumf` and `minnumf` of zeros with
+different signs give either: that is a flag that these operations always have.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from layoutproof.importers.mlir.builder import Builder
-from layoutproof.importers.mlir.model import Op, Scalar
+from layoutproof.importers.mlir.builder import Builder, Overflow
+from layoutproof.importers.mlir.model import Op, Scalar, Value
 from layoutproof.ir.dtype import INT64, DType, Kind
 from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, const, logical_and
 from layoutproof.ir.interval import interval_of
@@ -20,7 +21,8 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
-FASTMATH, OVERFLOW = "fastmath", "overflowFlags"
+FASTMATH, OVERFLOW, EITHER_ZERO = "fastmath", "overflowFlags", "either of two zeros"
+_EITHER = frozenset(("maxnumf", "minnumf"))
 _FAST = frozenset(("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"))
 _WORDS = {"reassoc": 1, "nnan": 2, "ninf": 4, "nsz": 8, "arcp": 16, "contract": 32, "afn": 64}
 
@@ -69,6 +71,11 @@ class Flags:
 
 
 def _flags(op: Op) -> Iterator[tuple[str, str]]:
+    # As an operation, as the kind of a reduction, and as the name in the short form of `linalg.map`.
+    if any(
+        name.removeprefix("arith.") in _EITHER for name in (op.name, str(op.attributes.get("kind")), *op.attributes)
+    ):
+        yield EITHER_ZERO, EITHER_ZERO
     for kind in (FASTMATH, OVERFLOW):
         if kind == OVERFLOW and _of_indices(op):
             continue
@@ -77,37 +84,59 @@ def _flags(op: Op) -> Iterator[tuple[str, str]]:
 
 
 def must_not_overflow(before: Flags, after: Flags) -> bool:
-    """Whether the program after has flags of integers that are obligations. Raises LayoutproofError for flags of floats
-    that the program before does not have.
+    """Whether the program after has flags of integers, which are obligations. Raises LayoutproofError for flags of
+    floats that the program before does not have.
     """
-    open_ones = after.unmatched(before)
-    for op, flag in open_ones:
+    for op, flag in after.unmatched(before):
         if flag in _FAST:
             raise op.fail(
                 f"the flag {flag} is not on every {op.name} before; results that it leaves open are not translated"
             )
-    return bool(open_ones)
+    return any(flag in ("nsw", "nuw") for _, flag in after.first)
 
 
-def loosened(found: Comparison, before: Flags) -> Comparison:
-    """The comparison, with differences that flags of the program before may allow not called refutations."""
+def loosened(found: Comparison, before: Flags, after: Flags) -> Comparison:
+    """The comparison, with differences that flags of the program before may allow not called refutations, and no proof
+    about zeros of which only the program after may choose one.
+    """
+    if found.status is Status.PROVED and "nsz" not in found.strictness:
+        chosen = next((op for op, flag in after.unmatched(before) if flag == EITHER_ZERO), None)
+        return found if chosen is None else replace(found, verdicts=(_unclear(found, chosen), *found.verdicts[1:]))
     if not before.first or found.status is not Status.REFUTED:
         return found
-    words = ", ".join(sorted({flag for _, flag in before.first}))
+    words = sorted({flag for _, flag in before.first})
     return replace(found, verdicts=tuple(_open(verdict, words) for verdict in found.verdicts))
 
 
-def _open(verdict: Verdict, words: str) -> Verdict:
+def _unclear(found: Comparison, chosen: Op) -> Verdict:
+    reason = f"{chosen.name} of zeros with different signs (line {chosen.span.line}) gives either, unlike before"
+    return replace(found.verdicts[0], status=Status.UNKNOWN, reason=reason)
+
+
+def _is_zero(value: object) -> bool:
+    return isinstance(value, str) and float.fromhex(value) == 0.0
+
+
+def _open(verdict: Verdict, flags: Sequence[str]) -> Verdict:
+    example = verdict.counterexample or {}
+    if flags == [EITHER_ZERO] and not all(_is_zero(example.get(key)) for key in ("before", "after")):
+        return verdict
     if verdict.status is not Status.REFUTED:
         return verdict
+    words = ", ".join(flags)
     reason = f"a run differs, but flags of the program before ({words}) may allow that: {verdict.reason}"
     return replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
 
 
 def check_overflow(b: Builder, op: Op, args: Sequence[Expr], dtype: DType) -> None:
-    """That a result with `nsw` or `nuw` fits is checked where it is computed: else the program has a fault there."""
+    """That a result with `nsw` or `nuw` fits is checked where it is computed: else the program has a fault there.
+
+    Of the program before only what is stored counts: a result that does not fit is no fault of its own.
+    """
     flags = flags_of(op, OVERFLOW)
     wide_op = _WIDE.get(op.name)
+    if b.no_overflow is Overflow.OF_STORED and not (_is_stored(op.results[0]) and wide_op and dtype.bits <= 32):
+        return
     if wide_op is None or dtype.bits > 32:
         raise op.fail(f"the flags {', '.join(sorted(flags))} of {dtype} are not translated")
     for flag in sorted(flags):
@@ -121,4 +150,16 @@ def check_overflow(b: Builder, op: Op, args: Sequence[Expr], dtype: DType) -> No
         b.data(op, const(1, INT64) // IfThenElseExpr(fits, const(1, INT64), const(0, INT64)))
 
 
+def _is_stored(value: Value) -> bool:
+    """Whether a value goes into memory, or into an index, whenever it is computed, and undefined if it is so itself."""
+    assert value.owner is not None
+    for use in value.uses:
+        if use.parent is not value.owner.parent or use.name == "arith.select":
+            continue
+        if use.name in _STORING or (use.name.startswith("arith.") and any(map(_is_stored, use.results))):
+            return True
+    return False
+
+
+_STORING = frozenset(("memref.load", "memref.store", "affine.load", "affine.store", "func.return"))
 _WIDE = {"arith.addi": BinaryOp.ADD, "arith.subi": BinaryOp.SUB, "arith.muli": BinaryOp.MUL}

@@ -186,10 +186,16 @@ def _combined(names: tuple[str, str], op: Op, args: list[Expr], dtype: DType) ->
         raise op.fail(f"of {dtype} is not translated")
     if any(arg.dtype != dtype for arg in args):
         raise op.fail("elements of several types are not translated")
+    if dtype.is_bool:
+        if names not in _OF_BITS:
+            raise op.fail("of integers of one bit is not translated")
+        name = _OF_BITS[names]
     return EXPRESSIONS[name](op, args, dtype)
 
 
 _ADD, _MUL = ("arith.addf", "arith.addi"), ("arith.mulf", "arith.muli")
+# Named operations take truth values for a sum and a product, not integers that wrap.
+_OF_BITS = {_ADD: "arith.ori", _MUL: "arith.andi"}
 
 
 def _contraction(op: Op, ins: list[Expr], outs: list[Expr]) -> list[Expr]:
@@ -301,9 +307,10 @@ def _shapes_fit(op: Op, maps: Sequence[AffineMap]) -> None:
     ranks = [shaped(op, value).rank for value in op.operands]
     if ranks != [len(m.results) for m in maps]:
         raise op.fail("operands of these ranks are not translated")
-    for name in ("indexing_maps", "cast"):
-        if name in op.attributes:
-            raise op.fail(f"the attribute {name} is not translated")
+    if "cast" in op.attributes:
+        raise op.fail("the attribute cast is not translated")
+    if tuple(op.attributes.get("indexing_maps", maps)) != tuple(maps):
+        raise op.fail("indexing_maps other than those of its name are not translated")
 
 
 def _identity(rank: int) -> AffineMap:

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from layoutproof.importers.mlir.builder import Builder, shape_of
-from layoutproof.importers.mlir.model import AffineMap, Op, Shaped, Value, add, mul
+from layoutproof.importers.mlir.model import (
+    AffineExpr,
+    AffineMap,
+    Dim,
+    Num,
+    Op,
+    Operation2,
+    Shaped,
+    Strided,
+    Value,
+    add,
+    mul,
+)
 from layoutproof.importers.mlir.placement import root
 from layoutproof.importers.mlir.values import ZERO, Indices, Vector, View, delinear, linear, number, value_of
+from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Expr, equal
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.verify.maps.check_map import prove_injective
@@ -80,7 +94,7 @@ def _alloc(b: Builder, op: Op) -> None:
     sizes, symbols = op.segments() if "operandSegmentSizes" in op.attributes else (op.operands, ())
     if symbols:
         raise op.fail("symbols of a layout are not translated")
-    shape = shape_of(op, kind, [b.expr(op, value) for value in sizes])
+    shape = shape_of(op, kind, [b.fixed(op, value) for value in sizes])
     buffer = b.allocate(op.results[0].name, shape, kind.element.dtype, op.span)
     view = View.of(buffer, len(kind.inner))
     if b.fill_new:
@@ -91,15 +105,38 @@ def _alloc(b: Builder, op: Op) -> None:
 def check_layout(op: Op, kind: Shaped) -> None:
     """Refuse memory whose layout may store two elements in one cell: elements are told apart by their indices.
 
-    Strides of arguments are taken to keep them apart.
+    Strides that are dynamic, or of dynamic extents, are taken to keep them apart.
     """
-    if not isinstance(kind.layout, AffineMap):
-        return
-    if kind.layout.symbols or None in kind.shape:
-        raise op.fail("a layout map with symbols, or of a dynamic shape, is not translated")
     shape = tuple(extent for extent in kind.shape if extent is not None)
-    if prove_injective(kind.layout.lambda_text(), shape).status is not Status.PROVED:
-        raise op.fail("a layout map that may store two elements in one cell is not translated")
+    found = _map_of_strides(kind.layout) if isinstance(kind.layout, Strided) else kind.layout
+    if found is None or (isinstance(kind.layout, Strided) and len(shape) < kind.rank):
+        return
+    if found.symbols or len(shape) < kind.rank:
+        raise op.fail("a layout map with symbols, or of a dynamic shape, is not translated")
+    if prove_injective(found.lambda_text(), shape).status is not Status.PROVED:
+        raise op.fail("a layout that may store two elements in one cell is not translated")
+
+
+def _map_of_strides(layout: Strided) -> AffineMap | None:
+    """Strides as a map; None for dynamic ones."""
+    total: AffineExpr = Num(0)
+    for axis, stride in enumerate(layout.strides):
+        if stride is None:
+            return None
+        total = Operation2("+", total, Operation2("*", Dim(axis), Num(stride)))
+    return AffineMap(len(layout.strides), 0, (total,))
+
+
+def view_of_argument(buffer: Buffer, kind: Shaped) -> View:
+    """All of an argument's memory: what is stored where is not known of one with a layout, but its static strides."""
+    whole = View.of(buffer, len(kind.inner))
+    if kind.layout is None:
+        return whole
+    known = kind.layout if isinstance(kind.layout, Strided) and None not in kind.layout.strides else None
+    given = None
+    if known is not None and known.offset is not None:
+        given = number(known.offset), tuple(number(stride) for stride in known.strides if stride is not None)
+    return replace(whole, linear=False, given=given)
 
 
 def _dealloc(b: Builder, op: Op) -> None:
@@ -151,7 +188,7 @@ def offsets_sizes_strides(b: Builder, op: Op, first: int) -> tuple[list[Expr], l
 
 def mixed(b: Builder, op: Op, static: Sequence[int], values: Sequence[Value]) -> list[Expr]:
     """Numbers, and values for the dynamic ones."""
-    rest = [b.expr(op, value) for value in values]
+    rest = [b.fixed(op, value) for value in values]
     found = [rest.pop(0) if each == DYNAMIC else number(each) for each in static]
     if rest:
         raise op.fail("more values than dynamic numbers")
@@ -316,6 +353,8 @@ def _reinterpret(b: Builder, op: Op) -> None:
     memory = live(b, op, base)
     if not memory.whole or memory.inner:
         raise op.fail("of a view is not translated")
+    if not memory.linear:
+        raise op.fail("of memory with a layout is not translated")
     if base is not op.operands[0] and not _starts_at_zero(op.operands[0]):
         raise op.fail("of a view that may begin elsewhere is not translated")
     offsets, sizes, strides = offsets_sizes_strides(b, op, 1)

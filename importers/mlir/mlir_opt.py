@@ -74,7 +74,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
         raise error(codes.MLIR_TOOL, f"{command[0]} did not end in {_SECONDS} s") from problem
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if "error:" in line]
-        words = said[0] if said else f"it ended with {done.returncode}"
+        words = said[0] if said else done.stderr.strip() or f"it ended with {done.returncode}"
         raise error(codes.MLIR_TOOL, f"{shlex.join(command)}: {words}")
     return done
 

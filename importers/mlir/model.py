@@ -5,7 +5,7 @@ What the reader of the text makes and the tables of operations take. Nothing her
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex, TypeVar, overload
 
@@ -283,6 +283,16 @@ class Block:
     ops: Items[Op] = field(default_factory=lambda: Items[Op]())
 
 
+_SIZES: Mapping[str, Callable[[int], tuple[int, ...]]] = {
+    "linalg.transpose": lambda count: (count - 1, 1),
+    "linalg.broadcast": lambda count: (count - 1, 1),
+    "linalg.map": lambda count: (count - 1, 1),
+    "linalg.reduce": lambda count: (count // 2, count - count // 2),
+    "tensor.unpack": lambda count: (1, 1, count - 2),
+    "linalg.unpack": lambda count: (1, 1, count - 2),
+}
+
+
 @dataclass(eq=False, slots=True)
 class Op:
     """One operation; `attributes` has its properties, too, as plain data where that is possible. `position` is its
@@ -314,10 +324,17 @@ class Op:
             raise self.fail("a region with other than one block is not translated")
         return self.regions[number][0]
 
+    @property
+    def is_grouped(self) -> bool:
+        """Whether the operands are in groups, inputs and outputs among them."""
+        return "operandSegmentSizes" in self.attributes or self.name in _SIZES
+
     def segments(self) -> Items[Items[Value]]:
-        """The operands in the groups of `operandSegmentSizes`."""
+        """The operands in the groups of `operandSegmentSizes`, which generic forms leave out where they are clear."""
         groups, start = [], 0
-        for size in self.attribute("operandSegmentSizes"):
+        known = "operandSegmentSizes" not in self.attributes and self.name in _SIZES
+        sizes = _SIZES[self.name](len(self.operands)) if known else self.attribute("operandSegmentSizes")
+        for size in sizes:
             groups.append(self.operands[start : start + size])
             start += size
         return Items(groups)

@@ -19,6 +19,9 @@ VIEWS = frozenset((
     "bufferization.to_tensor", "bufferization.to_memref", "bufferization.to_buffer",
 ))  # fmt: skip
 
+# Of these a copy.
+COPIES = ("bufferization.to_tensor",)
+
 # Tensors without contents.
 EMPTY = ("tensor.empty", "bufferization.alloc_tensor")
 
@@ -47,14 +50,18 @@ def written(op: Op) -> Iterator[Value]:
     for each in (op, *op.nested()):
         if each.name in WRITES:
             yield root(each.operands[WRITES[each.name]])
-        elif each.name.startswith("linalg.") and each.operands and "operandSegmentSizes" in each.attributes:
+        elif each.name.startswith("linalg.") and each.operands and each.is_grouped:
             for out in each.segments()[1]:
                 yield root(out)
 
 
 def last_use(value: Value, op: Op) -> bool:
-    """Whether a tensor is used by `op`, once, and before that only in its block."""
+    """Whether a tensor is used by `op`, once, and before that only in its block; not of a view, of whose memory there
+    are others.
+    """
     if op.operands.count(value) != 1 or op.parent is None:
+        return False
+    if value.owner is not None and value.owner.name in VIEWS and value.owner.name not in COPIES:
         return False
     if value.owner.parent is not op.parent if value.owner is not None else value not in op.parent.arguments:
         return False

@@ -18,9 +18,9 @@ from layoutproof.importers.mlir.loops import (
 from layoutproof.importers.mlir.memref_ops import mixed
 from layoutproof.importers.mlir.model import INDEX, Block, Op, Value, add
 from layoutproof.importers.mlir.reductions import of_scf, reduce_in_parallel
-from layoutproof.importers.mlir.tensor_ops import destination, insert
-from layoutproof.importers.mlir.values import View, number
-from layoutproof.ir.expr import Expr
+from layoutproof.importers.mlir.tensor_ops import destination, insert, new_tensor, shaped
+from layoutproof.importers.mlir.values import Vector, View, number, value_of
+from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, Var
 from layoutproof.ir.stmt import ForKind
 
 
@@ -115,7 +115,11 @@ def _while(b: Builder, op: Op) -> None:
     others = [k for k in range(len(op.operands)) if k != position]
     cells = [carried(b, op, op.results[k], op.operands[k]) for k in others]
     put_all(b, op, cells, [op.operands[k] for k in others])
-    bounds = (b.expr(op, op.operands[position]), bound, step)
+    start = b.expr(op, op.operands[position])
+    if value_of(step) is None:
+        # Nothing is asked of the step of a loop that is not entered.
+        step = IfThenElseExpr(start < bound, step, number(1))
+    bounds = (start, bound, step)
 
     def body(induction: Expr) -> None:
         for arguments in (before.arguments, after.arguments):
@@ -166,9 +170,19 @@ _BEYOND_SWAPPED = {4: number(0), 5: number(1)}
 
 
 def _execute_region(b: Builder, op: Op) -> None:
+    """What is yielded is read where the region ends; a tensor is copied, as others may be the same memory."""
     end = b.block(op.block())
     for result, value in zip(op.results, end.operands, strict=True):
-        b.bind(result, b.meanings[value])
+        meaning = b.meanings[value]
+        if isinstance(meaning, Expr) and not isinstance(meaning, Var | IntImm):
+            meaning = b.named(result, meaning, op.span)
+        elif isinstance(meaning, Vector):
+            meaning = b.kept(meaning, op.span)
+        elif isinstance(meaning, View) and shaped(op, result).kind == "tensor":
+            view = new_tensor(b, op, result, meaning.shape)
+            b.copy(meaning, view, op.span)
+            meaning = view
+        b.bind(result, meaning)
 
 
 TABLE: Mapping[str, Callable[[Builder, Op], None]] = {

@@ -59,7 +59,7 @@ def _empty(b: Builder, op: Op) -> None:
         b.bind(result, new_tensor(b, op, result, source.shape))
         b.copy(source, b.view(op, result), op.span)
         return
-    shape = shape_of(op, shaped(op, result), [b.expr(op, value) for value in groups[0]])
+    shape = shape_of(op, shaped(op, result), [b.fixed(op, value) for value in groups[0]])
     b.bind(result, new_tensor(b, op, result, shape))
 
 
@@ -138,7 +138,7 @@ def _pad(b: Builder, op: Op) -> None:
 
 def _generate(b: Builder, op: Op) -> None:
     result = op.results[0]
-    target = new_tensor(b, op, result, shape_of(op, shaped(op, result), [b.expr(op, v) for v in op.operands]))
+    target = new_tensor(b, op, result, shape_of(op, shaped(op, result), [b.fixed(op, v) for v in op.operands]))
     b.fill(target, element_by_region(b, op), op.span)
     b.bind(result, target)
 
@@ -146,7 +146,7 @@ def _generate(b: Builder, op: Op) -> None:
 def _splat(b: Builder, op: Op) -> None:
     value = b.expr(op, op.operands[0])
     result = op.results[0]
-    target = new_tensor(b, op, result, shape_of(op, shaped(op, result), [b.expr(op, v) for v in op.operands[1:]]))
+    target = new_tensor(b, op, result, shape_of(op, shaped(op, result), [b.fixed(op, v) for v in op.operands[1:]]))
     b.fill(target, lambda _: value, op.span)
     b.bind(result, target)
 

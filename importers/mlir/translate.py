@@ -16,7 +16,7 @@ from layoutproof.importers.mlir import (
     vector_ops,
 )
 from layoutproof.importers.mlir.arith_ops import of_buffer
-from layoutproof.importers.mlir.builder import Builder, fold
+from layoutproof.importers.mlir.builder import Builder, Overflow, fold
 from layoutproof.importers.mlir.model import AffineMap, Op, Scalar, Shaped, Value
 from layoutproof.importers.mlir.placement import VIEWS, dead_operations, root
 from layoutproof.importers.mlir.values import Vector, View, number
@@ -61,14 +61,14 @@ class Options:
     """How a function is read. `may_alias`: memref arguments may overlap; `private`: the numbers of memref arguments
     whose contents callers do not see afterwards; `observe_return`: that the function returns is seen, as one more
     parameter that is stored to; `fill`: new memory holds arbitrary values, so that reading it is no fault;
-    `no_overflow`: `nsw` and `nuw` are obligations.
+    `no_overflow`: what `nsw` and `nuw` mean.
     """
 
     may_alias: bool = False
     private: frozenset[int] = frozenset()
     observe_return: bool = False
     fill: bool = False
-    no_overflow: bool = False
+    no_overflow: Overflow = Overflow.WRAPS
 
 
 def functions_of(module: Op) -> list[Op]:
@@ -164,7 +164,7 @@ class _Translation:
         memref_ops.check_layout(self.op, kind)
         if isinstance(kind.layout, AffineMap):
             self.layouts[name] = kind.layout
-        view = View.of(buffer, len(kind.inner))
+        view = memref_ops.view_of_argument(buffer, kind)
         if position in self.options.private:
             own = View.of(b.allocate(f"{name}_copy", buffer.shape, kind.element.dtype, self.op.span), view.inner)
             b.copy(view, own, _first_line(self.op))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from layoutproof.importers.mlir import codes
+from layoutproof.importers.mlir.builder import Overflow
 from layoutproof.importers.mlir.flags import Flags, loosened, must_not_overflow
 from layoutproof.importers.mlir.model import Op, Shaped
 from layoutproof.importers.mlir.rolled import rolled
@@ -37,6 +38,7 @@ class Pair:
     layouts: Mapping[str, str]
     where: str | None
     flags: Flags
+    new_flags: Flags
 
     def compared(
         self,
@@ -57,7 +59,7 @@ class Pair:
         found = compare(*loops, layouts=maps, pads=pads, match=match, where=known)
         if found.status is Status.UNKNOWN and (loops[0] is not old or loops[1] is not new):
             found = compare(old, new, layouts=maps, pads=pads, match=match, where=known)
-        return loosened(found, self.flags)
+        return loosened(found, self.flags, self.new_flags)
 
 
 def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
@@ -79,13 +81,15 @@ def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
     old = translate(before, Options(may_alias))
     # Where nothing else is seen of a function, that it returns is.
     options = Options(may_alias, observe_return=not _is_observed(old.program), fill=_reads_fresh_memory(old.program))
-    flags = Flags.of(before)
-    obliged = must_not_overflow(flags, Flags.of(after))
-    old, new = translate(before, options), translate(after, replace(options, private=private, no_overflow=obliged))
+    flags, new_flags = Flags.of(before), Flags.of(after)
+    obliged = must_not_overflow(flags, new_flags)
+    here, there = (Overflow.OF_STORED, Overflow.FAULT) if obliged else (Overflow.WRAPS, Overflow.WRAPS)
+    old = translate(before, replace(options, no_overflow=here))
+    new = translate(after, replace(options, private=private, no_overflow=there))
     names = {one.name: other.name for one, other in zip(old.program.buffers, new.program.buffers, strict=False)}
     layouts = {name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts}
     condition = valid_sizes(old.program)
-    return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN), flags)
+    return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN), flags, new_flags)
 
 
 def _reads_fresh_memory(program: PrimFunc) -> bool:

@@ -31,6 +31,9 @@ class _Transfer:
         self.results = found.results
         self.in_bounds = [flag != 0 for flag in op.attributes.get("in_bounds", [0] * len(found.results))]
         self.mask = b.vector(op, mask[0]) if mask else None
+        # A mask has an axis for each axis of memory that lanes go along, in memory's order.
+        along = [(result.number, k) for k, result in enumerate(self.results) if isinstance(result, Dim)]
+        self.mask_lanes = [k for _, k in sorted(along)]
 
     def element(self, lanes: Indices) -> list[Expr]:
         """The indices of a lane."""
@@ -51,7 +54,7 @@ class _Transfer:
                 if not self.b.is_inside(index, extent):
                     terms.append(index < extent)
         if self.mask is not None:
-            terms.append(self.mask.at(lanes))
+            terms.append(self.mask.at([lanes[k] for k in self.mask_lanes]))
         return logical_and(*terms)
 
 
@@ -222,7 +225,7 @@ def _reduction(b: Builder, op: Op) -> None:
 
 
 def _create_mask(b: Builder, op: Op) -> None:
-    b.bind(op.results[0], _below(_shape(op.results[0].type), [b.expr(op, value) for value in op.operands]))
+    b.bind(op.results[0], _below(_shape(op.results[0].type), [b.fixed(op, value) for value in op.operands]))
 
 
 def _constant_mask(b: Builder, op: Op) -> None:

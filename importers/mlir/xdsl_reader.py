@@ -53,6 +53,8 @@ def parse(text: str, name: str) -> Op:
         module = parser.parse_module()
     except ParseError as problem:
         said = problem.msg.strip()
+        if "builtin.unregistered" in said:  # xDSL's name for an operation that it does not know
+            said = f"the operation {text[: problem.span.start].split()[-1]} is not known"
         raise error(codes.MLIR_TEXT, said, lines.span(problem.span.start, problem.span.end)) from problem
     except RecursionError as problem:
         raise error(codes.MLIR_TEXT, f"{name} is nested too deep", lines.span(0, 1)) from problem

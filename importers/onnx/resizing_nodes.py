@@ -188,7 +188,7 @@ def _coordinates(node: ModelNode, axis: Axis, ratio: Fraction, mode: str) -> tup
         "tf_half_pixel_for_nn": (ratio, ratio / 2),
     }
     require(
-        mode in found, node, f"coordinate_transformation_mode {mode} is not translated; there are {', '.join(found)}"
+        mode in found, node, f"coordinate_transformation_mode {mode} is not translated; available: {', '.join(found)}"
     )
     # Systems that run models take the size for it, or what the scale makes before it is rounded.
     open_ = mode == "align_corners" or (mode == "pytorch_half_pixel" and axis.size == 1)

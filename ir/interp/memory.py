@@ -284,6 +284,11 @@ def over_limit(limit: int) -> LayoutproofError:
     return LayoutproofError(Diagnostic(codes.RUN_LIMIT, f"the run was stopped after {limit} iterations", help=help_))
 
 
+def over_memory(name: str, size: int) -> LayoutproofError:
+    """The error for a run that was stopped because it asks for too much memory."""
+    return LayoutproofError(Diagnostic(codes.RUN_LIMIT, f"the run was stopped: `{name}` has {size} bytes"))
+
+
 def access_text(buffer: str, indices: tuple[int, ...]) -> str:
     """`A[1, 2]`."""
     return f"{buffer}[{', '.join(map(str, indices))}]"

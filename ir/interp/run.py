@@ -20,7 +20,16 @@ from layoutproof.ir.interp.analysis import Memories, find_memories
 from layoutproof.ir.interp.arguments import Arguments, Array, Bound, bind, fill_memory, read_back
 from layoutproof.ir.interp.compiled import Compiled, compile_program
 from layoutproof.ir.interp.generator import Facts, TooDeep
-from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Filling, Storage, all_fillings, bad_argument
+from layoutproof.ir.interp.memory import (
+    DEFINED,
+    FORBIDDEN,
+    POISON,
+    Filling,
+    Storage,
+    all_fillings,
+    bad_argument,
+    over_memory,
+)
 from layoutproof.ir.interp.walker import walk_program
 from layoutproof.ir.interp.written_out import without_views
 from layoutproof.ir.layout_record import padding_cells
@@ -28,6 +37,7 @@ from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
 
 DEFAULT_LIMIT = 200_000_000
+MOST_BYTES = 1 << 30  # of one allocation
 """Iterations of loops, all together, after which a run is stopped."""
 
 States = npt.NDArray[np.uint8]
@@ -66,8 +76,11 @@ class Prepared:
     filling: Filling
 
     def new_memory(self, root: str, elements: int, element_bytes: int, unit: int) -> Storage:
-        """Memory for an allocation, its padding marked."""
-        storage = Storage(root, max(elements, 0) * element_bytes, unit)
+        """Memory for an allocation, its padding marked. Raises LayoutproofError where there is not so much."""
+        size = max(elements, 0) * element_bytes
+        if size > MOST_BYTES:
+            raise over_memory(root, size)
+        storage = Storage(root, size, unit)
         if root in self.padding:
             _mark(storage, self.padding[root], self.facts.memories, self.filling)
         return storage

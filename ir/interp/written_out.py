@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import Expr, IntImm, Var, widen
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
-from layoutproof.ir.node import Node, Steps, trampoline
+from layoutproof.ir.node import FloatToInteger, Node, Steps, trampoline
+from layoutproof.ir.operators import DIVISIONS, BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, DeclBuffer, Evaluate, Let, MatchBuffer, Stmt
 from layoutproof.ir.visit import (
@@ -23,6 +24,7 @@ from layoutproof.ir.visit import (
     bound_variables,
     free_variables,
     holds_any,
+    kinds_in,
     map_children,
     mapped,
     substitute,
@@ -37,6 +39,7 @@ def written_out(func: PrimFunc) -> PrimFunc:
 
 # Calls that compute an address or a type, and touch no memory.
 _ADDRESSES = frozenset(("type_annotation", "tvm_access_ptr", "address_of"))
+_MAY_TRAP = frozenset((*DIVISIONS, BinaryOp.SHL, BinaryOp.SHR))
 
 
 def _without_trifles(func: PrimFunc) -> PrimFunc:
@@ -66,6 +69,11 @@ def _said_once(let: Let, store: BufferStore) -> Stmt:
 
 
 def _has_no_effect(expr: Expr) -> bool:
+    """Whether evaluating an expression changes nothing, and has a result."""
+    if any(isinstance(part, Binary) and part.op in _MAY_TRAP for part in walk(expr)) or (
+        FloatToInteger in kinds_in(expr)
+    ):
+        return False
     calls = [part for part in walk(expr) if isinstance(part, OpaqueCall | BufferLoad | Assume)]
     return all(isinstance(call, OpaqueCall) and call.function in _ADDRESSES for call in calls)
 

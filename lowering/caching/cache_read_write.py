@@ -1,6 +1,6 @@
 """Caches: a block works on a copy of a buffer, whose layout may change without touching the signature.
 
-Source: the seed `buffer-physical-layout` (a cache stage, then `transform_layout` of it); `cache_read` and
+Source: TVM's RFC `buffer-physical-layout` (a cache stage, then `transform_layout` of it); `cache_read` and
 `cache_write` of upstream.
 """
 

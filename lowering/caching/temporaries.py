@@ -1,8 +1,8 @@
 """Temporaries, which no caller sees: compacted to the touched region, allocated where they are used, or doubled.
 
-Source: the seed `clarifying-buffer-declaration-and-access` (aliases); compaction of allocations, upstream's pass.
-Source: the seed `buffer-physical-layout` (a transform of a buffer's shape that comes before flattening).
-Source: the seed `clarifying-buffer-declaration-and-access` (allocations and their scope); upstream plans the place of
+Source: TVM's RFC `clarifying-buffer-declaration-and-access` (aliases); compaction of allocations, upstream's pass.
+Source: TVM's RFC `buffer-physical-layout` (a transform of a buffer's shape that comes before flattening).
+Source: TVM's RFC `clarifying-buffer-declaration-and-access` (allocations and their scope); upstream plans the place of
 allocations itself.
 """
 

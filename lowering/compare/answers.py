@@ -128,7 +128,7 @@ def refuted_by_all(asked: Asked, first: Trial, number: int) -> tuple[Verdict, ..
         f"each of the {counted(number, 'layout', 'layouts')} of {names}" if number > 1 else f"the one layout of {names}"
     )
     reason = (
-        f"a run differs with {these} that the shapes and accesses allow; no other was found. "
+        f"a run refutes {these} that the shapes and accesses allow, and no other layout was found. "
         f"With {', '.join(f'{each.buffer} as `{each.index_map}`' for each in layouts if not each.layout_given)}: "
         f"{counterexample_text(shown)}"
     )
@@ -165,11 +165,11 @@ def _under(trials: Sequence[Trial], names: Sequence[str]) -> str:
 
 
 def _interface_text(asked: Asked) -> Iterator[str]:
-    """Which parameters are taken to keep their cells by default."""
+    """Which parameters keep their layouts by default."""
     kept = [term.old.name for term in asked.terms if term.source is Source.KEPT and term.old.rank > 0]
     if kept:
-        keeps = "keeps its cells, as it has" if len(kept) == 1 else "keep their cells, as they have"
-        yield f"{', '.join(kept)} {keeps} the same shape in both programs, unless a layout is given"
+        keeps = "keeps its layout: it has" if len(kept) == 1 else "keep their layouts: they have"
+        yield f"{', '.join(kept)} {keeps} the same shape in both programs, and no other layout is given"
 
 
 def _holds(contract: Choice) -> str:
@@ -193,11 +193,9 @@ def undecided(
     if asked.unknown:
         number = counted(layouts_tried, "layout", "layouts")
         those = (
-            f"{number} of {', '.join(asked.unknown)} that fit, and there are no others that were found"
-            if exhausted
-            else number
+            f"{number} of {', '.join(asked.unknown)} that fit, which are all that were found" if exhausted else number
         )
-        why = f"nothing was proved with {those}; with the one that came closest: {why}"
+        why = f"not proved with {those}; with the one that came closest: {why}"
     if instead is not None:
         why = f"{why}\n{_instead(instead)}"
     said = Verdict(

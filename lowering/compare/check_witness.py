@@ -125,7 +125,7 @@ MORE_FOR_FEWER_LICENCES = 2
 class Asked:
     """A requested comparison. `new` is `after` over the names of `old`; `terms` are the layouts of its parameters;
     `stored_as` has their names in `after`. `where` is the condition on symbols, from the caller and from the old
-    program, `allowed` the float licences that proofs may use.
+    program, `allowed` the fast-math assumptions that proofs may use.
     """
 
     old: PrimFunc

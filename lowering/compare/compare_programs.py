@@ -74,7 +74,7 @@ def compare(
     """Whether `after` does what `before` does, up to the layouts of parameters.
 
     `layouts` says how parameters of `before`, by name, are stored in `after`: an `IndexMap`, a function of the indices,
-    text, or two layout strings (`"NHWC->NCHW4c"`). A parameter of the same shape in both keeps its cells by default. If
+    text, or two layout strings (`"NHWC->NCHW4c"`). A parameter of one shape in both keeps its layout by default. If
     the shapes differ, and `after` has no layout record, the layout is searched. `pads` are the contracts of padding, as
     `Schedule.transform_layout` takes them; others are searched. Parameters are paired by position, or by `match`, name
     in `after` to name in `before`. `where` is a condition on symbols that callers guarantee.

@@ -143,9 +143,9 @@ class Comparison(Report):
     `layouts` are those of the parameters whose layouts differ, as given or found. The first of `verdicts` answers the
     question as a whole; the others are the checker's on the rewrite from `before` to `after` (with its layout records).
     Without a witness they are missing, `rewrite` is None, and `furthest` says how far the search came. `where` is the
-    precondition on symbols (the caller's, and what `before` assumes), `allowed` the float licences that proofs might
-    use, `seconds` the wall-clock time in total. `around` are proved rewrites from `before` to what `rewrite` starts
-    with, and from where it ends, if it is about programs in which sums were separated.
+    precondition on symbols (the caller's, and what `before` assumes), `allowed` the fast-math assumptions that proofs
+    might use, `seconds` the wall-clock time in total. `around` are proved rewrites from `before` to what `rewrite`
+    starts with, and from where it ends, if it is about programs in which sums were separated.
     """
 
     before: PrimFunc
@@ -175,7 +175,7 @@ class Comparison(Report):
 
     @cached_property
     def strictness(self) -> tuple[str, ...]:
-        """The float licences that the proof rests on, by name; none if it holds bit for bit."""
+        """The fast-math assumptions that the proof rests on, by name; none if it holds bit for bit."""
         return tuple(sorted({licence for verdict in self.verdicts for licence in verdict.strictness}))
 
     @property

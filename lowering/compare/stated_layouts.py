@@ -338,8 +338,8 @@ def _padded(old: PrimFunc, new: PrimFunc, term: Term, pads: Mapping[str, Any]) -
         return term
     if term.source is Source.KEPT:
         message = (
-            f"pads: {name} has the same shape {shape_text(term.old.shape)} in both programs and keeps its cells, so it "
-            "has no padding"
+            f"pads: {name} has the same shape {shape_text(term.old.shape)} in both programs and keeps its layout, so "
+            "it has no padding"
         )
         raise error(
             codes.COMPARED_LAYOUT,

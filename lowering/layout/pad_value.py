@@ -4,7 +4,7 @@ padding contract, a stage for a postcondition or for an assumption.
 None (the padding must not be touched), `undef`, a constant, or a function of the physical index, which may load
 elements of the buffer itself, never padding.
 
-Source: the seed `layout-transformation-padding-roadmap`, "Defining Padded Values".
+Source: TVM's RFC `layout-transformation-padding-roadmap`, "Defining Padded Values".
 """
 
 from __future__ import annotations

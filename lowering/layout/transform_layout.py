@@ -2,8 +2,8 @@
 
 Every access, allocation, region and the calling convention change at once; loops keep their order.
 
-Source: the seed `buffer-physical-layout`, ApplyBufferTransforms.
-Sources: the seeds `buffer-physical-layout` (transform_layout, ApplyBufferTransforms), `layout-transformation-padding-
+Source: TVM's RFC `buffer-physical-layout`, ApplyBufferTransforms.
+Sources: TVM's RFCs `buffer-physical-layout` (transform_layout, ApplyBufferTransforms), `layout-transformation-padding-
 roadmap` (pad values, their stages) and `clarifying-buffer-declaration-and-access` (aliases).
 """
 
@@ -440,7 +440,7 @@ def _only_view(func: PrimFunc, data: str) -> Buffer:
         known = ", ".join(dict.fromkeys(b.data.name for b in all_buffers(func)))
         raise error(
             codes.TRANSFORM_ATTRIBUTE,
-            f"the attribute {LAYOUT_TRANSFORMATIONS} names {data!r}, which is no data variable; there are {known}",
+            f"the attribute {LAYOUT_TRANSFORMATIONS} names {data!r}, which is no data variable; available: {known}",
             func.span,
         )
     return views[0]

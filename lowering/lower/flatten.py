@@ -3,7 +3,7 @@ variables their bindings, guards and inits branches.
 
 A parameter keeps its entry in `buffer_map`, which is the calling convention; its flat view is a `DeclBuffer` alias at
 the function's start. Strides and `elem_offset` go into the index. Truth values are stored as int8. Where a flat index
-may not fit 32 bits it is computed in 64. Sources: the seeds `buffer-physical-layout` (FlattenBuffer) and
+may not fit 32 bits it is computed in 64. Sources: TVM's RFCs `buffer-physical-layout` (FlattenBuffer) and
 `clarifying-buffer-declaration-and-access`.
 """
 

@@ -23,7 +23,7 @@ from layoutproof.verify.faults.races import prove_race_free
 from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
 
 _NO_BARRIER = 'the text has no barrier: T.tvm_storage_sync("shared") is one'
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
+_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
 
 
 def without_threads(func: PrimFunc) -> PrimFunc:

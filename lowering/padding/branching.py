@@ -1,6 +1,6 @@
 """Guarding padding: iterations that touch only padding, without observable effect, are excluded.
 
-Source: the seed `layout-transformation-padding-roadmap`, `remove_overcompute_through_branching`.
+Source: TVM's RFC `layout-transformation-padding-roadmap`, `remove_overcompute_through_branching`.
 """
 
 from __future__ import annotations

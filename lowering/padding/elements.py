@@ -2,9 +2,9 @@
 
 What is found here proposes a guard; the checker proves the result.
 
-Source: the seed `layout-transformation-padding-roadmap`, the padding predicate of a transformed buffer. What is found
+Source: TVM's RFC `layout-transformation-padding-roadmap`, the padding predicate of a transformed buffer. What is found
 here proposes a guard; the checker proves what follows from it.
-Source: the seed `layout-transformation-padding-roadmap`, whose examples have their padding's values inferred from
+Source: TVM's RFC `layout-transformation-padding-roadmap`, whose examples have their padding's values inferred from
 such stages.
 """
 

@@ -1,6 +1,6 @@
 """The search for pad values that make branches unnecessary: each candidate is tried, each answer proved.
 
-Source: the seed `layout-transformation-padding-roadmap`, which names the search as a future possibility and leaves it
+Source: TVM's RFC `layout-transformation-padding-roadmap`, which names the search as a future possibility and leaves it
 open.
 """
 
@@ -177,10 +177,10 @@ class Outcome:
 
     def __str__(self) -> str:
         if self.goes:
-            under = f"goes with {' '.join(self.strictness)}" if self.strictness else "goes, bit for bit"
+            under = f"is removed with {' '.join(self.strictness)}" if self.strictness else "is removed, bit for bit"
             return f"{under}, its accesses wrapped" if self.wrapped else under
         word = "refuted" if self.status is Status.REFUTED else "not decided"
-        return f"stays: {word}: {self.claim}" if self.claim is not None else f"stays: {word}"
+        return f"is kept: {word}: {self.claim}" if self.claim is not None else f"is kept: {word}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -306,9 +306,15 @@ def _last_transform(steps: Sequence[Step], buffer: str) -> int:
         if isinstance(transform, TransformLayout) and transform.buffer == buffer:
             return number
     known = dict.fromkeys(s.transform.buffer for s in steps if isinstance(s.transform, TransformLayout))
-    hint = f"steps re-laid {', '.join(known)}" if known else "apply transform_layout first, with any pad value"
+    hint = (
+        f"steps change the layout of {', '.join(known)}"
+        if known
+        else "apply transform_layout first, with any pad value"
+    )
     raise error(
-        codes.NO_LAYOUT_STEP, f"no step of the schedule re-laid {buffer}: there is no pad value to choose", help=hint
+        codes.NO_LAYOUT_STEP,
+        f"no step of the schedule changes the layout of {buffer}: there is no pad value to choose",
+        help=hint,
     )
 
 

@@ -68,7 +68,7 @@ def without_useless_name(problem: IllegalTransform, transform: Pass, func: PrimF
     known = [b.name for b in all_buffers(func)] if option == "buffer" else _block_names(func)
     for name in get_close_matches(wrong, known, n=1):
         if not _applies(replace(transform, **{option: name}), func):
-            return IllegalTransform([replace(first, help=f"there are {', '.join(known)}"), *rest])
+            return IllegalTransform([replace(first, help=f"available: {', '.join(known)}"), *rest])
     return problem
 
 
@@ -89,5 +89,5 @@ def _block_names(func: PrimFunc) -> list[str]:
 
 def _unknown(code: str, message: str, name: str, known: list[str]) -> LayoutproofError:
     close = get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}" if known else None
+    hint = f"did you mean {close[0]!r}?" if close else f"available: {', '.join(known)}" if known else None
     return error(code, message, help=hint)

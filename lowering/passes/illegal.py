@@ -90,4 +90,6 @@ def hint_of(verdict: Verdict) -> str | None:
         return 'state that parameters do not overlap: T.func_attr({"tirx.noalias": True})'
     if verdict.status is Status.UNKNOWN and Because.BUDGET in verdict.because:
         return "bounds on sizes, stated by the program, or a larger --budget may decide it"
+    if verdict.status is Status.UNKNOWN and Because.DATA in verdict.because:
+        return "clamp the index in the program, as in T.max(0, T.min(I[i], extent - 1))"
     return None

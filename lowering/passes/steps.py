@@ -44,7 +44,7 @@ class ProofOptions:
     """How a step is proved.
 
     `where` is what the function assumed of its constants, also after the assumption was removed. A step is kept if each
-    verdict has a status in `accepted`; `allowed` are the float licences that proofs may use. Without `search` no
+    verdict has a status in `accepted`; `allowed` are the fast-math assumptions that proofs may use. Without `search` no
     counterexample is looked for where a proof fails. If `fixed`, parameters keep their layouts.
     """
 
@@ -107,12 +107,12 @@ def about_the_program(verdict: Verdict) -> Verdict:
 
 def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) -> Iterable[Diagnostic]:
     # If the pass changed nothing, the fault was there before.
-    subject = str(transform) if rewrite.new != rewrite.old else f"the program, before {transform.primitive}"
+    subject = str(transform) if rewrite.new != rewrite.old else "the program itself"
     for verdict in refused:
         word = {
             Status.REFUTED: "is refuted",
             Status.UNKNOWN: "is not decided",
-            Status.VACUOUS: "holds only of nothing",
+            Status.VACUOUS: "is vacuous",
         }[verdict.status]
         message = f"{subject}: {verdict.claim} {word}: {counterexample_text(verdict)}"
         code, hint = _code(transform, rewrite, verdict)
@@ -171,7 +171,7 @@ def line_span(func: PrimFunc, line: int) -> Span | None:
 class Step(Shown):
     """One applied transform: the pass, the rewrite that it proposed, and the verdicts under which it was kept.
 
-    `where` was the precondition on symbols, `allowed` the float licences that proofs could use.
+    `where` was the precondition on symbols, `allowed` the fast-math assumptions that proofs could use.
     """
 
     transform: Pass

@@ -121,7 +121,7 @@ class BadEntry(Exception):
 def check_place(table: str, key: str) -> None:
     """Raise ValueError for an unknown table, or a key that is no SHA-256 in hexadecimal."""
     if table not in TABLES:
-        raise ValueError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
+        raise ValueError(f"there is no table {table!r}; available: {', '.join(TABLES)}")
     if not is_key(key):
         raise ValueError(f"a key is a SHA-256 in 64 hexadecimal digits, not {key!r}")
 
@@ -146,7 +146,7 @@ def unpack(table: str, key: str, data: bytes) -> dict[str, Any]:
     if len(data) <= HEAD:
         raise BadEntry(f"it is cut off: {len(data)} bytes")
     if _seal(table, key, data[HASH:]) != data[:HASH]:
-        raise BadEntry("it was changed: its hash is another one")
+        raise BadEntry("it was changed: its hash does not match its contents")
     try:
         unfolding = zlib.decompressobj()
         text = unfolding.decompress(data[HEAD:], MOST_BYTES)

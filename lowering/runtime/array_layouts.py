@@ -202,7 +202,7 @@ class Layout:
 
 @dataclass(slots=True)
 class Packer:
-    """Re-lays arrays of one buffer; the positions of the latest shapes are cached."""
+    """Packs and unpacks arrays of one buffer; the positions of the latest shapes are cached."""
 
     layout: Layout
     dtype: DType
@@ -264,7 +264,7 @@ class Packer:
 
 
 def layout_notes(layouts: Mapping[str, Layout]) -> dict[str, str]:
-    """A remark for each re-laid buffer: its logical shape and the maps that lead to the physical one."""
+    """A remark for each buffer with a layout: its logical shape and the maps that lead to the physical one."""
     return {name: _note(layout) for name, layout in layouts.items() if layout.steps}
 
 

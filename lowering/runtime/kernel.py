@@ -299,7 +299,7 @@ class Kernel:
         return parameter.buffer.shape if kind == "physical" else self._packers[parameter.name].layout.logical_shape
 
     def _physical(self, parameter: Parameter, logical: Array | None, symbols: Symbols) -> Array:
-        """The array for the target: the user's own where nothing is re-laid, else a new one."""
+        """The array for the target: the user's own where its layout is the logical one, else a new one."""
         packer = self._packers[parameter.name]
         if logical is not None:
             return packer.pack(logical, symbols.values) if packer.layout.steps else logical

@@ -96,7 +96,7 @@ class BufferName:
 
 class Schedule(Primitives, Shown):
     """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are
-    the float licences that proofs may use, as few as possible: by default all that the gate permits.
+    the fast-math assumptions that proofs may use, as few as possible: by default all that the gate permits.
     """
 
     def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences | None = None) -> None:
@@ -399,7 +399,7 @@ class Schedule(Primitives, Shown):
         from layoutproof.lowering.runtime.build_c import build_c
 
         if target not in ("c", "opencl"):
-            raise error(codes.ARGUMENT_TYPE, f'there is no target {target!r}; there are "c" and "opencl"')
+            raise error(codes.ARGUMENT_TYPE, f'there is no target {target!r}; available: "c", "opencl"')
         if target == "c" and (device is not None or profile is not None):
             raise error(
                 codes.ARGUMENT_TYPE, "the C target runs on the processor: it has no other device, and no profile of one"

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import read_text
@@ -23,7 +23,7 @@ from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.schedule.primitives import PASSES
-from layoutproof.verify.certificate.sealed_files import no_constant
+from layoutproof.verify.certificate.sealed_files import behind_links, is_stream, no_constant, replacing
 from layoutproof.verify.verdict.verdict import Verdict
 
 Trace = list[list[Any]]
@@ -44,13 +44,15 @@ def passes_of(trace: Any) -> tuple[Pass, ...]:
 def _pass_of(step: Any, number: int) -> Pass:
     place = f"step {number}: "
     if not isinstance(step, list | tuple) or len(step) != 2:
-        raise error(codes.TRACE_FORM, f"{place}a step is a list of a primitive's name and its arguments")
+        got = counted(len(step), "element", "elements") if isinstance(step, list | tuple) else _kind(step)
+        form = 'a list of two, such as ["parallel", {"block": "sum", "loop": "i"}]'
+        raise error(codes.TRACE_FORM, f"{place}expected {form}, got {got}")
     name, arguments = step
     if not isinstance(name, str):
         raise error(codes.TRACE_FORM, f"{place}the primitive's name is {_kind(name)}, text is expected")
     if name not in PASSES:
         close = get_close_matches(name, PASSES, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(PASSES)}"
+        hint = f"did you mean {close[0]!r}?" if close else f"available: {', '.join(PASSES)}"
         raise error(codes.UNKNOWN_PRIMITIVE, f"{place}there is no primitive {name!r}", help=hint)
     if not isinstance(arguments, dict) or not all(isinstance(key, str) for key in arguments):
         raise error(codes.TRACE_FORM, f"{place}the arguments of {name} are {_kind(arguments)}, an object is expected")
@@ -99,8 +101,13 @@ def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def save_trace(path: str | Path, trace: Trace) -> None:
-    """Write a trace as JSON. Raises OSError where the file cannot be written."""
-    Path(path).write_text(trace_text(trace), encoding="utf-8")
+    """Write a trace as JSON, whole or not at all. Raises OSError where the file cannot be written."""
+    place = Path(path)
+    if is_stream(place):
+        place.write_text(trace_text(trace), encoding="utf-8")
+        return
+    with replacing(behind_links(place)) as part:
+        part.write_text(trace_text(trace), encoding="utf-8")
 
 
 def trace_text(trace: Trace) -> str:
@@ -152,7 +159,7 @@ def proof_text(steps: Sequence[Step], decisive: str) -> str:
 
 
 def _answer(verdicts: Sequence[Verdict]) -> str:
-    counted = Counter(v.status.value for v in verdicts)
-    statuses = ", ".join(f"{number} {status}" for status, number in sorted(counted.items()))
+    numbers = Counter(v.status.value for v in verdicts)
+    statuses = ", ".join(f"{number} {status}" for status, number in sorted(numbers.items()))
     licences = sorted({word for v in verdicts for word in v.strictness})
     return f"{statuses}, {'with ' + ' '.join(licences) if licences else 'bit for bit'}"

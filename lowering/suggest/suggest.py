@@ -217,8 +217,8 @@ class _Search:
             return "the branches can go where additional iterations leave what callers see as it is"
         values = ", ".join(dict.fromkeys(_shown(pads[name]) for pads in tried for name in operands))
         return (
-            f"tried as padding of {', '.join(operands)}: {values}. With none of them does what block "
-            f"{self.touched.block.name} computes of padding leave its result as it is; transform_layout takes others"
+            f"tried as padding of {', '.join(operands)}: {values}. With none of them is the result of block "
+            f"{self.touched.block.name} proved to be unchanged by padding; transform_layout takes other values"
         )
 
     def remove_branches(self, take: Callable[[Pass], object], func: PrimFunc) -> None:

@@ -1,6 +1,6 @@
 """Stages: a schedule in terms of tensors and their axes, each step a proved step of the `Schedule` inside.
 
-Source: the seed `buffer-physical-layout`: `s[B].transform_layout(f)` gives a tensor whose transformed axes the rest of
+Source: TVM's RFC `buffer-physical-layout`: `s[B].transform_layout(f)` gives a tensor whose transformed axes the rest of
 the schedule uses.
 """
 
@@ -80,7 +80,7 @@ class ComputeSchedule:
         stage = self._stages.get(op)
         if stage is None:
             names = ", ".join(dict.fromkeys(each.name for each in self._stages))
-            raise error(codes.TE_STAGE, f"{tensor!r} has no stage in this schedule; there are {names}")
+            raise error(codes.TE_STAGE, f"{tensor!r} has no stage in this schedule; available: {names}")
         return stage
 
     def cache_read(self, tensor: Tensor, reader: Tensor, scope: str = "global") -> Tensor:

@@ -1,7 +1,7 @@
 """Tensors, axes and reductions of a compute definition.
 
 They are expressions that occur only in definitions: `create_prim_func` turns them into loads, block variables and
-inits. Source: the seed `buffer-physical-layout` (its guide-level examples).
+inits. Source: TVM's RFC `buffer-physical-layout` (its guide-level examples).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Expressions for all lanes at once: an expression of one iteration of a loop, for all its iterations.
 
 A part that does not depend on the loop keeps one lane and is broadcast if it meets others. Sums and multiples of the
-loop's variable become ramps, so that an index with a constant step says so. Source: the seed `vectorized-tir-buffers`.
+loop's variable become ramps, so that an index with a constant step says so. Source: TVM's RFC `vectorized-tir-buffers`.
 """
 
 from __future__ import annotations

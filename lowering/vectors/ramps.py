@@ -4,8 +4,8 @@ The permitted vectors depend on the target. The view is in the program (`T.decl_
 generators add no cast of their own. An access is rewritten if it is a ramp of stride 1 that starts at a multiple of its
 length, the memory is aligned, and the target has vectors of that length.
 
-Source: the seed `vectorized-tir-buffers`.
-Source: the seed `vectorized-tir-buffers` (pointer casting: only where the target supports it).
+Source: TVM's RFC `vectorized-tir-buffers`.
+Source: TVM's RFC `vectorized-tir-buffers` (pointer casting: only where the target supports it).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def find_target(name: str) -> VectorTarget:
     """The target of a name. Raises LayoutproofError if there is none."""
     target = TARGETS.get(name)
     if target is None:
-        raise error(codes.VECTOR_TARGET, f"there is no target {name!r}", help=f"there are {', '.join(TARGETS)}")
+        raise error(codes.VECTOR_TARGET, f"there is no target {name!r}", help=f"available: {', '.join(TARGETS)}")
     return target
 
 

@@ -4,8 +4,8 @@ This is for targets whose memory is typed and whose pointers cannot be cast; if 
 become loops over lanes. A parameter keeps its entry in `buffer_map`, which is the calling convention. A memory with one
 other access (a scalar, another length, its address) stays as it is.
 
-Source: the seed `vectorized-tir-buffers` (the explicit loop over lanes that is left where nothing else serves).
-Sources: the seeds `vectorized-tir-buffers` and `clarifying-buffer-declaration-and-access` (VectorBufferRewrite).
+Source: TVM's RFC `vectorized-tir-buffers` (the explicit loop over lanes that is left where nothing else serves).
+Sources: TVM's RFCs `vectorized-tir-buffers` and `clarifying-buffer-declaration-and-access` (VectorBufferRewrite).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ them.
 
 A loop has as many lanes as iterations, a constant of at least 2. A statement that has no form for all lanes (every lane
 would store to one cell, a branch is taken in some lanes only, an index before the last differs) is refused by name, or
-runs lane by lane if requested. Sources: the seeds `vectorized-tir-buffers` and
+runs lane by lane if requested. Sources: TVM's RFCs `vectorized-tir-buffers` and
 `clarifying-buffer-declaration-and-access` (VectorizeLoop).
 """
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from layoutproof.cli.render.asked import Drawing, draw, explain, plan
+    from layoutproof.cli.render.python_api import Drawing, draw, explain, plan
     from layoutproof.importers.compare_files import compare
     from layoutproof.ir.diagnostic import LayoutproofError
     from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
@@ -56,7 +56,7 @@ __all__ = [
 _HOME: dict[str, str] = {
     "AXIS_SEPARATOR": "layoutproof.ir.index_map",
     "Comparison": "layoutproof.lowering.compare.comparison",
-    "Drawing": "layoutproof.cli.render.asked",
+    "Drawing": "layoutproof.cli.render.python_api",
     "IllegalTransform": "layoutproof.lowering.schedule.schedule",
     "IndexMap": "layoutproof.ir.index_map",
     "LayoutproofError": "layoutproof.ir.diagnostic",
@@ -67,12 +67,12 @@ _HOME: dict[str, str] = {
     "Verdict": "layoutproof.verify.verdict.verdict",
     "check_map": "layoutproof.verify.maps.check_map",
     "compare": "layoutproof.importers.compare_files",
-    "draw": "layoutproof.cli.render.asked",
-    "explain": "layoutproof.cli.render.asked",
+    "draw": "layoutproof.cli.render.python_api",
+    "explain": "layoutproof.cli.render.python_api",
     "gate": "layoutproof.lowering.gates",
     "load": "layoutproof.ir.script.reader",
     "loads": "layoutproof.ir.script.reader",
-    "plan": "layoutproof.cli.render.asked",
+    "plan": "layoutproof.cli.render.python_api",
     "relayout": "layoutproof.lowering.kernels.relayout",
     "study": "layoutproof.studies.study_table",
     "suggest": "layoutproof.lowering.suggest.suggest",

@@ -78,7 +78,7 @@ class Tally:
 
 def laid_out(pair: Pair, found: Comparison | None = None, given: bool = True) -> dict[str, Laid]:
     """The layouts and contracts that hold: those of an answer, else those that the pair gives. Where nobody is told of
-    them, a parameter that keeps its shape keeps its cells.
+    them, a parameter that keeps its shape keeps its layout.
     """
     if found is not None:
         return {each.buffer: Laid(each.index_map, each.pad_value) for each in found.layouts}

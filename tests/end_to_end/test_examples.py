@@ -32,7 +32,7 @@ SAID = {
         "without a contract: refuted",
         "steps, each proved",
         "sink_allocation",
-        "licences taken: []",
+        "fast-math assumptions: []",
         "with the branch: the sums of a loop, bit for bit",
         "without it: the sums of a loop, bit for bit",
         "lp_add_f32x8(lp_load_f32x8(&B_local[i_1 * 8])",

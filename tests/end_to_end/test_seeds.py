@@ -101,7 +101,7 @@ def test_functions_without_a_store_are_vacuous(name: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("pad_value", [0.0, None], ids=["zero", "none"])
 def test_row_summation_in_rows_of_four(pad_value: float | None) -> None:
-    """The seed's own transform, a row of 14 as 4 rows of 4, on a program with blocks, gives the sums that the original
+    """The RFC's own transform, a row of 14 as 4 rows of 4, on a program with blocks, gives the sums that the original
     gives.
     """
     text = print_func(FUNCTIONS["row_summation", "row_summation"])

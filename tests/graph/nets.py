@@ -1,4 +1,4 @@
-"""Small graphs that several tests use: the running example of the seed, a diamond, two results, and arrays to run them
+"""Graphs that several tests use: the running example of Relax's issue, a diamond, two results, and arrays to run them
 on.
 """
 
@@ -29,7 +29,7 @@ def arrays_for(graph: Graph, seed: int = 1) -> Mapping[str, NDArray[Any]]:
 
 
 def running_example() -> Graph:
-    """The seed's: a convolution, the addition of a constant bias, another convolution."""
+    """The issue's: a convolution, the addition of a constant bias, another convolution."""
     g = GraphBuilder("running")
     x = g.input("x", (1, 8, 6, 6))
     first = g.conv2d(x, g.constant(filled(8, 8, 3, 3), "f"), halo=(1, 1, 1, 1))

@@ -1,4 +1,4 @@
-"""The functions that the seed on graphs shows, as it writes them: layouts that flow through them, and rewrites lifted
+"""The functions that Relax's issue shows, as it writes them: layouts that flow through them, and rewrites lifted
 out of them.
 """
 
@@ -24,7 +24,7 @@ from layoutproof.verify.verdict.verdict import Status
 
 MODULE = load_module(ROOT / "tests" / "data" / "seeds" / "relax_layouts.py")
 RELU, TRANSFORM, MATMUL = MODULE["relu"], MODULE["layout_transform"], MODULE["matmul"]
-# The seed draws these two, and gives no text of them at these sizes.
+# The issue draws these two, and gives no text of them at these sizes.
 ADD = loads(
     """
 @T.prim_func
@@ -72,7 +72,7 @@ BLOCKS = "lambda n, c, h, w: [n, c//4, h, w, c%4]"
     ids=["relu", "add", "sum", "relu, forward", "sum, forward"],
 )
 def test_the_seeds_flows(func: PrimFunc, given: dict[str, str], wanted: dict[str, str]) -> None:
-    """The maps that the seed names follow, and each function in them is proved at the seed's sizes; three channels
+    """The maps that the issue names follow, and each function in them is proved at the issue's sizes; three channels
     leave padding.
     """
     found = flow(func, {buffer: parse_index_map(text) for buffer, text in given.items()})
@@ -123,7 +123,7 @@ def test_the_hoisted_rewrite_goes_into_the_constant() -> None:
 
 
 def test_a_sum_follows_a_convolution_to_nhwc() -> None:
-    """The seed's first example: a convolution in NHWC by HWIO, then a sum over the rows, whose result follows without
+    """The issue's first example: a convolution in NHWC by HWIO, then a sum over the rows, whose result follows without
     an axis' number.
     """
     g = GraphBuilder("relay")

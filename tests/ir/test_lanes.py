@@ -2,7 +2,7 @@
 
 The others stand, with their messages, in tests/programs/ir/lanes.py.
 
-Source: the seed `vectorized-tir-buffers`, its table of proposed semantics.
+Source: TVM's RFC `vectorized-tir-buffers`, its table of proposed semantics.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 from tests.shares import one_in, some
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.studies.journal import Journal, line_of, read_journal
+from layoutproof.studies.journal import Journal, kept_in, line_of, read_journal
 from layoutproof.studies.report.data_files import csv_text, json_lines
 from layoutproof.studies.runner import Progress, RunOptions, Shard, run_study
 from layoutproof.studies.study_file import Study, load_study, parse_study
@@ -141,3 +141,21 @@ def test_a_cell_that_takes_too_long_is_unknown(tmp_path: Path) -> None:
     assert records is not None
     assert {(r["verdict"], r["reason"]) for r in records} == {("unknown", "it took longer than its limit")}
     assert os.listdir(tmp_path)
+
+
+def test_what_is_kept_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is made once is there whole or not at all, and one that is damaged is an error that names it."""
+    path = tmp_path / "kept.json"
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            kept_in(path, lambda: {"a": 1})
+    assert list(tmp_path.iterdir()) == []
+    assert kept_in(path, lambda: {"a": 1}) == kept_in(path, stop) == {"a": 1}
+    path.write_text(path.read_text(encoding="utf-8")[:5], encoding="utf-8")
+    with pytest.raises(LayoutproofError, match=r"kept\.json is damaged"):
+        kept_in(path, stop)

@@ -47,8 +47,8 @@ from layoutproof.verify.verdict.verdict import Claim, Status, Verdict, worst
 # Engines that read the text: deriving the obligation again asks them again. Without a query no interval was needed.
 _READING = frozenset(("symbolic", "intervals", "simulation"))
 _CARRIED = (
-    "the sources and how the witness carries them are asked of solvers; "
-    "that the cases asked are all there are, of integer sets only"
+    "solvers checked each case: its source, and where the witness maps it; "
+    "that the cases are complete rests on integer sets alone"
 )
 
 

@@ -264,7 +264,7 @@ def from_bytes(data: bytes, name: str) -> Document:
     if not isinstance(document, dict) or HASH not in document:
         raise error(codes.CERTIFICATE_FORM, f"{name} is JSON, but nothing that layoutproof sealed")
     if sealed(document) != document:
-        raise error(codes.CERTIFICATE_CHANGED, f"{name} was changed: the hash over all of it is another one")
+        raise error(codes.CERTIFICATE_CHANGED, f"{name} was changed: its hash does not match its contents")
     if to_bytes(document) != data:
         raise error(
             codes.CERTIFICATE_CHANGED, f"{name} was changed: it says what was sealed, but not as it was written"

@@ -32,7 +32,7 @@ from layoutproof.verify.faults.facts import (
 from layoutproof.verify.faults.swizzles import has_swizzle, unswizzled
 from layoutproof.verify.program.evidence import Digits
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain, ranges_of
-from layoutproof.verify.program.questions import Search, at_least, below, nothing
+from layoutproof.verify.program.questions import Because, Search, at_least, below, nothing
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
@@ -124,7 +124,11 @@ def _violation(facts: Facts, access: Access, axis: int, found: Search, claim: Cl
         return left_open(claim, found, watch, f"index {axis}, {index}: ")
     if access.data_dependent:
         return unknown(
-            claim, found.engine, f"index {axis}, {index}, may be {numbers[0][axis]}{where}, depending on data", watch
+            claim,
+            found.engine,
+            f"index {axis} depends on data, and may be {numbers[0][axis]}{where}",
+            watch,
+            Because.DATA,
         )
     seen = {
         "buffer": access.buffer.name,

@@ -81,12 +81,9 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
     watch = facts.watch()
     what = f"the view {view.name} stays inside the memory of {owner.name}"
     claim = Claim(ClaimKind.WITHIN_MEMORY, what, about=(view.name, owner.name))
-    spare = _size(owner).plus(_size(view), -1)
-    number = spare.constant
-    if number is not None and number >= 0:
-        return proved(claim, STRUCTURE, watch)
-    if number is None and facts.search(IterationDomain(), below(spare.to_expr(), 0)).is_empty:
-        return proved(claim, "isl", watch)
+    engine = _engine_of_ends(facts, view, owner)
+    if engine is not None:
+        return proved(claim, engine, watch)
     end = _size(owner).to_expr()
     undecided: Verdict | None = None
     for access in facts.program.touching(data):
@@ -99,6 +96,20 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
             return verdict
         undecided = undecided if undecided is not None else verdict
     return undecided if undecided is not None else proved(claim, "isl", watch)
+
+
+def _engine_of_ends(facts: Facts, view: Buffer, owner: Buffer) -> str | None:
+    """What shows that a view begins no earlier than its memory, counts up, and ends no later; None where that is
+    open.
+    """
+    spare, engine = _size(owner).plus(_size(view), -1), STRUCTURE
+    for part in (Polynomial.of(view.elem_offset), *map(Polynomial.of, view.strides), spare):
+        number = part.constant
+        if number is None and facts.search(IterationDomain(), below(part.to_expr(), 0)).is_empty:
+            engine = "isl"
+        elif number is None or number < 0:
+            return None
+    return engine
 
 
 def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: Stopwatch) -> Proved | Verdict:
@@ -146,7 +157,7 @@ class Content:
 
 
 def contents_of(rewrite: Rewrite, old: Facts) -> tuple[Content, ...]:
-    """What fault-free runs of the old program tell of parameters that neither program writes or re-lays."""
+    """What fault-free runs of the old program tell of parameters that keep their layout and are never written."""
     moved = {cells.old_data for cells in rewrite.witness.cells}
     kept = {_place(after) for after in rewrite.new.buffers}
     same = [before for before in rewrite.old.buffers if _place(before) in kept and before.data.name not in moved]

@@ -22,9 +22,10 @@ from layoutproof.verify.faults.arithmetic import call_assumptions, prove_index_f
 from layoutproof.verify.faults.bounds import always_outside
 from layoutproof.verify.faults.constant_data import constants_do
 from layoutproof.verify.faults.example_run import SearchState, certainly_stores, find_run, numbers_of, writes_of
-from layoutproof.verify.faults.facts import Facts, Stopwatch
+from layoutproof.verify.faults.facts import Facts, Stopwatch, sizes_of
 from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.faults.zero_indices import with_zero_indices
+from layoutproof.verify.program.abstraction import survey_of
 from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain, conjuncts
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
@@ -316,9 +317,18 @@ def is_idle(function: PrimFunc, where: Expr | None = None) -> bool:
     return not _is_opaque(facts) and all(facts.search(access.domain).is_empty for access in writes_of(facts))
 
 
-def note_faultless(function: PrimFunc, where: Expr | None) -> None:
-    """Keep that every obligation of the program by itself is proved, so that it is not asked again."""
-    _FAULTLESS.get(function, (where,), lambda: [True])[:] = [True]
+def note_faultless(function: PrimFunc, where: Expr | None, called_as: PrimFunc) -> None:
+    """Keep that every obligation of the program by itself is proved, so that it is not asked again. It was proved of
+    calls of `called_as`: of calls that say less of sizes nothing is known.
+    """
+    if tells_sizes_of(function, called_as):
+        _FAULTLESS.get(function, (where,), lambda: [True])[:] = [True]
+
+
+def tells_sizes_of(function: PrimFunc, called_as: PrimFunc) -> bool:
+    """Whether callers of a function pass all sizes that are told of calls of another one, and which it speaks of."""
+    symbols = {symbol.name for symbol in survey_of(function).symbols}
+    return sizes_of(called_as) & symbols <= sizes_of(function)
 
 
 def note_no_new_fault(facts: Facts, old: PrimFunc, where: Expr | None) -> None:
@@ -329,7 +339,7 @@ def note_no_new_fault(facts: Facts, old: PrimFunc, where: Expr | None) -> None:
         alone = () if facts.gathered.is_recording else (*prove_index_fits(facts), *prove_no_trap(facts))
         if not alone or any(v.status is not Status.PROVED for v in alone):
             return
-    note_faultless(facts.program.function, where)
+    note_faultless(facts.program.function, where, old)
 
 
 def is_known_faultless(function: PrimFunc, where: Expr | None) -> bool:
@@ -343,7 +353,7 @@ def possible_faults(function: PrimFunc, where: Expr | None) -> tuple[Verdict, ..
         return ()
     found = tuple(v for v in check_facts(Facts.of(function, where), calls=False) if v.status is not Status.PROVED)
     if not found:
-        note_faultless(function, where)
+        note_faultless(function, where, function)
     return found
 
 

@@ -77,7 +77,7 @@ class Matcher:
                 found = self._with_values(match, every=False) or self._with_values(match, every=True) or found
             if any(may_have_chosen(each.answer, claim.old.value) for each in found):
                 self._chosen.add(claim.old.number)
-                if not self._computes_once(claim):
+                if not self.computes_once(claim.old.number):
                     self._looked_through.add(claim.old.number)
             yield from found
 
@@ -158,7 +158,7 @@ class Matcher:
         return self._once
 
     def _matches(self, claim: Counterpart, whole: Region) -> Iterator[Match]:
-        if holds_any(claim.old.value, Undef) and not self._computes_once(claim):
+        if holds_any(claim.old.value, Undef) and not self.computes_once(claim.old.number):
             reason = "a value that is undefined is computed more than once, and may come out differently each time"
             yield Match(claim, whole, ValueAnswer(Status.UNKNOWN, reason=reason))
             return
@@ -180,12 +180,12 @@ class Matcher:
             for bound in self._bound(claim, groups, renamed, theirs, part):
                 yield self._compared(claim, bound, new_part, old_part, theirs, loads)
 
-    def _computes_once(self, claim: Counterpart) -> bool:
-        """Whether no old instance of the counterpart's statement is computed by two new instances."""
+    def computes_once(self, number: int) -> bool:
+        """Whether no instance of an old statement is computed by two new instances."""
         steps = self.rewrite_model.nothing
         for pairs in self.rewrite_model.matched.values():
             for pair, _ in pairs:
-                if pair.old.number == claim.old.number:
+                if pair.old.number == number:
                     steps = steps.union(self.rewrite_model.step(pair))
         return bool(steps.is_injective())
 

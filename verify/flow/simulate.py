@@ -8,7 +8,7 @@ induction over the new program's time, output buffers are preserved. Part of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.diagnostic import counted
@@ -38,7 +38,7 @@ from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.program.statement import NotModelled, Statement
-from layoutproof.verify.program.traps import traps_in
+from layoutproof.verify.program.traps import has_operations_of, traps_in
 from layoutproof.verify.values.fast_math import Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import ValueAnswer
@@ -115,8 +115,8 @@ class _Simulator:
         for statement in self.rewrite_model.new.statements:
             if traps_in(statement.value) and not program_model.unmatched(statement).is_empty:
                 raise NotModelled("a store without a counterpart may have no result", statement.access.node)
-            if traps_in(statement.value) < traps_in(stores[statement.number].value):
-                raise NotModelled("an operation is evaluated that the model of its store is without", None)
+            if not has_operations_of(statement.value, stores[statement.number].value):
+                raise NotModelled("the model of a store has other operations that may have no result", None)
 
     def run(self) -> Simulation:
         # One budget for all that is asked of integer sets, also outside the flows themselves.
@@ -237,16 +237,21 @@ class _Simulator:
         )
         statements = [s for s in self.rewrite_model.new.statements if self.rewrite_model.matched.get(s.number)]
         verdicts = [self._matched(statement, matcher) for statement in statements]
-        verdicts += self._chosen_twice(matcher)
+        verdicts += self._chosen_twice(matcher.chosen_twice().union(self._regrouped_twice(state, matcher)))
         exact = self.full_facts if loose else state.facts
         final_states = compare_final_states(
             self.rewrite_model, state.agreement, facts, self.old_facts, self.values, exact
         )
         return [*verdicts, *(self._end(end) for end in final_states)]
 
-    def _chosen_twice(self, matcher: Matcher) -> list[Verdict]:
+    def _regrouped_twice(self, state: _State, matcher: Matcher) -> Iterator[int]:
+        """The old updates that are computed more than once, where each result may be grouped in its own way."""
+        for each in state.reordered:
+            if each.licences & {Licence.NSZ, Licence.REASSOC}:
+                yield from (number for number in each.chains.old_chain if not matcher.computes_once(number))
+
+    def _chosen_twice(self, found: Set[int]) -> list[Verdict]:
         """Refusals of values that are computed once and chosen in two ways."""
-        found = matcher.chosen_twice()
         return [
             Verdict(
                 Status.UNKNOWN,

@@ -74,12 +74,18 @@ class Memories:
     def _as_seen(self, root: Buffer) -> Buffer:
         """The memory as a buffer of the type that all accesses see there, where that is another one of the same size:
         what it holds is then bits to both. What a record says of padding is said in the declared type, so a memory with
-        a record stays what it is.
+        a record stays what it is; and so does a parameter that is seen as floats, since callers see the bits of a NaN.
         """
         element = self._seen.get(root.data.name)
         if element is None or element.bytes != root.dtype.element.bytes or root.data.name in self._records:
             return root
+        if element.is_float and self._is_observed(root):
+            return root
         return replace(root, dtype=element.with_lanes(root.dtype.lanes))
+
+    def _is_observed(self, root: Buffer) -> bool:
+        """Whether callers see the memory, in its declared type."""
+        return root.data not in self._program.temporaries
 
     def _shape(self, root: Buffer) -> tuple[Expr, ...]:
         given = self._structures.get(root.data.name)

@@ -30,7 +30,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.visit import free_variables, holds_any
 from layoutproof.verify.flow.statement_cells import Memories
-from layoutproof.verify.flow.statement_values import Condition, Later, Load, Values, Where
+from layoutproof.verify.flow.statement_values import Condition, Later, Load, Values, Where, with_plain_equality
 from layoutproof.verify.program.abstraction import survey_of
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, Guard, IterationDomain, Program, conjuncts
@@ -166,7 +166,7 @@ class StatementReader:
             return
         if not where.data and {g.as_expr for g in conjuncts(stmt.value.condition)} <= set(self._program.assumed):
             return  # It speaks of symbols alone, and is known as such.
-        said = self.values.say(stmt.value.condition, where)
+        said = with_plain_equality(stmt.value.condition, self.values.say(stmt.value.condition, where))
         condition = logical_or(Not(logical_and(*where.data)), said) if where.data else said
         domain = IterationDomain(where.dims, where.guards, where.time)
         reads = self._reads((said, *where.data), (), domain)

@@ -23,9 +23,18 @@ from layoutproof.ir.expr import (
     Var,
     const,
 )
-from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast, Reinterpret, StringImm, Undef
+from layoutproof.ir.intrinsics import (
+    Assume,
+    OpaqueCall,
+    PointerCast,
+    Reinterpret,
+    StringImm,
+    Undef,
+    assumed_undef,
+    is_identity,
+)
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BinaryOp, LogicalOp
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.visit import free_variables, holds_any, map_children, take_fresh, walk
 from layoutproof.verify.program.instances import Dim, Guard, conjuncts, is_larger
 from layoutproof.verify.program.location import Spot
@@ -265,6 +274,30 @@ class Values:
             var = Var(self.fresh(f"{expr.buffer.name}_value"), expr.buffer.dtype.element)
             load = self._known[key] = self.loads[var] = Load(var, expr, tuple(indices), inner, where, self.spot)
         return load.var
+
+
+def with_plain_equality(condition: Expr, said: Expr) -> Expr:
+    """`said`, which is an assumption's `condition` over loaded values, where `==` between a loaded value and another
+    one means value identity. In the text it means that only of a load that stands there, under no operator but `and`
+    and `or`: any other `x == y` of floats becomes `not x != y`.
+    """
+    match condition, said:
+        case Logical(), Logical():
+            lhs, rhs = with_plain_equality(condition.lhs, said.lhs), with_plain_equality(condition.rhs, said.rhs)
+            return replace(said, lhs=lhs, rhs=rhs)
+        case _ if is_identity(condition) or assumed_undef(condition) is not None:
+            return said
+        case _:
+            return _plain(said)
+
+
+def _plain(expr: Expr) -> Expr:
+    made = map_children(expr, lambda node: _plain(node) if isinstance(node, Expr) else node)
+    match made:
+        case Compare(op=CompareOp.EQ, lhs=lhs, rhs=rhs) if lhs.dtype.is_float or holds_any(made, Undef):
+            return Not(Compare(CompareOp.NE, lhs, rhs))
+        case _:
+            return made
 
 
 def _is_affine(expr: Expr) -> bool:

@@ -64,7 +64,8 @@ def read_isl(text: str, context: Context, name: str = "<layout>") -> WrittenLayo
                 message = "the text is no relation in isl's syntax"
                 raise error(codes.NOTATION, message, whole(source), help=_HELP) from problem
             return _Reading(source, relation, context).layout()
-    except (NotQuasiAffine, BudgetExceeded) as problem:
+    except (NotQuasiAffine, BudgetExceeded, ValueError) as problem:
+        # Nodes refuse numbers that their types do not hold.
         raise error(codes.NOTATION, f"the relation was not read: {problem}", whole(source)) from problem
 
 

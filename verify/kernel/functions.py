@@ -273,10 +273,28 @@ class Functions(Expressions):
                 return
         if script_name(call) != "assume":
             fail(node, f"`T.{script_name(call)[:40]}` is not understood as a statement")
-        condition = self.value(bind(call, ("condition",), 1)["condition"])
+        text = bind(call, ("condition",), 1)["condition"]
+        condition = self.value(text)
         if condition[1] != "bool":
             fail(node, "an assumption is a truth value")
+        self.check_identities(text, condition)
         self.add(node, None, condition)
+
+    def check_identities(self, text: ast.expr, condition: Expr) -> None:
+        """In an assumption `A[i] == v` means that one value is the other, under `and` and `or` alone, and where the
+        load stands there. Any other `==` of floats has 0 equal to -0, which is another assumption, and is rejected.
+        """
+        names = {node.id for node in ast.walk(text) if isinstance(node, ast.Name)}
+        named = any(isinstance(e, tuple) and core.has(e, "load") for e in map(self.scope.get, names))
+        leaves = [condition]
+        while leaves:
+            e = leaves.pop()
+            if e[0] in ("and", "or"):
+                leaves += core.parts(e)
+                continue
+            asked = core.parts(e) if e[0] == "==" and "load" in (e[2][0], e[3][0]) and not named else [e]
+            if any(x[0] == "==" and core.is_float(x[2][1]) for part in asked for x in core.walk(part)):
+                fail(text, "an assumption that floats are equal, and not that an element is a value")
 
     def loop(self, node: ast.For) -> None:
         targets, heads = entries_of(node.target), self.heads(node.iter)

@@ -50,6 +50,9 @@ def read_access(text: str, lanes: str | None, layout: WrittenLayout) -> WrittenL
     """An access pattern whose last index is the lane. Raises LayoutproofError where it does not fit the layout."""
     given = None if lanes is None else parse_shape(lanes)
     access = read_layout(text, given, name="--access")
+    if access.shape is None:
+        message = "the access pattern does not say the extents of its iterations and lanes"
+        raise error(codes.NOTATION_INCOMPLETE, message, whole(Source("--access", text)), help="--lanes 8,32 gives them")
     index_map, shape = total_map(access, "--access"), access.extents()
     if access.notation in (Notation.TRITON, Notation.MMA):
         order = [k for k, v in enumerate(index_map.inputs) if v.name != "lane"]

@@ -97,7 +97,9 @@ class Side:
             numbers[id(store)] = numbers.get(id(store), frozenset()) | {number}
         parameters = frozenset(buffer.data for buffer in func.buffers)
         roots = _roots(func.body)
-        return Side(facts, apart, roots, numbers, parameters, _shows_bits(func, roots))
+        # Parameters that may overlap are one memory here.
+        one = {} if apart else dict.fromkeys(parameters, func.buffers[0].data)
+        return Side(facts, apart, roots, numbers, parameters, _shows_bits(func, {**one, **roots}))
 
     @property
     def func(self) -> PrimFunc:
@@ -174,7 +176,8 @@ def _joined(parts: Sequence[Touched]) -> Touched:
 def _shows_bits(func: PrimFunc, roots: Mapping[Var, Var]) -> bool:
     types: dict[Var, set[DType]] = {}
     for each in (*func.buffers, *buffers_in(func.body)):
-        types.setdefault(roots.get(each.data, each.data), set()).add(each.dtype.element)
+        root = roots.get(each.data, each.data)
+        types.setdefault(roots.get(root, root), set()).add(each.dtype.element)
     views = any(len(seen) > 1 and any(each.is_float for each in seen) for seen in types.values())
     return views or any(sees_bits(node) for node in nodes_of(func.body, OpaqueCall))
 

@@ -233,7 +233,9 @@ class Walk:
                 old.say(a.condition), new.say(b.condition), domain
             ):
                 return self._branch(old, a, new, b, domain)
-            case (Let() as a, Let() as b) if self._is_same(old.say(a.value), new.say(b.value), domain):
+            case (Let() as a, Let() as b) if self._stores_the_same(  # what it stands for may be stored
+                self._point(domain), old.say(a.value), new.say(b.value)
+            ):
                 return self._let(old, a, new, b, domain)
             case (Evaluate() as a, Evaluate() as b):
                 return self._effect(old, a, new, b, domain)

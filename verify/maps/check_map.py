@@ -100,7 +100,7 @@ def check_map(
     `box="digits"` an axis written `e % k` has extent k; with `"tight"` every axis is as small as the image allows;
     `physical_shape` is taken as it is once it is proved to hold the image. Raises LayoutproofError for bad input, for
     a map that goes below zero or divides by zero (naming the logical index), and for a physical shape that is too
-    small. Source: the seed `buffer-physical-layout`.
+    small. Source: TVM's RFC `buffer-physical-layout`.
     """
     given = read_question(index_map, shape, where)
     return report_on(*given, box=box, physical_shape=None if physical_shape is None else read_shape(physical_shape))

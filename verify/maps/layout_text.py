@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from layoutproof.ir import codes
-from layoutproof.ir.diagnostic import Source, error
+from layoutproof.ir.diagnostic import LayoutproofError, Source, error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.detect import notation_of, reader_of
@@ -37,7 +37,13 @@ def read_layout(
         from layoutproof.verify.isl.layout_relation import read_isl
 
         return read_isl(text, context, name)
-    return reader_of(found)(text, context, name)
+    try:
+        return reader_of(found)(text, context, name)
+    except LayoutproofError as problem:
+        if notation is None and "lambda" not in text and problem.diagnostics[0].code == codes.SYNTAX:
+            message = "the text has the form of no notation"
+            raise error(codes.NOTATION_INCOMPLETE, message, whole(Source(name, text)), help=_FORMS) from problem
+        raise
 
 
 def total_map(layout: WrittenLayout, name: str = "<layout>") -> IndexMap:
@@ -49,4 +55,8 @@ def total_map(layout: WrittenLayout, name: str = "<layout>") -> IndexMap:
     return layout.index_map
 
 
+_FORMS = (
+    "expected a lambda, such as `lambda i: [i//4, i%4]`, two layouts, such as NHWC->NCHW4c, or a layout of "
+    "CuTe, Triton, MLIR, oneDNN, einops, isl, strides or XLA; on the command line --notation names one"
+)
 _HELP = "`layoutproof layout` compares maps that are defined on a part of their box"

@@ -91,6 +91,7 @@ class Because(StrEnum):
     CLOCK = "clock"  # a time limit, or a solver's death: not deterministic
     OLD_FAULT = "old-fault"  # the old program has the fault that the new one has
     INVARIANT = "invariant"  # the proof uses an inductive invariant
+    DATA = "data"  # an index that depends on data is not bounded by the program
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ for bit. Only values that are stored are looked into. Whatever else may be witho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Logical, Select
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, IfThenElseExpr, IntImm, Logical, Ramp, Select, Var
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
@@ -47,6 +48,35 @@ def traps_in(node: Node) -> int:
         found += _may_trap(current)
         stack += children(current)
     return found
+
+
+def has_operations_of(said: Expr, stored: Expr) -> bool:
+    """Whether a value, with its lanes told apart and lets replaced, has the stored one's operations that may be without
+    a result, in their order. What a let or a load gives may be anything of its type.
+    """
+    theirs = [operation for operation, _ in _operations(stored, lazy=False)]
+    mine = [operation for operation, _ in _operations(said, lazy=False)]
+    return len(mine) == len(theirs) and all(map(_is_said, mine, theirs))
+
+
+def _is_said(said: Node, stored: Node) -> bool:
+    if not (isinstance(said, Expr) and isinstance(stored, Expr)):
+        return said == stored
+    if isinstance(stored, Broadcast):
+        return _is_said(said, stored.value)
+    if said.dtype.element != stored.dtype.element:
+        return False
+    if isinstance(stored, Var | BufferLoad | Ramp):
+        return True
+    inside = children(said), children(stored)
+    alike = type(said) is type(stored) and len(inside[0]) == len(inside[1])
+    return alike and _but_parts(said) == _but_parts(stored) and all(map(_is_said, *inside))
+
+
+def _but_parts(expr: Expr) -> tuple[object, ...]:
+    """What an operation has besides its operands and its type, which may have lanes."""
+    parts = ((field.name, getattr(expr, field.name)) for field in fields(expr) if field.compare)
+    return tuple(part for name, part in parts if name != "dtype" and not isinstance(part, Node | tuple))
 
 
 def traps_alike(alike: Callable[[Expr, Expr], bool], old: Expr, new: Expr) -> bool:

@@ -181,7 +181,7 @@ class Place:
     """One parameter with numbers for its symbols: `first` lead from the logical shape to the old program's box, `then`
     from there to the new one's. `old_shape` and `new_shape` are those of the arrays, without lanes.
 
-    `recorded` is false where only the witness says how the parameter is re-laid: its padding then has no known
+    `recorded` is false where only the witness says how the parameter is stored: its padding then has no known
     contract.
     """
 
@@ -268,7 +268,7 @@ class Placement:
     contracts: Contracts
 
     def lay(self, place: Place, array: Array, moves: tuple[Move, ...], other: bool) -> Array:
-        """An array re-laid, its padding filled as the contracts say, or with other values where `other`.
+        """An array in the new layout, its padding filled as the contracts say, or with other values where `other`.
 
         Padding that a run marks itself (`undef`, no contract) holds zeros.
         """
@@ -385,7 +385,7 @@ def _then(
     box: Shape,
     symbols: Mapping[str, int],
 ) -> tuple[Move, ...]:
-    """How the rewrite re-lays a parameter: the steps that its record gained, or else the witness."""
+    """How the rewrite changes a parameter's layout: the steps that its record gained, or else the witness."""
     kept, longer = records
     steps = kept.steps if kept is not None else ()
     declared = old.name in rewrite.witness.changes_interface
@@ -399,7 +399,7 @@ def _then(
             raise NotComparable(f"the layout record of {old.name} does not go on where it was")
         then = tuple(_moves(box, longer.steps[len(steps) :], symbols))
         if then and not declared:
-            raise NotComparable(f"{old.name} is re-laid without saying so")
+            raise NotComparable(f"the layout of {old.name} changes without a record")
         return then
     cells = next((c for c in rewrite.witness.cells if c.old_data == old.data.name), None)
     if kept is None and declared and cells is not None and cells.new_data == new.data.name:

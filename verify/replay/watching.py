@@ -1,4 +1,4 @@
-"""Programs that notice, while they run, where float licences would let a value come out otherwise.
+"""Programs that notice, while they run, where fast-math assumptions would let a value come out otherwise.
 
 `watched` is the old program: it faults where it computes what the licences exclude, and where regrouping or real
 arithmetic might give another value, the value becomes undefined. The interpreter follows undefined values through

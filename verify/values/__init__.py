@@ -1,3 +1,3 @@
-"""Values: whether two expressions are equal, bit for bit or under float licences, and what is always true of a buffer's
-contents.
+"""Values: whether two expressions are equal, bit for bit or under fast-math assumptions, and invariants of a
+buffer's contents.
 """

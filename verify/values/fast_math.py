@@ -1,6 +1,6 @@
-"""Float licences: what a claim may leave out of account, each by name, and the order in which sets of them are tried.
+"""Fast-math assumptions, called licences in the code: what each excludes, and the order in which sets are tried.
 
-What each one means (source: the seed `layout-transformation-padding-roadmap`, and LLVM's fast-math flags, whose names
+What each one means (source: TVM's RFC `layout-transformation-padding-roadmap`, and LLVM's fast-math flags, whose names
 they bear):
 
 * `nnan`, `ninf`: executions in which a value that the old program computes is NaN, or infinite, are not considered.

@@ -274,7 +274,7 @@ def worst(statuses: Iterable[Status]) -> Status:
     return next((status for status in _WORST_FIRST if status in found), Status.PROVED)
 
 
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
+_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
 
 
 def counterexample_text(verdict: Verdict) -> str | None:

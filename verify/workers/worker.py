@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from layoutproof.verify.workers.endings import Ending, Limits, NoWorker
-from layoutproof.verify.workers.keeper import LENGTH
+from layoutproof.verify.workers.supervisor import LENGTH
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,8 +35,7 @@ class Reply(Generic[R]):
 
 
 class Worker(Generic[T, R]):
-    """One worker process with its keeper: see `keeper`. Nothing here waits, but `wait_for_end`. `work` is done on each
-    item.
+    """One worker process with its supervisor. Nothing here waits, but `wait_for_end`. `work` is done on each item.
 
     Raises NoWorker where no process can be started. `quiet`: what it says on standard error goes nowhere.
     """
@@ -144,7 +143,7 @@ class Worker(Generic[T, R]):
             data = json.loads(told)
             ending = Ending(data["why"], data["status"])
         else:
-            # The keeper itself was killed: only its own status is known.
+            # The supervisor itself was killed: only its own status is known.
             ending = Ending("signal", -code) if code < 0 else Ending("exit", code)
         return ending
 
@@ -156,7 +155,7 @@ class Worker(Generic[T, R]):
             return  # it has ended already
 
     def hang_up(self) -> None:
-        """Have it ended with its process tree: the keeper does that when the socket closes."""
+        """Have it ended with its process tree: the supervisor does that when the socket closes."""
         self._control.close()
         self._channel.close()
 
@@ -190,5 +189,5 @@ def _command(channel: int, control: int, limits: Limits) -> list[str]:
         sys.executable,
         "-P",
         "-c",
-        f"import sys; sys.path[:] = {sys.path!r}; from layoutproof.verify.workers.keeper import main; {call}",
+        f"import sys; sys.path[:] = {sys.path!r}; from layoutproof.verify.workers.supervisor import main; {call}",
     ]

@@ -85,7 +85,7 @@ def layouts_of(compared: Comparison) -> list[str]:
     lines = [_layout_line(layout, compared) for layout in compared.layouts]
     kept = kept_by(compared)
     if kept and compared.status is not Status.REFUTED:  # the reason says it then
-        lines.append(f"{', '.join(kept)} {'keeps its cells' if len(kept) == 1 else 'keep their cells'}")
+        lines.append(f"{', '.join(kept)} {'keeps its layout' if len(kept) == 1 else 'keep their layouts'}")
     return lines
 
 
@@ -245,15 +245,11 @@ def _hint(compared: Comparison) -> str | None:
     ]
     if sought:
         return (
-            f"the layout of {', '.join(sought)} was looked for; one that is given narrows the search, and "
-            "lets a difference be refuted"
+            f"the layout of {', '.join(sought)} was searched; a layout that is given narrows the search, and "
+            "lets a difference refute"
         )
     kept = kept_by(compared)
-    return (
-        f"{', '.join(kept)}: cells were taken to stay where they are; a layout that is given says otherwise"
-        if kept
-        else None
-    )
+    return f"{', '.join(kept)}: the layout was assumed to be unchanged; give one if it is not" if kept else None
 
 
 def _differ(old: Buffer, new: Buffer) -> bool:

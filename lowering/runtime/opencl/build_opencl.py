@@ -21,7 +21,7 @@ from layoutproof.lowering.runtime.opencl.devices import Device, Profile, find_de
 from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texels
 from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
 
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
+_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
 
 
 def limits_of(device: Device | None, profile: Profile | None) -> DeviceLimits | None:

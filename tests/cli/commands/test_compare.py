@@ -33,7 +33,7 @@ PAIRS = {
 @one_in(2)
 @pytest.mark.parametrize("name", PAIRS)
 def test_text(call: Caller, golden: Golden, folder: Path, name: str) -> None:
-    """A comparison is told whole: layouts, what keeps its cells, licences, assumptions; what speaks against it with
+    """A comparison is told whole: layouts, what keeps its layout, licences, assumptions; what speaks against it with
     lines of both files.
     """
     after, options, code = PAIRS[name]
@@ -76,13 +76,13 @@ def test_what_was_given_is_told_from_what_was_found(call: Caller, folder: Path) 
 
 
 def test_what_keeps_its_cells(call: Caller, folder: Path) -> None:
-    """A parameter of one shape in both keeps its cells, which is said, unless its layout is given."""
+    """A parameter of one shape in both keeps its layout, which is said, unless its layout is given."""
     assert call("compare", "before.py", "after.py", "--format", "json").json()["kept"] == ["A"]
     Path("turned.py").write_text(BEFORE.replace("B[i] = T.max(A[i]", "B[i] = T.max(A[13 - i]"), encoding="utf-8")
     told = call("compare", "before.py", "turned.py")
-    assert told.code == 1 and "A, B keep their cells, as they have the same shape" in told.out
+    assert told.code == 1 and "A, B keep their layouts: they have the same shape" in told.out
     turned = call("compare", "before.py", "turned.py", "--layout", "A=lambda i: [13 - i]")
-    assert turned.code == 0 and "B keeps its cells" in turned.out
+    assert turned.code == 0 and "B keeps its layout" in turned.out
 
 
 @one_in(3)

@@ -73,7 +73,7 @@ def test_no_value_helps(call: Caller, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["--block", "A_red", "--buffer", "C"], "no step of the schedule re-laid C"),
+        (["--block", "A_red", "--buffer", "C"], "no step of the schedule changes the layout of C"),
         (["--block", "red", "--buffer", "A"], "has no block called 'red'"),
         (["--block", "A_red"], "Missing option '--buffer'"),
         (["--block", "A_red", "--buffer", "A", "--function", "other"], "has no function other"),

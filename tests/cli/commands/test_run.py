@@ -141,6 +141,26 @@ def test_a_program_at_fault(call: Caller, golden: Golden, tmp_path: Path) -> Non
     golden("cli_run/out_of_bounds.txt", steady(outcome.out + outcome.err, tmp_path))
 
 
+GATHER = """@T.prim_func(s_tir=True)
+def gather(A: T.Buffer((9,), "float32"), I: T.Buffer((4,), "int32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.sblock("gather"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[I[vi]]
+"""
+
+
+def test_an_index_from_data(call: Caller, tmp_path: Path) -> None:
+    """An index that nothing bounds is unknown, and the program with the help's clamp is proved."""
+    path = tmp_path / "gather.py"
+    path.write_text(GATHER)
+    outcome = call("run", str(path))
+    assert outcome.code == 3 and "index 0 depends on data" in outcome.err
+    assert "= help: clamp the index in the program, as in T.max(0, T.min(I[i], extent - 1))" in outcome.err
+    path.write_text(GATHER.replace("A[I[vi]]", "A[T.max(0, T.min(I[vi], 9 - 1))]"))
+    assert call("run", str(path)).code == 0
+
+
 def test_a_program_that_does_nothing(call: Caller, tmp_path: Path) -> None:
     """A program none of whose stores is ever executed is vacuous: exit code 3."""
     (tmp_path / "program.py").write_text(NOTHING)

@@ -63,6 +63,8 @@ import pathlib, sys
 text = {name: pathlib.Path(name + ".mlir").read_text() for name in ("a", "same", "wrong")}
 if "--fail" in sys.argv:
     sys.exit("a.mlir:1:1: error: no such pass")
+if "--mistyped" in sys.argv:
+    sys.exit("tool: Unknown command line argument '--mistyped'.")
 if "--quiet" in sys.argv:
     steps = [("idle", "a")]
 else:
@@ -105,6 +107,20 @@ def test_errors(call: Caller, files: Path, tool: str) -> None:
     assert "has no function missing" in call("tv", "a.mlir", "same.mlir", "--function", "missing").err
     failed = call("tv", "a.mlir", "--mlir-opt=--fail", "--mlir-opt-path", tool)
     assert failed.code == 2 and "error[LP653]" in failed.err and "no such pass" in failed.err
+    mistyped = call("tv", "a.mlir", "--mlir-opt=--mistyped", "--mlir-opt-path", tool)
+    assert mistyped.code == 2 and "Unknown command line argument" in mistyped.err
+    assert "the operation arith.nothing is not known" in _error(
+        call, "unknown.mlir", SCALE.replace("{value}", "arith.nothing %x")
+    )
+
+
+def test_a_module_that_is_removed(call: Caller, files: Path, tool: str) -> None:
+    """An error in a module between two passes says how to keep that module."""
+    Path("wrong.mlir").write_text("func.func @scale(", encoding="utf-8")
+    found = call("tv", "a.mlir", "--mlir-opt=--passes", "--mlir-opt-path", tool)
+    assert found.code == 2 and "--save-steps FOLDER keeps the module" in found.err
+    kept = call("tv", "a.mlir", "--mlir-opt=--passes", "--mlir-opt-path", tool, "--save-steps", "steps")
+    assert kept.code == 2 and "--save-steps" not in kept.err
 
 
 def _error(call: Caller, name: str, text: str) -> str:

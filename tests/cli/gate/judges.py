@@ -108,15 +108,15 @@ def _kill(argument: str) -> None:
     os.kill(os.getpid(), int(argument))
 
 
-def _kill_keeper(argument: str) -> None:
+def _kill_supervisor(argument: str) -> None:
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(1000)
 
 
 def _kill_fleet(argument: str) -> None:
     """Kill the process that asked for this: of a fleet, the worker of Dask."""
-    keeper = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
-    os.kill(int(keeper[1]), signal.SIGKILL)
+    supervisor = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
+    os.kill(int(supervisor[1]), signal.SIGKILL)
     time.sleep(1000)
 
 
@@ -145,7 +145,7 @@ ACTIONS: dict[str, Callable[[str], object]] = {
     "hoard": _hoard,
     "kill": _kill,
     "kill_fleet": _kill_fleet,
-    "kill_keeper": _kill_keeper,
+    "kill_supervisor": _kill_supervisor,
     "leave": _leave,
     "leave_and_crash": _leave_and_crash,
     "leave_and_hang": _leave_and_hang,

@@ -87,7 +87,7 @@ def scaled(X: T.Buffer((2, 8), "float32"), k: T.int32, Y: T.Buffer((2, 8), "floa
 
 
 def test_a_wellformed_graph_is_given_back() -> None:
-    """The seed's running example breaks no rule."""
+    """The issue's running example breaks no rule."""
     graph = running_example()
     assert require_graph(graph) is graph
 

@@ -53,7 +53,7 @@ def test_the_reason_may_lie_further_on() -> None:
     check_forbidden(found)
     (left,) = [each for each in found.remaining if each.value == "conv2d"]
     assert (left.more, left.needed) == (0, False)
-    assert "relu could do otherwise, for as much" in left.why
+    assert "relu could use the other layout at the same cost" in left.why
     assert "behind relu, response_norm cannot take relu so: " in left.why and "X[" in left.why
 
 
@@ -75,7 +75,7 @@ def test_a_plan_that_is_not_the_cheapest() -> None:
     assert not worse.optimal and worse.least == found.cost
     check_forbidden(worse)
     assert [each.more for each in worse.remaining if each.value == "relu"] == [found.cost - worse.cost]
-    assert any("relu could do otherwise, for less" in each.why for each in worse.remaining)
+    assert any("relu could use the other layout at lower cost" in each.why for each in worse.remaining)
 
 
 def test_a_rewrite_as_plain_data() -> None:

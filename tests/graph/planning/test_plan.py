@@ -1,4 +1,4 @@
-"""Plans: the seed's running example, the hard shapes of graphs, and that nothing but a right plan is proved."""
+"""Plans: the issue's running example, the hard shapes of graphs, and that nothing but a right plan is proved."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def channels_padded() -> Graph:
 
 
 GRAPHS: dict[str, Callable[[], Graph]] = {
-    "the seed's running example": running_example,
+    "the issue's running example": running_example,
     "a diamond": diamond,
     "an operator with two results": two_results,
     "an operator in the way": mixed,
@@ -61,7 +61,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
-@pytest.mark.parametrize("name", ["the seed's running example", "a diamond", "padded channels"])
+@pytest.mark.parametrize("name", ["the issue's running example", "a diamond", "padded channels"])
 def test_few_rewrites_are_left(name: str) -> None:
     """Of the four rewrites before planning the two at the interface are left, and it says why."""
     found = plan(GRAPHS[name](), CONV)
@@ -326,7 +326,7 @@ def test_layouts_that_no_proof_follows() -> None:
 
 
 def with_rewrites() -> Graph:
-    """The running example as the seed draws it: convolutions that take and make blocks of channels, and the rewrites
+    """The running example as the issue draws it: convolutions that take and make blocks of channels, and the rewrites
     around them.
     """
     weight = "lambda k, c, r, s: [k//4, c//4, r, s, c%4, k%4]"

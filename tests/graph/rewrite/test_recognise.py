@@ -45,7 +45,7 @@ def moving(A: T.Buffer(({source},), "float32"), B: T.Buffer(({target},), "float3
 
 
 CASES: dict[str, tuple[PrimFunc, list[str]]] = {
-    "the seed's": (
+    "the issue's": (
         moving("2, 8, 3, 3", "2, 2, 3, 3, 4", "2, 2, 3, 3, 4", "B[a, b, c, d, e] = A[a, b * 4 + e, c, d]"),
         ["LayoutTransform"],
     ),

@@ -9,7 +9,7 @@ from layoutproof.ir.interp.run import run
 from layoutproof.ir.interp.written_out import without_views, written_out
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.script.reader import loads
-from layoutproof.ir.stmt import Block, Let
+from layoutproof.ir.stmt import Block, Evaluate, Let
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 
@@ -72,3 +72,13 @@ def test_lets_of_one_store() -> None:
     )
     for func in (undefined, unsure):
         assert any(isinstance(node, Let) for node in walk(written_out(func).body))
+
+
+@pytest.mark.parametrize("value", ["7 // n", "n << (n + 1)", "T.Cast('int32', T.infinity('float32'))", "A[n, 0]"])
+def test_what_may_have_no_result_stays(value: str) -> None:
+    """An expression that is evaluated for nothing is nothing only if evaluating it has a result."""
+    head = _HEAD.replace("):\n", ", n: T.int32):\n", 1)
+    func = loads(head + f"    T.evaluate({value})\n    B[0, 0] = T.float32(1)\n")
+    assert any(isinstance(node, Evaluate) for node in walk(written_out(func).body))
+    plain = loads(head + "    T.evaluate(n + 7)\n    B[0, 0] = T.float32(1)\n")
+    assert not any(isinstance(node, Evaluate) for node in walk(written_out(plain).body))

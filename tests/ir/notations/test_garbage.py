@@ -61,3 +61,13 @@ def test_garbage_is_an_error_with_its_place(notation: Notation) -> None:
                 assert 1 <= found.span.line <= text.count("\n") + 1 and found.span.column >= 0, (text, str(problem))
                 assert found.code != codes.NOTATION or "expected" in found.message or len(found.message) > 20
     assert refused > 40
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{ [i] -> [4294967296*i] : 0 <= i < 6 }", "{ [i] -> [i] : 0 <= i < 99999999999999999999 }"],
+)
+def test_numbers_that_no_index_has(text: str) -> None:
+    """A relation with numbers beyond the types of indices is refused with its place."""
+    with pytest.raises(LayoutproofError, match="does not fit"):
+        read_layout(text, None, notation=Notation.ISL)

@@ -60,7 +60,7 @@ def test_current_dialect_is_what_tvm_prints(path: Path) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("path", SEED_FILES, ids=lambda p: p.name)
 def test_seed_examples_round_trip(path: Path, dialect: str) -> None:
-    """The seed documents' own examples, in the old dialect, are read, printed and read back equal."""
+    """The RFCs' own examples, in the old dialect, are read, printed and read back equal."""
     module = load_module(path)
     assert len(module.functions) >= 3
     assert loads_module(print_module(module, dialect)) == module

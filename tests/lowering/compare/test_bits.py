@@ -108,3 +108,39 @@ def test_another_width_is_refused(dtype: str) -> None:
     with pytest.raises(LayoutproofError, match="another width") as found:
         one(f'T.reinterpret("{dtype}", A[i])', "uint32", dtype)
     assert found.value.diagnostics[0].span is not None
+
+
+NAMED = """\
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "int32")):
+    T.func_attr({{"tirx.noalias": True}})
+    for i in range(8):
+        x = T.bind({value})
+        A[i] = T.float32(0)
+        B[i] = T.reinterpret("int32", x)
+"""
+
+
+def test_a_name_carries_bits() -> None:
+    """What a name stands for has the same bits, where they are taken from it: a product with 1 is no copy of a NaN."""
+    copied = lp.loads(NAMED.format(value="A[i]"))
+    assert lp.compare(copied, lp.loads(NAMED.format(value="A[0 + i]"))).status is Status.PROVED
+    for value in ("A[i] * T.float32(1)", "A[i] + T.float32(-0.0)", "T.max(A[i], A[i])"):
+        assert lp.compare(lp.loads(NAMED.format(value=value)), copied).status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("signature", "together"),
+    [
+        ('A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "int32")', False),
+        ('A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float16")', False),
+        ('A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")', True),
+    ],
+)
+def test_parameters_that_overlap_show_bits(signature: str, together: bool) -> None:
+    """A parameter of another type in the same memory shows which NaN a float is."""
+    text = HEAD + f"def f({signature}):\n    for i in range(4):\n        A[i] = {{value}}\n        B[i] = B[i + 4]\n"
+    before, after = (lp.loads(text.format(value=value)) for value in ("A[i] + A[i + 4]", "A[i + 4] + A[i]"))
+    found = lp.compare(before, after)
+    assert found.status is Status.PROVED
+    assert ("do not overlap" in str(found.verdicts[0].reason)) is not together

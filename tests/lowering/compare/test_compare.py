@@ -287,7 +287,7 @@ def test_layouts_that_were_not_given_are_all_tried_before_a_refutation() -> None
     found = lp.compare(COPY, new)
     assert found.status is Status.REFUTED
     reason = found.verdicts[0].reason
-    assert reason is not None and reason.startswith("a run differs with each of the ") and "layouts of B" in reason
+    assert reason is not None and reason.startswith("a run refutes each of the ") and "layouts of B" in reason
     assert found.rewrite is None and found.records == ()
     given = lp.compare(COPY, COPY_TILED, pads={"B": 5.0})
     assert given.status is Status.REFUTED
@@ -309,7 +309,7 @@ def test_a_layout_of_another_kind_that_agrees_refutes_nothing() -> None:
 
 
 def test_a_result_that_lies_transposed_in_its_own_shape_is_refuted() -> None:
-    """A buffer whose shape did not change keeps its cells, whatever layouts others have."""
+    """A buffer whose shape did not change keeps its layout, whatever layouts others have."""
     old = func(
         'A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")',
         "for i, j in T.grid(4, 4):\n    C[i, j] = A[i, j]",

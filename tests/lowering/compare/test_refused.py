@@ -57,7 +57,7 @@ WRONG: Mapping[str, tuple[Any, Any, Mapping[str, Any], str, str]] = {
         PLACED,
         "B of shape [14], stored as `lambda i: [i]`",
     ),
-    "pad of nothing": (COPY, COPY, {"pads": {"B": 0.0}}, PLACED, "keeps its cells, so it has no padding"),
+    "pad of nothing": (COPY, COPY, {"pads": {"B": 0.0}}, PLACED, "keeps its layout, so it has no padding"),
     "pad of none": (COPY, COPY, {"pads": {"Q": 0.0}}, PLACED, "no parameter 'Q'"),
     "pad type": (COPY, COPY_TILED, {"pads": {"B": "T.int32(0)"}}, codes.PAD_TYPE, "has type int32, B holds float32"),
     "pad number": (COPY, COPY_TILED, {"pads": {"B": True}}, codes.PAD_TYPE, "True is not a constant of type float32"),

@@ -1,7 +1,7 @@
 """Several views of one memory: transforms move all of them or none, flattening honours strides and offsets and leaves
 parameters alone.
 
-Sources: the seeds `clarifying-buffer-declaration-and-access` (when it is safe to transform a buffer) and
+Sources: TVM's RFCs `clarifying-buffer-declaration-and-access` (when it is safe to transform a buffer) and
 `buffer-physical-layout`.
 """
 

@@ -54,6 +54,8 @@ def test_relayout_and_check_map() -> None:
         lp.check_map("aB4b")
     with pytest.raises(LayoutproofError, match="does not say its shape"):
         lp.check_map(lp.IndexMap.identity(2))
+    with pytest.raises(LayoutproofError, match="the text has the form of no notation"):
+        lp.check_map("foo bar", (4,))
 
 
 def test_compare() -> None:

@@ -215,7 +215,7 @@ def test_wrap_around_pad_values_load_from_the_buffer_itself() -> None:
 
 
 def test_the_roadmaps_wrap_around_pad_value_repeats_one_cell() -> None:
-    """The seed's `B[0, (io-14)%4]` gives (0, 1) twice where (0, 0), (0, 1) was meant: it is written as it stands, not
+    """The RFC's `B[0, (io-14)%4]` gives (0, 1) twice where (0, 0), (0, 1) was meant: it is written as it stands, not
     as it was meant.
     """
     new = relaid(copy("14", "int32"), ("B", "lambda i: [i//4, i%4]", "lambda io, ii: B[0, (io - 14) % 4]"))
@@ -345,7 +345,7 @@ def test_undef_is_a_contract_in_the_text(pad: str, text: str) -> None:
 
 
 def test_separators_of_the_map_become_those_of_the_buffer() -> None:
-    """Fact 74: AXIS_SEPARATOR in a map stands in the buffer and in the function's attribute, as the seed counts."""
+    """AXIS_SEPARATOR in a map stands in the buffer and in the function's attribute, as the RFC counts."""
     new = relaid(copy(), ("B", "lambda i: [i//4, AXIS_SEPARATOR, i%4]", 0.0))
     buffer = next(b for b in new.buffers if b.name == "B")
     assert buffer.axis_separators == (0,)

@@ -1,4 +1,4 @@
-"""`flatten_buffer` and axis separators: the seeds' examples, aliases, strides, truth values, 64-bit indices."""
+"""`flatten_buffer` and axis separators: the RFCs' examples, aliases, strides, truth values, 64-bit indices."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_units_keep_their_axes() -> None:
 
 
 def test_separators_of_a_transform_count_physical_axes() -> None:
-    """Fact 74: (33, 128) by `[x//32, y, AXIS_SEPARATOR, x%32]` is (2*128, 32), the second row block mostly padding."""
+    """(33, 128) by `[x//32, y, AXIS_SEPARATOR, x%32]` is (2*128, 32), the second row block mostly padding."""
     func = copying("33, 128", "x, y", "x, y", "33, 128")
     relaid = TransformLayout("root", "B", "lambda x, y: [x//32, y, AXIS_SEPARATOR, x%32]", 0.0).propose(func).new
     assert "T.where(p0 == 1 and p2 >= 1)" in print_func(relaid)

@@ -142,7 +142,7 @@ def test_wrapped_indices_are_part_of_the_answer() -> None:
     schedule = CASES["convolution"].schedule(CASES["convolution"].sizes)
     report = schedule.pad_value_search("conv", "B")
     undef = next(row for row in report.rows if str(row.candidate) == "undef")
-    assert [str(outcome) for outcome in undef.outcomes.values()] == ["goes, bit for bit, its accesses wrapped"]
+    assert [str(outcome) for outcome in undef.outcomes.values()] == ["is removed, bit for bit, its accesses wrapped"]
 
 
 @one_in(5)
@@ -210,7 +210,7 @@ def test_a_candidate_that_breaks_another_step_is_refused() -> None:
 
 
 REFUSALS = {
-    "never_relaid": ("reduce", "B", "no step of the schedule re-laid B"),
+    "never_relaid": ("reduce", "B", "no step of the schedule changes the layout of B"),
     "unknown_block": ("reduced", "A", "has no block called"),
 }
 

@@ -116,7 +116,7 @@ def test_separators_group_axes(name: str, golden: Golden) -> None:
 
 
 def test_the_documents_example(golden: Golden) -> None:
-    """The seed's NHWC stored as NCHW4c: the transformed axes are split and put into another order."""
+    """The RFC's NHWC stored as NCHW4c: the transformed axes are split and put into another order."""
     a = te.placeholder((2, 3, 5, 8), name="A")
     b = te.compute(a.shape, lambda n, h, w, c: a[n, h, w, c], name="B")
     schedule = te.create_schedule(b.op)
@@ -129,7 +129,7 @@ def test_the_documents_example(golden: Golden) -> None:
 
 
 def test_the_equivalent_definition() -> None:
-    """The seed's other way to the same memory: a definition in the physical layout gives the same bytes."""
+    """The RFC's other way to the same memory: a definition in the physical layout gives the same bytes."""
     a = te.placeholder((2, 3, 5, 8), name="A")
     b = te.compute(a.shape, lambda n, h, w, c: a[n, h, w, c], name="B")
     equivalent = te.compute((2, 2, 3, 5, 4), lambda n, co, h, w, ci: a[n, h, w, 4 * co + ci], name="B")
@@ -258,7 +258,7 @@ def test_a_copy_of_what_is_read(golden: Golden) -> None:
 
 
 def test_a_copy_of_what_is_written() -> None:
-    """Fact 74: a cached result of 33 rows in blocks of 32 with a separator has padding from the second row of the
+    """a cached result of 33 rows in blocks of 32 with a separator has padding from the second row of the
     second block on.
     """
     b = copy(33, 8)

@@ -18,7 +18,7 @@ def main(A: T.Buffer((16, 12), "int32"), C: T.Buffer((16, 12), "int32")):
             T.writes(C[vi, vj])
             C[vi, vj] = B[vi, vj] * 2
             # error[LP301]: main has no buffer called 'b'
-            # help: there are A, C, B
+            # help: available: A, C, B
 
 # ----- read_unknown_block
 # step: cache_read(block='secnod', buffer='B', scope='global')

@@ -37,7 +37,7 @@ def main(A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")):
 # ----- unknown_buffer
 # step: transform_layout(block='copy', buffer='b', index_map='lambda i: [i//4, i%4]', pad_value=None)
 # error[LP301]: main has no buffer called 'b'
-# help: there are A, B
+# help: available: A, B
 
 # ----- unknown_block
 # step: transform_layout(block='cpoy', buffer='B', index_map='lambda i: [i//4, i%4]', pad_value=None)
@@ -260,4 +260,4 @@ def main(A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")):
         with T.sblock("shift"):
             v = T.axis.spatial(14, i)
             B[v] = A[v + 1]
-            # error[LP215] 13-27: transform_layout(block='shift', buffer='B', index_map='lambda i: [i//2, i%2]', pad_value=None): read A[v + 1] stays within [14] (line 6) is refuted: A[14] of [14] at i = 13; the old program has a fault of this kind, too
+            # error[LP215] 13-27: transform_layout(block='shift', buffer='B', index_map='lambda i: [i//2, i%2]', pad_value=None): read A[v + 1] stays within [14] (line 6) is refuted: A[14] of [14] at i = 13; the program before has a fault of this kind, too

@@ -152,7 +152,7 @@ def main(a: T.handle, b: T.handle):
     for i in range(4):
         B[T.Ramp(i*4, 1, 4)] = A[T.Ramp(i*4, 1, 4)]
         # error[LP383]: there is no target 'metal'
-        # help: there are c, opencl, vulkan
+        # help: available: c, opencl, vulkan
 
 # ----- rewrite_ramp_as_pointer_cast_blocks
 # step: rewrite_ramp_as_pointer_cast(target='opencl')

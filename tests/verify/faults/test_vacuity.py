@@ -21,7 +21,7 @@ from layoutproof.lowering.arith.known_facts import constants_of
 from layoutproof.verify.faults import example_run
 from layoutproof.verify.faults.example_run import SearchState, find_run
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.faults.vacuity import prove_runs
+from layoutproof.verify.faults.vacuity import note_no_new_fault, possible_faults, prove_runs
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 S = 'A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32"), n: T.int32, m: T.int32'
@@ -287,3 +287,24 @@ def test_proposed_inputs_are_evaluated_and_run(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(example_run, "data_to_try", lambda *_: iter([arrays, {**arrays, "n": 8}]))
     state = SearchState()
     assert not find_run(facts, 10_000, 50, state) and state.numbers == {"n": 37, "m": 1}
+
+
+SIZES = """\
+@T.prim_func(s_tir=True)
+def main(a: T.handle, B: T.Buffer((4,), "int32")):
+    T.func_attr({{"tirx.noalias": True}})
+    n = T.int32()
+    A = T.match_buffer(a, ({extent},), "int32")
+    B[0] = 7 // (n // 2 + 1)
+"""
+
+
+@pytest.mark.parametrize(("before", "known"), [("n", False), ("n + 3", True)])
+def test_a_program_has_no_fault_with_the_sizes_that_were_told(before: str, known: bool) -> None:
+    """That a program has no fault if it is called as the one before says nothing of calls of its own: with n = -1 it
+    divides by 0, where n + 3 is an extent.
+    """
+    old, new = (lp.loads(SIZES.format(extent=extent)) for extent in (before, "n + 3"))
+    assert bool(possible_faults(old, None)) is known
+    note_no_new_fault(Facts.of(new, None, old), old, None)
+    assert possible_faults(new, None)

@@ -53,6 +53,29 @@ def test_view_of_symbolic_extents() -> None:
     assert statuses(prove_views(facts(text))) == {Status.PROVED}
 
 
+BEFORE = """
+    @T.prim_func
+    def main(B: T.Buffer((4,), "int32"), s: T.int32):
+        T.evaluate(T.assume(s {most}))
+        C = T.alloc_buffer((8,), "int32")
+        V = T.decl_buffer((4,), "int32", data=C.data, {place})
+        for i in range(4):
+            V[i] = B[i]
+"""
+
+
+@pytest.mark.parametrize("place", ["elem_offset=s", "strides=[s]", "strides=[s - 3]", "elem_offset=9, strides=[s]"])
+def test_views_do_not_begin_before_their_memory(place: str) -> None:
+    """An offset or a stride that is a symbol may be below zero, where nothing is said of it."""
+    assert Status.PROVED not in statuses(prove_views(facts(BEFORE.format(most="<= 2", place=place))))
+
+
+def test_views_from_a_symbol_on() -> None:
+    """Within bounds of the symbol the view is inside, whichever way it is placed."""
+    for place in ("elem_offset=s", "strides=[s]", "elem_offset=T.max(s, 0)"):
+        assert statuses(prove_views(facts(BEFORE.format(most=">= 0 and s <= 2", place=place)))) == {Status.PROVED}
+
+
 ALIASED = """
     @T.prim_func
     def main(A: T.Buffer((24,), "float32"), B: T.Buffer((24,), "float32")):

@@ -52,3 +52,25 @@ THETA = "# theta: 0 -> 0: lambda i: [7 - i]"
 def test_assumptions_follow_from_old_ones(old: str, new: str, legal: bool) -> None:
     """What is assumed of loops, of elements and of undefined cells is no more than it was."""
     assert holds(simulated(THETA, COPY.format(old=old), REVERSED.format(new=new), PARAMS)) == legal
+
+
+NAMED = "x: T.let[T.float32] = A[{}]\n    T.evaluate(T.assume(x == T.float32(0)))"
+SAID = "T.evaluate(T.assume(A[{}] == T.float32(0)))"
+TWICE = "T.evaluate(T.assume(not (not (A[{}] == T.float32(0)))))"
+TRUTH = "x: T.let[T.bool] = A[{}] == T.float32(0)\n    T.evaluate(T.assume(x))"
+
+
+@pytest.mark.parametrize("ieee", [NAMED, TWICE, TRUTH])
+def test_only_a_load_that_stands_in_an_assumption_is_one_value(ieee: str) -> None:
+    """`A[i] == 0.0` says that A[i] is not -0.0, either; a comparison of a name for it, or under `not`, does not."""
+    reverse = REVERSED.replace("B[7 - i] = A[7 - i]", "B[7 - i] = {value}")
+    same = reverse.replace("{value}", "A[7 - i]")
+    assert holds(simulated(THETA, COPY.format(old=SAID.format("i")), same.format(new=SAID.format("7 - i")), PARAMS))
+    assert holds(simulated(THETA, COPY.format(old=ieee.format("i")), same.format(new=ieee.format("7 - i")), PARAMS))
+    assert not holds(simulated(THETA, COPY.format(old=ieee.format("i")), same.format(new=SAID.format("7 - i")), PARAMS))
+    inverse = COPY.replace("B[i] = A[i]", "B[i] = T.float32(1) / A[i]")
+    zero = reverse.replace("{value}", "T.float32(1) / T.float32(0)")
+    assert holds(simulated(THETA, inverse.format(old=SAID.format("i")), zero.format(new=SAID.format("7 - i")), PARAMS))
+    assert not holds(
+        simulated(THETA, inverse.format(old=ieee.format("i")), zero.format(new=ieee.format("7 - i")), PARAMS)
+    )

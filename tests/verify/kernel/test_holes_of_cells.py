@@ -12,6 +12,7 @@ from layoutproof.verify.certificate.finder.kernel_evidence import Found, evidenc
 from layoutproof.verify.kernel.judge import judged_in_turn
 from layoutproof.verify.kernel.programs import Map
 from layoutproof.verify.kernel.reader import read_rewrite
+from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Source
 
 
@@ -109,3 +110,25 @@ def test_no_padding_that_may_hold_anything_decides(extra: str, kinds: set[str]) 
     texts = function("before", INTEGERS, f"{padded}\n{ones}") + function("after", INTEGERS, new)
     claims = try_kernel(f"# functions: f, f\n{head}{texts}")[0]
     assert {claim.kind for claim in claims if not claim.is_accepted} == kinds
+
+
+@pytest.mark.parametrize(
+    "ieee",
+    [
+        "    x = A[i]\n    T.evaluate(T.assume(x == T.float32(0)))",
+        "    x: T.let[T.bool] = A[i] == T.float32(0)\n    T.evaluate(T.assume(x))",
+        "    T.evaluate(T.assume(not (not (A[i] == T.float32(0)))))",
+        "    T.evaluate(T.assume(A[i] * T.float32(1) == T.float32(0)))",
+        "    T.evaluate(T.assume(T.float32(0) == A[i] + T.float32(-0.0)))",
+    ],
+)
+def test_an_assumption_of_an_element_is_no_comparison(ieee: str) -> None:
+    """`A[i] == 0.0` says that A[i] is not -0.0, either; other comparisons of floats do not, and are not read."""
+    said = "    T.evaluate(T.assume({} == T.float32(0)))"
+    loop = "for i in range(8):\n{}\n    B[i] = A[i]"
+    plain, joined = loop.format(said.format("A[i]")), loop.format(said.format("i < 3 and A[i] == A[i] or A[i]"))
+    assert rejected(AB, plain, plain) == set() == rejected(AB, joined, joined)
+    with pytest.raises(Rejected, match="floats are equal"):
+        rejected(AB, loop.format(ieee), plain)
+    whole = "for i in range(8):\n    x = A[i]\n    T.evaluate(T.assume(x == 0))\n    B[i] = x"
+    assert rejected(INTEGERS, whole, whole) == set()

@@ -198,6 +198,8 @@ def test_patterns_that_leave_the_layout_are_refused() -> None:
         judge_accesses(layout, [read_access("lambda t: [t, 0]", "32", layout)], Memory())
     with pytest.raises(LayoutproofError, match="gives 1 index, the layout takes 2"):
         read_access("lambda t: [t]", "32", layout)
+    with pytest.raises(LayoutproofError, match="does not say the extents of its iterations and lanes"):
+        read_access("lambda t: [t, 0]", None, layout)
     with pytest.raises(LayoutproofError, match="a power of two as its banks, not 12"):
         Memory(banks=12)
     with pytest.raises(LayoutproofError, match="accesses 256 bytes at once"):

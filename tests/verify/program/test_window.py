@@ -168,3 +168,17 @@ def test_a_program_that_stores_nothing_outside_is_looked_at_as_a_whole() -> None
     body = [*CHAIN[:5], every("H[%] = G[%]")]
     new = [*body[:2], every("E[%] = T.float32(2) + D[%]"), *body[3:]]
     assert checker._prove_in_window(rewrite(program(*body), program(*new)), None) is None
+
+
+@pytest.mark.parametrize("memory", ["C", "P"])
+def test_undefined_values_come_into_a_window(memory: str) -> None:
+    """What is undefined before the window, a temporary or an output, decides nothing in it, also through a copy."""
+    undefined = every(f"{memory}[%] = T.undef(dtype='float32')")
+    rest = [every(f"O[%] = A[%] + T.float32({k})") for k in range(3)]
+    old = [undefined, *rest, every(f"D[%] = {memory}[%]"), every("O[%] = A[%]")]
+    chosen = every("O[%] = T.if_then_else(D[%] > T.float32(0), A[%], A[%])")
+    question = rewrite(program(*old), program(*old[:-1], chosen))
+    assert checker._prove_in_window(question, None) is None
+    assert worst(v.status for v in prove_rewrite(question).verdicts) is Status.UNKNOWN
+    swapped = rewrite(program(*old, every("P[%] = D[%] + A[%]")), program(*old, every("P[%] = A[%] + D[%]")))
+    assert checker._prove_in_window(swapped, None) is not None

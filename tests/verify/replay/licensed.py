@@ -1,4 +1,4 @@
-"""Rewrites that are right under some float licences and not without: values written otherwise, in random programs.
+"""Rewrites that are right under some fast-math assumptions only: values written otherwise, in random programs.
 
 Each rule takes an expression to one that the named licences make equal, whatever stands around it.
 """

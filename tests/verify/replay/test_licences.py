@@ -1,4 +1,4 @@
-"""What a difference proves under float licences: everything that no choice of the old program explains, and nothing
+"""What a difference proves under fast-math assumptions: all that no choice of the old program explains, and nothing
 else.
 """
 

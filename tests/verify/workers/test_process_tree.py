@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutproof.verify.workers import keeper
-from layoutproof.verify.workers.keeper import descendants, resident_bytes
+from layoutproof.verify.workers import supervisor
+from layoutproof.verify.workers.supervisor import descendants, resident_bytes
 
 # A process that starts another one, says its number, and waits for its input to end.
 PARENT = """
@@ -48,7 +48,7 @@ def test_descendants_as_ps_lists_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no /proc, the listing of `ps` says the same."""
     rows = ((1, 0, 9000), (10, 1, 100), (11, 10, 200), (12, 11, 300), (13, 1, 400), (14, 10, 0))
     listing = "".join(f"{number:5} {parent:5} {memory:5}\n" for number, parent, memory in rows)
-    monkeypatch.setattr(keeper, "_PROC", Path("/no/such/folder"))
+    monkeypatch.setattr(supervisor, "_PROC", Path("/no/such/folder"))
     monkeypatch.setattr(subprocess, "run", lambda command, **how: subprocess.CompletedProcess(command, 0, listing, ""))
     assert descendants(10) == {11: 200 << 10, 14: 0, 12: 300 << 10}
     assert descendants(12) == {} and descendants(99) == {}

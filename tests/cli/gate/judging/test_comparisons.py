@@ -262,7 +262,7 @@ def test_contracts_in_words(pad: str | None, given: bool, said: str) -> None:
         Verdict(Status.UNKNOWN, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), "why"),
         layout,
     )
-    assert layouts_of(compared) == [said, "A keeps its cells"]
+    assert layouts_of(compared) == [said, "A keeps its layout"]
     filled = replace(layout, buffer="A", stored_as="packed", pad_value="0.0")
     assert layouts_of(replace(compared, layouts=(filled,)))[0].endswith(": callers fill it")
 

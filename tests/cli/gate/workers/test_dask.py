@@ -151,7 +151,7 @@ def test_a_run_that_is_interrupted(fleet: Cluster, number: signal.Signals, code:
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True, process_group=0
     ) as process:
-        assert wait_until(lambda: len(marked(fleet.mark)) == 3 + 4)  # a keeper and its worker for each thread
+        assert wait_until(lambda: len(marked(fleet.mark)) == 3 + 4)  # a supervisor and its worker for each thread
         os.killpg(process.pid, number)
         os.killpg(process.pid, number)
         out, said = process.communicate(timeout=60)

@@ -73,7 +73,7 @@ def test_few_items_start_few_workers() -> None:
         patch.setenv(MARK, mark)
         outcomes = run_items(items(1), telling, OPTIONS, Limits(workers=50))
         next(outcomes)
-        assert len(marked(mark)) == 2  # a keeper and its worker
+        assert len(marked(mark)) == 2  # a supervisor and its worker
         assert list(outcomes) == []
         assert marked(mark) == set()
 

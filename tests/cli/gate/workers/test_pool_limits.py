@@ -79,7 +79,7 @@ def test_time_holds_while_nobody_asks_for_outcomes(mark: str) -> None:
         (item(n, "leave_and_hang /dev/null" if n == 1 else "") for n in range(2)), judge, OPTIONS, TIME
     )
     assert next(outcomes).verdict == "proved"
-    assert wait_until(lambda: len(marked(mark)) <= 2)  # of the other worker: keeper and judging process
+    assert wait_until(lambda: len(marked(mark)) <= 2)  # of the other worker: supervisor and judging process
     assert told(next(outcomes))[0] == codes.TIMEOUT
     assert list(outcomes) == []
 
@@ -200,9 +200,9 @@ def test_many_crashes(mark: str) -> None:
     assert {told(outcome)[0] for outcome in outcomes} == {codes.WORKER_DIED}
 
 
-def test_a_keeper_that_is_killed(mark: str) -> None:
-    """A keeper that is killed takes its worker along, and the item is tried again and reported."""
-    outcomes = run({3: "kill_keeper"}, Limits(workers=2))
+def test_a_supervisor_that_is_killed(mark: str) -> None:
+    """A supervisor that is killed takes its worker along, and the item is tried again and reported."""
+    outcomes = run({3: "kill_supervisor"}, Limits(workers=2))
     assert told(outcomes[3])[1].startswith("its worker process was ended by SIGKILL")
     assert wait_until(lambda: marked(mark) == set())
 

@@ -1,4 +1,4 @@
-"""The flattenings of the seed `buffer-physical-layout` run as textures, whole texels written by vectors, caches, types
+"""The flattenings of TVM's RFC `buffer-physical-layout` run as textures, whole texels written by vectors, caches, types
 and refusals.
 """
 

@@ -18,7 +18,7 @@ class Cancelled(Exception):
 
 
 @dataclass
-class Desk:
+class WorkerClient:
     """A worker process that is started when it is needed, and again after it was ended. `run` may be called by one
     thread at a time, `cancel` by any.
     """

@@ -1,10 +1,10 @@
-"""The process of a worker: a keeper, and below it the process that works.
+"""The process of a worker: a supervisor, and below it the process that works.
 
-The keeper is small and only waits. It ends the working process with its process tree when an item exceeds its time or
-memory, when the run tells it to, or when the run is gone, however it ended: a closed pipe is enough. So limits hold
+The supervisor only waits. It ends the working process with its process tree when an item exceeds its time or memory,
+when the run tells it to, or when the run is gone, however it ended: a closed pipe is enough. So limits hold
 while the run itself is busy, and nothing stays behind when a worker crashes or the run is killed. A solver may be in a
-session of its own, where a signal to a process group misses it: on Linux a keeper becomes the parent of every orphan
-below it, and ends them one by one.
+session of its own, where a signal to a process group misses it: on Linux a supervisor becomes the parent of every
+orphan below it, and ends them one by one.
 
 Memory is the resident memory of the tree, looked at every few hundredths of a second. A limit of address space would be
 wrong: numerical libraries and allocators reserve far more than they touch, and a solver is a process of its own.
@@ -247,5 +247,5 @@ def _write(pipe: BufferedRWPair, message: object) -> None:
 
 
 def _leave() -> NoReturn:
-    """End silently: the run hung up, and the keeper is about to end this process."""
+    """End silently: the run hung up, and the supervisor is about to end this process."""
     os._exit(0)

@@ -1,0 +1,22 @@
+# about: elements of a parameter of integers are the bits of floats, where one NaN is not like another
+# expect: unknown
+# clause: values
+# theta: 0 -> 0: lambda i: [3 - i]
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    V = T.decl_buffer((4,), "float32", data=A.data)
+    W = T.decl_buffer((4,), "float32", data=B.data)
+    for i in range(4):
+        W[i] = T.if_then_else(V[i] == V[i], V[i], T.float32("nan"))
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    V = T.decl_buffer((4,), "float32", data=A.data)
+    W = T.decl_buffer((4,), "float32", data=B.data)
+    for i in range(4):
+        W[3 - i] = V[3 - i]
