@@ -108,17 +108,16 @@ def _nodes(module: ast.Module) -> dict[type[ast.AST], list[ast.AST]]:
         for name in node._fields:
             part = getattr(node, name, None)
             for child in part if isinstance(part, list) else (part,):
-                kind = type(child)
-                if kind in found:
-                    found[kind].append(child)
-                # Names and numbers are most of all, and have nothing in them.
-                if kind not in _LEAVES and isinstance(child, ast.AST):
+                # Names are most of all, and have nothing in them.
+                if type(child) not in _LEAVES and isinstance(child, ast.AST):
                     nodes.append(child)
+                    if type(child) in found:
+                        found[type(child)].append(child)
     return found
 
 
 _ASKED = (ast.FunctionDef, ast.Attribute, ast.ImportFrom, ast.Constant)
-_LEAVES = frozenset({ast.Name, ast.Constant, ast.Load, ast.Store, str, int, type(None)})
+_LEAVES = frozenset({ast.Name, ast.Load, ast.Store, str, int, type(None)})
 
 
 def _function(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
