@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -167,6 +168,7 @@ def _trial(
     return difference if disagree >= min(2, len(fillings)) else None
 
 
+@lru_cache(maxsize=2)  # asked of the same two programs in each trial
 def _is_open(func: PrimFunc) -> bool:
     records = layout_records(func).values()
     return any(isinstance(n, Undef) for n in walk(func.body)) or any(

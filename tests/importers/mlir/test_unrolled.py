@@ -100,6 +100,7 @@ def test_random(seed: int) -> None:
     assert all(same_values(a, b).all() for a, b in zip(before, after, strict=True)), differences(before, after)
 
 
+@one_in(3)
 @pytest.mark.parametrize("sizes", [(4, 4), (8, 8), (20, 20)], ids=str)
 def test_verdict(sizes: tuple[int, int]) -> None:
     """Hundreds of copies are proved; one that reads its neighbour is refuted, at its line."""
