@@ -160,6 +160,8 @@ def _cmpi(op: Op, args: Sequence[Expr], _: DType) -> Expr:
     if predicate >= 6:
         if a.dtype.is_bool:
             raise op.fail("an unsigned comparison of integers of one bit is not translated")
+        if is_index_like(a) and is_index_like(b):
+            return _unsigned_order(predicate, a, b)
         a, b = Cast(_unsigned(a.dtype), a), Cast(_unsigned(b.dtype), b)
     elif a.dtype.is_bool and predicate > 1:
         raise op.fail("a signed comparison of integers of one bit is not translated")
@@ -168,6 +170,21 @@ def _cmpi(op: Op, args: Sequence[Expr], _: DType) -> Expr:
 
         return TRUE if COMPARISONS[_INTEGER[predicate]](a.value, b.value) else FALSE
     return Compare(_INTEGER[predicate], a, b)
+
+
+def _unsigned_order(predicate: int, a: Expr, b: Expr) -> Expr:
+    """An unsigned comparison of index arithmetic, in which a cast of a negative number would be an overflow."""
+    if predicate in (7, 8):  # `a <= b` is not `b < a`, and `a > b` is that
+        a, b = b, a
+    zero = const(0, a.dtype)
+    known = value_of(b)
+    both = logical_and(a >= zero, a < b)  # if b is not negative
+    above = logical_or(a >= zero, a < b)  # if it is, and so larger than all that are not
+    if known is not None:
+        less = both if known >= 0 else above
+    else:
+        less = logical_or(both, logical_and(b < zero, above))
+    return negated(less) if predicate in (7, 9) else less
 
 
 _FLOAT = {"eq": CompareOp.EQ, "gt": CompareOp.GT, "ge": CompareOp.GE, "lt": CompareOp.LT, "le": CompareOp.LE,
@@ -310,6 +327,8 @@ EXPRESSIONS: Mapping[str, Meaning] = {
 # Undefined for some operands, also where the result is not used.
 _DIVISIONS = frozenset(name for name in EXPRESSIONS if "div" in name or "rem" in name) - {"arith.divf"}
 
+_UNSIGNED = ("arith.minui", "arith.maxui", "arith.shrui", "arith.divui", "arith.remui", "arith.ceildivui")
+
 
 def translate(b: Builder, op: Op) -> None:
     """An operation of the table, on numbers, vectors or tensors."""
@@ -323,9 +342,13 @@ def translate(b: Builder, op: Op) -> None:
         expr = meaning(op, args, kind.dtype)
         if b.no_overflow is not Overflow.WRAPS and not kind.index and flags_of(op, OVERFLOW):
             check_overflow(b, op, args, kind.dtype)
-        if _needs_memory(b, op, kind, args, expr):
+        wraps = kind.index and op.name in _UNSIGNED and any(interval_of(arg, b.ranges).low < 0 for arg in args)
+        if wraps or _needs_memory(b, op, kind, args, expr):
             args = [b.data(op, arg) for arg in args]
             expr = meaning(op, args, kind.dtype)
+        if wraps:
+            # The result is no index arithmetic, which casts of negative numbers would overflow.
+            expr = b.data(op, expr)
         if op.name in _DIVISIONS and not _divides(BinaryOp.FLOORDIV, b.expr(op, op.operands[1])):
             if is_evaluated(result, EXPRESSIONS):
                 b.bind_read(op, expr)

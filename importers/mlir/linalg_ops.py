@@ -17,6 +17,7 @@ from layoutproof.importers.mlir.tensor_ops import destination, shaped
 from layoutproof.importers.mlir.values import View, value_of
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, equal
+from layoutproof.ir.visit import loads_in
 
 Body = Callable[[list[Expr], list[Expr]], list[Expr]]  # elements of inputs and outputs -> elements of outputs
 
@@ -53,7 +54,8 @@ def run(b: Builder, op: Op, structure: Structure) -> None:
             for operand, cell in zip(operands, cells, strict=True)
         ]
         values = structure.body(elements[:count], elements[count:])
-        if len(values) > 1 and structure.reads_out:
+        loads = [load.buffer for value in values for load in loads_in(value)]
+        if len(values) > 1 and not all(b.is_apart(load, target.buffer) for load in loads for target in targets):
             values = [b.named(None, value, op.span) for value in values]
         for target, cell, value in zip(targets, cells[count:], values, strict=True):
             b.store(target.buffer, target.cell(cell, b.is_inside), value, op.span)
