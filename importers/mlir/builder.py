@@ -250,9 +250,7 @@ class Builder:
         lanes = self._lanes(vector)
         target = tuple(cell(lanes))
         loads = list(loads_in(vector.at(lanes)))
-        if all(
-            self.is_apart(load.buffer, buffer) or (load.buffer, load.indices) == (buffer, target) for load in loads
-        ):
+        if all(self.is_apart(load.buffer, buffer) or (load.buffer, load.indices) == (buffer, target) for load in loads):
             return vector
         return self.kept(vector, span)
 

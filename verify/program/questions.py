@@ -93,6 +93,7 @@ class Because(StrEnum):
     OVERLAP = "overlap"  # parameters may overlap
     BUDGET = "budget"  # an engine's budget was spent
     CLOCK = "clock"  # a time limit, or a solver's death: not deterministic
+    ONE_VALUE = "one-value"  # one statement stores what may be the same value in both instances
     OLD_FAULT = "old-fault"  # the old program has the fault that the new one has
     INVARIANT = "invariant"  # the proof uses an inductive invariant
     DATA = "data"  # an index that depends on data is not bounded by the program

@@ -262,3 +262,29 @@ def test_pointers_into_a_kernel_are_not_understood() -> None:
     assert compare(plain, f"threads{head}{threads.replace('V[', 'B[')}").status is Status.PROVED
     found = compare(plain, f"threads{head}{pointer}{threads.replace(SYNC, '', 1)}")
     assert found.status is Status.UNKNOWN and "a pointer" in str(found.verdicts[0].reason)
+
+
+FOUR = 'A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")'
+STORES = {
+    "blocks": ("B[0] = A[0]", 'T.launch_thread("blockIdx.x", 4)\n    B[0] = A[0]', Status.UNKNOWN),
+    "threads": ("B[0] = A[0]", 'T.launch_thread("threadIdx.x", 4)\n    B[0] = A[0]', Status.PROVED),
+    "stores in a phase": (
+        "B[0] = A[0]\n    B[1] = T.float32(5)",
+        'T.launch_thread("threadIdx.x", 4)\n    B[0] = A[0]\n    B[1] = T.float32(5)',
+        Status.UNKNOWN,
+    ),
+    "other values": ("B[0] = A[3]", 'x = T.launch_thread("blockIdx.x", 4)\n    B[0] = A[x]', Status.REFUTED),
+    "other statements": (
+        "B[0] = A[0]",
+        'T.launch_thread("threadIdx.x", 4)\n    B[0] = A[1]\n    B[0] = A[0]',
+        Status.REFUTED,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STORES)
+def test_threads_that_store_one_value(what: str) -> None:
+    """By one statement they are no race, so that none refutes the kernel; by others, or of other values, they are."""
+    plain, kernel, wanted = STORES[what]
+    head = f'f({FOUR}):\n    T.func_attr({{"tirx.noalias": True}})\n    '
+    assert compare(f"{head}{plain}\n", f"{head}{kernel}\n").status is wanted
