@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, equal, widen
+from layoutproof.ir.expr import TRUE, Binary, Expr, IntImm, Var, equal, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer, StringImm
+from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import (
     NOTHING,
@@ -41,6 +42,7 @@ from layoutproof.ir.visit import (
     bound_variables,
     free_variables,
     loads_in,
+    map_children,
     replace_buffers,
     stores_in,
     substitute,
@@ -51,6 +53,7 @@ SYNC = "tvm_storage_sync"
 _BLOCK_WIDE = ((StringImm("shared"),), (StringImm("shared.dyn"),))  # a barrier of a warp joins its threads only
 _ALLREDUCE = "tvm_thread_allreduce"
 _REDUCE_SCOPE = "reduce_scope"
+_NEUTRAL = {BinaryOp.ADD: 0, BinaryOp.MUL: 1}
 
 
 def is_sync(node: object) -> bool:
@@ -91,6 +94,9 @@ class Kernel:
     # allocates it, since TVM's UnifyThreadBinding makes one loop around the kernel of all that are bound to an axis,
     # before InjectVirtualThread copies what is inside. Of a statement, those around it: it comes between the two.
     homes: dict[Var, frozenset[str]] = field(default_factory=dict[Var, frozenset[str]])
+
+    # The innermost loop in each iteration of which a memory is allocated anew, by its variable.
+    within: dict[Var, Var] = field(default_factory=dict[Var, Var])
 
     @property
     def virtual(self) -> frozenset[str]:
@@ -149,6 +155,7 @@ class _Reader:
         self.earlier = earlier
         self.reducer: Reducer | None = None
         self.virtual: frozenset[str] = frozenset()
+        self.loops: list[Var] = []
 
     def read(self, stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
         """A statement, and those in it, written out."""
@@ -176,7 +183,10 @@ class _Reader:
                 return seq(*(self.read(s, values) for s in body))
             case For(start=start, extent=extent, body=body):
                 bounds = substitute(start, values), substitute(extent, values)
-                return replace(stmt, start=bounds[0], extent=bounds[1], body=self.read(body, values))
+                self.loops.append(stmt.var)
+                inner = self.read(body, values)
+                self.loops.pop()
+                return replace(stmt, start=bounds[0], extent=bounds[1], body=inner)
             case IfThenElse(condition=condition, then=then, otherwise=otherwise):
                 other = self.read(otherwise, values) if otherwise is not None else None
                 return replace(
@@ -253,6 +263,8 @@ class _Reader:
             body = substitute(replace_buffers(body, {buffer: mine}), {buffer.data: data})  # calls name it by its data
         self.kernel.memories.append(mine)
         self.kernel.homes[mine.data] = home
+        if self.loops:
+            self.kernel.within[mine.data] = self.loops[-1]
         return body if mine == buffer else replace_buffers(body, {buffer: mine})
 
     def _whole(self, view: Buffer, stmt: Stmt) -> Buffer:
@@ -312,6 +324,10 @@ class _Reader:
             raise NotSequential("a reduction over threads of another form", stmt)
         names = dict(zip((*reducer.left, *reducer.right), (*loads, *values), strict=True))
         update = self._joined(loads, [substitute(result, names) for result in reducer.results], stmt)
+        for result, identity in zip(reducer.results, reducer.identities, strict=True):
+            neutral = _NEUTRAL.get(result.op) if number == 1 and isinstance(result, Binary) else None
+            if neutral is not None and getattr(identity, "value", None) != neutral:
+                raise NotSequential("a reduction over threads from what is not neutral, which they may leave out", stmt)
         first = [equal(axis.index, IntImm(0, axis.var.dtype)) for axis in map(self.kernel.axes.__getitem__, tags)]
         pairs = zip(loads, reducer.identities, strict=True)
         start = seq(*(BufferStore(place.buffer, place.indices, value, span=stmt.span) for place, value in pairs))
@@ -338,6 +354,28 @@ class _Reader:
         for var, result in reversed(list(zip(joined, results, strict=True))):
             body = Let(var, result, body, span=stmt.span)
         return body
+
+
+def in_loops(stmt: Stmt, within: Mapping[Var, Var]) -> Stmt:
+    """Memory that is allocated anew in each iteration of a loop, inside that loop: what it held before is lost."""
+
+    def moved(node: Node) -> Node:
+        rebuilt = map_children(node, moved)
+        loop = within.get(rebuilt.buffer.data) if isinstance(rebuilt, Allocate) else None
+        if not isinstance(rebuilt, Allocate) or loop is None:
+            return rebuilt
+        memory = rebuilt
+
+        def placed(inner: Node) -> Node:
+            if isinstance(inner, For) and inner.var == loop:
+                return replace(inner, body=replace(memory, body=inner.body))
+            return map_children(inner, placed)
+
+        return placed(memory.body)
+
+    result = moved(stmt)
+    assert isinstance(result, Stmt)
+    return result
 
 
 def without_gaps(buffer: Buffer) -> Buffer:
