@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import TRUE, Binary, Expr, IntImm, Var, equal, widen
+from layoutproof.ir.expr import TRUE, Binary, Expr, FloatImm, IntImm, Var, equal, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer, StringImm
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.semantics import max_finite
 from layoutproof.ir.stmt import (
     NOTHING,
     Allocate,
@@ -53,7 +54,6 @@ SYNC = "tvm_storage_sync"
 _BLOCK_WIDE = ((StringImm("shared"),), (StringImm("shared.dyn"),))  # a barrier of a warp joins its threads only
 _ALLREDUCE = "tvm_thread_allreduce"
 _REDUCE_SCOPE = "reduce_scope"
-_NEUTRAL = {BinaryOp.ADD: 0, BinaryOp.MUL: 1}
 
 
 def is_sync(node: object) -> bool:
@@ -324,10 +324,9 @@ class _Reader:
             raise NotSequential("a reduction over threads of another form", stmt)
         names = dict(zip((*reducer.left, *reducer.right), (*loads, *values), strict=True))
         update = self._joined(loads, [substitute(result, names) for result in reducer.results], stmt)
-        for result, identity in zip(reducer.results, reducer.identities, strict=True):
-            neutral = _NEUTRAL.get(result.op) if number == 1 and isinstance(result, Binary) else None
-            if neutral is not None and getattr(identity, "value", None) != neutral:
-                raise NotSequential("a reduction over threads from what is not neutral, which they may leave out", stmt)
+        joined = reducer.results[0]
+        if number == 1 and isinstance(joined, Binary) and not _is_neutral(joined.op, reducer.identities[0]):
+            raise NotSequential("a reduction over threads from what is not neutral, which they may leave out", stmt)
         first = [equal(axis.index, IntImm(0, axis.var.dtype)) for axis in map(self.kernel.axes.__getitem__, tags)]
         pairs = zip(loads, reducer.identities, strict=True)
         start = seq(*(BufferStore(place.buffer, place.indices, value, span=stmt.span) for place, value in pairs))
@@ -387,6 +386,16 @@ def without_gaps(buffer: Buffer) -> Buffer:
         outer >= inner * extent > 0 for outer, inner, extent in zip(strides, strides[1:], shape[1:], strict=False)
     )
     return replace(buffer, strides=()) if strides and apart and strides[-1] > 0 else buffer
+
+
+def _is_neutral(op: BinaryOp, identity: Expr) -> bool:
+    """Whether joining a number changes nothing; of a float that no finite number is beyond, nothing finite."""
+    if not isinstance(identity, IntImm | FloatImm) or op not in (BinaryOp.MIN, BinaryOp.MAX):
+        numbers = {BinaryOp.ADD: 0, BinaryOp.MUL: 1}
+        return op not in numbers or (isinstance(identity, IntImm | FloatImm) and identity.value == numbers[op])
+    dtype = identity.dtype
+    low, high = (-max_finite(dtype), max_finite(dtype)) if dtype.is_float else (dtype.min_int, dtype.max_int)
+    return identity.value <= low if op is BinaryOp.MAX else identity.value >= high
 
 
 def _is_index(axis: Axis, index: Expr) -> bool:

@@ -338,3 +338,7 @@ def test_a_start_that_threads_may_leave_out() -> None:
     assert compare(SERIAL_SUM, SUM_OF_THREADS).status is Status.UNKNOWN
     neutral = SERIAL_SUM.replace("= 5", "= 0"), SUM_OF_THREADS.replace("T.int32(5)", "T.int32(0)")
     assert compare(*neutral).status is Status.PROVED
+    most = [text.replace("x + y", "T.max(x, y)").replace("B[i] + A[i, k]", "T.max(B[i], A[i, k])") for text in neutral]
+    assert compare(*most).status is Status.UNKNOWN
+    least = "T.int32(-2147483648)"
+    assert compare(most[0].replace("= 0", f"= {least}"), most[1].replace("T.int32(0)", least)).status is Status.PROVED
