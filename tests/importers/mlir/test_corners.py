@@ -361,3 +361,23 @@ def test_a_bound_that_is_a_truth_value() -> None:
     body = "affine.for %i = 0 to true {\n  affine.store %s, %a[%i] : memref<8xi32>\n}"
     with pytest.raises(LayoutproofError, match="expected an affine map or an integer"):
         read_functions(function("%a: memref<8xi32>, %s: i32", body), "f.mlir")
+
+
+def test_iterations_that_overlap_in_memory() -> None:
+    """Parallel iterations of a structured operation have no order: where one reads what another stores, it is none."""
+    shift = """affine.for %i = 0 to {0} {{
+      %x = affine.load %a[%i] : memref<8xi32>
+      affine.store %x, %a[%i + {0}] : memref<8xi32>
+    }}"""
+    copy = """%p = memref.subview %a[0] [{0}] [1] : memref<8xi32> to memref<{0}xi32, strided<[1]>>
+    %q = memref.subview %a[{0}] [{0}] [1] : memref<8xi32> to memref<{0}xi32, strided<[1], offset: {0}>>
+    linalg.copy ins(%p : memref<{0}xi32, strided<[1]>>) outs(%q : memref<{0}xi32, strided<[1], offset: {0}>>)"""
+    arguments = "%a: memref<8xi32>"
+    apart = function(arguments, shift.format(4)), function(arguments, copy.format(4))
+    assert compared(*apart).status.value == compared(*apart[::-1]).status.value == "proved"
+    near = [
+        text.replace("[%i + 4]", "[%i + 1]").replace("%a[4]", "%a[1]").replace("offset: 4", "offset: 1")
+        for text in apart
+    ]
+    assert compared(*near).status.value == "refuted"
+    assert compared(*near[::-1]).status.value == "unknown"
