@@ -15,7 +15,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const, equal
 from layoutproof.ir.index_map import IndexMap, retype
-from layoutproof.ir.layout_record import Cell, LayoutRecord, cells_of, layout_records
+from layoutproof.ir.interp.layout_cells import cells_of
+from layoutproof.ir.layout_record import Cell, LayoutRecord, layout_records
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables
@@ -32,11 +33,11 @@ from layoutproof.verify.faults.facts import (
     visible,
 )
 from layoutproof.verify.faults.races import pairs_before
-from layoutproof.verify.maps.map_facts import report_on
+from layoutproof.verify.maps.injective import is_onto
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Cover, Search, at_least, below, nothing, same
 from layoutproof.verify.smt.index_arithmetic import search_instances
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
 def has_forbidden(record: LayoutRecord) -> bool:
@@ -90,7 +91,7 @@ def _reaches_all(index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, 
     if any(v.name not in names for output in index_map.outputs for v in free_variables(output)):
         return False  # a symbol that is no extent may be negative
     try:
-        return report_on(index_map, shape, physical_shape=box).bijective.status is Status.PROVED
+        return is_onto(index_map, shape, box)
     except LayoutproofError:
         # What is wrong with the record is said where records are checked.
         return False
