@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.importers.mlir.builder import Builder, Overflow
 from layoutproof.importers.mlir.flags import OVERFLOW, check_overflow, flags_of
-from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub
+from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub, unsigned_order
 from layoutproof.importers.mlir.placement import is_evaluated
-from layoutproof.importers.mlir.values import Indices, Vector, View, number, value_of
+from layoutproof.importers.mlir.values import Indices, Vector, View, divides, number, value_of
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import BOOL, DType, Kind
 from layoutproof.ir.expr import (
@@ -131,19 +131,11 @@ _TRAPS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUN
 
 def _may_trap(expr: Expr) -> bool:
     for node in walk(expr):
-        if isinstance(node, Binary) and node.op in _TRAPS and not _divides(node.op, node.rhs):
+        if isinstance(node, Binary) and node.op in _TRAPS and not divides(node.op, node.rhs):
             return True
         if isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer:
             return True
     return False
-
-
-def _divides(op: BinaryOp, divisor: Expr) -> bool:
-    """Whether a divisor is a number that traps for no dividend, or a shift one by less than the width."""
-    known = value_of(divisor.value if isinstance(divisor, Cast) else divisor)
-    if known is None:
-        return False
-    return 0 <= known < divisor.dtype.bits if op in (BinaryOp.SHL, BinaryOp.SHR) else known > 0
 
 
 _INTEGER = {
@@ -161,7 +153,7 @@ def _cmpi(op: Op, args: Sequence[Expr], _: DType) -> Expr:
         if a.dtype.is_bool:
             raise op.fail("an unsigned comparison of integers of one bit is not translated")
         if is_index_like(a) and is_index_like(b):
-            return _unsigned_order(predicate, a, b)
+            return unsigned_order(predicate, a, b)
         a, b = Cast(_unsigned(a.dtype), a), Cast(_unsigned(b.dtype), b)
     elif a.dtype.is_bool and predicate > 1:
         raise op.fail("a signed comparison of integers of one bit is not translated")
@@ -170,21 +162,6 @@ def _cmpi(op: Op, args: Sequence[Expr], _: DType) -> Expr:
 
         return TRUE if COMPARISONS[_INTEGER[predicate]](a.value, b.value) else FALSE
     return Compare(_INTEGER[predicate], a, b)
-
-
-def _unsigned_order(predicate: int, a: Expr, b: Expr) -> Expr:
-    """An unsigned comparison of index arithmetic, in which a cast of a negative number would be an overflow."""
-    if predicate in (7, 8):  # `a <= b` is not `b < a`, and `a > b` is that
-        a, b = b, a
-    zero = const(0, a.dtype)
-    known = value_of(b)
-    both = logical_and(a >= zero, a < b)  # if b is not negative
-    above = logical_or(a >= zero, a < b)  # if it is, and so larger than all that are not
-    if known is not None:
-        less = both if known >= 0 else above
-    else:
-        less = logical_or(both, logical_and(b < zero, above))
-    return negated(less) if predicate in (7, 9) else less
 
 
 _FLOAT = {"eq": CompareOp.EQ, "gt": CompareOp.GT, "ge": CompareOp.GE, "lt": CompareOp.LT, "le": CompareOp.LE,
@@ -349,7 +326,7 @@ def translate(b: Builder, op: Op) -> None:
         if wraps:
             # The result is no index arithmetic, which casts of negative numbers would overflow.
             expr = b.data(op, expr)
-        if op.name in _DIVISIONS and not _divides(BinaryOp.FLOORDIV, b.expr(op, op.operands[1])):
+        if op.name in _DIVISIONS and not divides(BinaryOp.FLOORDIV, b.expr(op, op.operands[1])):
             if is_evaluated(result, EXPRESSIONS):
                 b.bind_read(op, expr)
             else:

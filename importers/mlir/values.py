@@ -9,7 +9,8 @@ from layoutproof.importers.mlir.model import add, floordiv, floormod, mul, sub
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import INT64
-from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, const, logical_and
+from layoutproof.ir.expr import Cast, Expr, IfThenElseExpr, IntImm, const, logical_and
+from layoutproof.ir.operators import BinaryOp
 
 Indices = Sequence[Expr]
 ZERO = const(0, INT64)
@@ -134,3 +135,11 @@ def delinear(position: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:
 def value_of(expr: Expr) -> int | None:
     """The number that a constant is; None for other expressions."""
     return expr.value if isinstance(expr, IntImm) else None
+
+
+def divides(op: BinaryOp, divisor: Expr) -> bool:
+    """Whether a divisor is a number that traps for no dividend, or a shift one by less than the width."""
+    known = value_of(divisor.value if isinstance(divisor, Cast) else divisor)
+    if known is None:
+        return False
+    return 0 <= known < divisor.dtype.bits if op in (BinaryOp.SHL, BinaryOp.SHR) else known > 0
