@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.importers.mlir.builder import Builder, Overflow
 from layoutproof.importers.mlir.flags import OVERFLOW, check_overflow, flags_of
-from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub
+from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub, unsigned_order
 from layoutproof.importers.mlir.placement import is_evaluated
-from layoutproof.importers.mlir.values import Indices, Vector, View, number, value_of
+from layoutproof.importers.mlir.values import Indices, Vector, View, divides, number, value_of
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import BOOL, DType, Kind
 from layoutproof.ir.expr import (
@@ -131,19 +131,11 @@ _TRAPS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUN
 
 def _may_trap(expr: Expr) -> bool:
     for node in walk(expr):
-        if isinstance(node, Binary) and node.op in _TRAPS and not _divides(node.op, node.rhs):
+        if isinstance(node, Binary) and node.op in _TRAPS and not divides(node.op, node.rhs):
             return True
         if isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer:
             return True
     return False
-
-
-def _divides(op: BinaryOp, divisor: Expr) -> bool:
-    """Whether a divisor is a number that traps for no dividend, or a shift one by less than the width."""
-    known = value_of(divisor.value if isinstance(divisor, Cast) else divisor)
-    if known is None:
-        return False
-    return 0 <= known < divisor.dtype.bits if op in (BinaryOp.SHL, BinaryOp.SHR) else known > 0
 
 
 _INTEGER = {
@@ -160,6 +152,8 @@ def _cmpi(op: Op, args: Sequence[Expr], _: DType) -> Expr:
     if predicate >= 6:
         if a.dtype.is_bool:
             raise op.fail("an unsigned comparison of integers of one bit is not translated")
+        if is_index_like(a) and is_index_like(b):
+            return unsigned_order(predicate, a, b)
         a, b = Cast(_unsigned(a.dtype), a), Cast(_unsigned(b.dtype), b)
     elif a.dtype.is_bool and predicate > 1:
         raise op.fail("a signed comparison of integers of one bit is not translated")
@@ -310,6 +304,8 @@ EXPRESSIONS: Mapping[str, Meaning] = {
 # Undefined for some operands, also where the result is not used.
 _DIVISIONS = frozenset(name for name in EXPRESSIONS if "div" in name or "rem" in name) - {"arith.divf"}
 
+_UNSIGNED = ("arith.minui", "arith.maxui", "arith.shrui", "arith.divui", "arith.remui", "arith.ceildivui")
+
 
 def translate(b: Builder, op: Op) -> None:
     """An operation of the table, on numbers, vectors or tensors."""
@@ -323,10 +319,14 @@ def translate(b: Builder, op: Op) -> None:
         expr = meaning(op, args, kind.dtype)
         if b.no_overflow is not Overflow.WRAPS and not kind.index and flags_of(op, OVERFLOW):
             check_overflow(b, op, args, kind.dtype)
-        if _needs_memory(b, op, kind, args, expr):
+        wraps = kind.index and op.name in _UNSIGNED and any(interval_of(arg, b.ranges).low < 0 for arg in args)
+        if wraps or _needs_memory(b, op, kind, args, expr):
             args = [b.data(op, arg) for arg in args]
             expr = meaning(op, args, kind.dtype)
-        if op.name in _DIVISIONS and not _divides(BinaryOp.FLOORDIV, b.expr(op, op.operands[1])):
+        if wraps:
+            # The result is no index arithmetic, which casts of negative numbers would overflow.
+            expr = b.data(op, expr)
+        if op.name in _DIVISIONS and not divides(BinaryOp.FLOORDIV, b.expr(op, op.operands[1])):
             if is_evaluated(result, EXPRESSIONS):
                 b.bind_read(op, expr)
             else:

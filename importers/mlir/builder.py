@@ -250,9 +250,7 @@ class Builder:
         lanes = self._lanes(vector)
         target = tuple(cell(lanes))
         loads = list(loads_in(vector.at(lanes)))
-        if all(
-            self._is_apart(load.buffer, buffer) or (load.buffer, load.indices) == (buffer, target) for load in loads
-        ):
+        if all(self.is_apart(load.buffer, buffer) or (load.buffer, load.indices) == (buffer, target) for load in loads):
             return vector
         return self.kept(vector, span)
 
@@ -276,7 +274,8 @@ class Builder:
         self.ranges |= {lane: Interval(0, extent - 1) for lane, extent in zip(lanes, vector.shape, strict=True)}
         return list(lanes)
 
-    def _is_apart(self, one: Buffer, other: Buffer) -> bool:
+    def is_apart(self, one: Buffer, other: Buffer) -> bool:
+        """Whether two buffers are certainly not one memory."""
         return one is not other and (one in self.own or other in self.own or not self.may_alias)
 
     def fill(self, view: View, value: Callable[[list[Expr]], Expr], span: Span) -> None:

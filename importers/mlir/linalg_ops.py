@@ -17,6 +17,7 @@ from layoutproof.importers.mlir.tensor_ops import destination, shaped
 from layoutproof.importers.mlir.values import View, value_of
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, equal
+from layoutproof.ir.visit import loads_in
 
 Body = Callable[[list[Expr], list[Expr]], list[Expr]]  # elements of inputs and outputs -> elements of outputs
 
@@ -53,16 +54,29 @@ def run(b: Builder, op: Op, structure: Structure) -> None:
             for operand, cell in zip(operands, cells, strict=True)
         ]
         values = structure.body(elements[:count], elements[count:])
-        if len(values) > 1 and structure.reads_out:
+        loads = [load.buffer for value in values for load in loads_in(value)]
+        if len(values) > 1 and not all(b.is_apart(load, target.buffer) for load in loads for target in targets):
             values = [b.named(None, value, op.span) for value in values]
         for target, cell, value in zip(targets, cells[count:], values, strict=True):
             b.store(target.buffer, target.cell(cell, b.is_inside), value, op.span)
         b.dims.pop()
 
-    b.nest(extents, point, op.span)
+    b.nest(extents, point, op.span, _parallel(op, structure, views, targets))
     made = [target for value, target in zip(outputs, targets, strict=True) if shaped(op, value).kind == "tensor"]
     for result, target in zip(op.results, made, strict=True):
         b.bind(result, target)
+
+
+def _parallel(op: Op, structure: Structure, views: Sequence[View | Expr], targets: Sequence[View]) -> list[bool]:
+    """Which dimensions have no order, where that can be seen: where memory that is stored to is read elsewhere, too."""
+    stored = [target.buffer for target in targets]
+    if not any(isinstance(view, View) and any(view.buffer is buffer for buffer in stored) for view in views):
+        return []
+    kinds = op.attributes.get("iterator_types")
+    if kinds is not None:
+        return ["parallel" in str(kind) for kind in kinds]
+    of_outputs = [set(_numbers(each)) for each in structure.maps[len(views) :]]
+    return [all(d in numbers for numbers in of_outputs) for d in range(structure.dims)]
 
 
 def _target(b: Builder, op: Op, value: Value, structure: Structure) -> View:

@@ -200,25 +200,23 @@ def slice_of(b: Builder, op: Op, source: View, first: int, kind: Shaped) -> View
     offsets, sizes, strides = offsets_sizes_strides(b, op, first)
     kept = kept_axes(op, sizes, kind)
     shape = tuple(sizes[axis] for axis in kept)
-    place = place_in_slice(source, kept, offsets, strides)
-    return View(source.buffer, shape, place, inner=source.inner, linear=source.linear)
+    part = source.part(shape, element_of_slice(kept, offsets, strides))
+    return replace(part, inner=source.inner, linear=source.linear)
 
 
-def place_in_slice(
-    view: View, kept: Sequence[int], offsets: Sequence[Expr], strides: Sequence[Expr]
-) -> Callable[[Indices], tuple[Expr, ...]]:
-    """Where an element of a slice of a view is stored; the slice has the axes in `kept`."""
+def element_of_slice(
+    kept: Sequence[int], offsets: Sequence[Expr], strides: Sequence[Expr]
+) -> Callable[[Indices], Indices]:
+    """Which element of a view an element of a slice is; the slice has the axes in `kept`."""
 
-    def place(indices: Indices) -> tuple[Expr, ...]:
+    def element(indices: Indices) -> Indices:
         inside = dict(zip(kept, indices, strict=True))
-        return view.place(
-            [
-                add(offset, mul(inside.get(axis, ZERO), stride))
-                for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
-            ]
-        )
+        return [
+            add(offset, mul(inside.get(axis, ZERO), stride))
+            for axis, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
+        ]
 
-    return place
+    return element
 
 
 def kept_axes(op: Op, sizes: Sequence[Expr], kind: Shaped) -> list[int]:
@@ -275,13 +273,13 @@ def collapse(b: Builder, op: Op) -> None:
     source = live(b, op, op.operands[0])
     groups = groups_of(op, len(source.shape))
 
-    def place(indices: Indices) -> tuple[Expr, ...]:
+    def element(indices: Indices) -> Indices:
         parts: list[Expr] = []
         for index, group in zip(indices, groups, strict=True):
             parts += delinear(index, [source.shape[axis] for axis in group])
         if not groups:
             parts = [ZERO] * len(source.shape)
-        return source.place(parts)
+        return parts
 
     shape = []
     for group in groups:
@@ -289,7 +287,7 @@ def collapse(b: Builder, op: Op) -> None:
         for axis in group:
             extent = mul(extent, source.shape[axis])
         shape.append(extent)
-    b.bind(op.results[0], View(source.buffer, tuple(shape), place))
+    b.bind(op.results[0], source.part(shape, element))
 
 
 def expand(b: Builder, op: Op) -> None:
@@ -310,12 +308,10 @@ def expand(b: Builder, op: Op) -> None:
         if total != extent:
             b.assume(equal(total, extent), op.span)
 
-    def place(indices: Indices) -> tuple[Expr, ...]:
-        if not groups:
-            return source.place([])
-        return source.place([linear([indices[a] for a in group], [shape[a] for a in group]) for group in groups])
+    def element(indices: Indices) -> Indices:
+        return [linear([indices[a] for a in group], [shape[a] for a in group]) for group in groups]
 
-    b.bind(op.results[0], View(source.buffer, tuple(shape), place, given=_expanded(source, groups, shape)))
+    b.bind(op.results[0], replace(source.part(shape, element), given=_expanded(source, groups, shape)))
 
 
 def _expanded(

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex, TypeVar, overload
 from layoutproof.importers.mlir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, Span, error
 from layoutproof.ir.dtype import INT64, DType
-from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, IntImm, const
+from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, IntImm, const, logical_and, logical_or, negated
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import loads_in
 
@@ -346,3 +346,17 @@ class Op:
                 for op in block.ops:
                     yield op
                     yield from op.nested()
+
+
+def unsigned_order(predicate: int, a: Expr, b: Expr) -> Expr:
+    """An unsigned comparison of index arithmetic, in which a cast of a negative number would be an overflow."""
+    if predicate in (7, 8):  # `a <= b` is not `b < a`, and `a > b` is that
+        a, b = b, a
+    zero = const(0, a.dtype)
+    both = logical_and(a >= zero, a < b)  # if b is not negative
+    above = logical_or(a >= zero, a < b)  # if it is, and so larger than all that are not
+    if isinstance(b, IntImm):
+        less = both if b.value >= 0 else above
+    else:
+        less = logical_or(both, logical_and(b < zero, above))
+    return negated(less) if predicate in (7, 9) else less

@@ -6,17 +6,18 @@ A tensor that is used last by the operation that makes a new one of it gives its
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from layoutproof.importers.mlir.builder import Builder, shape_of
 from layoutproof.importers.mlir.memref_ops import (
     collapse,
     dim,
+    element_of_slice,
     expand,
     kept_axes,
     live,
     mixed,
     offsets_sizes_strides,
-    place_in_slice,
     same_memory,
     slice_of,
 )
@@ -72,7 +73,7 @@ def insert(b: Builder, op: Op, target: View) -> None:
     source = b.view(op, op.operands[0])
     offsets, sizes, strides = offsets_sizes_strides(b, op, 2)
     kept = kept_axes(op, sizes, shaped(op, op.operands[0]))
-    part = View(target.buffer, source.shape, place_in_slice(target, kept, offsets, strides), whole=True)
+    part = replace(target.part(source.shape, element_of_slice(kept, offsets, strides)), whole=True)
     if source.buffer is target.buffer:
         raise op.fail("of a part of the tensor itself is not translated")
     b.copy(source, part, op.span)

@@ -24,6 +24,7 @@ from layoutproof.ir.buffer import Buffer, make_buffer
 from layoutproof.ir.diagnostic import Span, error
 from layoutproof.ir.dtype import HANDLE, INT64
 from layoutproof.ir.expr import Expr, Var, logical_and
+from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
 from layoutproof.ir.stmt import Attributes, Evaluate
@@ -159,6 +160,7 @@ class _Translation:
             symbol = Var(b.name(f"{name}_{axis}", "n"), INT64) if extent is None else None
             if symbol is not None:
                 b.symbols.add(symbol)
+                b.ranges[symbol] = Interval(0, MOST)
             shape.append(symbol if symbol is not None else number(extent or 0))
         buffer = self._parameter(name, [*shape, *(number(extent) for extent in kind.inner)], kind)
         memref_ops.check_layout(self.op, kind)

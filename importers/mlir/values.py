@@ -9,7 +9,8 @@ from layoutproof.importers.mlir.model import add, floordiv, floormod, mul, sub
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import INT64
-from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, const, logical_and
+from layoutproof.ir.expr import Cast, Expr, IfThenElseExpr, IntImm, const, logical_and
+from layoutproof.ir.operators import BinaryOp
 
 Indices = Sequence[Expr]
 ZERO = const(0, INT64)
@@ -26,6 +27,13 @@ def is_whole(shape: Sequence[Expr], buffer: Buffer) -> bool:
     return tuple(shape) == buffer.shape
 
 
+Bounds = Sequence[tuple[Expr, Expr]]  # indices, each with the extent that it is below
+
+
+def _unbounded(_: Indices) -> Bounds:
+    return ()
+
+
 @dataclass(frozen=True)
 class View:
     """A memref or tensor: its shape, and the cell of `buffer` of each of its indices.
@@ -33,7 +41,8 @@ class View:
     `whole` says that it has the buffer's own indices. An access outside the shape of another view is undefined, even if
     the cell is inside the buffer: `cell` makes it one outside, unless `inside` knows better. `inner` is the shape of
     elements that are vectors: the last axes of the buffer, which are no axes of the view. `linear`: it has strides,
-    which are `given` where they do not follow from `place`.
+    which are `given` where they do not follow from `place`. `outer` has what else an access is to be inside: the view
+    that this one is a part of.
     """
 
     buffer: Buffer
@@ -43,6 +52,7 @@ class View:
     inner: int = 0
     linear: bool = False
     given: tuple[Expr, tuple[Expr, ...]] | None = None
+    outer: Callable[[Indices], Bounds] = _unbounded
 
     @staticmethod
     def of(buffer: Buffer, inner: int = 0) -> View:
@@ -54,12 +64,25 @@ class View:
         can.
         """
         found = self.place(indices)
-        if not self.whole:
-            open_ones = [(i, n) for i, n in zip(indices, self.shape, strict=True) if not inside(i, n)]
-            conditions = [c for i, n in open_ones for c in (i >= 0, i < n)]
-            if conditions and found:
-                found = (IfThenElseExpr(logical_and(*conditions), found[0], number(-1)), *found[1:])
+        open_ones = [(i, n) for i, n in self.bounds(indices) if not inside(i, n)]
+        conditions = [c for i, n in open_ones for c in (i >= 0, i < n)]
+        if conditions and found:
+            found = (IfThenElseExpr(logical_and(*conditions), found[0], number(-1)), *found[1:])
         return (*found, *lanes)
+
+    def bounds(self, indices: Indices) -> Bounds:
+        """What an access to an element is to be inside, where the buffer's own extents do not say so."""
+        own = () if self.whole else tuple(zip(indices, self.shape, strict=True))
+        return (*own, *self.outer(indices))
+
+    def part(self, shape: Sequence[Expr], element: Callable[[Indices], Indices]) -> View:
+        """A view of this one; `element` gives the indices here of each of its elements."""
+        return View(
+            self.buffer,
+            tuple(shape),
+            lambda indices: self.place(element(indices)),
+            outer=lambda indices: self.bounds(element(indices)),
+        )
 
     def metadata(self) -> tuple[Expr, list[Expr]] | None:
         """The offset and the strides, in elements of the buffer; None for a view that has none."""
@@ -112,3 +135,11 @@ def delinear(position: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:
 def value_of(expr: Expr) -> int | None:
     """The number that a constant is; None for other expressions."""
     return expr.value if isinstance(expr, IntImm) else None
+
+
+def divides(op: BinaryOp, divisor: Expr) -> bool:
+    """Whether a divisor is a number that traps for no dividend, or a shift one by less than the width."""
+    known = value_of(divisor.value if isinstance(divisor, Cast) else divisor)
+    if known is None:
+        return False
+    return 0 <= known < divisor.dtype.bits if op in (BinaryOp.SHL, BinaryOp.SHR) else known > 0

@@ -66,6 +66,10 @@ class MlirParser(Parser):  # type: ignore[misc]  # xDSL is not followed
         self.places[op] = (start, self.pos)
         return op
 
+    def parse_optional_integer(self, allow_boolean: bool = True, allow_negative: bool = True) -> Any:
+        """An integer, if there is one. `true` as the bound of a loop is -1 for MLIR and 1 for xDSL: it is refused."""
+        return super().parse_optional_integer(allow_boolean and self.last_name != "affine.for", allow_negative)
+
     def _get_op_by_name(self, name: str) -> Any:
         from layoutproof.importers.mlir.custom_syntax import syntax_of
 

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, equal, widen
+from layoutproof.ir.expr import TRUE, Binary, Expr, FloatImm, IntImm, Var, equal, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer, StringImm
+from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.semantics import max_finite
 from layoutproof.ir.stmt import (
     NOTHING,
     Allocate,
@@ -41,6 +43,7 @@ from layoutproof.ir.visit import (
     bound_variables,
     free_variables,
     loads_in,
+    map_children,
     replace_buffers,
     stores_in,
     substitute,
@@ -91,6 +94,9 @@ class Kernel:
     # allocates it, since TVM's UnifyThreadBinding makes one loop around the kernel of all that are bound to an axis,
     # before InjectVirtualThread copies what is inside. Of a statement, those around it: it comes between the two.
     homes: dict[Var, frozenset[str]] = field(default_factory=dict[Var, frozenset[str]])
+
+    # The innermost loop in each iteration of which a memory is allocated anew, by its variable.
+    within: dict[Var, Var] = field(default_factory=dict[Var, Var])
 
     @property
     def virtual(self) -> frozenset[str]:
@@ -149,6 +155,7 @@ class _Reader:
         self.earlier = earlier
         self.reducer: Reducer | None = None
         self.virtual: frozenset[str] = frozenset()
+        self.loops: list[Var] = []
 
     def read(self, stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
         """A statement, and those in it, written out."""
@@ -176,7 +183,10 @@ class _Reader:
                 return seq(*(self.read(s, values) for s in body))
             case For(start=start, extent=extent, body=body):
                 bounds = substitute(start, values), substitute(extent, values)
-                return replace(stmt, start=bounds[0], extent=bounds[1], body=self.read(body, values))
+                self.loops.append(stmt.var)
+                inner = self.read(body, values)
+                self.loops.pop()
+                return replace(stmt, start=bounds[0], extent=bounds[1], body=inner)
             case IfThenElse(condition=condition, then=then, otherwise=otherwise):
                 other = self.read(otherwise, values) if otherwise is not None else None
                 return replace(
@@ -253,6 +263,8 @@ class _Reader:
             body = substitute(replace_buffers(body, {buffer: mine}), {buffer.data: data})  # calls name it by its data
         self.kernel.memories.append(mine)
         self.kernel.homes[mine.data] = home
+        if self.loops:
+            self.kernel.within[mine.data] = self.loops[-1]
         return body if mine == buffer else replace_buffers(body, {buffer: mine})
 
     def _whole(self, view: Buffer, stmt: Stmt) -> Buffer:
@@ -312,6 +324,9 @@ class _Reader:
             raise NotSequential("a reduction over threads of another form", stmt)
         names = dict(zip((*reducer.left, *reducer.right), (*loads, *values), strict=True))
         update = self._joined(loads, [substitute(result, names) for result in reducer.results], stmt)
+        joined = reducer.results[0]
+        if number == 1 and isinstance(joined, Binary) and not _is_neutral(joined.op, reducer.identities[0]):
+            raise NotSequential("a reduction over threads from what is not neutral, which they may leave out", stmt)
         first = [equal(axis.index, IntImm(0, axis.var.dtype)) for axis in map(self.kernel.axes.__getitem__, tags)]
         pairs = zip(loads, reducer.identities, strict=True)
         start = seq(*(BufferStore(place.buffer, place.indices, value, span=stmt.span) for place, value in pairs))
@@ -340,6 +355,28 @@ class _Reader:
         return body
 
 
+def in_loops(stmt: Stmt, within: Mapping[Var, Var]) -> Stmt:
+    """Memory that is allocated anew in each iteration of a loop, inside that loop: what it held before is lost."""
+
+    def moved(node: Node) -> Node:
+        rebuilt = map_children(node, moved)
+        loop = within.get(rebuilt.buffer.data) if isinstance(rebuilt, Allocate) else None
+        if not isinstance(rebuilt, Allocate) or loop is None:
+            return rebuilt
+        memory = rebuilt
+
+        def placed(inner: Node) -> Node:
+            if isinstance(inner, For) and inner.var == loop:
+                return replace(inner, body=replace(memory, body=inner.body))
+            return map_children(inner, placed)
+
+        return placed(memory.body)
+
+    result = moved(stmt)
+    assert isinstance(result, Stmt)
+    return result
+
+
 def without_gaps(buffer: Buffer) -> Buffer:
     """Memory of a kernel whose elements do not overlap, without the gaps that its strides leave."""
     strides, shape = (
@@ -349,6 +386,16 @@ def without_gaps(buffer: Buffer) -> Buffer:
         outer >= inner * extent > 0 for outer, inner, extent in zip(strides, strides[1:], shape[1:], strict=False)
     )
     return replace(buffer, strides=()) if strides and apart and strides[-1] > 0 else buffer
+
+
+def _is_neutral(op: BinaryOp, identity: Expr) -> bool:
+    """Whether joining a number changes nothing; of a float that no finite number is beyond, nothing finite."""
+    if not isinstance(identity, IntImm | FloatImm) or op not in (BinaryOp.MIN, BinaryOp.MAX):
+        numbers = {BinaryOp.ADD: 0, BinaryOp.MUL: 1}
+        return op not in numbers or (isinstance(identity, IntImm | FloatImm) and identity.value == numbers[op])
+    dtype = identity.dtype
+    low, high = (-max_finite(dtype), max_finite(dtype)) if dtype.is_float else (dtype.min_int, dtype.max_int)
+    return identity.value <= low if op is BinaryOp.MAX else identity.value >= high
 
 
 def _is_index(axis: Axis, index: Expr) -> bool:

@@ -34,7 +34,7 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.threads.async_copies import AsyncCopies, without_async
 from layoutproof.ir.threads.axes import AXIS, COPIES, KERNEL, Axis, Sharing, has_threads, sharing_of
 from layoutproof.ir.threads.crosswise import joins_of
-from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, read_kernel, without_gaps
+from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, in_loops, read_kernel, without_gaps
 from layoutproof.ir.threads.phases import Nest, Phases, loop_over, without_barriers
 from layoutproof.ir.threads.tiles import check_fragments
 from layoutproof.ir.visit import (
@@ -219,7 +219,7 @@ class _Writer:
             inner, outer = mine[: len(own)], mine[len(own) :]
             meeting = _with_own(meeting, inner, loops) if loops else _allocated(meeting, inner)
             self.apart.append(_on_grid(_allocated(meeting, outer), axes, root))
-        result = _on_grid(result, axes, root)
+        result = _on_grid(result if self.marked else in_loops(result, kernel.within), axes, root)
         return _marked(result, kernel, copies) if self.marked else result
 
     def _with_copies(self, kernel: Kernel, memories: dict[Buffer, Sharing], root: Stmt) -> dict[Buffer, Sharing]:

@@ -34,6 +34,7 @@ from layoutproof.lowering.compare.tuple_joins import packed
 from layoutproof.lowering.compare.tuple_laws import NotPacked
 from layoutproof.lowering.passes.as_loops import check_part, forms_of, licences_needed
 from layoutproof.verify.lockstep.memories import ASKED
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.values.fast_math import Licences
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.report import counterexample_text
@@ -129,6 +130,7 @@ def _plain(expr: Expr) -> Expr:
 
 
 _OTHER_TUPLES = "threads join tuples, and not known to be the same ones in both programs"
+_ONE_VALUE = "threads may store one value by one statement, and whether these do is not decided"
 _BARRIERS = "barriers are taken to stand where threads meet in shared memory, as TVM puts them"
 
 
@@ -179,6 +181,18 @@ class Question:
                     return f"{what}{claim}: {counterexample_text(verdict)}"
         return None
 
+    def _but_one_value(self, answer: Comparison) -> Comparison:
+        """The answer, nothing refuted by threads of which one statement may store one value: those are no race."""
+        threads = {var.name for form in self.forms for var in form.axes}
+        failed = [v for v in answer.verdicts[1:] if v.status is Status.REFUTED]
+        if not failed or not all(Because.ONE_VALUE in v.because and threads & {*v.claim.about} for v in failed):
+            return answer
+        others = [v for v in answer.verdicts[1:] if v not in failed]
+        open_ones = [replace(v, status=Status.UNKNOWN, reason=f"{_ONE_VALUE}: {v.reason}") for v in failed]
+        why = f"{failed[0].claim}: {open_ones[0].reason}"
+        said = Verdict(Status.UNKNOWN, answer.verdicts[0].claim, ENGINE, (), why)
+        return replace(answer, verdicts=(said, *others, *(replace(v, counterexample=None) for v in open_ones)))
+
     def answered(self, answer: Comparison) -> Comparison:
         """The answer to what was asked, from the one for parallel loops."""
         if self.obstacle is not None:
@@ -193,7 +207,7 @@ class Question:
                 said = Verdict(Status.UNKNOWN, answer.verdicts[0].claim, ENGINE, (), _OTHER_TUPLES)
                 return replace(answer, verdicts=(said,))
         if answer.status is not Status.PROVED:
-            return answer
+            return self._but_one_value(answer)
         disturbed = self._disturbed()
         if disturbed is not None:
             return _with_first(answer, Status.UNKNOWN, disturbed, ())

@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.stmt import ForKind
+from layoutproof.ir.stmt import BufferStore, ForKind
 from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import Place, places_of
@@ -157,7 +157,8 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
     disjoint = _are_disjoint(facts, set(written), touched)
     if isinstance(disjoint, Open):
         return unknown(claim, STRUCTURE, disjoint.reason, watch, *disjoint.because)
-    engine, undecided = STRUCTURE, None
+    engine = STRUCTURE
+    left: list[Verdict] = []
     for first, second in _pairs(written):
         if _apart(first, second, dim.var):
             continue
@@ -166,10 +167,10 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
             engine = conflict.found.engine
             continue
         verdict = _collision(facts, conflict, claim, watch)
-        if verdict.counterexample is not None:
+        if verdict.counterexample is not None and Because.ONE_VALUE not in verdict.because:
             return verdict
-        undecided = undecided if undecided is not None else verdict
-    return undecided if undecided is not None else proved(claim, engine, watch)
+        left.append(verdict)
+    return max(left, key=lambda verdict: verdict.counterexample is not None) if left else proved(claim, engine, watch)
 
 
 def _are_disjoint(facts: Facts, written: set[Var], touched: set[Var]) -> Proved | Open:
@@ -243,7 +244,12 @@ def _collision(facts: Facts, conflict: _Conflict, claim: Claim, watch: Stopwatch
         "symbols": symbols,
     }
     related = tuple((place.line, name) for place, name in zip(places, names, strict=True) if place.line is not None)
-    return refuted(claim, found.engine, counterexample, text, watch, related)
+    verdict = refuted(claim, found.engine, counterexample, text, watch, related)
+    if first is second and isinstance(first.access.node, BufferStore):
+        used = {v.name for v in free_variables(first.access.node.value)}
+        if all(here[name] == there[name] for name in used & set(here)):
+            return replace(verdict, because=frozenset((Because.ONE_VALUE,)))
+    return verdict
 
 
 def _cell(facts: Facts, place: Place, values: dict[str, int]) -> list[int] | None:

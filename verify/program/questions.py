@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from layoutproof.ir.dtype import INT64
+from layoutproof.ir.dtype import INT64, UINT64
 from layoutproof.ir.expr import Cast, Expr, IntImm, compare, const
 from layoutproof.ir.operators import CompareOp
 
@@ -28,10 +28,14 @@ class NotEncodable(Exception):
 
 def compare_integers(op: CompareOp, a: Expr, b: Expr | int) -> Expr:
     """`a op b` over the integers. A cast in it never changes a value, and is not meant to be executed."""
-    right = const(b) if isinstance(b, int) else b
+    right = _number(b) if isinstance(b, int) else b
     if a.dtype.kind is right.dtype.kind:
         return compare(op, a, right)
     return compare(op, _plain(a), _plain(right))
+
+
+def _number(value: int) -> Expr:
+    return const(value) if value <= INT64.max_int else IntImm(value, UINT64)
 
 
 def _plain(expr: Expr) -> Expr:
@@ -89,6 +93,7 @@ class Because(StrEnum):
     OVERLAP = "overlap"  # parameters may overlap
     BUDGET = "budget"  # an engine's budget was spent
     CLOCK = "clock"  # a time limit, or a solver's death: not deterministic
+    ONE_VALUE = "one-value"  # one statement stores what may be the same value in both instances
     OLD_FAULT = "old-fault"  # the old program has the fault that the new one has
     INVARIANT = "invariant"  # the proof uses an inductive invariant
     DATA = "data"  # an index that depends on data is not bounded by the program

@@ -308,3 +308,76 @@ def test_groups_that_the_generic_form_leaves_out() -> None:
     late = function(MATRICES, f"{INDEX}{GENERIC}{FIRST}{KEPT}")
     assert compared(custom, generic).status.value == compared(generic, custom).status.value == "proved"
     assert compared(generic, late).status.value == "refuted"
+
+
+SIZE_AND_CELL = "%n: index, %o: memref<8xi32>"
+BELOW = "{}%c3 = arith.constant 3 : index\n%c0 = arith.constant 0 : index\n{}"
+STORED = "scf.if %c {\n  memref.store %s, %o[%c0] : memref<8xi32>\n}"
+UNSIGNED_INDICES = {
+    "ult": ("%c = arith.cmpi ult, %n, %c3 : index\n", "%c = arith.cmpi slt, %n, %c3 : index\n"),
+    "ule": ("%c = arith.cmpi ule, %n, %c3 : index\n", "%c = arith.cmpi sle, %n, %c3 : index\n"),
+    "ugt": ("%c = arith.cmpi ugt, %n, %c3 : index\n", "%c = arith.cmpi sgt, %n, %c3 : index\n"),
+    "uge": ("%c = arith.cmpi uge, %c3, %n : index\n", "%c = arith.cmpi sge, %c3, %n : index\n"),
+    "remui": (
+        "%r = arith.remui %n, %c3 : index\n%c = arith.cmpi eq, %r, %c0 : index\n",
+        "%q = arith.floordivsi %n, %c3 : index\n%p = arith.muli %q, %c3 : index\n"
+        "%c = arith.cmpi eq, %n, %p : index\n%r = arith.subi %n, %p : index\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSIGNED_INDICES)
+def test_unsigned_indices(name: str) -> None:
+    """A negative index is a large number where it is unsigned, and no fault; one that is not negative is what it is."""
+    place = "memref.store %s, %o[%r] : memref<8xi32>" if name == "remui" else STORED
+    pair = [BELOW.format(SEVEN, text) + place for text in UNSIGNED_INDICES[name]]
+    before, after = (function(SIZE_AND_CELL, text) for text in pair)
+    assert compared(before, after).status.value == "refuted"
+    inside = "affine.for %n = 0 to 6 {{\n{}\n}}".format
+    before, after = (function("%o: memref<8xi32>", inside(text)) for text in pair)
+    assert compared(before, after).status.value == "proved"
+
+
+def test_an_output_that_is_an_input() -> None:
+    """What a structured operation computes of an element is computed before that element is stored."""
+    whole = "affine_map<(d0) -> (d0)>"
+    both = f"""linalg.generic {{indexing_maps = [{whole}, {whole}, {whole}], iterator_types = ["parallel"]}}
+    ins(%a : memref<8xi32>) outs(%a, %b : memref<8xi32>, memref<8xi32>) {{
+    ^bb0(%x: i32, %y: i32, %z: i32):
+      linalg.yield %s, %x : i32, i32
+    }}"""
+    loop = """affine.for %i = 0 to 8 {{
+      %x = affine.load %a[%i] : memref<8xi32>
+      affine.store %s, %a[%i] : memref<8xi32>
+      affine.store {}, %b[%i] : memref<8xi32>
+    }}"""
+    arguments = "%a: memref<8xi32>, %b: memref<8xi32>, %s: i32"
+    for value, wanted in (("%x", "proved"), ("%s", "refuted")):
+        assert compared(function(arguments, both), function(arguments, loop.format(value))).status.value == wanted
+
+
+def test_a_bound_that_is_a_truth_value() -> None:
+    """`true` is -1 as the bound of a loop, as which nothing means it."""
+    body = "affine.for %i = 0 to true {\n  affine.store %s, %a[%i] : memref<8xi32>\n}"
+    with pytest.raises(LayoutproofError, match="expected an affine map or an integer"):
+        read_functions(function("%a: memref<8xi32>, %s: i32", body), "f.mlir")
+
+
+def test_iterations_that_overlap_in_memory() -> None:
+    """Parallel iterations of a structured operation have no order: where one reads what another stores, it is none."""
+    shift = """affine.for %i = 0 to {0} {{
+      %x = affine.load %a[%i] : memref<8xi32>
+      affine.store %x, %a[%i + {0}] : memref<8xi32>
+    }}"""
+    copy = """%p = memref.subview %a[0] [{0}] [1] : memref<8xi32> to memref<{0}xi32, strided<[1]>>
+    %q = memref.subview %a[{0}] [{0}] [1] : memref<8xi32> to memref<{0}xi32, strided<[1], offset: {0}>>
+    linalg.copy ins(%p : memref<{0}xi32, strided<[1]>>) outs(%q : memref<{0}xi32, strided<[1], offset: {0}>>)"""
+    arguments = "%a: memref<8xi32>"
+    apart = function(arguments, shift.format(4)), function(arguments, copy.format(4))
+    assert compared(apart[0], apart[1]).status.value == compared(apart[1], apart[0]).status.value == "proved"
+    before, after = (
+        text.replace("[%i + 4]", "[%i + 1]").replace("%a[4]", "%a[1]").replace("offset: 4", "offset: 1")
+        for text in apart
+    )
+    assert compared(before, after).status.value == "refuted"
+    assert compared(after, before).status.value == "unknown"

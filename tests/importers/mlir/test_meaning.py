@@ -205,6 +205,22 @@ def test_outside_of_a_view() -> None:
         assert compared(before, function(arguments, inside.format(place))).status.value == wanted
 
 
+def test_outside_of_the_view_that_a_view_is_of() -> None:
+    """Nor is an access outside of the view that a view is a part of, though it is inside the memory and the part."""
+    arguments, outer = "%a: memref<8xf32>, %x: f32", "memref<4xf32, strided<[1], offset: 2>>"
+    inner = "memref<4xf32, strided<[1], offset: ?>>"
+    parts = f"""
+    %k = arith.constant 2 : index
+    %p = memref.subview %a[2] [4] [1] : memref<8xf32> to {outer}
+    %v = memref.subview %p[%k] [4] [1] : {outer} to {inner}
+    %c = arith.constant {{}} : index
+    memref.store %x, %v[%c] : {inner}
+    """
+    for place, wanted in ((1, "proved"), (2, "refuted")):
+        before = function(arguments, f"affine.store %x, %a[{place + 4}] : memref<8xf32>")
+        assert compared(before, function(arguments, parts.format(place))).status.value == wanted
+
+
 def test_vectors_at_the_edge() -> None:
     """Lanes outside of memory read the padding and are not stored; `in_bounds` says that there are none."""
     body = """

@@ -262,3 +262,83 @@ def test_pointers_into_a_kernel_are_not_understood() -> None:
     assert compare(plain, f"threads{head}{threads.replace('V[', 'B[')}").status is Status.PROVED
     found = compare(plain, f"threads{head}{pointer}{threads.replace(SYNC, '', 1)}")
     assert found.status is Status.UNKNOWN and "a pointer" in str(found.verdicts[0].reason)
+
+
+FOUR = 'A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")'
+STORES = {
+    "blocks": ("B[0] = A[0]", 'T.launch_thread("blockIdx.x", 4)\n    B[0] = A[0]', Status.UNKNOWN),
+    "threads": ("B[0] = A[0]", 'T.launch_thread("threadIdx.x", 4)\n    B[0] = A[0]', Status.PROVED),
+    "stores in a phase": (
+        "B[0] = A[0]\n    B[1] = T.float32(5)",
+        'T.launch_thread("threadIdx.x", 4)\n    B[0] = A[0]\n    B[1] = T.float32(5)',
+        Status.UNKNOWN,
+    ),
+    "other values": ("B[0] = A[3]", 'x = T.launch_thread("blockIdx.x", 4)\n    B[0] = A[x]', Status.REFUTED),
+    "other statements": (
+        "B[0] = A[0]",
+        'T.launch_thread("threadIdx.x", 4)\n    B[0] = A[1]\n    B[0] = A[0]',
+        Status.REFUTED,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STORES)
+def test_threads_that_store_one_value(what: str) -> None:
+    """By one statement they are no race, so that none refutes the kernel; by others, or of other values, they are."""
+    plain, kernel, wanted = STORES[what]
+    head = f'f({FOUR}):\n    T.func_attr({{"tirx.noalias": True}})\n    '
+    assert compare(f"{head}{plain}\n", f"{head}{kernel}\n").status is wanted
+
+
+ROWS = 'A: T.Buffer((8,), "float32"), B: T.Buffer((4, 8), "float32")'
+COPIED = f"""plain({ROWS}):
+    T.func_attr({{"tirx.noalias": True}})
+    for k, i in T.grid(4, 8):
+        B[k, i] = A[i]
+"""
+IN_A_LOOP = f"""kernel({ROWS}):
+    T.func_attr({{"tirx.noalias": True}})
+    tx = T.launch_thread("threadIdx.x", 8)
+    for k in range(4):
+        S = T.decl_buffer((8,), "float32", scope="SCOPE")
+        if CONDITION:
+            S[tx] = A[tx]
+        T.tvm_storage_sync("shared")
+        B[k, tx] = S[tx]
+        T.tvm_storage_sync("shared")
+"""
+
+
+@pytest.mark.parametrize("scope", ["shared", "local"])
+@pytest.mark.parametrize(("condition", "wanted"), [("k < 4", Status.PROVED), ("k < 1", Status.REFUTED)])
+def test_memory_that_is_allocated_in_a_loop(scope: str, condition: str, wanted: Status) -> None:
+    """It is new in each iteration, in a kernel as elsewhere."""
+    kernel = IN_A_LOOP.replace("SCOPE", scope).replace("CONDITION", condition)
+    assert compare(COPIED, kernel).status is wanted
+
+
+SUM_OF_THREADS = """kernel(A: T.Buffer((4, 32), "int32"), B: T.Buffer((4,), "int32")):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 32)
+    R = T.decl_buffer((1,), "int32", scope="local")
+    with T.attr(T.comm_reducer(lambda x, y: x + y, [T.int32(5)]), "reduce_scope", T.reinterpret("handle", T.uint64(0))):
+        T.tvm_thread_allreduce(T.uint32(1), A[bx, tx], T.bool(True), R[0], tx)
+    B[bx] = R[0]
+"""
+SERIAL_SUM = """plain(A: T.Buffer((4, 32), "int32"), B: T.Buffer((4,), "int32")):
+    for i in range(4):
+        B[i] = 5
+        for k in range(32):
+            B[i] = B[i] + A[i, k]
+"""
+
+
+def test_a_start_that_threads_may_leave_out() -> None:
+    """The identity of a reduction over threads is joined where a thread has no value, and else it may not be."""
+    assert compare(SERIAL_SUM, SUM_OF_THREADS).status is Status.UNKNOWN
+    neutral = SERIAL_SUM.replace("= 5", "= 0"), SUM_OF_THREADS.replace("T.int32(5)", "T.int32(0)")
+    assert compare(*neutral).status is Status.PROVED
+    most = [text.replace("x + y", "T.max(x, y)").replace("B[i] + A[i, k]", "T.max(B[i], A[i, k])") for text in neutral]
+    assert compare(*most).status is Status.UNKNOWN
+    least = "T.int32(-2147483648)"
+    assert compare(most[0].replace("= 0", f"= {least}"), most[1].replace("T.int32(0)", least)).status is Status.PROVED

@@ -6,8 +6,12 @@ import pytest
 from tests.shares import one_in
 from tests.verify.programs import facts, program, statuses
 
+from layoutproof.ir.dtype import INT64, UINT64
+from layoutproof.ir.expr import Cast, Compare, IntImm, Var
+from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.faults.arithmetic import call_assumptions, prove_index_fits
+from layoutproof.verify.program.questions import above
 from layoutproof.verify.verdict.verdict import Status
 
 BIG = """
@@ -167,3 +171,9 @@ def test_a_side_that_need_not_be_computed() -> None:
     new = facts(text.format(index=plain))
     assert statuses(prove_index_fits(new, new.program)) == {Status.PROVED}
     assert statuses(prove_index_fits(new, facts(text.format(index=chosen)).program)) != {Status.PROVED}
+
+
+def test_the_widest_unsigned_type_has_an_end() -> None:
+    """That an index is below the last number of 64 bits can be said."""
+    index = Cast(UINT64, Var("n", INT64))
+    assert above(index, UINT64.max_int) == Compare(CompareOp.GT, index, IntImm(UINT64.max_int, UINT64))
