@@ -43,7 +43,7 @@ from layoutproof.ir.expr import Expr, IntImm, binary, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.interp.run import same_values
 from layoutproof.ir.intrinsics import OpaqueCall
-from layoutproof.ir.layout_record import Contract, layout_records
+from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, layout_records
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.text import expr_text
@@ -295,6 +295,9 @@ class _Proof:
         signature = signature_of(old)
         if _roles(signature) != _roles(signature_of(new)):
             return f"{new.name} reads and writes other arrays than {old.name}"
+        problem = _left_open(signature, before) if schedule.records else None
+        if problem is not None:
+            return f"{old.name} {problem}"
         names = (*call.operands, *(value.name for value in call.results))
         values = self.rewrite.new.by_name()
         ours = [*(values[name] for name in step.operands), *step.results]
@@ -384,6 +387,17 @@ def _outside(graph: Graph) -> list[str]:
         for step in graph.steps
         if isinstance(step, Call) and any(isinstance(node, OpaqueCall) for node in walk(step.function.body))
     ]
+
+
+def _left_open(signature: Signature, records: Mapping[str, LayoutRecord]) -> str | None:
+    """What a function's records leave to any rewrite of it, though others read it in a graph: a call's results are
+    whole arrays there.
+    """
+    for buffer in signature.results:
+        record = records.get(buffer.data.name)
+        if record is not None and any(step.padding is Cell.PAD_UNDEF for step in record.steps):
+            return f"leaves it to its rewrites what the padding of {buffer.name} holds, and others may read that"
+    return None
 
 
 def _roles(signature: Signature) -> tuple[list[str], list[str]]:
