@@ -37,6 +37,7 @@ from layoutproof.ir.visit import buffers_in, holds_any, stores_in
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.decisions import undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
+from layoutproof.verify.faults.reads import no_layout
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_no_new_fault, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
@@ -320,7 +321,8 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     if not (old or new or rewrite.witness.changes_interface):
         return
     watch, claim = Stopwatch(), Claim(ClaimKind.RECORDS, "layout metadata is consistent")
-    answer = _records(rewrite, old, new, where)
+    wrong = no_layout(Facts.of(rewrite.old, where), (*old.items(), *new.items()))
+    answer = _records(rewrite, old, new, where) if wrong is None else wrong
     if isinstance(answer, Open):
         yield unknown(claim, STRUCTURE, answer.reason, watch)
     elif old or rewrite.witness.changes_interface:

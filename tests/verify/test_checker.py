@@ -245,6 +245,36 @@ def test_layout_record_may_not_change() -> None:
         assert Status.UNKNOWN in statuses(check_rewrite(Rewrite(old, new, Witness(_instances(new)))))
 
 
+@pytest.mark.parametrize(
+    ("shape", "steps", "store", "kept"),
+    [
+        # the second map puts padding of the first where elements 0 and 1 are
+        ("(14,)", [("lambda i: [i]", [16]), ("lambda i: [i%14]", [14])], "B[i]", "range(2, 14)"),
+        # elements 10 to 13 are in no place of the middle box
+        ("(4, 4)", [("lambda i: [i]", [10]), ("lambda i: [i//4, i%4]", [4, 4])], "B[i//4, i%4]", "range(10)"),
+    ],
+)
+def test_record_whose_padding_is_where_elements_are(
+    shape: str, steps: list[tuple[str, list[int]]], store: str, kept: str
+) -> None:
+    """A store of elements that a record which is no layout takes for padding is missed."""
+    stated = [{"index_map": text, "shape": box, "contract": "undef"} for text, box in steps]
+    record = {"B_data": {"logical_shape": [14], "steps": stated}}
+    texts = [
+        f"""@T.prim_func(s_tir=True)
+def {name}(A: T.Buffer((14,), "float32"), B: T.Buffer({shape}, "float32")):
+    T.func_attr({{"tirx.noalias": True, "layoutproof.layout": {record}}})
+    for i in {loop}:
+        {store} = A[i]
+"""
+        for name, loop in (("before", "range(14)"), ("after", kept))
+    ]
+    rewrite = parse_rewrite("# theta: 0 -> 0: lambda i: [i]\n" + "\n".join(texts))
+    found = {verdict.claim.kind: verdict for verdict in prove_rewrite(rewrite).verdicts}[ClaimKind.RECORDS]
+    assert found.status is Status.UNKNOWN and found.reason is not None and "is no layout" in found.reason
+    assert worst(verdict.status for verdict in check_rewrite(rewrite)) is Status.UNKNOWN
+
+
 WHOLE = """\
 # theta: 0 -> 0: lambda i: [i]
 # theta: 1 -> 1: lambda i: [i]

@@ -167,7 +167,11 @@ def _prove_about_padding(step: Step, new: Statement) -> None:
     old, f = step.source_of(buffer) or (buffer, None)
     if f is None or buffer.name not in step.rewrite.interface:
         raise Rejected("an assumption is new, and not about padding of this step")
-    if said[0][3] != step.new.record(buffer.data).steps[-1].contract:
+    contract = step.new.record(buffer.data).steps[-1].contract
+    # The symbols of a contract are the function's, also where a loop has the name of one.
+    loops = [core.variable(loop) for loop in new.loops]
+    said_of_loops = contract is None or any(e in loops for e in core.walk(contract))
+    if said_of_loops or said[0][3] != core.at_cell(contract, loads[0][3]):
         raise Rejected(f"what is assumed of the padding of {buffer.name} is not its contract")
     context = step.context()
     env = context.instance(new, "i").env
