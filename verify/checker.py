@@ -291,6 +291,8 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
         declared = before.name in rewrite.witness.changes_interface
         if _but_shape(before) != _but_shape(after) or (before.shape != after.shape and not declared):
             return unknown(claim, STRUCTURE, f"{before.name} is another one", watch)
+        if _alignment(rewrite.new, before.data) > _alignment(rewrite.old, before.data):
+            return unknown(claim, STRUCTURE, f"callers have to align {before.name} further", watch)
         cells = moved.get(before.data.name)
         if cells is None:
             continue
@@ -307,7 +309,11 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
 
 
 def _but_shape(buffer: Buffer) -> tuple[object, ...]:
-    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset
+    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset, buffer.scope, buffer.offset_factor
+
+
+def _alignment(function: PrimFunc, data: Var) -> int:  # in bytes, as any view of a parameter has it
+    return max(b.align for b in (*function.buffers, *buffers_in(function.body)) if b.data == data)
 
 
 def _stored(facts: Facts) -> set[str]:

@@ -145,6 +145,29 @@ def test_a_layout_change_that_is_stated_and_not_made(good: Rewrite, declared: tu
         assert statuses(prove_rewrite(invented).verdicts) == {Status.PROVED}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("", ", align=128", False),
+        (", align=128", ", align=64", True),
+        ("", ', scope="global.texture"', False),
+        ("", ", offset_factor=4", False),
+    ],
+)
+def test_callers_promise_no_more_of_a_parameter(old: str, new: str, kept: bool) -> None:
+    """Neither its alignment, nor what its offset is a multiple of, nor another kind of memory."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"{more}), B: T.Buffer((8,), "float32")):
+        T.func_attr({{"tir.noalias": True}})
+        for i in range(8):
+            B[i] = A[i]
+    """
+    before, after = (program(text.format(more=more)) for more in (old, new))
+    found = statuses(check_rewrite(Rewrite(before, after, Witness(_instances(after)))))
+    assert (found == {Status.PROVED}) is kept
+
+
 def test_input_that_comes_to_be_written(good: Rewrite) -> None:
     """A parameter that the old program only reads may not be written."""
     text = NEW.replace(

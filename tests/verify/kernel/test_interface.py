@@ -130,6 +130,10 @@ def test_callers_promise_nothing_more() -> None:
     """Of the alignment of an array; a temporary may have any. Targets are attributes like others."""
     assert rejected(AB, COPY, COPY, other=(AB.replace('"float32")', '"float32", align=64)', 1), "")) == {"interface"}
     assert rejected(AB, OWN + COPY, OWN.replace('"float32")', '"float32", align=64)') + COPY) == set()
+    shape = AB.partition("T.Buffer(")[2].partition("), ")[0] + ")"
+    view = f'V = T.decl_buffer({shape}, "float32", data=A.data, align=64)\n'
+    assert rejected(AB, COPY, view + COPY.replace("A[", "V[")) == {"interface"}
+    assert rejected(AB, view + COPY.replace("A[", "V["), view + COPY) == set()
     for target, kinds in (
         ("T.target('llvm')", set()),
         ("[\"T.target('c')\"]", {"interface"}),
