@@ -37,6 +37,7 @@ from layoutproof.ir.visit import buffers_in, holds_any, stores_in
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.decisions import undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
+from layoutproof.verify.faults.no_faults import not_excluded
 from layoutproof.verify.faults.reads import no_layout
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_no_new_fault, possible_faults, prove_runs
@@ -120,9 +121,8 @@ def _shared(window: Window) -> Verdict:
 
 
 def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gathered: Gathered) -> Checked:
-    # The new program is called as the old one was: it may not state sizes of its own.
     old = Facts.of(rewrite.old, where, gathered=gathered)
-    new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)
+    new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)  # may not state sizes of its own
     # Where only calls with parameters apart are spoken of, what the old program stores changes no other parameter.
     apart = Facts.of(rewrite.old.with_parameters_apart(), where) if is_asked(rewrite) else old
     contents = known_contents(rewrite, apart, new, where)
@@ -136,7 +136,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         _prove_witness_speaks_of_stores(rewrite),
         *_where_open(_prove_decisions(new)),
     )
-    faults = prove_no_faults(new, where, contents, old)
+    faults = not_excluded(prove_no_faults(new, where, contents, old), old)
     if any(v.status is Status.REFUTED for v in faults):
         before = possible_faults(rewrite.old, where)
         if before:

@@ -251,6 +251,22 @@ def test_new_assumption_on_symbols_is_refused() -> None:
         assert worst(statuses(verdicts)) is status
 
 
+def test_a_fault_with_symbols_that_the_old_program_excludes_refutes_nothing() -> None:
+    """A precondition that is dropped is one of the old program's calls, of which alone something is claimed."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), n: T.int32):
+        T.func_attr({"tir.noalias": True})
+        T.evaluate(T.assume(n < 8 and n >= 0))
+        B[n] = A[n]
+    """
+    old = program(text)
+    for dropped, wrong in (("A[n]", False), ("A[n + 1]", True)):
+        new = program(text.replace("T.evaluate(T.assume(n < 8 and n >= 0))", "pass").replace("A[n]", dropped))
+        found = statuses(check_rewrite(Rewrite(old, new, Witness(_instances(new)))))
+        assert (Status.REFUTED in found) is wrong and Status.UNKNOWN in found
+
+
 def test_layout_record_may_not_change() -> None:
     """Padding without a contract does not get one by a rewrite; a record goes on where it was."""
     text = """
