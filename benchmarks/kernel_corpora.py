@@ -21,7 +21,7 @@ from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.certificate.certificate import FORMAT, licences_of, text_of_lines
 from layoutproof.verify.certificate.reading import allowed_by
 from layoutproof.verify.certificate.sealed_files import read_whole
-from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.verdict.verdict import Status
 
 ACCEPTED, EXAMPLES = ROOT / "proofs" / "accepted", ROOT / "examples"

@@ -34,9 +34,9 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.certificate.certificate import Derived, derive, query_dict, query_id, text_of
 from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 from layoutproof.verify.certificate.sealed_files import REFUTATIONS, Document
-from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.kernel.evidence import JudgedStep, judge_certificate
 from layoutproof.verify.kernel.judge import Judged
+from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.verdict.verdict import Status
 
 GROUPS: Mapping[str, str] = {

@@ -23,9 +23,10 @@ from layoutproof.cli.random_inputs import (
 )
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.interp import count_instances, run, run_slice
+from layoutproof.ir.interp.layout_cells import padding_cells
 from layoutproof.ir.interp.memory import DEFINED
 from layoutproof.ir.interp.run import DEFAULT_LIMIT, ulps_apart
-from layoutproof.ir.layout_record import Cell, padding_cells
+from layoutproof.ir.layout_record import Cell
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import stores_in
 from layoutproof.lowering.runtime.array_layouts import Layout, Packer, runtime_layouts

@@ -18,7 +18,8 @@ from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
 from layoutproof.lowering.runtime.opencl.devices import Device, find_device, parse_profile
 from layoutproof.lowering.schedule.schedule import Schedule
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
 def licensed_steps(steps: Sequence[Step]) -> int:

@@ -36,6 +36,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.visit import take_fresh
 
 MapLike = IndexMap | Callable[..., Any] | str
 
@@ -128,7 +129,7 @@ class Assembly:
         return name
 
     def _fresh(self, name: str) -> str:
-        return self._take(unused(name, self._names))
+        return take_fresh(name, self._names)
 
     def _named(self, function: PrimFunc) -> PrimFunc:
         """The function under a name that stands for it alone."""
@@ -140,15 +141,6 @@ class Assembly:
                 return self._functions.setdefault(name, candidate)
             number += 1
             name = f"{function.name}_{number}"
-
-
-def unused(name: str, taken: set[str]) -> str:
-    """The name, with a number behind it where it is taken."""
-    found, number = name, 0
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    return found
 
 
 def map_of(index_map: MapLike, rank: int) -> IndexMap:

@@ -18,16 +18,15 @@ Source: TVM's RFC `layout-transformation-padding-roadmap`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.diagnostic import counted, error
+from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT32, DType
-from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, IntImm, Var, require
 from layoutproof.ir.index_map import IndexMap, index_map_text, narrowed, retype
 from layoutproof.ir.intrinsics import Undef
@@ -37,10 +36,9 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, substitute
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 else:
-    from layoutproof.ir.late import np
+    pass
 
 
 class Cell(IntEnum):
@@ -146,9 +144,9 @@ class LayoutRecord(MeantValue):
         """Raise LayoutproofError where the record uses another name than those of these symbols."""
         known = set(symbols)
         for shape in (self.logical_shape, *(step.shape for step in self.steps)):
-            _check_known(shape, known)
+            check_known(shape, known)
         for step in self.steps:
-            _check_known(step.index_map.outputs, known | {v.name for v in step.index_map.inputs})
+            check_known(step.index_map.outputs, known | {v.name for v in step.index_map.inputs})
 
     def plain(self) -> Attributes:
         """The record as plain values."""
@@ -204,52 +202,8 @@ def with_record(func: PrimFunc, data: str, record: LayoutRecord) -> Attributes:
     return func.attrs.with_value(LAYOUT, records.with_value(data, record))
 
 
-def cells_of(record: LayoutRecord, symbols: Mapping[str, int]) -> NDArray[np.uint8]:
-    """What each cell of the last box is (`Cell`), as an array of its shape.
-
-    Each padding cell has the contract of the step that introduced it. Raises LayoutproofError for a map that does not
-    fit its shape or puts two cells in one place, and for a box with a negative extent.
-    """
-    record.check_names(symbols)
-    shape = extents_for(record.logical_shape, symbols)
-    cells = np.full(shape, Cell.LOGICAL, dtype=np.uint8)
-    for step in record.steps:
-        index_map, text = step.index_map, step.map_text
-        box = extents_for(step.shape, symbols)
-        if min(box, default=0) < 0:
-            raise error(codes.LAYOUT_RECORD, f"the box of {text} has a negative extent: {list(box)}")
-        if len(index_map.inputs) != cells.ndim or index_map.rank != len(box):
-            raise error(
-                codes.LAYOUT_RECORD, f"{text} does not lead from {cells.ndim} to {counted(len(box), 'axis', 'axes')}"
-            )
-        values = index_map.output_values(cells.shape, symbols)
-        if cells.size and any(
-            int(v.min()) < 0 or int(v.max()) >= extent for v, extent in zip(values, box, strict=True)
-        ):
-            raise error(codes.LAYOUT_RECORD, f"{text} leaves the box {list(box)}")
-        positions = index_map.flat_positions(cells.shape, box, symbols).reshape(-1)
-        taken = np.zeros(int(np.prod(box, dtype=np.int64)), dtype=np.bool_)
-        taken[positions] = True
-        if np.count_nonzero(taken) != positions.size:
-            raise error(codes.LAYOUT_RECORD, f"{text} is not injective on {list(cells.shape)}")
-        moved = np.full(taken.size, step.padding, dtype=np.uint8)
-        moved[positions] = cells.reshape(-1)
-        cells = moved.reshape(box)
-    return cells
-
-
-def extents_for(shape: Sequence[Expr], symbols: Mapping[str, int]) -> tuple[int, ...]:
-    """Extents in numbers. Raises LayoutproofError for a symbol that has none."""
-    _check_known(shape, symbols)
-    return tuple(int(evaluate(extent, symbols)) for extent in shape)
-
-
-def _check_known(exprs: Sequence[Expr], known: Collection[str]) -> None:
+def check_known(exprs: Sequence[Expr], known: Collection[str]) -> None:
+    """Raise LayoutproofError for a variable that is none of these."""
     for variable in (v for expr in exprs for v in free_variables(expr)):
         if variable.name not in known:
             raise error(codes.LAYOUT_RECORD, f"nothing says what `{variable.name}` is, which a layout record uses")
-
-
-def padding_cells(func: PrimFunc, symbols: Mapping[str, int]) -> dict[str, NDArray[np.uint8]]:
-    """`cells_of` for every record of a function, by data variable."""
-    return {name: cells_of(record, symbols) for name, record in layout_records(func).items()}

@@ -261,36 +261,6 @@ def _buffers_of(part: Stmt) -> tuple[Buffer, ...]:
     return part._buffers or ()
 
 
-def blocks_in(stmt: Stmt) -> list[Block]:
-    """Every block below, in the order of `walk`."""
-    found: list[Block] = []
-    stack: list[Stmt] = [stmt]
-    while stack:
-        node = stack.pop()
-        if node._blocks is not None:
-            found += node._blocks
-        elif isinstance(node, Seq):
-            # As in `buffers_in`: statements of a long program are in its next version, too.
-            found += chain.from_iterable(map(_blocks_of, node.body[:-1]))
-            stack += node.body[-1:]
-        elif Block in kinds_in(node):
-            if isinstance(node, Block):
-                found.append(node)
-            stack += reversed([child for child in children(node) if isinstance(child, Stmt)])
-    return found
-
-
-def _blocks_of(part: Stmt) -> tuple[Block, ...]:
-    if part._blocks is None:
-        object.__setattr__(part, "_blocks", tuple(blocks_in(part)))
-    return part._blocks or ()
-
-
-def parts_with(sequence: Seq, block: Block) -> list[Stmt]:
-    """The statements of a sequence that hold a block, this very object."""
-    return [part for part in sequence.body for each in _blocks_of(part) if each is block]
-
-
 def replace_buffers(node: N, mapping: dict[Buffer, Buffer]) -> N:
     """Every mention of a buffer replaced, its accesses' indices left as they are."""
     return rewrite_bottom_up(node, lambda n: mapping.get(n, n) if isinstance(n, Buffer) else n)
@@ -399,18 +369,5 @@ def take_fresh(name: str, taken: set[str]) -> str:
     return found
 
 
-def expression_depth(root: Node) -> int:
-    """How many operations stand inside one another in an expression of a tree, at most."""
-    deepest = 0
-    stack: list[tuple[Node, int]] = [(root, 0)]
-    while stack:
-        node, around = stack.pop()
-        depth = 0 if isinstance(node, Stmt) else around + 1
-        deepest = max(deepest, depth)
-        stack += [(child, depth) for child in children(node)]
-    return deepest
-
-
 LONGEST_SEQUENCE = 20_000  # allocations, aliases and lets that follow one another in one function
-MAX_EXPRESSION = 1000  # operations inside one another in generated code; compilers have limits of that order
 MAX_NESTING = 100  # loops, branches and blocks inside one another

@@ -37,7 +37,8 @@ from layoutproof.verify.replay.trial import Pair
 from layoutproof.verify.replay.watching import NotWatched
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, in_order, names_of, parse_licences
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 RUNS, SIZES, MINIMISING, LIMIT = 160, 2, 60, 400_000
 

@@ -13,8 +13,8 @@ from layoutproof.studies.operators import Operator
 from layoutproof.verify.certificate.certificate import certify
 from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 from layoutproof.verify.certificate.sealed_files import to_bytes
-from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.kernel.evidence import judge_certificate
+from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.verdict.verdict import Status
 

@@ -17,7 +17,8 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, IntImm, Var, const, logical_and
-from layoutproof.ir.layout_record import Cell, layout_records, padding_cells
+from layoutproof.ir.interp.layout_cells import padding_cells
+from layoutproof.ir.layout_record import Cell, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -28,7 +29,8 @@ from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.values.fast_math import Licences
-from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict
 
 MOST_POINTS = 1 << 14
 ENGINE = "repeated update"

@@ -9,8 +9,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from layoutproof.verify.verdict.verdict import Clause
-from tests.clauses import PERMISSIVE
+from tests.clauses import PERMISSIVE, Clause
 from tests.tree import ROOT, file
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -73,6 +72,18 @@ def listed(section: str) -> list[str]:
 def test_the_trust_base_is_listed() -> None:
     """The two tables have every module that the checker reaches, once, and no other one."""
     assert listed(RIGHT) == sorted(modules_of(CHECKER))
+
+
+def test_lines_of_the_trust_base_are_those_that_the_page_says() -> None:
+    """Its modules, their lines and those of code, to half a percent; and it stays below 20,000 lines of code."""
+    trusted = in_table(RIGHT.partition("Imported as well, and not trusted")[0])
+    paths = [path for module in trusted if (path := source_of(module)) is not None]
+    said = re.findall(r"There are ([\d,]+) modules with ([\d,]+) lines, ([\d,]+) of\s+them code", RIGHT)
+    modules, lines, code = (int(number.replace(",", "")) for number in said[0])
+    assert modules == len(paths)
+    assert abs(lines / sum(len(file(path).text.splitlines()) for path in paths) - 1) < 0.005
+    counted = sum(file(path).code_lines for path in paths)
+    assert abs(code / counted - 1) < 0.005 and counted < 20_000
 
 
 def test_the_trust_base_of_graphs_is_listed() -> None:

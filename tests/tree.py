@@ -61,6 +61,8 @@ class File:
     """The names that the module gives to codes."""
     has_meanings: bool
     """Whether the module has a table MEANINGS."""
+    code_lines: int
+    """The lines that are neither blank nor comments nor of a docstring nor of an import."""
 
 
 @cache
@@ -68,33 +70,67 @@ def file(path: Path) -> File:
     """The file, read and parsed once."""
     text, name = path.read_text(encoding="utf-8"), name_of(path)
     module = ast.parse(text, name)
-    nodes = list(ast.walk(module))
+    nodes = _nodes(module)
     assigned = [n for n in module.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)]
     named = [n for n in assigned if isinstance(n.value, ast.Constant) and CODE.fullmatch(str(n.value.value))]
+    imports = [n for n in nodes[ast.ImportFrom] if isinstance(n, ast.ImportFrom)]
+    strings = [
+        (n.lineno, n.value) for n in nodes[ast.Constant] if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    ]
     return File(
         name,
         text,
         ast.get_docstring(module),
-        tuple(_function(name, node) for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)),
-        tuple(f"{name}:{n.lineno} {dotted}" for n in nodes if isinstance(n, ast.Attribute) and (dotted := _way_out(n))),
         tuple(
-            f"{name}:{n.lineno}"
-            for n in nodes
-            if isinstance(n, ast.ImportFrom) and any(each.name == "*" for each in n.names)
+            _function(name, n) for n in nodes[ast.FunctionDef] if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
         ),
-        tuple(each for node in nodes for each in _imports(node)),
-        tuple((n.lineno, n.value) for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)),
         tuple(
-            n.value
-            for n in nodes
-            if isinstance(n, ast.Constant) and isinstance(n.value, str) and CODE.fullmatch(n.value)
+            f"{name}:{n.lineno} {dotted}"
+            for n in nodes[ast.Attribute]
+            if isinstance(n, ast.Attribute) and (dotted := _way_out(n))
         ),
+        tuple(f"{name}:{n.lineno}" for n in imports if any(each.name == "*" for each in n.names)),
+        tuple(each for n in imports for each in _imports(n)),
+        tuple(strings),
+        tuple(value for _, value in strings if CODE.fullmatch(value)),
         tuple(target.id for node in named for target in node.targets if isinstance(target, ast.Name)),
         any(
             isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name) and n.target.id == "MEANINGS"
             for n in module.body
         ),
+        _code_lines(text, nodes),
     )
+
+
+def _code_lines(text: str, nodes: dict[type[ast.AST], list[ast.AST]]) -> int:
+    apart: set[int] = set()
+    for node in (*nodes[ast.Import], *nodes[ast.ImportFrom], *nodes[ast.Expr]):
+        assert isinstance(node, ast.stmt)
+        if not isinstance(node, ast.Expr) or isinstance(node.value, ast.Constant):
+            apart |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = enumerate(map(str.strip, text.splitlines()), 1)
+    return sum(number not in apart and line != "" and not line.startswith("#") for number, line in lines)
+
+
+def _nodes(module: ast.Module) -> dict[type[ast.AST], list[ast.AST]]:
+    """The nodes that are asked for, by type."""
+    found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in _ASKED}
+    found[ast.AsyncFunctionDef] = found[ast.FunctionDef]
+    nodes: list[ast.AST] = [module]
+    for node in nodes:
+        for name in node._fields:
+            part = getattr(node, name, None)
+            for child in part if isinstance(part, list) else (part,):
+                # Names are most of all, and have nothing in them.
+                if type(child) not in _LEAVES and isinstance(child, ast.AST):
+                    nodes.append(child)
+                    if type(child) in found:
+                        found[type(child)].append(child)
+    return found
+
+
+_ASKED = (ast.FunctionDef, ast.Attribute, ast.Import, ast.ImportFrom, ast.Expr, ast.Constant)
+_LEAVES = frozenset({ast.Name, ast.Load, ast.Store, str, int, type(None)})
 
 
 def _function(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
@@ -110,8 +146,8 @@ def _way_out(node: ast.Attribute) -> str | None:
     return dotted if dotted.startswith("pytest.") else None
 
 
-def _imports(node: ast.AST) -> Iterator[tuple[str, str]]:
-    if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("layoutproof."):
+def _imports(node: ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    if node.module is not None and node.module.startswith("layoutproof."):
         yield from ((node.module, alias.name) for alias in node.names)
 
 

@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
@@ -43,7 +42,8 @@ from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_no_new_fault, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
 from layoutproof.verify.lockstep.memories import is_asked
-from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
+from layoutproof.verify.maps.equal_maps import prove_equal_maps
+from layoutproof.verify.maps.injective import prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Because
@@ -65,12 +65,10 @@ def prover_at(allowed: Licences, factor: float) -> ValueProver:
 def prove_rewrite(
     rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, gathered: Gathered = UNRECORDED
 ) -> Checked:
-    """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers
-    vouch for.
+    """The verdicts on a rewrite; it may be kept when all are proved. `where` is a precondition on symbols.
 
     Fast-math assumptions in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which.
-    Evidence is `gathered` for the verdicts where that records. Nothing is run where a proof fails:
-    `verify.replay.refute` does that.
+    Evidence is `gathered` for the verdicts where that records. Only `verify.replay.refute` runs programs.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
@@ -83,9 +81,7 @@ def prove_rewrite(
 
 
 def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
-    """The verdicts on what differs between two long programs, where that is proved to be the same bit for bit, and the
-    old program to run without faults; else None, and the whole is asked.
-    """
+    """The verdicts on the window of two long programs, if it is proved and the old one is sound; else None."""
     window = try_window(rewrite)
     if window is None or not _is_sound(rewrite.old, where):
         return None
@@ -196,9 +192,7 @@ def _where_open(*verdicts: Verdict) -> tuple[Verdict, ...]:
 
 
 def _prove_decisions(new: Facts) -> Verdict:
-    """That nothing undefined decides what the new program does. That it may decide the same in the old one is no
-    excuse: it may not come to that there, or the memory may hold something else by then.
-    """
+    """That nothing undefined decides what the new program does, even if it may decide the same in the old one."""
     watch = Stopwatch()
     what = "no undefined value decides a branch, a range or an index"
     claim = Claim(ClaimKind.DEFINED_READ, what, about=("decisions",))
@@ -434,17 +428,3 @@ def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
     if wrong is not None:
         return unknown(claim, STRUCTURE, f"there is no old store {wrong}", watch)
     return proved(claim, STRUCTURE, watch)
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """A proved step: the primitive's name, its arguments as plain data for JSON, and the rewrite.
-
-    `where` (a condition on symbols) and `allowed` are those under which it was proved, as in `check_rewrite`.
-    """
-
-    primitive: str
-    arguments: Mapping[str, Any]
-    rewrite: Rewrite
-    where: Expr | None = None
-    allowed: Licences = ALL

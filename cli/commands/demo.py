@@ -74,7 +74,8 @@ def _short(output: Path) -> int:
     )
     from layoutproof.cli.short_demo import layout, padded, timings, without_branch
     from layoutproof.verify.maps.check_map import check_map
-    from layoutproof.verify.verdict.verdict import Status, worst
+    from layoutproof.verify.verdict.report import worst
+    from layoutproof.verify.verdict.verdict import Status
 
     out = console()
     make_folder(output)
@@ -140,7 +141,8 @@ def _long(output: Path) -> int:
     from layoutproof.ir.script.printer import print_func
     from layoutproof.ir.script.reader import loads
     from layoutproof.lowering.schedule.schedule import Schedule
-    from layoutproof.verify.verdict.verdict import Status, worst
+    from layoutproof.verify.verdict.report import worst
+    from layoutproof.verify.verdict.verdict import Status
 
     out = console()
     make_folder(output)

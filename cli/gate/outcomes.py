@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from layoutproof.cli import codes
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span, error
+from layoutproof.verify.verdict.report import to_entry
 from layoutproof.verify.verdict.verdict import Verdict
 
 
@@ -44,7 +45,7 @@ def step_of(primitive: str, arguments: Mapping[str, Any], verdicts: Iterable[Ver
     return {
         "primitive": primitive,
         "arguments": dict(arguments),
-        "obligations": [verdict.to_entry() for verdict in verdicts],
+        "obligations": [to_entry(verdict) for verdict in verdicts],
     }
 
 

@@ -38,7 +38,8 @@ from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.verify.certificate.sealed_files import is_stream
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _PICTURES = (".svg", ".png")
 _SIZE = re.compile(r"(?P<name>[^=]+)=(?P<size>[0-9]{1,10})", re.ASCII)

@@ -34,7 +34,8 @@ from layoutproof.importers.onnx.optional_packages import PeerRun
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.interp.run import same_values
 from layoutproof.lowering.passes.illegal import IllegalTransform
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from layoutproof.cli.plot.layout_figure import Footprint, footprint_bar, index_l
 from layoutproof.cli.plot.palette import by_row, of_padding
 from layoutproof.cli.plot.scene import EDGE, Rect, Scene, Text, fitting, legend
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.layout_record import LayoutRecord, extents_for, layout_records
+from layoutproof.ir.interp.layout_cells import extents_for
+from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.passes.find import find_buffer

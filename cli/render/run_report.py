@@ -14,7 +14,8 @@ from layoutproof.cli.run_result import BuildResult, Refusal, RunReport
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.runtime.kernel import BuildReport
 from layoutproof.verify.values.fast_math import Licence, names_of
-from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict
 
 
 def run_to_dict(report: RunReport) -> dict[str, Any]:

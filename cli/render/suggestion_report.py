@@ -12,6 +12,7 @@ from layoutproof.cli.render.gate.text_json import remarks
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.lowering.suggest.suggestion import Obstacle, Suggestion
+from layoutproof.verify.verdict.report import to_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def _lines(named: NamedSuggestion, markup: bool) -> Iterator[str]:
     for step in found.steps:
         word = styled(f"{step.status.value:<8}", step.status.value, markup)
         yield f"  {word} " + escaped(f"{step}: {counted(len(step.verdicts), 'obligation', 'obligations')}", markup)
-        yield from (escaped(line, markup) for line in remarks([verdict.to_entry() for verdict in step.verdicts]))
+        yield from (escaped(line, markup) for line in remarks([to_entry(verdict) for verdict in step.verdicts]))
     for text in found.preconditions:
         yield escaped(f"  precondition: {text}", markup)
     for obstacle in found.obstacles:

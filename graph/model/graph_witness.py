@@ -12,7 +12,7 @@ from layoutproof.graph.model.graph import Array, Graph, LayoutTransform
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.step_record import StepRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from layoutproof.ir.expr import IntImm
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.maps.map_facts import prove_equal_maps, report_on
+from layoutproof.verify.maps.equal_maps import prove_equal_maps
+from layoutproof.verify.maps.injective import is_onto
+from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
@@ -58,8 +60,12 @@ def box_of(index_map: IndexMap, shape: Shape, asked: Asked | None = None) -> Sha
 
 def is_bijective(index_map: IndexMap, shape: Shape) -> bool:
     """Whether the map is proved to fill its box, each cell once."""
-    report = report_of(index_map, shape)
-    return report.injective.status is Status.PROVED and report.bijective.status is Status.PROVED
+    return _is_onto(stated(index_map), shape, box_of(index_map, shape))
+
+
+@lru_cache(maxsize=4096)
+def _is_onto(text: str, shape: Shape, box: Shape) -> bool:
+    return is_onto(parse_index_map(text), shape, box)
 
 
 def prove_same(first: IndexMap, second: IndexMap, shape: Shape, asked: Asked | None = None) -> Verdict:

@@ -20,7 +20,8 @@ from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import loops_of_stores
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 PRIMITIVE = "fold"
 NOTHING: Mapping[Any, Any] = MappingProxyType({})

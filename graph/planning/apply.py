@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from layoutproof.graph import codes
-from layoutproof.graph.builder import unused
 from layoutproof.graph.model.graph import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value, scalar
 from layoutproof.graph.model.graph_witness import GraphRewrite, Place, Steps
 from layoutproof.graph.model.layout_maps import inverse_of
@@ -33,6 +32,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.visit import fresh
 
 
 def planned(graph: Graph, problem: Problem, choice: Choice) -> GraphRewrite:
@@ -182,7 +182,7 @@ class _Planned:
 
     def fresh(self, name: str) -> str:
         """A name that no value has."""
-        found = unused(name, self.taken)
+        found = fresh(name, self.taken)
         self.taken.add(found)
         return found
 
@@ -192,7 +192,7 @@ class _Planned:
         if key not in self.functions:
             schedule = schedule_of(func, variant)
             made = self.names.get(func.name)
-            name = func.name if made is None else unused(func.name, set(self.names))
+            name = func.name if made is None else fresh(func.name, set(self.names))
             new = replace(schedule.func, name=name)
             self.names[name] = new
             self.schedules[name] = schedule

@@ -35,7 +35,8 @@ from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.passes.illegal import IllegalTransform
-from layoutproof.verify.verdict.verdict import Report, Verdict
+from layoutproof.verify.verdict.report import Report
+from layoutproof.verify.verdict.verdict import Verdict
 
 
 def unproved(candidates: Candidates, problem: Problem, choice: Choice) -> Iterator[tuple[Call, Variant, str]]:

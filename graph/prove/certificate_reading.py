@@ -49,7 +49,7 @@ from layoutproof.verify.certificate.certificate import (
 )
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, made_here, read_certificate, read_file
 from layoutproof.verify.certificate.sealed_files import Document, check_chain, from_bytes, read_whole
-from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.verdict import codes
 from layoutproof.verify.verdict.verdict import GOOD, Status, Verdict
 from layoutproof.verify.workers.endings import Ending, Limits

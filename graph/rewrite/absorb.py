@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from layoutproof.graph import codes
-from layoutproof.graph.builder import unused
 from layoutproof.graph.flow.layout_flow import NAME, relaid
 from layoutproof.graph.model.graph import Call, Graph, LayoutTransform, Step, Value, signature_of
 from layoutproof.graph.model.graph_witness import GraphRewrite, Place
@@ -20,6 +19,7 @@ from layoutproof.graph.operators.copies import as_call
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.visit import fresh
 from layoutproof.lowering.layout.transform_layout import ROOT, TransformLayout
 from layoutproof.lowering.schedule.schedule import Schedule
 
@@ -106,7 +106,7 @@ def _named(
     """The function under a name that stands for it alone, entered with how it came about."""
     name = func.name
     if functions.get(name, func) != func:
-        name = unused(name, set(functions))
+        name = fresh(name, set(functions))
     functions[name] = replace(func, name=name)
     schedules[name] = schedule
     return functions[name]
@@ -157,7 +157,7 @@ def absorbed(rewrite: GraphRewrite, call: str, arrays: Sequence[str] | None = No
     made = schedule.fork()
     for name, index_map in maps.items():
         made.apply(TransformLayout(ROOT, name, index_map_text(index_map), None))
-    name = unused(target.function.name, {func.name for func in graph.functions()})
+    name = fresh(target.function.name, {func.name for func in graph.functions()})
     values = graph.by_name()
     new = replace(
         target,

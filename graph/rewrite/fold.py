@@ -36,7 +36,8 @@ from layoutproof.graph.model.layout_maps import is_identity
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.graph.operators.copies import prove_chains
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from layoutproof.graph import codes
-from layoutproof.graph.builder import unused
 from layoutproof.graph.model.graph import Call, Graph, Step, Value, frozen, is_whole, shape_of, signature_of
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
@@ -22,13 +21,14 @@ from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Var
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.stmt import Block, Seq, Stmt, seq
-from layoutproof.ir.visit import loads_in, stores_in, walk
+from layoutproof.ir.visit import fresh, loads_in, stores_in, walk
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.passes.effects import data_read, data_written
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 PRIMITIVE = "hoist_layout_rewrites"
 
@@ -97,7 +97,7 @@ def _parts(func: PrimFunc, nests: Sequence[Stmt], found: Sequence[_Found]) -> Ho
         return Hoisted(func, func, (), ())
     lifted: list[Lifted] = []
     for nest, (side, outer, inner) in found:
-        name = unused(f"{func.name}_{outer.name}_layout", {each.function.name for each in lifted})
+        name = fresh(f"{func.name}_{outer.name}_layout", {each.function.name for each in lifted})
         arrays = (outer, inner) if side is Side.BEFORE else (inner, outer)
         lifted.append(Lifted(side, _function(func, name, arrays, (), [nest]), outer.name, inner.name))
     swapped = {outer: inner for _, (_, outer, inner) in found}
@@ -228,7 +228,7 @@ def _split(call: Call, parts: Hoisted, taken: set[str]) -> list[Step]:
     made = dict(results)
     for part in parts.lifted:
         inner = next(buffer for buffer in part.function.buffers if buffer.name == part.inner)
-        value = Value(unused(f"{call.results[0].name}_{part.inner}", taken), shape_of(inner), inner.dtype)
+        value = Value(fresh(f"{call.results[0].name}_{part.inner}", taken), shape_of(inner), inner.dtype)
         taken.add(value.name)
         if part.side is Side.BEFORE:
             before.append(Call((value,), part.function, (names.pop(part.outer),), call.span))

@@ -41,7 +41,8 @@ from layoutproof.ir.stmt import Block, BufferStore, For, Stmt
 from layoutproof.ir.visit import children, loops_of_stores, replace_buffers, stores_in, substitute
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.program.questions import at_least, below
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from layoutproof.importers.mlir import codes
 from layoutproof.importers.mlir.builder import Overflow
 from layoutproof.importers.mlir.flags import Flags, loosened, must_not_overflow
 from layoutproof.importers.mlir.model import Op, Shaped
-from layoutproof.importers.mlir.rolled import rolled
 from layoutproof.importers.mlir.translate import Function, Options, find_functions, read_module, translate
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.primfunc import PrimFunc
@@ -47,18 +46,12 @@ class Pair:
         pads: Mapping[str, Any] | None = None,
         match: Mapping[str, str] | None = None,
     ) -> Comparison:
-        """The comparison, with what a caller says of layouts, padding, names and sizes, as `compare` takes it.
-
-        Functions with many copies of a statement are compared as loops first, which are the same programs.
-        """
+        """The comparison, with what a caller says of layouts, padding, names and sizes, as `compare` takes it."""
         terms = [f"({text})" for text in (where, self.where) if text is not None]
         maps = {**self.layouts, **(layouts if layouts is not None else {})}
         known = " and ".join(terms) if terms else None
         old, new = self.before.program, self.after.program
-        loops = rolled(old), rolled(new)
-        found = compare(*loops, layouts=maps, pads=pads, match=match, where=known)
-        if found.status is Status.UNKNOWN and (loops[0] is not old or loops[1] is not new):
-            found = compare(old, new, layouts=maps, pads=pads, match=match, where=known)
+        found = compare(old, new, layouts=maps, pads=pads, match=match, where=known)
         return loosened(found, self.flags, self.new_flags)
 
 

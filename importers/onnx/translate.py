@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from layoutproof.graph import codes
-from layoutproof.graph.builder import GraphBuilder, unused
+from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model.graph import Array, Call, Crop, Graph, LayoutTransform, Pad, Step, Value
 from layoutproof.importers.onnx.onnx_model import MOST_BYTES, Model, ModelNode
 from layoutproof.importers.onnx.optional_packages import library
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.visit import fresh
 
 
 def identifier(name: str) -> str:
@@ -37,7 +38,7 @@ def named(graph: Graph, known: Mapping[str, str]) -> Graph:
     names = {name: name for name in taken}
     # Values without a name in the model come last: theirs say nothing to those who know the model.
     for name in sorted(made, key=lambda name: name not in known):
-        names[name] = unused(identifier(known.get(name, name)), taken)
+        names[name] = fresh(identifier(known.get(name, name)), taken)
         taken.add(names[name])
     steps = tuple(_renamed(step, names) for step in graph.steps)
     return replace(graph, steps=steps, outputs=tuple(names[name] for name in graph.outputs))
@@ -74,7 +75,7 @@ class Translation:
         taken = set[str]()
         for name, (shape, dtype) in model.inputs.items():
             # Names that differ may be one identifier.
-            entered = unused(identifier(name), taken)
+            entered = fresh(identifier(name), taken)
             taken.add(entered)
             self.known[name] = self.builder.input(entered, shape, dtype)
 

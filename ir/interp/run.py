@@ -20,6 +20,7 @@ from layoutproof.ir.interp.analysis import Memories, find_memories
 from layoutproof.ir.interp.arguments import Arguments, Array, Bound, bind, fill_memory, read_back
 from layoutproof.ir.interp.compiled import Compiled, compile_program
 from layoutproof.ir.interp.generator import Facts, TooDeep
+from layoutproof.ir.interp.layout_cells import padding_cells
 from layoutproof.ir.interp.memory import (
     DEFINED,
     FORBIDDEN,
@@ -32,7 +33,6 @@ from layoutproof.ir.interp.memory import (
 )
 from layoutproof.ir.interp.walker import walk_program
 from layoutproof.ir.interp.written_out import without_views
-from layoutproof.ir.layout_record import padding_cells
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.threads.sequential import NoSequence, Sequential, sequential
 

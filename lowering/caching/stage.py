@@ -32,10 +32,10 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.visit import children, fresh, loads_in, map_children, mapped, stores_in, take_fresh, walk
+from layoutproof.ir.visit import children, fresh, loads_in, map_children, mapped, stores_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.layout.transform_layout import ROOT
-from layoutproof.lowering.loops.nest import path_to, put
+from layoutproof.lowering.loops.nest import fresh_variable, path_to, put
 from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 
@@ -180,7 +180,7 @@ def stage(
     loops: list[Var] = []
     iter_vars: list[IterVar] = []
     for axis, (over, extent) in enumerate(zip(box.ranges, box.shape, strict=True)):
-        loop, value = (_fresh(name, extent, taken) for name in (f"ax{axis}", f"v{axis}"))
+        loop, value = (fresh_variable(name, extent, taken) for name in (f"ax{axis}", f"v{axis}"))
         binding = loop if is_zero(over.start) else loop + over.start
         loops.append(loop)
         iter_vars.append(IterVar(value, IterKind.SPATIAL, Range(const(0, extent.dtype), extent), binding))
@@ -193,11 +193,6 @@ def stage(
     for loop, over in reversed(list(zip(loops, box.ranges, strict=True))):
         result = For(loop, const(0, loop.dtype), over.extent, ForKind.SERIAL, result)
     return result
-
-
-def _fresh(name: str, extent: Expr, taken: set[str]) -> Var:
-    chosen = take_fresh(name, taken)
-    return Var(chosen, extent.dtype)
 
 
 def copy_of(target: Buffer, source: Buffer) -> Callable[[Cell], Stmt]:

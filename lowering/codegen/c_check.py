@@ -16,10 +16,23 @@ from layoutproof.ir.expr import IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Reducer, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, Let, make_room_for
-from layoutproof.ir.visit import MAX_EXPRESSION, expression_depth, walk
+from layoutproof.ir.stmt import (
+    Allocate,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    Let,
+    Stmt,
+    make_room_for,
+)
+from layoutproof.ir.visit import children, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.calling_convention import MemoryMap, find_memory, pointer_source
+
+MAX_EXPRESSION = 1000  # operations inside one another in generated code; compilers have limits of that order
 
 KERNELS_OWN = ("shared", "shared.dyn")
 """Scopes of memory that a kernel allocates; no parameter is in one."""
@@ -221,3 +234,15 @@ _CHECKS: Mapping[type[Node], Callable[[Target, Any], Iterator[Diagnostic]]] = {
     Allocate: lambda target, node: _check_declaration(target, node.buffer),
     DeclBuffer: lambda target, node: _check_declaration(target, node.buffer),
 }
+
+
+def expression_depth(root: Node) -> int:
+    """How many operations stand inside one another in an expression of a tree, at most."""
+    deepest = 0
+    stack: list[tuple[Node, int]] = [(root, 0)]
+    while stack:
+        node, around = stack.pop()
+        depth = 0 if isinstance(node, Stmt) else around + 1
+        deepest = max(deepest, depth)
+        stack += [(child, depth) for child in children(node)]
+    return deepest

@@ -27,7 +27,7 @@ from layoutproof.ir.stmt import (
     Seq,
     Stmt,
 )
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, take_fresh
 from layoutproof.lowering.codegen.mlir_expr import Scope, refused, type_of
 from layoutproof.verify.algebra.symbols import conjuncts
 
@@ -83,12 +83,7 @@ class _Names:
     def unique(self, hint: str) -> str:
         base = re.sub(r"\W", "_", hint)
         base = f"a{base}" if base[:1].isdigit() else base
-        name, count = base, 0
-        while name in self._taken:
-            count += 1
-            name = f"{base}_{count}"
-        self._taken.add(name)
-        return f"%{name}"
+        return f"%{take_fresh(base, self._taken)}"
 
 
 def _is_zero(expr: Expr) -> bool:

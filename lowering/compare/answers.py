@@ -16,7 +16,8 @@ from layoutproof.lowering.passes.effects import data_written
 from layoutproof.lowering.passes.illegal import worst_first
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict, counterexample_text
+from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 ENGINE = "compare"
 REPLAY = "counterexample run"

@@ -33,7 +33,8 @@ from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.values.fast_math import Licences
 from layoutproof.verify.verdict import codes as claims
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.verify.replay.counterexample import Counterexample

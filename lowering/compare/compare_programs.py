@@ -136,7 +136,8 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licen
         question = kernels.Question.of(before, after, allowed, plain=stated.is_empty)
         _check_arguments(question.before, question.after)
         given = written_out(question.before), written_out(question.after)
-        looped = rolled(given[0]), rolled(given[1])
+        # A let of one store that was in the way of others is one now.
+        looped = written_out(rolled(given[0])), written_out(rolled(given[1]))
         answer = replace(_answer_or_valid_sizes(_asked(*looped, stated, allowed)), rolled=looped != given)
         if looped != given and answer.status is Status.UNKNOWN and are_few(given):
             instead = _answer_or_valid_sizes(_asked(*given, stated, allowed))

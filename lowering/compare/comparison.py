@@ -16,11 +16,12 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.lowering.compare.rolled import unrolled
 from layoutproof.verify.values.fast_math import Licences
-from layoutproof.verify.verdict.verdict import Report, Status, Verdict, worst
+from layoutproof.verify.verdict.report import Report, worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
-    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.step_record import StepRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class Comparison(Report):
         """The step, as certificates have it, and those that write loops out which were found; none if not all is
         proved.
         """
-        from layoutproof.verify.checker import StepRecord
+        from layoutproof.verify.step_record import StepRecord
 
         if self.rewrite is None or self.status is not Status.PROVED:
             return ()

@@ -36,7 +36,8 @@ from layoutproof.lowering.passes.as_loops import check_part, forms_of, licences_
 from layoutproof.verify.lockstep.memories import ASKED
 from layoutproof.verify.values.fast_math import Licences
 from layoutproof.verify.values.prover import ValueProver
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict, counterexample_text
+from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL)
 

@@ -37,7 +37,7 @@ from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link, function_between
 from layoutproof.verify.isl.proposing import is_inside, lowest, touched
 from layoutproof.verify.isl.space import BudgetExceeded
-from layoutproof.verify.maps.map_facts import prove_injective
+from layoutproof.verify.maps.injective import prove_injective
 from layoutproof.verify.program.instances import Dim
 from layoutproof.verify.program.statement import NotModelled
 from layoutproof.verify.settings import scaled

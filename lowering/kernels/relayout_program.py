@@ -13,8 +13,8 @@ from typing import Any
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import HANDLE, INT32, INT64, DType
-from layoutproof.ir.expr import FALSE, TRUE, Expr, IfThenElseExpr, IntImm, Not, Var, const
-from layoutproof.ir.index_map import IndexMap, index_map_text, retype
+from layoutproof.ir.expr import FALSE, TRUE, Expr, IfThenElseExpr, IntImm, Var, const, negated
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import PrimFunc
@@ -23,6 +23,7 @@ from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.layout.pad_value import pad_text, read_pad_value
+from layoutproof.lowering.loops.access import renamed
 from layoutproof.verify.maps.check_map import MapLike, ShapeLike, check_map
 from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.verdict.verdict import Status
@@ -168,9 +169,7 @@ def _to_physical(change: Relayout, a: Buffer, b: Buffer) -> Stmt:
 
 
 def _not(condition: Expr) -> Expr:
-    if condition == FALSE:
-        return TRUE
-    return condition.operand if isinstance(condition, Not) else Not(condition)
+    return TRUE if condition == FALSE else negated(condition)
 
 
 def _gather(
@@ -190,12 +189,8 @@ def _gather(
 
 def _renamed(condition: Expr, inputs: Sequence[Var], axes: Sequence[Var]) -> Expr:
     """A predicate over a map's inputs, or over `p0, p1, ...`, as one over the block's variables."""
-    if condition == TRUE:
-        return condition
     named = {v.name: axis for v, axis in zip(inputs, axes, strict=True)}
-    named |= {f"p{k}": axis for k, axis in enumerate(axes)}
-    wide = retype(condition, {name: axis.dtype for name, axis in named.items()})
-    return substitute(wide, {Var(name, axis.dtype): axis for name, axis in named.items()})
+    return renamed(condition, {**named, **{f"p{k}": axis for k, axis in enumerate(axes)}})
 
 
 def _scatter(target: Buffer, source: Buffer, index: IndexMap, inside: Expr = TRUE) -> Stmt:

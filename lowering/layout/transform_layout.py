@@ -49,7 +49,8 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.layout_text import read_layout, total_map
 from layoutproof.verify.maps.map_report import MapReport
-from layoutproof.verify.verdict.verdict import Status, counterexample_text
+from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.verdict import Status
 
 ROOT = "root"
 _MAP = "<index map>"

@@ -38,7 +38,8 @@ from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.witness_maps import rewrite_by_values
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.map_report import MapReport
-from layoutproof.verify.verdict.verdict import Status, counterexample_text
+from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.verdict import Status
 
 
 @dataclass(frozen=True)

@@ -17,24 +17,14 @@ from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import (
-    children,
-    free_variables,
-    holds_any,
-    mapped,
-    names_in,
-    nodes_of,
-    parts_with,
-    take_fresh,
-    walk,
-)
+from layoutproof.ir.visit import children, free_variables, holds_any, mapped, names_in, nodes_of, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import Affine
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Scope, symbol_scope
 from layoutproof.lowering.layout.transform_layout import ROOT
 from layoutproof.lowering.passes.effects import is_pure
-from layoutproof.lowering.passes.find import find_block
+from layoutproof.lowering.passes.find import find_block, parts_with
 
 LoopName = str | int
 

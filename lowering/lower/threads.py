@@ -21,7 +21,8 @@ from layoutproof.lowering.passes.illegal import IllegalTransform, hint_of
 from layoutproof.lowering.passes.steps import line_span, place_of_claim
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.races import prove_race_free
-from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
+from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _NO_BARRIER = 'the text has no barrier: T.tvm_storage_sync("shared") is one'
 _WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import chain
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError, error, meant, wrong_type
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block
-from layoutproof.ir.visit import blocks_in, buffers_in
+from layoutproof.ir.stmt import Block, Seq, Stmt
+from layoutproof.ir.visit import buffers_in, children, kinds_in
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.illegal import IllegalTransform
@@ -89,3 +90,33 @@ def _block_names(func: PrimFunc) -> list[str]:
 
 def _unknown(code: str, message: str, name: str, known: list[str]) -> LayoutproofError:
     return error(code, message, help=meant(name, known, f"available: {', '.join(known)}" if known else None))
+
+
+def blocks_in(stmt: Stmt) -> list[Block]:
+    """Every block below, in the order of `walk`."""
+    found: list[Block] = []
+    stack: list[Stmt] = [stmt]
+    while stack:
+        node = stack.pop()
+        if node._blocks is not None:
+            found += node._blocks
+        elif isinstance(node, Seq):
+            # As in `buffers_in`: statements of a long program are in its next version, too.
+            found += chain.from_iterable(map(_blocks_of, node.body[:-1]))
+            stack += node.body[-1:]
+        elif Block in kinds_in(node):
+            if isinstance(node, Block):
+                found.append(node)
+            stack += reversed([child for child in children(node) if isinstance(child, Stmt)])
+    return found
+
+
+def _blocks_of(part: Stmt) -> tuple[Block, ...]:
+    if part._blocks is None:
+        object.__setattr__(part, "_blocks", tuple(blocks_in(part)))
+    return part._blocks or ()
+
+
+def parts_with(sequence: Seq, block: Block) -> list[Stmt]:
+    """The statements of a sequence that hold a block, this very object."""
+    return [part for part in sequence.body for each in _blocks_of(part) if each is block]

@@ -11,7 +11,8 @@ from layoutproof.ir.codes import TOO_DEEP
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _WORST_FIRST = (Status.REFUTED, Status.UNKNOWN, Status.VACUOUS, Status.PROVED)
 

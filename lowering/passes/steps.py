@@ -30,11 +30,12 @@ from layoutproof.lowering.passes.find import all_buffers
 from layoutproof.lowering.passes.illegal import IllegalTransform, hint_of, refusing, worst_first
 from layoutproof.lowering.passes.in_part import try_in_part
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
-from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.program.questions import Because
+from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict import codes as claims
-from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict, counterexample_text, worst
+from layoutproof.verify.verdict.report import counterexample_text, worst
+from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict
 
 GOOD_OR_EMPTY: frozenset[Status] = frozenset({Status.PROVED, Status.VACUOUS})
 

@@ -1,7 +1,7 @@
 """The entries of the cache: which verdicts may be kept, and how an entry becomes a certificate.
 
 A proof's entry has the rewrite's text, the licences allowed, its origin (primitive, arguments, function), the budget
-scale, the digest of the tool, and its obligations: verdicts as of `Verdict.to_entry`. Refuted and undecided verdicts
+scale, the digest of the tool, and its obligations: verdicts as of `to_entry`. Refuted and undecided verdicts
 are there too, or under `refused`.
 """
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.lowering import codes
+from layoutproof.verify.verdict.report import of_entry
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
@@ -40,7 +41,7 @@ def _cut_short() -> int:
 
 
 def is_storable(verdicts: Iterable[Mapping[str, Any]], clock: Clock | None = None) -> bool:
-    """Whether verdicts, as of `Verdict.to_entry`, are reproducible: no time limit affected them.
+    """Whether verdicts, as of `to_entry`, are reproducible: no time limit affected them.
 
     Verdicts give a time limit as their reason. One that was reached another way after a solver had been stopped does
     not: `clock`, made before the first query, does.
@@ -76,10 +77,9 @@ class ProofEntry:
     @staticmethod
     def of(entry: Mapping[str, Any]) -> ProofEntry:
         """Read an entry. Raises LayoutproofError for one of another form."""
-        from layoutproof.verify.verdict.verdict import Verdict
 
         try:
-            verdicts = [Verdict.of_entry(each) for each in (*entry.get("obligations", ()), *entry.get("refused", ()))]
+            verdicts = [of_entry(each) for each in (*entry.get("obligations", ()), *entry.get("refused", ()))]
             if not verdicts or not isinstance(entry["rewrite"], str):
                 raise ValueError("it has no obligations" if not verdicts else "its rewrite is no text")
             return ProofEntry(
@@ -115,7 +115,7 @@ def certificate_of(entry: Mapping[str, Any]) -> Certificate:
     """
     from layoutproof.ir.notations.rewrite_text import parse_litmus
     from layoutproof.verify.certificate.certificate import certify
-    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.step_record import StepRecord
     from layoutproof.verify.values.fast_math import Licence
 
     proof = ProofEntry.of(entry)

@@ -19,6 +19,7 @@ from layoutproof.lowering.proof_cache.entries import Clock, is_storable, proof_k
 from layoutproof.lowering.proof_cache.versions import tool_digest
 from layoutproof.verify.settings import settings
 from layoutproof.verify.values.fast_math import Licences, names_of
+from layoutproof.verify.verdict.report import of_entry, to_entry
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 PROOF = "proof"
@@ -44,9 +45,9 @@ def verdicts_of(
     if known is not None and (known["rewrite"], known["licences"]) != (text, licences):
         known = None
     if known is not None and (known["searched"] if search else not _seen_by_a_run(known["obligations"])):
-        return tuple(Verdict.of_entry(entry) for entry in known["obligations"])
+        return tuple(of_entry(entry) for entry in known["obligations"])
     clock = Clock()
-    entries = [verdict.to_entry() for verdict in _checked(rewrite, where, allowed, search)]
+    entries = [to_entry(verdict) for verdict in _checked(rewrite, where, allowed, search)]
     # As they will be read back, so that what is said does not depend on whether it was known.
     entries = json.loads(json.dumps(entries))
     if is_storable(entries, clock) and (known is None or search):
@@ -68,7 +69,7 @@ def verdicts_of(
                 "obligations": entries,
             },
         )
-    return tuple(Verdict.of_entry(entry) for entry in entries)
+    return tuple(of_entry(entry) for entry in entries)
 
 
 def _seen_by_a_run(entries: Iterable[Mapping[str, Any]]) -> bool:

@@ -20,12 +20,13 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Binary, Cast, Expr, IntImm
+from layoutproof.ir.interp.layout_cells import padding_cells
 from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, Fault, Fill, Filling
 from layoutproof.ir.interp.run import Result, run, ulps_apart
 from layoutproof.ir.interp.slice_cells import count_instances
 from layoutproof.ir.interp.slicing import run_slice
 from layoutproof.ir.interval import Interval
-from layoutproof.ir.layout_record import Cell, padding_cells
+from layoutproof.ir.layout_record import Cell
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, For, Let

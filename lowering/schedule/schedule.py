@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from layoutproof.lowering.runtime.kernel import Kernel
     from layoutproof.lowering.runtime.opencl.devices import Device
     from layoutproof.verify.certificate.certificate import Certificate
-    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.step_record import StepRecord
 
 __all__ = ["LOWERING", "BufferName", "IllegalTransform", "Schedule", "Step"]
 

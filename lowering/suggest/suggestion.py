@@ -14,7 +14,8 @@ from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.lowering.schedule.trace import Trace
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 
 @dataclass(frozen=True, slots=True)

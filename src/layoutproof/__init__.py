@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from layoutproof.lowering.suggest.suggest import suggest
     from layoutproof.studies.study_table import study
     from layoutproof.verify.maps.check_map import check_map
-    from layoutproof.verify.verdict.verdict import NotProved, Status, Verdict
+    from layoutproof.verify.verdict.report import NotProved
+    from layoutproof.verify.verdict.verdict import Status, Verdict
 
 __version__ = "0.1.0"
 
@@ -60,7 +61,7 @@ _HOME: dict[str, str] = {
     "IllegalTransform": "layoutproof.lowering.schedule.schedule",
     "IndexMap": "layoutproof.ir.index_map",
     "LayoutproofError": "layoutproof.ir.diagnostic",
-    "NotProved": "layoutproof.verify.verdict.verdict",
+    "NotProved": "layoutproof.verify.verdict.report",
     "PrimFunc": "layoutproof.ir.primfunc",
     "Schedule": "layoutproof.lowering.schedule.schedule",
     "Status": "layoutproof.verify.verdict.verdict",

@@ -28,7 +28,8 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 from tests.attack.judge import judge
 from tests.attack.mutants import mutant
 from tests.attack.nests import Program, rewrite_of

@@ -19,7 +19,7 @@ from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import max_finite
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, Evaluate, For, IfThenElse, Seq, Stmt
-from layoutproof.ir.visit import loads_in
+from layoutproof.ir.visit import kinds_in, loads_in
 
 Arrays = dict[str, NDArray[Any]]
 Env = Mapping[str, int]
@@ -32,6 +32,8 @@ class NotSaid(Exception):
 
 def satisfy(func: PrimFunc, arrays: Arrays, symbols: Env) -> None:
     """Change `arrays` (by buffer name, in place) so that assumptions about parameters hold where they can be read."""
+    if Assume not in kinds_in(func.body):
+        return
     for condition, env in _assumptions(func.body, dict(symbols)):
         try:
             _settle(condition, env, arrays)

@@ -14,7 +14,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_record import Contract, LayoutRecord, layout_records, with_record
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
-from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.values.fast_math import ALL
 from tests.attack.mutants import mutant
 

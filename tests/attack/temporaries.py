@@ -24,7 +24,8 @@ from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 from tests.attack.campaign import assumed_of
 from tests.attack.judge import judge
 from tests.attack.steps import Node, Step, Store, Version, Writer

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.verify.verdict.verdict import Clause
 from tests.attack.lookups import attack
-from tests.clauses import without
+from tests.clauses import Clause, without
 from tests.shares import one_in
 
 

@@ -28,7 +28,8 @@ from layoutproof.verify import checker
 from layoutproof.verify.program import window
 from layoutproof.verify.program.evidence import UNRECORDED
 from layoutproof.verify.values.fast_math import IEEE
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 from tests.attack.judge import judge
 from tests.attack.temporaries import Tally, report
 

@@ -11,15 +11,8 @@ from tests.running import fault, program, result
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import FaultKind, run_fillings
-from layoutproof.ir.layout_record import (
-    Cell,
-    LayoutRecord,
-    LayoutStep,
-    cells_of,
-    layout_records,
-    padding_cells,
-    with_record,
-)
+from layoutproof.ir.interp.layout_cells import cells_of, padding_cells
+from layoutproof.ir.layout_record import Cell, LayoutRecord, LayoutStep, layout_records, with_record
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads

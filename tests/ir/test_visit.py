@@ -12,7 +12,8 @@ from layoutproof.ir.expr import Cast
 from layoutproof.ir.node import FloatToInteger
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, ForKind, Seq, ThreadLoop, seq
-from layoutproof.ir.visit import blocks_in, buffers_in, kinds_in, parts_with, walk
+from layoutproof.ir.visit import buffers_in, kinds_in, walk
+from layoutproof.lowering.passes.find import blocks_in, parts_with
 
 
 def check(func: PrimFunc) -> None:

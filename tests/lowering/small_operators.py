@@ -15,7 +15,8 @@ from tests.tree import ROOT
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp import run
-from layoutproof.ir.layout_record import extents_for, layout_records
+from layoutproof.ir.interp.layout_cells import extents_for
+from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.arith.known_facts import shape_symbols

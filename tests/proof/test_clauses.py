@@ -8,8 +8,8 @@ import pytest
 
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import ClaimKind, Clause, Status
-from tests.clauses import without
+from layoutproof.verify.verdict.verdict import ClaimKind, Status
+from tests.clauses import Clause, without
 from tests.proof.litmus import REFUTED, allowed, litmus, name_of
 from tests.shares import one_in
 

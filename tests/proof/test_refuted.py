@@ -11,8 +11,8 @@ import pytest
 
 from layoutproof.ir.notations.rewrite_text import parse_litmus, rewrite_text
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.verify.verdict.verdict import Clause
 from tests.attack.judge import illegal, judge
+from tests.clauses import Clause
 from tests.proof.litmus import REFUTED, allowed, litmus, name_of
 
 # Wrong by definition: no run shows it, since what is wrong is what the program asks of others, or does to them.

@@ -18,7 +18,8 @@ from layoutproof.ir.notations.rewrite_text import parse_litmus, rewrite_text
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.values.fast_math import ALL, IEEE
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 from tests.attack.judge import judge
 from tests.proof.litmus import ROWS, litmus, name_of
 from tests.shares import one_in, some

@@ -24,9 +24,10 @@ from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, FloatImm, IntImm
 from layoutproof.ir.interp import Fault, run, same_values
+from layoutproof.ir.interp.layout_cells import padding_cells
 from layoutproof.ir.intrinsics import Limit, LimitKind
 from layoutproof.ir.layout_record import Cell as Kind
-from layoutproof.ir.layout_record import layout_records, padding_cells
+from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.studies.cells import PAD_VALUES, Cell, Grid
 from layoutproof.studies.judge import Judged, judge

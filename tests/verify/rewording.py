@@ -155,7 +155,7 @@ def certified() -> list[Any]:
     from layoutproof.verify.certificate.certificate import Certificate, certify
     from layoutproof.verify.certificate.reading import read_certificate
     from layoutproof.verify.certificate.sealed_files import chained, sealed
-    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.step_record import StepRecord
 
     found = list[Any]()
     for name in CERTIFIED:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.clauses import without
+from tests.clauses import Clause, without
 from tests.shares import one_in
 from tests.verify.programs import first, program, statuses
 
@@ -19,7 +19,8 @@ from layoutproof.ir.visit import stores_in
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import ClaimKind, Clause, Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import ClaimKind, Status
 
 OLD = """
     @T.prim_func

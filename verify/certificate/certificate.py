@@ -31,7 +31,6 @@ from layoutproof.verify.certificate.sealed_files import (
     to_bytes,
     write_whole,
 )
-from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.faults.arithmetic import call_assumptions
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
 from layoutproof.verify.lockstep.identity import prove_identity
@@ -40,9 +39,11 @@ from layoutproof.verify.program.instances import conjuncts
 from layoutproof.verify.program.questions import SAT, UNSAT, SmtQuery
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.smt.smtlib import queries_of
+from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 from layoutproof.verify.verdict import codes
-from layoutproof.verify.verdict.verdict import Claim, Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Claim, Status, Verdict
 
 # Engines that read the text: deriving the obligation again asks them again. Without a query no interval was needed.
 _READING = frozenset(("symbolic", "intervals", "simulation"))

@@ -37,7 +37,8 @@ from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.replay.refute import Budget, check_rewrite, find_counterexample
 from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 from layoutproof.verify.verdict import codes
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
 def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:

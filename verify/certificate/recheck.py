@@ -16,7 +16,8 @@ from layoutproof.verify.certificate.reading import Kind, Reading, StepReading, b
 from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply, ask, formats_of, takes
 from layoutproof.verify.smt.solver import Answer
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 from layoutproof.verify.workers.endings import Ending, Limits
 from layoutproof.verify.workers.pool import all_in_workers
 

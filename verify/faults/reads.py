@@ -15,7 +15,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const, equal, logical_and
 from layoutproof.ir.index_map import IndexMap, retype
-from layoutproof.ir.layout_record import Cell, LayoutRecord, cells_of, layout_records
+from layoutproof.ir.interp.layout_cells import cells_of
+from layoutproof.ir.layout_record import Cell, LayoutRecord, layout_records
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables
@@ -32,11 +33,11 @@ from layoutproof.verify.faults.facts import (
     visible,
 )
 from layoutproof.verify.faults.races import pairs_before
-from layoutproof.verify.maps.map_facts import report_on
+from layoutproof.verify.maps.injective import is_into, is_onto
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Cover, Search, at_least, below, nothing, same
 from layoutproof.verify.smt.index_arithmetic import search_instances
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Verdict
 
 
 def has_forbidden(record: LayoutRecord) -> bool:
@@ -110,10 +111,9 @@ def _is_one_to_one(
     symbols = {v.name for extent in shape for v in free_variables(extent)}
     told = [c for c in assumed if {v.name for v in free_variables(c)} <= symbols]
     try:
-        report = report_on(index_map, shape, logical_and(*told) if told else None, physical_shape=box)
+        return is_into(index_map, shape, box, logical_and(*told) if told else None)
     except LayoutproofError:
         return False
-    return report.injective.status in (Status.PROVED, Status.VACUOUS)
 
 
 def _speaks_of_extents(index_map: IndexMap, shape: tuple[Expr, ...]) -> bool:
@@ -127,7 +127,7 @@ def _reaches_all(index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, 
     if not _speaks_of_extents(index_map, shape):
         return False
     try:
-        return report_on(index_map, shape, physical_shape=box).bijective.status is Status.PROVED
+        return is_onto(index_map, shape, box)
     except LayoutproofError:
         # What is wrong with the record is said where records are checked.
         return False

@@ -1,4 +1,4 @@
-"""An index map as an isl relation: injectivity, collisions, inverse, image and extremes, each under a budget.
+"""An index map as an isl relation: injectivity, points and extremes, each under a budget.
 
 Inputs, symbols and cells are known by name. Every method raises BudgetExceeded past the context's operations, and
 NoAnswer where a check shows that isl's answer is wrong.
@@ -6,24 +6,14 @@ NoAnswer where a check shows that isl's answer is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Expr
 from layoutproof.verify.isl.decode import Decoder, pieces_of
-from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
-from layoutproof.verify.isl.operations import coalesced, extreme_of, function_of, point_of
+from layoutproof.verify.isl.encode import Encoder
+from layoutproof.verify.isl.operations import extreme_of, point_of
 from layoutproof.verify.isl.space import NamedSpace, NoAnswer, integer, isl, map_from_affs
-
-
-@contextmanager
-def _numbers_that_fit() -> Iterator[None]:
-    """NotQuasiAffine for coefficients that do not fit cells of 32 bits."""
-    try:
-        yield
-    except ValueError as problem:
-        raise NotQuasiAffine(Var("cell"), f"the expression has a number that is too large: {problem}") from problem
 
 
 @dataclass(slots=True)
@@ -39,60 +29,6 @@ class Relation:
     def is_injective(self) -> bool:
         """Whether no two points have one image, for any values of the symbols."""
         return bool(self.relation.is_injective())
-
-    def collision(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]] | None:
-        """Two points with one image and the symbols' values, where there are such."""
-        pairs = self.relation.apply_range(self.relation.reverse())
-        pairs = pairs.intersect(isl.Map.lex_lt(self.space.space))
-        if pairs.is_empty():
-            return None
-        point = point_of(pairs.wrap())
-        count = len(self.space.dims)
-        values = [integer(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(2 * count)]
-        symbols = {
-            name: integer(point.get_coordinate_val(isl.dim_type.param, k)) for k, name in enumerate(self.space.params)
-        }  # fmt: skip
-        first, second = (dict(zip(self.space.dims, part, strict=True)) for part in (values[:count], values[count:]))
-        return first, second, symbols
-
-    def inverse(self) -> list[Expr] | None:
-        """The inputs over the cells of an injective relation, if one piece of affine functions gives them."""
-        back = self.relation.reverse()
-        pieces = pieces_of(function_of(back))
-        if len(pieces) != 1:
-            return None
-        decoder = Decoder(self.cells)
-        piece = pieces[0][1]
-        with _numbers_that_fit():
-            found = [decoder.affine(piece.get_aff(k)) for k in range(len(self.space.dims))]
-        encoder = Encoder(self.cells)
-        if not map_from_affs(self.cells, [encoder.function(e) for e in found], back.domain()).is_equal(back):
-            raise NoAnswer("the inverse that isl found does not lead back")
-        return found
-
-    def padding(self, box: Sequence[Expr]) -> Expr:
-        """The condition on cells of the box that no point is mapped to."""
-        encoder = Encoder(self.cells)
-        inside = self.cells.universe()
-        for name, extent in zip(self.cells.dims, box, strict=True):
-            cell = isl.PwAff.from_aff(self.cells.variable(name))
-            inside = inside.intersect(cell.ge_set(encoder.constant(0))).intersect(cell.lt_set(encoder.function(extent)))
-        inside = inside.intersect(
-            isl.Set.from_params(self.domain.params()).add_dims(isl.dim_type.set, len(self.cells.dims))
-        )
-        missing = coalesced(inside.subtract(self.relation.range()))
-        with _numbers_that_fit():
-            found = Decoder(self.cells).condition(missing.gist(inside))
-        if not encoder.set_of(found).intersect(inside).is_equal(missing):
-            raise NoAnswer("the condition that isl found is not that of the cells that nothing reaches")
-        return found
-
-    def count(self) -> int | None:
-        """The number of cells reached; None with symbols."""
-        if self.space.params:
-            return None
-        size = self.relation.range().count_val()
-        return integer(size) if size.is_int() else None
 
     def extreme(self, position: int, largest: bool) -> Expr | None:
         """The exact least or largest value of one output over the symbols; None where it takes several pieces."""

@@ -17,14 +17,14 @@ from layoutproof.ir.notations.cute import grouped, parse_cute
 from layoutproof.ir.notations.notation import Notation, WrittenLayout, whole
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import substitute
-from layoutproof.verify.layouts.conversions import to_linear
+from layoutproof.verify.layouts.conversions import simplified_map, to_linear
 from layoutproof.verify.layouts.linear_algebra import Moves, moves_between
 from layoutproof.verify.layouts.offsets import offset_map
 from layoutproof.verify.layouts.properties import LayoutProperties, properties_of
+from layoutproof.verify.maps.equal_maps import prove_equal_maps
 from layoutproof.verify.maps.layout_text import read_layout
-from layoutproof.verify.maps.map_facts import prove_equal_maps, report_on
+from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.maps.map_report import json_size
-from layoutproof.verify.maps.simplified import simplified_map
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 MAX_PERMUTED = 5

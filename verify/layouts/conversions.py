@@ -21,10 +21,11 @@ from layoutproof.ir.notations.triton import LinearLayout
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, substitute
+from layoutproof.verify.algebra.lift import NumberTooWide
+from layoutproof.verify.algebra.rendering import Renderer
 from layoutproof.verify.layouts.offsets import concrete_extents, index_text, offset_map
-from layoutproof.verify.maps.map_facts import prove_equal_maps
-from layoutproof.verify.maps.problem import Shape, coerce_shape
-from layoutproof.verify.maps.simplified import simplified_map
+from layoutproof.verify.maps.equal_maps import prove_equal_maps
+from layoutproof.verify.maps.problem import Shape, coerce_shape, make_problem
 from layoutproof.verify.verdict.verdict import Status
 
 if TYPE_CHECKING:
@@ -303,3 +304,18 @@ def _check_pairs(index_map: IndexMap, extents: Sequence[int]) -> None:
             why = f"the bits of {names} do not add: {index_text(points[2])} goes to {index_text(both)}, not to "
             why += index_text([a ^ b for a, b in zip(first, second, strict=True)])
             raise refused(index_map, "not linear over F2", why)
+
+
+def simplified_map(index_map: IndexMap, shape: Shape) -> IndexMap:
+    """An equal map on a shape, each output in its normal form where it has one. Raises LayoutproofError."""
+    problem = make_problem(index_map, shape)
+    renderer = Renderer(problem.ring, problem.shown)
+    outputs: list[Expr] = []
+    for form, written in zip(problem.outputs, problem.index_map.outputs, strict=True):
+        try:
+            outputs.append(written if form is None else renderer.expr(form))
+        except NumberTooWide:
+            outputs.append(written)
+    return IndexMap(problem.index_map.inputs, tuple(outputs), index_map.separators).rename(
+        [v.name for v in index_map.inputs]
+    )

@@ -10,7 +10,8 @@ from layoutproof.ir.expr import Expr, IntImm, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.notation import scaled
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.maps.box import physical_box, size_exprs
+from layoutproof.verify.maps.box import physical_box
+from layoutproof.verify.maps.map_report import size_exprs
 from layoutproof.verify.maps.problem import Shape, coerce_shape, make_problem
 
 

@@ -16,7 +16,8 @@ from layoutproof.ir.visit import substitute
 from layoutproof.verify.algebra.enumeration import MAX_POINTS
 from layoutproof.verify.layouts.conversions import Strides, to_strides
 from layoutproof.verify.layouts.offsets import offset_map
-from layoutproof.verify.maps.map_facts import prove_equal_maps, report_on
+from layoutproof.verify.maps.equal_maps import prove_equal_maps
+from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.verdict.verdict import Status
 

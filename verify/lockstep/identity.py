@@ -5,26 +5,28 @@ Part of the trust base. Names of variables, buffers, blocks and of the function 
 to be equal, in the same order. Each bound variable is known by the place of its binder; a variable that nothing binds
 has to have the same name on both sides.
 
-`is_same_unrolled` lets them differ in one thing more: an `unroll` loop with constant bounds is its body, once for each
-iteration, with the number of the iteration for its variable. Then integers that differ are compared as `e + c`, the
-constant computed: sums and products of constants that fit their type at each step, so that `2*3 + 1` is `7`, and `e`
-itself is `e + 0`.
+`is_same_unrolled` lets them differ in two things more. An `unroll` loop with constant bounds is its body, once for each
+iteration, with the number of the iteration for its variable. And a let or an allocation may end earlier or later: what
+is compared is the order of what happens, and which let and which memory each name stands for where it is used. Then
+integers that differ are compared as `e + c` or `c + e`, the constant computed: sums and products of constants that fit
+their type at each step, so that `2*3 + 1` is `7`, and `e` itself is `e + 0`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from itertools import count
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Binary, Expr, FloatImm, IntImm, Var
+from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import NO_ATTRIBUTES, Allocate, Attributes, Block, DeclBuffer, For, ForKind, Let, Seq, Stmt
-from layoutproof.ir.visit import children
+from layoutproof.ir.visit import children, holds_any
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
@@ -47,20 +49,21 @@ class _Iterations:
 @dataclass(frozen=True, slots=True)
 class _Scope:
     """The binders around a place, on both sides: from a variable's name to the number of its binder; `values` has
-    those of variables of `unroll` loops that are written out.
+    those of variables of `unroll` loops that are written out. No number is given twice: names of one number were bound
+    together, wherever their scopes end.
     """
 
     left: dict[str, int]
     right: dict[str, int]
     values: tuple[Values, Values] = ({}, {})
     unrolling: _Iterations | None = None
+    numbers: Iterator[int] = field(default_factory=count)
 
     def binding(self, *pairs: tuple[Var, Var]) -> _Scope:
         """The scope inside binders of these variables, the first outermost."""
         left, right = dict(self.left), dict(self.right)
         for a, b in pairs:
-            number = 1 + max((*left.values(), *right.values()), default=0)
-            left[a.name] = right[b.name] = number
+            left[a.name] = right[b.name] = next(self.numbers)
         values = self.values
         if values[0] or values[1]:
             bound = {a.name for a, _ in pairs}, {b.name for _, b in pairs}
@@ -69,6 +72,8 @@ class _Scope:
 
     def is_one(self, a: Var, b: Var) -> bool:
         """Whether two variables are bound at the same place, or are free and have the same name."""
+        if a.name in self.values[0] or b.name in self.values[1]:
+            return False  # the number of an iteration is compared as a number
         bound = self.left.get(a.name), self.right.get(b.name)
         return a.dtype == b.dtype and bound[0] == bound[1] and (bound[0] is not None or a.name == b.name)
 
@@ -90,6 +95,8 @@ class _Scope:
 
 
 Pair = tuple[object, object, _Scope]
+_Place = tuple[Stmt, dict[str, int], Values, int | None]
+"""A statement, what its names stand for, and where it is an `unroll` loop that has begun, its next iteration."""
 
 
 def is_same_program(a: PrimFunc, b: PrimFunc) -> bool:
@@ -109,23 +116,27 @@ def _is_one_program(a: PrimFunc, b: PrimFunc, unrolling: _Iterations | None) -> 
     if scope is None:
         return False
     scope = replace(scope, unrolling=unrolling)
-    renamed: dict[str, str] = {}
-    stack: list[Pair] = [(a.body, b.body, scope), (a.params, b.params, scope), (a.buffer_map, b.buffer_map, scope)]
+    memories: set[tuple[str, str]] = set()
+    pairs: list[Pair] = [(a.params, b.params, scope), (a.buffer_map, b.buffer_map, scope), (a.body, b.body, scope)]
+    return _are_same(pairs, memories) and _same_attributes(a.attrs, b.attrs, memories)
+
+
+def _are_same(pairs: Iterable[Pair], memories: set[tuple[str, str]]) -> bool:
+    """Whether two things of each pair are the same; `memories` gets the pairs of names of data variables in them."""
+    stack = [iter(pairs)]
     while stack:
-        x, y, scope = stack.pop()
-        if (
-            isinstance(x, Buffer)
-            and isinstance(y, Buffer)
-            and renamed.setdefault(x.data.name, y.data.name) != y.data.name
-        ):
-            return False
-        parts = _parts(x, y, scope)
+        # What comes first is looked at first: programs that differ mostly do so early.
+        pair = next(stack[-1], None)
+        if pair is None:
+            stack.pop()
+            continue
+        parts = _parts(*pair)
         if parts is None:
             return False
-        stack.extend(parts)
-    if len(set(renamed.values())) != len(renamed):
-        return False
-    return _same_attributes(a.attrs, b.attrs, renamed, scope=_Scope({}, {}))
+        if isinstance(pair[0], Buffer) and isinstance(pair[1], Buffer):
+            memories.add((pair[0].data.name, pair[1].data.name))
+        stack.append(iter(parts))
+    return True
 
 
 def prove_identity(rewrite: Rewrite) -> Verdict | None:
@@ -155,10 +166,10 @@ def _interface(a: PrimFunc, b: PrimFunc) -> _Scope | None:
     return scope
 
 
-def _parts(x: object, y: object, scope: _Scope) -> list[Pair] | None:
+def _parts(x: object, y: object, scope: _Scope) -> Iterable[Pair] | None:
     """What has to be the same of two things for them to be; None where they differ."""
     left = scope.unrolling
-    if left is not None and isinstance(x, Stmt) and isinstance(y, Stmt) and (_is_sequence(x) or _is_sequence(y)):
+    if left is not None and isinstance(x, Stmt) and isinstance(y, Stmt) and (_is_several(x) or _is_several(y)):
         return _parts_of_sequences(x, y, scope, left)
     if left is not None and isinstance(x, Expr) and isinstance(y, Expr):
         (a, c), (b, d) = (_and_constant(e, values) for e, values in zip((x, y), scope.values, strict=True))
@@ -186,10 +197,15 @@ def _parts_of_things(x: object, y: object, scope: _Scope) -> list[Pair] | None:
     return _parts_of_node(x, y, scope)
 
 
-def _is_sequence(stmt: Stmt) -> bool:
-    if isinstance(stmt, Seq):
-        return True
-    return isinstance(stmt, For) and is_written_out(stmt)
+def _is_several(stmt: Stmt) -> bool:
+    return isinstance(stmt, Seq) or ends_anywhere(stmt) or (isinstance(stmt, For) and is_written_out(stmt))
+
+
+def ends_anywhere(stmt: Stmt) -> bool:
+    """Whether a statement is something that happens, and then what its body does, wherever that ends. Of a let or of
+    memory nothing knows after its end, but a call that was given its address before.
+    """
+    return isinstance(stmt, Let) or (isinstance(stmt, Allocate) and not holds_any(stmt.body, OpaqueCall))
 
 
 def is_written_out(stmt: For) -> bool:
@@ -201,40 +217,52 @@ def is_written_out(stmt: For) -> bool:
     return stmt.start.value + stmt.extent.value - 1 <= stmt.var.dtype.max_int
 
 
-def _parts_of_sequences(x: Stmt, y: Stmt, scope: _Scope, left: _Iterations) -> list[Pair] | None:
-    """The statements of two sequences one by one."""
-    found: list[Pair] = []
-    sides = (_one_by_one(stmt, values, left) for stmt, values in zip((x, y), scope.values, strict=True))
-    for mine, theirs in zip_longest(*sides):
-        if mine is None or theirs is None or left.left < 0:
-            return None
-        found.append((mine[0], theirs[0], replace(scope, values=(mine[1], theirs[1]))))
-    return found[::-1]  # The first is looked at first: programs that differ mostly do so early.
-
-
-def _one_by_one(stmt: Stmt, values: Values, left: _Iterations) -> Iterator[tuple[Stmt, Values]]:
-    """The statements of a sequence, each with the values of the variables of `unroll` loops around it."""
-    stack = [iter([(stmt, values)])]
-    while stack:
-        top = next(stack[-1], None)
-        if top is None:
-            stack.pop()
-        elif not _is_sequence(top[0]):
-            yield top
-        else:
-            stack.append(_inside(*top, left))
-
-
-def _inside(stmt: Stmt, values: Values, left: _Iterations) -> Iterator[tuple[Stmt, Values]]:
-    if isinstance(stmt, Seq):
-        yield from ((part, values) for part in stmt.body)
-        return
-    assert isinstance(stmt, For) and isinstance(stmt.start, IntImm) and isinstance(stmt.extent, IntImm)
-    for number in range(stmt.start.value, stmt.start.value + stmt.extent.value):
-        left.left -= 1
-        if left.left < 0:
+def _parts_of_sequences(x: Stmt, y: Stmt, scope: _Scope, left: _Iterations) -> Iterator[Pair]:
+    """The statements of two sequences one by one, each in the scope that it has on its side. A let or allocation is a
+    statement here, and those of its body come next.
+    """
+    mine: list[_Place] = [(x, scope.left, scope.values[0], None)]
+    theirs: list[_Place] = [(y, scope.right, scope.values[1], None)]
+    while True:
+        a, b = _next(mine, left), _next(theirs, left)
+        if a is None or b is None:
+            if a is not b or left.left < 0:
+                yield None, y, scope  # which differ
             return
-        yield stmt.body, {**values, stmt.var.name: number}
+        at = replace(scope, left=a[1], right=b[1], values=(a[2], b[2]))
+        opened = ends_anywhere(a[0]), ends_anywhere(b[0])
+        if not any(opened):
+            yield a[0], b[0], at
+            continue
+        parts = _parts_of_node(a[0], b[0], at) if all(opened) and type(a[0]) is type(b[0]) else None
+        for part in [(None, y, scope)] if parts is None else parts:
+            if isinstance(part[0], Stmt) and isinstance(part[1], Stmt):
+                mine.append((part[0], part[2].left, part[2].values[0], None))
+                theirs.append((part[1], part[2].right, part[2].values[1], None))
+            else:
+                yield part
+
+
+def _next(rest: list[_Place], left: _Iterations) -> _Place | None:
+    """The next statement that is not several ones, with what its names mean; the last of `rest` comes first. None where
+    there is none, and where no iterations are left.
+    """
+    while rest:
+        stmt, names, values, number = place = rest.pop()
+        if isinstance(stmt, Seq):
+            rest += [(part, names, values, None) for part in reversed(stmt.body)]
+        elif not (isinstance(stmt, For) and is_written_out(stmt)):
+            return place
+        else:
+            assert isinstance(stmt.start, IntImm) and isinstance(stmt.extent, IntImm)
+            number = stmt.start.value if number is None else number
+            if number >= stmt.start.value + stmt.extent.value:
+                continue
+            left.left -= 1
+            if left.left < 0:
+                return None
+            rest += [(stmt, names, values, number + 1), (stmt.body, names, {**values, stmt.var.name: number}, None)]
+    return None
 
 
 def _and_constant(expr: Expr, values: Values) -> tuple[Expr | None, int]:
@@ -248,6 +276,10 @@ def _and_constant(expr: Expr, values: Values) -> tuple[Expr | None, int]:
         value = constant_value(expr.rhs, values)
         if value is not None:
             return expr.lhs, value if expr.op is BinaryOp.ADD else -value
+    if isinstance(expr, Binary) and expr.op is BinaryOp.ADD:
+        value = constant_value(expr.lhs, values)
+        if value is not None:
+            return expr.rhs, value
     return expr, 0
 
 
@@ -345,19 +377,21 @@ def _variables(node: Node) -> Iterator[Var]:
         yield from _variables(child)
 
 
-def _same_attributes(a: Attributes, b: Attributes, renamed: dict[str, str], scope: _Scope) -> bool:
-    """Whether two functions have the same attributes, their names aside."""
+def _same_attributes(a: Attributes, b: Attributes, memories: set[tuple[str, str]]) -> bool:
+    """Whether two functions have the same attributes, their names aside. What an attribute says of data variables by
+    their names needs one partner for each of these.
+    """
     if set(a) - {_NAME} != set(b) - {_NAME}:
         return False
-    stack: list[Pair] = []
+    named = [{name for key in _BY_DATA if isinstance(said := x.get(key), Attributes) for name in said} for x in (a, b)]
+    spoken_of = [(p, q) for p, q in memories if p in named[0] or q in named[1]]
+    renamed = dict(spoken_of)
+    if not len(spoken_of) == len(renamed) == len(set(renamed.values())):
+        return False
+    pairs: list[Pair] = []
     for key in set(a) - {_NAME}:
         x, y = a[key], b[key]
         if key in _BY_DATA and isinstance(x, Attributes):
             x = Attributes({renamed.get(name, name): value for name, value in x.items()})
-        stack.append((x, y, scope))
-    while stack:
-        parts = _parts(*stack.pop())
-        if parts is None:
-            return False
-        stack.extend(parts)
-    return True
+        pairs.append((x, y, _Scope({}, {})))
+    return _are_same(pairs, set())

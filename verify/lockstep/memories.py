@@ -98,7 +98,7 @@ class Side:
         parameters = frozenset(buffer.data for buffer in func.buffers)
         roots = _roots(func.body)
         # Parameters that may overlap are one memory here.
-        one = {} if apart else dict.fromkeys(parameters, func.buffers[0].data)
+        one = dict.fromkeys(parameters, func.buffers[0].data) if func.buffers and not apart else {}
         return Side(facts, apart, roots, numbers, parameters, _shows_bits(func, {**one, **roots}))
 
     @property

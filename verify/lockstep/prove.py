@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from layoutproof.ir.expr import Not, Var, const, logical_and, widen
+from layoutproof.ir.expr import Not, Var, const, logical_and
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.layout_record import Cell, LayoutRecord, LayoutStep, layout_records
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, proved
 from layoutproof.verify.lockstep.domains import Asking, Mismatch
 from layoutproof.verify.lockstep.items import Flattener, Item
@@ -46,7 +45,7 @@ from layoutproof.verify.lockstep.unmatched import (
 from layoutproof.verify.lockstep.walk import Walk
 from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.program.instances import IterationDomain
-from layoutproof.verify.program.questions import Cover
+from layoutproof.verify.program.questions import Cover, at_least, below, differ
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Verdict
 
@@ -137,12 +136,12 @@ class PaddingPostconditions:
         reached, source = over_cells(relaid.before, box, "from'")
         image = Cells(relaid.after, relaid.cells.map_indices(source))
         covers = [Cover(filled, tuple(meeting(cells, whole))), Cover(reached, tuple(meeting(image, whole)))]
-        if facts.model.uncovered(box, covers).is_empty or self._by_predicate(domain, cells, relaid):
+        if facts.model.uncovered(box, covers).is_empty or self._by_inverse(domain, cells, relaid):
             return Proved()
         raise Mismatch(f"some padding of {relaid.after.name} may be left out by the stage that fills it")
 
-    def _by_predicate(self, domain: IterationDomain, cells: Cells, relaid: Relaid) -> bool:
-        """The same by the padding's predicate, which holds for every cell that the map does not reach."""
+    def _by_inverse(self, domain: IterationDomain, cells: Cells, relaid: Relaid) -> bool:
+        """The same by a map back: a cell that is not filled comes from an old one, which the map leads to it."""
         cell = [i for i in cells.indices if isinstance(i, Var)]
         bounds = {d.var: d for d in domain.dims}
         if len(cell) != len(cells.indices) or set(cell) != set(bounds):
@@ -152,18 +151,19 @@ class PaddingPostconditions:
             if dim.start != const(0, dim.start.dtype) or not self.asking.equal(IterationDomain(), dim.extent, extent):
                 return False
         assumed = self.memories.old.facts.program.assumed
-        report = report_on(relaid.cells, relaid.before.shape, logical_and(*assumed) if assumed else None)
-        predicate = report.padding.predicate
-        if predicate is None or len(report.physical_shape) != len(cell):
+        inverse = report_on(relaid.cells, relaid.before.shape, logical_and(*assumed) if assumed else None).inverse
+        if inverse is None:
             return False
-        for said, extent in zip(report.physical_shape, relaid.after.shape, strict=True):
-            if said is None or not self.asking.equal(IterationDomain(), said, extent):
-                return False
-        names = {v.name: v for v in free_variables(predicate)}
-        values = {names[f"p{k}"]: widen(v, names[f"p{k}"].dtype) for k, v in enumerate(cell) if f"p{k}" in names}
-        inside = replace(domain, guards=())
-        return self.asking.never(
-            inside, substitute(predicate, values), Not(logical_and(*(g.as_expr for g in domain.guards)))
+        source = inverse.map_indices(cell)
+        ends = [
+            bound
+            for index, extent in zip(source, relaid.before.shape, strict=True)
+            for bound in (at_least(index, 0), below(index, extent))
+        ]
+        led = zip(relaid.cells.map_indices(source), cell, strict=True)
+        inside, left = replace(domain, guards=()), Not(logical_and(*(g.as_expr for g in domain.guards)))
+        return all(self.asking.never(inside, left, Not(bound)) for bound in ends) and all(
+            self.asking.never(inside, left, *ends, differ(back, place)) for back, place in led
         )
 
 

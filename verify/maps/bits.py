@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Var, compare, const
-from layoutproof.ir.operators import BinaryOp, CompareOp
+from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Var
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.algebra.polynomials import power_of_two
 
 Bits = tuple[int, ...]  # bit k of a value as a mask of input bits; the mask's top bit, `one`, is the constant 1
@@ -265,77 +265,6 @@ def _reduce(rows: list[_Row], places: tuple[tuple[int, int], ...], columns: tupl
     solved = {bit: (pivot.used, int(bool(pivot.inputs & one))) for bit, pivot in pivots.items()}
     return Linear(
         columns, places, tuple(len(bits) for bits in columns), count, len(pivots), kernel, solved, tuple(relations)
-    )
-
-
-# Back to expressions
-
-
-def _exclusive_or(linear: Linear, wanted: Sequence[tuple[int, int]], cells: Sequence[Expr]) -> Expr:
-    """The value whose bit k is the XOR of the places in `wanted[k][0]` and of the constant `wanted[k][1]`.
-
-    Places of one axis at one distance are one shift and one mask.
-    """
-    masks: dict[tuple[int, int], int] = {}
-    number = 0
-    for k, (used, constant) in enumerate(wanted):
-        number |= constant << k
-        for position, (axis, bit) in enumerate(linear.places):
-            if used >> position & 1:
-                masks[axis, bit - k] = masks.get((axis, bit - k), 0) | 1 << k
-    terms: list[Expr] = []
-    for (axis, distance), mask in sorted(masks.items(), key=lambda item: (item[0][0], abs(item[0][1]))):
-        shifted = (
-            cells[axis] if distance == 0 else cells[axis] >> distance if distance > 0 else cells[axis] << -distance
-        )
-        reach = (1 << linear.widths[axis]) - 1
-        reach = reach >> distance if distance >= 0 else reach << -distance
-        terms.append(shifted if reach & ~mask == 0 else shifted & mask)
-    if number or not terms:
-        terms.append(const(number))
-    result = terms[0]
-    for term in terms[1:]:
-        result = result ^ term
-    return result
-
-
-def input_exprs(linear: Linear, extents: Sequence[int], cells: Sequence[Expr]) -> list[Expr]:
-    """Each input over the cells; for a map of full rank."""
-    result: list[Expr] = []
-    first = 0
-    for extent in extents:
-        size = extent.bit_length() - 1
-        result.append(_exclusive_or(linear, [linear.solved[first + k] for k in range(size)], cells))
-        first += size
-    return result
-
-
-def padding_exprs(linear: Linear, box: Sequence[int], cells: Sequence[Expr]) -> list[Expr]:
-    """Conditions, any of which makes a cell padding: bits the axis never has, or a broken relation of the image."""
-    result: list[Expr] = []
-    for axis, (width, extent) in enumerate(zip(linear.widths, box, strict=True)):
-        if extent > 1 << width:
-            result.append(cells[axis] >= 1 << width)
-    fixed: dict[int, tuple[int, int]] = {}
-    for used, constant in linear.relations:
-        if power_of_two(used):
-            axis, bit = linear.places[used.bit_length() - 1]
-            mask, value = fixed.get(axis, (0, 0))
-            fixed[axis] = (mask | 1 << bit, value | constant << bit)
-        else:
-            parity = _exclusive_or(linear, [(used, 0)], cells)
-            result.append(compare(CompareOp.NE, parity & 1 if not _is_bit(parity) else parity, const(constant)))
-    for axis, (mask, value) in fixed.items():
-        result.append(compare(CompareOp.NE, cells[axis] & mask, const(value)))
-    return result
-
-
-def _is_bit(expr: Expr) -> bool:
-    """Whether every term of the XOR is masked to one bit already."""
-    if isinstance(expr, Binary) and expr.op is BinaryOp.BITXOR:
-        return _is_bit(expr.lhs) and _is_bit(expr.rhs)
-    return (
-        isinstance(expr, Binary) and expr.op is BinaryOp.BITAND and isinstance(expr.rhs, IntImm) and expr.rhs.value == 1
     )
 
 

@@ -8,28 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
-from layoutproof.ir.dtype import INT32, INT64
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import FALSE, Expr
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.enumeration import MAX_EXACT_POINTS, TooLarge, first_where, trap_condition
-from layoutproof.verify.algebra.lift import Lifter, NumberTooWide, Renderer, number
+from layoutproof.verify.algebra.lift import Lifter
 from layoutproof.verify.algebra.polynomials import GiveUp, Poly, add, constant, constant_of, plus
+from layoutproof.verify.algebra.rendering import Renderer, size_text
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.maps.bits import largest_value
+from layoutproof.verify.maps.examples import Instance, at_instance, instances, lopsided_instances
 from layoutproof.verify.maps.extents import axis_inputs, symbolic_extreme, tabulated_extreme
 from layoutproof.verify.maps.problem import Problem, Shape, coerce_shape
-from layoutproof.verify.maps.symbolic_shapes import (
-    Instance,
-    Point,
-    at_instance,
-    divisors_are_nonzero,
-    instances,
-    is_nonnegative_by_z3,
-    lopsided_instances,
-)
+from layoutproof.verify.maps.symbolic_shapes import Point, divisors_are_nonzero, is_nonnegative_by_z3
 from layoutproof.verify.verdict.codes import IMAGE_UNKNOWN
 
 if TYPE_CHECKING:
@@ -93,23 +86,14 @@ def _lifted(problem: Problem, size: Expr) -> Poly:
 
 
 def _too_small(problem: Problem, axis: int, wanted: Poly, extent: Poly) -> LayoutproofError:
-    shown, least = (_extent_text(problem, form) for form in (wanted, extent))
+    renderer = Renderer(problem.ring, problem.shown)
+    shown, least = size_text(renderer, wanted), size_text(renderer, extent)
     is_number = constant_of(add(wanted, extent, -1)) is not None
     doubt = "" if is_number else " (for some values of the symbols, or that is not proved)"
     return error(
         codes.PHYSICAL_SHAPE,
         f"axis {axis} of the physical shape is {shown}, which does not hold the image: its extent is {least}{doubt}",
     )
-
-
-def _extent_text(problem: Problem, extent: Poly) -> str:
-    number = constant_of(extent)
-    if number is not None:
-        return str(number)  # It may be wider than any type.
-    try:
-        return expr_text(Renderer(problem.ring, problem.shown).expr(extent), "plain")
-    except NumberTooWide as reason:
-        return f"no number of its type ({reason})"
 
 
 def axis_extent(problem: Problem, axis: int, box: str) -> Size:
@@ -335,20 +319,3 @@ def _traps(problem: Problem, axis: int, point: Mapping[int, int], symbols: Mappi
         codes.NO_VALUE,
         f"axis {axis} of the index map, `{text}`, divides by zero or shifts too far at the logical index {shown}",
     )
-
-
-def size_exprs(problem: Problem, sizes: Sequence[Poly]) -> tuple[Expr, ...]:
-    """The extents as expressions."""
-    return tuple(_size_expr(problem, size) for size in sizes)
-
-
-def _size_expr(problem: Problem, size: Poly) -> Expr:
-    n = constant_of(size)
-    if n is None:
-        return Renderer(problem.ring, problem.shown).expr(size)
-    return number(n, INT32 if n <= INT32.max_int else INT64)
-
-
-def shown_sizes(problem: Problem, sizes: Sequence[Size]) -> tuple[Expr | None, ...]:
-    """The extents as expressions, None where there is no closed form."""
-    return tuple(None if isinstance(size, str) else _size_expr(problem, size) for size in sizes)

@@ -14,7 +14,7 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.map_text import parse_condition, parse_shape
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.maps import map_facts as map_report
+from layoutproof.verify.maps import injective
 from layoutproof.verify.maps.layout_text import read_layout, total_map
 from layoutproof.verify.maps.map_facts import Box, report_on
 from layoutproof.verify.maps.map_report import MapReport
@@ -108,7 +108,7 @@ def check_map(
 
 def prove_injective(index_map: MapLike, shape: ShapeLike | None = None, where: Expr | str | None = None) -> Verdict:
     """Whether no two logical indices share a cell. Raises as `check_map` does."""
-    return map_report.prove_injective(*read_question(index_map, shape, where))
+    return injective.prove_injective(*read_question(index_map, shape, where))
 
 
 def prove_bijective(index_map: MapLike, shape: ShapeLike | None = None, where: Expr | str | None = None) -> Verdict:

@@ -1,46 +1,36 @@
 """Results about an index map: an engine's answer for one component, the padding of the whole map, and the report of
-`check_map`. Part of the trusted computing base.
+`check_map`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from layoutproof.ir.expr import FALSE, Expr, IntImm, logical_or
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.algebra.lift import Renderer
-from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply, scale
-from layoutproof.verify.program.questions import Because
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Report, Status, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Collision:
-    """Two logical indices with one image: the component's inputs in each, by position, and the symbols' values."""
-
-    first: Mapping[int, int]
-    second: Mapping[int, int]
-    symbols: Mapping[str, int] = field(default_factory=dict)
+from layoutproof.verify.algebra.polynomials import Poly, add, constant_of
+from layoutproof.verify.algebra.rendering import Renderer, size_expr
+from layoutproof.verify.maps.decision import Decision
+from layoutproof.verify.maps.injective import product
+from layoutproof.verify.maps.problem import Problem
+from layoutproof.verify.verdict.report import Report
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an engine found about a component. `padding` has conditions that make a cell padding; None: unknown, by
-    `padding_reason`.
+    """What is told of a component, with what was decided. `padding` has conditions that make a cell padding; None:
+    unknown, by `padding_reason`.
 
     `inverse` has an expression over cells for every input of the component. `image` is the number of cells reached;
     None when not known. `hole` is a cell of the component's axes that is not reached, by axis, if one is known without
     a search.
     """
 
-    status: Status
-    engine: str
-    reason: str | None = None
-    because: frozenset[Because] = frozenset()
-    collision: Collision | None = None
+    decision: Decision
     inverse: Mapping[int, Expr] | None = None
     inverse_reason: str | None = None
     padding: tuple[Expr, ...] | None = None
@@ -123,12 +113,6 @@ class MapReport(Report):
         }
 
 
-def injective_claim(domain: str) -> Claim:
-    """That a map is injective on a domain."""
-    what = f"no two logical indices of {domain} share a physical cell"
-    return Claim(ClaimKind.CELLS, what, about=("injective", domain))
-
-
 def bijective_claim(physical: Sequence[Expr | None], domain: str) -> Claim:
     """That a map of a domain reaches every cell of a box once."""
     shown = ", ".join(map(_size_text, physical))
@@ -147,18 +131,6 @@ def json_size(size: int | Expr | None) -> int | str | None:
     if isinstance(size, IntImm):
         return size.value
     return expr_text(size, "plain") if isinstance(size, Expr) else size
-
-
-def product(factors: Sequence[Poly]) -> Poly:
-    """The product of forms."""
-    number, others = 1, constant(1)
-    for factor in factors:
-        value = constant_of(factor)
-        if value is None:
-            others = multiply(others, factor)
-        else:
-            number *= value
-    return scale(others, number)
 
 
 def combine(sizes: Sequence[Poly | str], answers: Sequence[Answer], renderer: Renderer) -> Padding:
@@ -189,3 +161,14 @@ def _joined(terms: Sequence[Expr]) -> Expr:
         if term != FALSE and term not in kept:
             kept.append(term)
     return logical_or(*kept)
+
+
+def size_exprs(problem: Problem, sizes: Sequence[Poly]) -> tuple[Expr, ...]:
+    """Extents as expressions."""
+    renderer = Renderer(problem.ring, problem.shown)
+    return tuple(size_expr(renderer, size) for size in sizes)
+
+
+def shown_sizes(problem: Problem, sizes: Sequence[Poly | str]) -> tuple[Expr | None, ...]:
+    """The same; None where there is no closed form."""
+    return tuple(None if isinstance(size, str) else size_exprs(problem, [size])[0] for size in sizes)

@@ -381,7 +381,7 @@ class Part:
     inputs: tuple[int, ...]
     sizes: Mapping[int, Poly]
     cells: Mapping[int, Poly]
-    cell_type: DType
+    cell_type: DType = INT32  # with which cells are written
 
     @property
     def names(self) -> list[str]:

@@ -20,6 +20,7 @@ from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import Relation, make_relation
+from layoutproof.verify.isl.relation_exprs import collision_of
 from layoutproof.verify.isl.space import BudgetExceeded, NoAnswer, limited
 from layoutproof.verify.maps.problem import check_rank
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
@@ -82,7 +83,7 @@ def _by_sets(index_map: IndexMap, shape: Sequence[Expr], where: Expr, symbols: S
         _check_not_negative(relation, index_map)
         if relation.is_injective():
             return Verdict(Status.PROVED, claim, "isl")
-        found = relation.collision()
+        found = collision_of(relation)
     if found is None:
         return Verdict(Status.UNKNOWN, claim, "isl", reason="two indices share a cell, but none were found")
     first, second, values = found

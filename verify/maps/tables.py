@@ -1,6 +1,5 @@
 """Predicates over cells from tables: a condition that is true exactly on given cells; and expressions from tables of
-values, by linear pieces, for inverses. The last resort, for maps that no engine describes in closed form. Part of the
-trusted computing base.
+values, by linear pieces, for inverses. The last resort, for maps that no engine describes in closed form.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from layoutproof.ir.expr import FALSE, TRUE, Compare, Expr, Logical, compare, const, logical_and, logical_or
 from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.visit import walk
-from layoutproof.verify.algebra.lift import join
-from layoutproof.verify.maps.proposals import band
+from layoutproof.verify.algebra.rendering import join
+from layoutproof.verify.maps.cells import band
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,8 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp import run
 from layoutproof.ir.interp.analysis import find_memories
 from layoutproof.ir.interp.arguments import Array
-from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutStep, extents_for, layout_records
+from layoutproof.ir.interp.layout_cells import extents_for
+from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutStep, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc

@@ -25,8 +25,9 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp import Fault, FaultKind, Filling, Result, all_fillings, run, same_values
 from layoutproof.ir.interp.arguments import Array
+from layoutproof.ir.interp.layout_cells import padding_cells
 from layoutproof.ir.interp.memory import DEFINED
-from layoutproof.ir.layout_record import Cell, padding_cells
+from layoutproof.ir.layout_record import Cell
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap

@@ -1,16 +1,14 @@
-"""Claims and verdicts as objects: a verdict is proved, refuted, unknown or vacuous, never a boolean. And the clauses of
-the checker by name: each excludes a kind of wrong program, and has one in `proofs/refuted`.
+"""Claims and verdicts as objects: a verdict is proved, refuted, unknown or vacuous, never a boolean. Part of the
+trusted computing base.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.shown import Shown
 from layoutproof.verify.program.location import Place
 from layoutproof.verify.program.questions import Because
@@ -19,43 +17,6 @@ from layoutproof.verify.verdict import codes
 if TYPE_CHECKING:
     from layoutproof.verify.program.evidence import Evidence
     from layoutproof.verify.program.questions import SmtQuery
-
-
-class Clause(StrEnum):
-    """One clause of the conditions under which a rewrite is accepted."""
-
-    CELLS_INJECTIVE = "cells-injective"  # no two cells of one memory become one
-    CELLS_INSIDE = "cells-inside"  # every cell gets a place in the new memory
-    CELLS_APART = "cells-apart"  # no two memories become one
-    INTERFACE = "interface"  # parameters keep their order, types and, declared changes aside, shapes and cells
-    INPUTS_KEPT = "inputs-kept"  # a parameter that the old program never writes is never written
-    RECORDS = "records"  # layout records go on where they were, and a changed interface is recorded
-    FAULTS = "faults"  # bounds, index arithmetic, traps, readability, forbidden padding
-    CONTENTS = "contents"  # a data-dependent index is in bounds only where the old program certainly uses it so
-    RACES = "races"  # iterations of parallel and vector loops do not meet
-    OPAQUE = "opaque"  # opaque calls run as often, with the same arguments, in the same order
-    ORDER = "order"  # every read has the source that its counterpart has
-    LOST_SOURCE = "lost-source"  # a source without an image is a refusal, not a pair dropped
-    NO_OPS = "no-ops"  # an extra instance is deleted only when it stores the value that is there
-    LAST_WRITER = "last-writer"  # a fact serves a read only if its origin is that read's last writer
-    INVARIANT_START = "invariant-start"  # an invariant holds of entry values that may be read
-    INVARIANT_KEPT = "invariant-kept"  # every write, extra ones included, preserves an invariant
-    INLINED_SOURCES = "inlined-sources"  # what stands for a load has the sources that it had when it was stored
-    INLINED_PARTS = "inlined-parts"  # what stands for a load is, on each part, what that load finds there
-    INLINED_UNDEFINED = "inlined-undefined"  # an undefined value that was stored once does not stand for several loads
-    INLINED_LICENCES = "inlined-licences"  # a free choice of an operation is made once, for all loads of its result
-    VALUES = "values"  # matched instances compute the same value
-    LICENCE_SCOPE = "licence-scope"  # licences restrict only values that the old program computes
-    ZERO_SIGN = "zero-sign"  # what is equal but for the sign of a zero is not read by what tells the two apart
-    REDUCTION_FORM = "reduction-form"  # only `acc (+) e` with `e` independent of `acc` is regrouped
-    REDUCTION_LAW = "reduction-law"  # only operators that regroup under the licences in force
-    CONTRIBUTIONS = "contributions"  # every reader of a reduction sees the same multiset of contributions
-    PARTIAL_START = "partial-start"  # a partial result that is added later began with a neutral value
-    PARTIAL_ONCE = "partial-once"  # no contribution to a partial result is added twice
-    ASSUMPTIONS = "assumptions"  # a new assumption follows from old ones, or speaks of a parameter's padding only
-    PADDING_POSTCONDITION = "padding-postcondition"  # padding whose contract is a value holds it at the end
-    OBSERVABLE = "observable"  # output buffers are preserved
-    VACUITY = "vacuity"  # some input satisfies all assumptions; on it the old program stores something observable
 
 
 class ClaimKind(StrEnum):
@@ -170,8 +131,6 @@ class Status(StrEnum):
     VACUOUS = "vacuous"
 
 
-_LONGEST_REASON = 160  # characters of one that a report's short text has
-_WORST_FIRST = (Status.REFUTED, Status.UNKNOWN, Status.VACUOUS, Status.PROVED)
 GOOD: frozenset[Status] = frozenset({Status.PROVED})
 """What lets a step be kept."""
 
@@ -232,106 +191,3 @@ class Verdict(Shown):
             "counterexample": dict(self.counterexample) if self.counterexample is not None else None,
             "seconds": self.seconds,
         }
-
-    def to_entry(self) -> dict[str, Any]:
-        """The verdict as it is kept and sent to other processes: `to_dict` with what code asks of it."""
-        claim, place = self.claim, self.claim.place
-        parts = [claim.head, None if place is None else [place.words, place.line, place.at], claim.tail]
-        about = {
-            "kind": claim.kind.value,
-            "parts": parts,
-            "buffers": list(claim.buffers),
-            "about": list(claim.about),
-        }
-        known = {"because": sorted(self.because), "related": [list(each) for each in self.related]}
-        return {**self.to_dict(), **about, **known, "rests_on": list(self.rests_on)}
-
-    @staticmethod
-    def of_entry(entry: Mapping[str, Any]) -> Verdict:
-        """The verdict that `to_entry` wrote. Raises ValueError, KeyError or TypeError for anything else."""
-        head, place, tail = entry["parts"]
-        place = None if place is None else Place(*place)
-        claim = Claim(ClaimKind(entry["kind"]), head, place, tail, tuple(entry["buffers"]), tuple(entry["about"]))
-        if claim.text != entry["claim"]:
-            raise ValueError(f"a claim is not what its parts make: {entry['claim']}")
-        return Verdict(
-            Status(entry["status"]),
-            claim,
-            str(entry["engine"]),
-            tuple(map(str, entry["strictness"])),
-            entry["reason"],
-            entry["counterexample"],
-            float(entry["seconds"]),
-            tuple(map(str, entry["rests_on"])),
-            because=frozenset(map(Because, entry["because"])),
-            related=tuple((line, what) for line, what in entry["related"]),
-        )
-
-
-def worst(statuses: Iterable[Status]) -> Status:
-    """The worst of several: refuted, unknown, vacuous, proved; proved when there are none."""
-    found = set(statuses)
-    return next((status for status in _WORST_FIRST if status in found), Status.PROVED)
-
-
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
-
-
-def counterexample_text(verdict: Verdict) -> str | None:
-    """Why a verdict is not `proved`, in one line: its reason, else its counterexample; None if it has neither."""
-    found = verdict.counterexample
-    if verdict.reason is not None or found is None:
-        return verdict.reason
-    if {"first", "second", "image"} <= set(found):
-        symbols = found.get("symbols", {})
-        given = f", for {', '.join(f'{name} = {value}' for name, value in symbols.items())}" if symbols else ""
-        return f"{found['first']} and {found['second']} both go to {found['image']}{given}"
-    return ", ".join(f"{name}: {value}" for name, value in found.items())
-
-
-class NotProved(LayoutproofError):
-    """What `require` raises: something that was asked is not proved. `verdicts` are those, worst first."""
-
-    def __init__(self, verdicts: Iterable[Verdict]) -> None:
-        self.verdicts = tuple(sorted(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.status)))
-        super().__init__(
-            Diagnostic(each.code, f"{each.claim} {_WORDS[each.status]}: {counterexample_text(each)}")
-            for each in self.verdicts
-        )
-
-
-class Report(Shown, ABC):
-    """An answer to what was asked. It has no truth value, since an object that is there would always be true."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def asked(self) -> tuple[Verdict, ...]:
-        """The verdicts on what was asked."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether all that was asked is proved: neither refuted, nor unknown, nor vacuous."""
-        return bool(self.asked) and all(verdict.status in GOOD for verdict in self.asked)
-
-    def require(self) -> Self:
-        """The report itself. Raises NotProved, with the counterexample, unless all that was asked is proved."""
-        if not self.ok:
-            raise NotProved(verdict for verdict in self.asked if verdict.status not in GOOD)
-        return self
-
-    def __bool__(self) -> bool:
-        raise TypeError("a report has no truth value; ask for its `ok`, or call `require()`")
-
-    def __repr__(self) -> str:
-        # Short, and with the counterexample: it is what a failed `assert report.ok` shows.
-        open_ones = [verdict for verdict in self.asked if verdict.status not in GOOD]
-        if not open_ones:
-            return f"<{type(self).__name__}: {'proved' if self.asked else 'nothing was asked'}>"
-        first = min(open_ones, key=lambda verdict: _WORST_FIRST.index(verdict.status))
-        why = counterexample_text(first) or ""
-        if first.status is Status.UNKNOWN:
-            why, *rest = why.split("\n")
-            why = f"{why[:_LONGEST_REASON]}..." if rest or len(why) > _LONGEST_REASON else why
-        return f"<{type(self).__name__}: {first.status}: {first.claim}: {why}>"

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from layoutproof.cli.gate.judging.findings import digest, fate_of
 from layoutproof.cli.gate.outcomes import Finding, Outcome
 from layoutproof.verify.verdict import codes
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.cli.gate.judging.notes import Result
     from layoutproof.lowering.compare.comparison import Comparison
-    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.step_record import StepRecord
 
 _HELP = "`layoutproof recheck --verbose` of its certificate names each claim that the kernel rejects"
 

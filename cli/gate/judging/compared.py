@@ -20,7 +20,8 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.passes.illegal import worst_first
 from layoutproof.verify.values.fast_math import Licence, names_of
 from layoutproof.verify.verdict import codes as claims
-from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
+from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc

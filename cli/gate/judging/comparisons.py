@@ -21,6 +21,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, Source
 from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
 from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.verdict.report import to_entry
 from layoutproof.verify.verdict.verdict import Status
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
     else:
         before, after = function_of(item.program, texts[0], first), function_of(item.path, texts[1], second)
         found = compare(before, after, layouts=layouts, pads=pads, match=match, where=asked.where)
-    return found, is_storable([verdict.to_entry() for verdict in found.verdicts], clock)
+    return found, is_storable([to_entry(verdict) for verdict in found.verdicts], clock)
 
 
 def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], options: Options) -> Outcome:

@@ -14,7 +14,8 @@ from layoutproof.cli import codes
 from layoutproof.cli.gate.outcomes import Fate, Finding, Place
 from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.lowering.passes.illegal import hint_of
-from layoutproof.verify.verdict.verdict import Claim, Status, Verdict, counterexample_text
+from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.verdict import Claim, Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc

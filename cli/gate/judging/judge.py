@@ -24,7 +24,8 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.verify.values.fast_math import Licence, Licences
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 from layoutproof.verify.workers.endings import Ending, Limits
 
 
@@ -113,8 +114,8 @@ def judged_rewrite(item: Item, allowed: Licences, options: Options) -> Outcome:
     from layoutproof.verify.certificate.certificate import text_of as text_of_rewrite
     from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
     from layoutproof.verify.certificate.reading import allowed_by
-    from layoutproof.verify.checker import StepRecord
     from layoutproof.verify.lockstep.identity import prove_identity
+    from layoutproof.verify.step_record import StepRecord
 
     litmus = parse_litmus(text_of(item.path), item.path)
     rewrite, where, licences = litmus.rewrite, litmus.header.where, allowed & allowed_by(litmus.header.strictness)

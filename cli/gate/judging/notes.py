@@ -14,7 +14,8 @@ from layoutproof.cli.gate.loading import remarks_on
 from layoutproof.cli.gate.outcomes import Finding, Outcome, Place, steady_path, step_of
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.verify.values.fast_math import Licence, names_of
-from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc

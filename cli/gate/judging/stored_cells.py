@@ -23,7 +23,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_record import LayoutStep, extents_for
+from layoutproof.ir.interp.layout_cells import extents_for
+from layoutproof.ir.layout_record import LayoutStep
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 

@@ -10,6 +10,7 @@ from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place, S
 from layoutproof.cli.output import on_one_line, readable
 from layoutproof.cli.render.gate.finding_texts import plural
 from layoutproof.ir.diagnostic import counted
+from layoutproof.verify.verdict.report import of_entry
 
 STYLES = {
     "proved": "bold green",
@@ -124,9 +125,8 @@ def _step(step: Mapping[str, Any], styled: Styled) -> Iterator[str]:
 def _claims(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The claims of a rewrite, grouped by kind; those not proved are among the findings."""
     from layoutproof.cli.render.run_report import summary_lines
-    from layoutproof.verify.verdict.verdict import Verdict
 
-    yield from summary_lines([Verdict.of_entry(entry) for entry in obligations if entry["status"] == "proved"], False)
+    yield from summary_lines([of_entry(entry) for entry in obligations if entry["status"] == "proved"], False)
     yield from remarks(obligations)
 
 

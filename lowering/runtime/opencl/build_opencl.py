@@ -19,7 +19,8 @@ from layoutproof.lowering.runtime.call_arguments import Assumption, contract_of
 from layoutproof.lowering.runtime.kernel import Kernel, LoweredFunc
 from layoutproof.lowering.runtime.opencl.devices import Device, Profile, find_device, parse_profile
 from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texels
-from layoutproof.verify.verdict.verdict import Status, Verdict, counterexample_text
+from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
 

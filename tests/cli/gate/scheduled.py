@@ -17,7 +17,7 @@ from layoutproof.ir.script.reader import load
 from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.lowering.schedule.trace import passes_of
-from layoutproof.verify.verdict.verdict import worst
+from layoutproof.verify.verdict.report import worst
 
 EXAMPLES = ROOT / "examples"
 HOSTILE = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> & \"'\u2028\ud800 \x00"

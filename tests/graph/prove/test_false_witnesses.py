@@ -32,7 +32,8 @@ from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import walk
-from layoutproof.verify.checker import StepRecord, prove_rewrite
+from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 AS_IT_IS = IndexMap.identity(1)

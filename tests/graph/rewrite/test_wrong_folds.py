@@ -13,7 +13,8 @@ from tests.shares import one_in
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model.graph import Value
 from layoutproof.graph.operators.copies import prove_chains
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 Make = Callable[[GraphBuilder, Value], Value]
 TURN = "lambda i, j, k: [j, k, i]"

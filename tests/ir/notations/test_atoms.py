@@ -23,8 +23,8 @@ from layoutproof.ir.notations.atoms import Operand, atom_of, parse_operand
 from layoutproof.ir.notations.cute import CuteLayout, leaves
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.layouts.conflicts import Memory, count_conflicts
+from layoutproof.verify.maps.injective import prove_injective
 from layoutproof.verify.maps.layout_text import read_layout
-from layoutproof.verify.maps.map_facts import prove_injective
 from layoutproof.verify.verdict.verdict import Status
 
 OPERANDS = ("A", "B", "C")

@@ -15,7 +15,8 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.lowering.compare.comparison import Found, Question
 from layoutproof.lowering.compare.shared_interface import aligned
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 DATA = ROOT / "tests" / "data" / "pairing"
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
 from tests.shares import one_in
+from tests.verify.lockstep.test_unrolled import CHANGES, Maker, does
 
 import layoutproof as lp
+from layoutproof.ir.expr import Binary, IntImm, Var
 from layoutproof.ir.interp.run import run
+from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import BufferStore
-from layoutproof.ir.visit import walk
+from layoutproof.ir.stmt import Allocate, BufferStore, For, ForKind, Let, Seq, Stmt, seq
+from layoutproof.ir.visit import rewrite_bottom_up, walk
 from layoutproof.lowering.compare.compare_programs import compare_bit_for_bit
 from layoutproof.lowering.compare.rolled import rolled, unrolled
 from layoutproof.verify.certificate.certificate import text_of
@@ -191,9 +196,61 @@ def test_no_mutant_is_proved(name: str, part: int) -> None:
 
 def test_few_statements_stay() -> None:
     """Short programs, and those without runs, are looked at as they are."""
-    short = function(product()[:40])
+    short = function(product()[:12])
     assert rolled(short) is short
     odd = function(
         [f"C[{k * k % 4}, {k**3 % 4}] = A[{k * k * k % 3}, {k % 4}] * T.float32({k * k})" for k in range(60)]
     )
     assert rolled(odd) is odd
+
+
+def copies(make: Maker) -> PrimFunc:
+    """The copies of a loop's body, or of a nest's, as a reader has them: constants are computed, and what follows a let
+    stands inside it.
+    """
+    part: Node = make.several(2)
+    for name in make.around:
+        assert isinstance(part, Stmt)
+        loop = For(Var(name), IntImm(make.random.randrange(2)), IntImm(3), ForKind.UNROLLED, part)
+        part = CHANGES["unrolled"](loop, make) or loop
+    body = rewrite_bottom_up(part, lambda node: _open(_folded(node)))
+    assert isinstance(body, Stmt)
+    return replace(make.program(), body=body)
+
+
+def _folded(node: Node) -> Node:
+    if isinstance(node, Binary) and isinstance(node.rhs, IntImm):
+        if isinstance(node.lhs, IntImm):
+            a, b = node.lhs.value, node.rhs.value
+            return IntImm({BinaryOp.ADD: a + b, BinaryOp.SUB: a - b, BinaryOp.MUL: a * b}[node.op])
+        return node.lhs if node.rhs.value == (node.op is BinaryOp.MUL) else node
+    return node
+
+
+def _open(node: Node) -> Node:
+    if isinstance(node, Seq):
+        for k, part in reversed(list(enumerate(node.body[:-1]))):
+            if isinstance(part, Let | Allocate):
+                inside = seq(part.body, *node.body[k + 1 :])
+                return _open(seq(*node.body[:k], replace(part, body=inside)))
+    return node
+
+
+@one_in(20)
+@pytest.mark.parametrize("part", range(20))
+def test_random_copies(part: int) -> None:
+    """The loops of random copies, with lets and memory, and names that hide others, do what the copies do; those of
+    programs with a change do what these do, and are only taken for the copies where that is the same.
+    """
+    found = 0
+    for seed in range(40):
+        make = Maker(Random(part * 100 + seed), "ij")
+        given = copies(make)
+        loops = rolled(given, 1)
+        found += loops is not given
+        assert does(loops) == does(given), given
+        for name in make.random.sample(sorted(CHANGES), 3):
+            mutant = make.changed(given, name)
+            assert does(rolled(mutant, 1)) == does(mutant), mutant
+            assert not is_same_unrolled(loops, mutant) or does(mutant) == does(given), mutant
+    assert found > 2, found

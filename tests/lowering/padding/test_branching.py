@@ -33,7 +33,8 @@ from layoutproof.lowering.padding.elements import Elements
 from layoutproof.lowering.passes.steps import check_step
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 QUARTERS = (
     '"layoutproof.layout": {"B_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", '

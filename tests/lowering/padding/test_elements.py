@@ -13,7 +13,8 @@ from tests.shares import one_in, some
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import logical_and
-from layoutproof.ir.layout_record import Cell, padding_cells
+from layoutproof.ir.interp.layout_cells import padding_cells
+from layoutproof.ir.layout_record import Cell
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.layout.transform_layout import TransformLayout
 from layoutproof.lowering.lower.flatten import FlattenBuffer, LowerBlocks

@@ -22,7 +22,8 @@ from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercom
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.schedule.trace import program_text
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 Floats = NDArray[np.float32]
 

@@ -13,7 +13,8 @@ from tests.shares import one_in
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.values.fast_math import IEEE
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 MAP = "lambda i: [(i + 2)//8, (i + 2)%8]"
 # The guards of the first and of the last row of eight, as they are, and as the document simplifies them "for

@@ -15,7 +15,8 @@ from tests.shares import one_in
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 RECORD = (
     '"layoutproof.layout": {"B_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", '

@@ -15,7 +15,8 @@ from tests.shares import one_in
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
-from layoutproof.ir.layout_record import Cell, padding_cells
+from layoutproof.ir.interp.layout_cells import padding_cells
+from layoutproof.ir.layout_record import Cell
 from layoutproof.ir.notations.map_text import parse_condition, parse_index_map
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule

@@ -20,6 +20,7 @@ from layoutproof.verify.program.questions import Because
 from layoutproof.verify.replay import refute as checked
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.values.fast_math import ALL, IEEE
+from layoutproof.verify.verdict.report import of_entry, to_entry
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 TEXT = (ROOT / "examples" / "programs" / "row_sum.py").read_text(encoding="utf-8")
@@ -174,4 +175,4 @@ def test_what_a_clock_decided_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_verdict_and_back() -> None:
     """A verdict read back is the one that was written, questions aside."""
     (verdict, *_) = scheduled().steps[0].verdicts
-    assert Verdict.of_entry(verdict.to_entry()) == replace(verdict, queries=())
+    assert of_entry(to_entry(verdict)) == replace(verdict, queries=())

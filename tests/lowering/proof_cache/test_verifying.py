@@ -26,6 +26,7 @@ from layoutproof.verify.settings import Settings, settings, within
 from layoutproof.verify.smt import solver as worker
 from layoutproof.verify.smt.engines import installed
 from layoutproof.verify.smt.solver import Worker
+from layoutproof.verify.verdict.report import of_entry, to_entry
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
@@ -226,9 +227,9 @@ def test_one_claim_of_two_places_on_one_line() -> None:
     """
     value = entry()
     there = Place("line 7", 7)
-    verdicts = [Verdict.of_entry(o) for o in value["obligations"]]
+    verdicts = [of_entry(o) for o in value["obligations"]]
     moved = [replace(v, claim=replace(v.claim, place=v.claim.place and there)) for v in verdicts]
-    value["obligations"] = [v.to_entry() for v in moved]
+    value["obligations"] = [to_entry(v) for v in moved]
     value["obligations"] += value["obligations"][-1:]
     assert checked(value).found is Found.RIGHT
 
@@ -245,14 +246,16 @@ def refuted_entry() -> dict[str, Any]:
     derived = derive(value["rewrite"], "a test").obligations
     assert Status.REFUTED in {obligation.status for obligation in derived}
     value["obligations"] = [
-        Verdict(
-            o.status,
-            o.claim,
-            o.engine,
-            o.strictness,
-            o.reason,
-            {"run": "again"} if o.status is Status.REFUTED else None,
-        ).to_entry()
+        to_entry(
+            Verdict(
+                o.status,
+                o.claim,
+                o.engine,
+                o.strictness,
+                o.reason,
+                {"run": "again"} if o.status is Status.REFUTED else None,
+            )
+        )
         for o in derived
     ]
     return value

@@ -131,7 +131,7 @@ def test_a_library_that_does_not_load_is_not_kept(cache: Path, monkeypatch: pyte
     assert libraries(cache) == []
 
 
-@one_in(2)
+@one_in(6)
 @pytest.mark.parametrize("count", some((4, 8), 1))
 def test_several_processes_at_once(count: int, cache: Path) -> None:
     """All of them build or find the same kernel and run it; nothing unfinished stays behind."""

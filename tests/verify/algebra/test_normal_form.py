@@ -14,7 +14,7 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, binary, const
 from layoutproof.ir.operators import BinaryOp as Op
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.algebra.lift import Lifter, Renderer
+from layoutproof.verify.algebra.lift import Lifter
 from layoutproof.verify.algebra.polynomials import (
     GiveUp,
     Poly,
@@ -26,8 +26,9 @@ from layoutproof.verify.algebra.polynomials import (
     plus,
     scale,
 )
+from layoutproof.verify.algebra.rendering import Renderer
 from layoutproof.verify.algebra.ring import Ring
-from layoutproof.verify.maps.inverse import Condition, Sense, condition_expr
+from layoutproof.verify.maps.conditions import Condition, Sense, condition_expr
 
 EXTENTS = {"i": 9, "j": 6, "k": 4}
 POINTS = [dict(zip(EXTENTS, point, strict=True)) for point in product(*(range(e) for e in EXTENTS.values()))]

@@ -24,9 +24,9 @@ from layoutproof.verify.certificate.certificate import Certificate, certify
 from layoutproof.verify.certificate.finder.kernel_evidence import find_evidence
 from layoutproof.verify.certificate.kernel_reading import Trust, judge_document, judge_file
 from layoutproof.verify.certificate.sealed_files import REFUTATIONS, Document, sealed, to_bytes
-from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.kernel.evidence import judge_certificate
 from layoutproof.verify.kernel.rejected import Rejected
+from layoutproof.verify.step_record import StepRecord
 
 PADDED = """
 # theta: 0 -> 0: lambda i: [i]

@@ -6,7 +6,8 @@ import pytest
 
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.faults.vacuity import check_program
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 STEP = '{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": None}'
 RECORD = f'"layoutproof.layout": {{"A_data": {{"logical_shape": [14], "steps": [{STEP}]}}}}'

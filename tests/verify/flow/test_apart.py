@@ -9,7 +9,8 @@ from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.lockstep.memories import ASKED
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 
 def program(attrs: str, loops: str, index: str, value: str = "A[{0}] + T.float32(1)") -> str:

@@ -28,7 +28,8 @@ from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import no_points
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.program.statement import NotModelled, Statement
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 
 def forms_of(flow: Dataflow, statement: Statement, *, updates: bool = True) -> list[Form]:

@@ -10,7 +10,8 @@ from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 _HEAD = """@T.prim_func(s_tir=True)
 def main(A: T.Buffer((16, 4), "float32"), B: T.Buffer((16, 4), "float32")):

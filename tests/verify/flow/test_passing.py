@@ -6,7 +6,8 @@ import pytest
 
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 KEPT = """\
 # functions: main, main

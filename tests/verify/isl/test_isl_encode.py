@@ -22,6 +22,7 @@ from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.instance_search import Model
 from layoutproof.verify.isl.instance_sets import Workspace, pieces_said
 from layoutproof.verify.isl.relation import make_relation
+from layoutproof.verify.isl.relation_exprs import inverse_of, padding_of
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, NoAnswer, limited, value
 from layoutproof.verify.program.instances import Dim, IterationDomain
 
@@ -240,9 +241,9 @@ def test_nothing_rests_on_the_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
         link = isl.Map("[n] -> { a[i] -> b[n - 1 - i] : 0 <= i < n }", workspace.ctx)
         found = make_relation(ctx, ["i"], [N], ["n"], TRUE, {"p0": X * 2})
         asks: list[Callable[[], object]] = [
-            found.inverse,
+            lambda: inverse_of(found),
             lambda: found.extreme(0, True),
-            lambda: found.padding([N * 2]),
+            lambda: padding_of(found, [N * 2]),
             lambda: model.symbols_without(IterationDomain(dims), compare(CompareOp.GE, X, const(5))),
             lambda: next(pieces_said(workspace, link, dims, dims), None),
         ]

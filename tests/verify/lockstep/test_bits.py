@@ -6,7 +6,8 @@ import pytest
 
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 TEXT = """
 # from tvm.script import tirx as T

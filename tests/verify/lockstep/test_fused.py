@@ -10,7 +10,8 @@ from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 
 def program(loops: str, indices: str) -> str:

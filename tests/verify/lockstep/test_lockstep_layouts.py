@@ -5,12 +5,12 @@ overlap.
 from __future__ import annotations
 
 import pytest
-from tests.clauses import without
+from tests.clauses import Clause, without
 from tests.verify.lockstep.rewrites import SPLIT, accepted, buffer, function, lockstep, record, refused
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.lockstep.prove import Lockstep
-from layoutproof.verify.verdict.verdict import Clause, Open
+from layoutproof.verify.verdict.verdict import Open
 
 AB = f"{buffer('A', '14')}, {buffer('B', '14')}"
 ZERO = '"T.float32(0.0)"'
@@ -267,3 +267,22 @@ def test_two_memories_may_not_become_one() -> None:
     old = function(AB, body)
     new = function(AB, body.replace("D = T.alloc_buffer((14,))\n", "").replace("D[i]", "C[i]"))
     refused(lockstep(old, new), "has no counterpart in the old program")
+
+
+SWIZZLED = "lambda i: [i // 8, i // 8 % 8 ^ i % 8]"
+
+
+@pytest.mark.parametrize(("first", "why"), [(60, None), (59, "has no counterpart"), (61, "may be left out")])
+def test_padding_of_a_swizzle(first: int, why: str | None) -> None:
+    """Whether all padding of a map with an XOR is filled is asked of its inverse; a cell that is left out is missed."""
+    old = function(f"{buffer('A', '60')}, {buffer('B', '60')}", "for i in range(60):\n    B[i] = A[i]")
+    body = (
+        "for i in range(60):\n    B[i // 8, i // 8 % 8 ^ i % 8] = A[i]\n"
+        f"for p, q in T.grid(8, 8):\n    if {first} <= p * 8 + (p % 8 ^ q):\n        B[p, q] = T.float32(0)"
+    )
+    attrs = f'"tirx.noalias": True, {record("B_data", "60", SWIZZLED, "8, 8", ZERO)}'
+    found = lockstep(old, function(f"{buffer('A', '60')}, {buffer('B', '8, 8')}", body, attrs), cells={"B": SWIZZLED})
+    if why is None:
+        accepted(found)
+    else:
+        refused(found, why)

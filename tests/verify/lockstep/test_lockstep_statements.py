@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.clauses import without
+from tests.clauses import Clause, without
 from tests.verify.lockstep.rewrites import accepted, buffer, function, lockstep, refused
-
-from layoutproof.verify.verdict.verdict import Clause
 
 AB = f"{buffer('A', '14')}, {buffer('B', '14')}"
 ABI = f"{buffer('A', '14', 'int32')}, {buffer('B', '14', 'int32')}"

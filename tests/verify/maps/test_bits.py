@@ -12,8 +12,9 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const, logical_or
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.maps.bits import input_exprs, kernel_points, largest_value, padding_exprs, read_linear
+from layoutproof.verify.maps.bits import kernel_points, largest_value, read_linear
 from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.conditions import input_exprs, padding_exprs
 from layoutproof.verify.verdict.verdict import Status
 
 

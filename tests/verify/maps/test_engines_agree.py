@@ -19,10 +19,9 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.maps.box import physical_box
 from layoutproof.verify.maps.check_map import check_map
-from layoutproof.verify.maps.component import by_bits, by_enumeration, by_structure, by_z3
-from layoutproof.verify.maps.component_by_isl import by_isl
-from layoutproof.verify.maps.map_facts import make_parts
-from layoutproof.verify.maps.map_report import Answer
+from layoutproof.verify.maps.component import by_bits, by_enumeration, by_isl, by_structure, by_z3
+from layoutproof.verify.maps.component_facts import described
+from layoutproof.verify.maps.injective import make_parts
 from layoutproof.verify.maps.problem import Part, make_problem
 from layoutproof.verify.verdict.verdict import Status
 
@@ -57,16 +56,20 @@ def test_engines_agree(seed: int) -> None:
     for part in parts:
         if not part.axes or prod(part.extents) > 600 or prod(part.box) > 1500:
             continue
-        reference = by_enumeration(part)
+        reference = described(part, by_enumeration(part))
+        assert reference is not None
         expected = cells_where(part, reference.padding)
-        found: list[Answer | None] = [by_structure(part), by_bits(part), by_isl(part)]
-        for answer in found:
-            if answer is None or answer.status is Status.UNKNOWN:
+        for decision in (by_structure(part), by_bits(part), by_isl(part)):
+            if decision is None or decision.status is Status.UNKNOWN:
                 continue
-            assert answer.status is reference.status, (str(drawn), answer.engine)
+            assert decision.status is reference.decision.status, (str(drawn), decision.engine)
+            assert decision.image is None or decision.image == reference.image, (str(drawn), decision.engine)
+            answer = described(part, decision)
+            if answer is None:
+                continue
             holes = cells_where(part, answer.padding)
-            assert holes is None or holes == expected, (str(drawn), answer.engine)
-            assert answer.image is None or answer.image == reference.image, (str(drawn), answer.engine)
+            assert holes is None or holes == expected, (str(drawn), decision.engine)
+            assert answer.image is None or answer.image == reference.image, (str(drawn), decision.engine)
 
 
 @one_in(5)

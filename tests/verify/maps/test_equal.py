@@ -10,7 +10,7 @@ import pytest
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.maps.check_map import read_question
-from layoutproof.verify.maps.map_facts import prove_equal_maps
+from layoutproof.verify.maps.equal_maps import prove_equal_maps
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 

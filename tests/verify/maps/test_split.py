@@ -18,7 +18,7 @@ from layoutproof.ir.expr import IntImm
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.problem import read_problem
-from layoutproof.verify.maps.split import report_on_splits
+from layoutproof.verify.maps.split_report import report_on_splits
 
 CHAINS = [(), (1,), (2,), (3,), (4,), (2, 2), (2, 3), (4, 1), (1, 3), (2, 2, 2)]
 

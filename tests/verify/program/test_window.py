@@ -18,7 +18,8 @@ from layoutproof.verify import checker
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.program import window
 from layoutproof.verify.program.window import try_window
-from layoutproof.verify.verdict.verdict import Status, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status
 
 MEMORIES = "CDEFGH"
 

@@ -21,7 +21,8 @@ from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.smt import solver as worker
 from layoutproof.verify.smt.solver import Worker, WorkerAnswer
 from layoutproof.verify.values.fast_math import ALL
-from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.report import worst
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 # No law says that this is so: a solver does, bit for bit.
 DOUBLED = """\

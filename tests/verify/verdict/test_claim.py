@@ -14,6 +14,7 @@ from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.program.location import Place
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict import codes
+from layoutproof.verify.verdict.report import of_entry, to_entry
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 REWRITES = sorted((ROOT / "proofs" / "refuted").glob("*.py")) + sorted((ROOT / "proofs" / "accepted").glob("*.py"))
@@ -74,7 +75,7 @@ def test_a_verdict_that_is_kept() -> None:
         Status.REFUTED, claim, "isl", reason="they do", counterexample={"i": 1}, seconds=0.5, rests_on=("a law",),
         because=frozenset((Because.CLOCK, Because.BUDGET)), related=((3, "write A[0]"),),
     )  # fmt: skip
-    assert Verdict.of_entry(verdict.to_entry()) == verdict
+    assert of_entry(to_entry(verdict)) == verdict
 
 
 def test_there_are_rewrites() -> None:

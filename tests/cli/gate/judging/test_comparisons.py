@@ -239,7 +239,7 @@ def test_how_far_a_search_came_is_shown() -> None:
         "  relation: [io, ii] -> [4*io + ii]" in lines
         and "before.py:7:9: note: before, this is what it came to" in lines
     )
-    assert "the layout of B was looked for" in lines[-1]
+    assert "the layout of B was searched" in lines[-1]
 
 
 @pytest.mark.parametrize(

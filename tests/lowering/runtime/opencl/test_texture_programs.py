@@ -369,7 +369,7 @@ def test_options_of_the_other_target() -> None:
     schedule = copy((2, 3, 5, 8), scopes=("global", "global"))
     for options, words in (
         ({"target": "c", "device": "pocl"}, "the C target runs on the processor"),
-        ({"target": "metal"}, 'there are "c" and "opencl"'),
+        ({"target": "metal"}, 'available: "c", "opencl"'),
     ):
         with pytest.raises(LayoutproofError, match=words):
             schedule.build(**options)  # type: ignore[call-overload]  # what a person may write

@@ -15,7 +15,8 @@ from tests.shares import one_in
 import layoutproof as lp
 from layoutproof.cli.plot.scene import Rect
 from layoutproof.cli.plot.strip_figure import strips
-from layoutproof.ir.layout_record import Cell, layout_records, padding_cells
+from layoutproof.ir.interp.layout_cells import padding_cells
+from layoutproof.ir.layout_record import Cell, layout_records
 
 
 @one_in(2)

@@ -12,11 +12,11 @@ from tests.oracle.mlir import arguments_for, differences
 from tests.random.mlir_programs import random_program
 from tests.shares import one_in
 
-from layoutproof.importers.mlir.rolled import rolled
 from layoutproof.importers.mlir.translate import read_functions
 from layoutproof.ir.interp.run import run, same_values
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import stores_in
+from layoutproof.lowering.compare.rolled import rolled
 
 
 def program(text: str) -> PrimFunc:
@@ -100,6 +100,7 @@ def test_random(seed: int) -> None:
     assert all(same_values(a, b).all() for a, b in zip(before, after, strict=True)), differences(before, after)
 
 
+@one_in(3)
 @pytest.mark.parametrize("sizes", [(4, 4), (8, 8), (20, 20)], ids=str)
 def test_verdict(sizes: tuple[int, int]) -> None:
     """Hundreds of copies are proved; one that reads its neighbour is refuted, at its line."""
