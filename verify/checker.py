@@ -36,6 +36,8 @@ from layoutproof.ir.visit import buffers_in, holds_any, stores_in
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.decisions import undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
+from layoutproof.verify.faults.no_faults import not_excluded
+from layoutproof.verify.faults.reads import no_layout
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, note_no_new_fault, possible_faults, prove_runs
 from layoutproof.verify.flow.forwarded import known_contents, prove_no_faults
@@ -115,9 +117,8 @@ def _shared(window: Window) -> Verdict:
 
 
 def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gathered: Gathered) -> Checked:
-    # The new program is called as the old one was: it may not state sizes of its own.
     old = Facts.of(rewrite.old, where, gathered=gathered)
-    new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)
+    new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)  # may not state sizes of its own
     # Where only calls with parameters apart are spoken of, what the old program stores changes no other parameter.
     apart = Facts.of(rewrite.old.with_parameters_apart(), where) if is_asked(rewrite) else old
     contents = known_contents(rewrite, apart, new, where)
@@ -131,7 +132,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
         _prove_witness_speaks_of_stores(rewrite),
         *_where_open(_prove_decisions(new)),
     )
-    faults = prove_no_faults(new, where, contents, old)
+    faults = not_excluded(prove_no_faults(new, where, contents, old), old)
     if any(v.status is Status.REFUTED for v in faults):
         before = possible_faults(rewrite.old, where)
         if before:
@@ -284,6 +285,8 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
         declared = before.name in rewrite.witness.changes_interface
         if _but_shape(before) != _but_shape(after) or (before.shape != after.shape and not declared):
             return unknown(claim, STRUCTURE, f"{before.name} is another one", watch)
+        if _alignment(rewrite.new, before.data) > _alignment(rewrite.old, before.data):
+            return unknown(claim, STRUCTURE, f"callers have to align {before.name} further", watch)
         cells = moved.get(before.data.name)
         if cells is None:
             continue
@@ -300,7 +303,11 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
 
 
 def _but_shape(buffer: Buffer) -> tuple[object, ...]:
-    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset
+    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset, buffer.scope, buffer.offset_factor
+
+
+def _alignment(function: PrimFunc, data: Var) -> int:  # in bytes, as any view of a parameter has it
+    return max(b.align for b in (*function.buffers, *buffers_in(function.body)) if b.data == data)
 
 
 def _stored(facts: Facts) -> set[str]:
@@ -314,7 +321,8 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     if not (old or new or rewrite.witness.changes_interface):
         return
     watch, claim = Stopwatch(), Claim(ClaimKind.RECORDS, "layout metadata is consistent")
-    answer = _records(rewrite, old, new, where)
+    wrong = no_layout(Facts.of(rewrite.old, where), (*old.items(), *new.items()))
+    answer = _records(rewrite, old, new, where) if wrong is None else wrong
     if isinstance(answer, Open):
         yield unknown(claim, STRUCTURE, answer.reason, watch)
     elif old or rewrite.witness.changes_interface:

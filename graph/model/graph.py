@@ -23,11 +23,11 @@ from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, FloatImm, IntImm, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interval import Interval
-from layoutproof.ir.intrinsics import Undef
+from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.shown import Shown
 from layoutproof.ir.stmt import DeclBuffer, MatchBuffer
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import holds_any, walk
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.passes.effects import data_written
 
@@ -202,6 +202,14 @@ class Graph(Shown):
     def rewrites(self) -> tuple[Rewriting, ...]:
         """The layout operators."""
         return tuple(step for step in self.steps if not isinstance(step, Call))
+
+
+_OUTSIDE: Kept[bool] = Kept(4096)
+
+
+def reaches_outside(func: PrimFunc) -> bool:
+    """Whether a function makes opaque calls, which have an effect even if no result is used."""
+    return _OUTSIDE.get(func, (), lambda: holds_any(func.body, OpaqueCall))
 
 
 _LARGEST = 1 << 1023

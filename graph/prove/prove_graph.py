@@ -24,7 +24,6 @@ from layoutproof.graph.model.graph import (
     Call,
     Constant,
     Crop,
-    Graph,
     LayoutTransform,
     Pad,
     Shape,
@@ -32,6 +31,7 @@ from layoutproof.graph.model.graph import (
     Step,
     Value,
     number_of,
+    reaches_outside,
     signature_of,
 )
 from layoutproof.graph.model.graph_witness import AS_IT_WAS, GraphRewrite, Interface, Place, Steps, rooted, roots_of
@@ -42,12 +42,11 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Expr, IntImm, binary, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.interp.run import same_values
-from layoutproof.ir.intrinsics import OpaqueCall
-from layoutproof.ir.layout_record import Contract, layout_records
+from layoutproof.ir.layout_record import Cell, Contract, layout_records
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, Verdict
@@ -287,7 +286,8 @@ class _Proof:
             return f"nothing says how {new.name} came about"
         key = (new.name, old)
         if key not in self.chained:
-            self.chained[key] = chain_problem(schedule, old, new, self.checked.get(new.name))
+            open_ = _left_open(old) if schedule.records else None
+            self.chained[key] = open_ or chain_problem(schedule, old, new, self.checked.get(new.name))
         problem = self.chained[key]
         if problem is not None:
             return problem
@@ -372,18 +372,20 @@ class _Proof:
             if not kept or not self.same(place, wanted):
                 by = f" stored by `{index_map_text(index_map)}`" if self.interface.outputs else ""
                 yield f"{ours} is not {theirs}{by}"
-        outside = _outside(self.rewrite.old)
+        calls = (step for step in self.rewrite.old.steps if isinstance(step, Call))
+        outside = [call.results[0].name for call in calls if reaches_outside(call.function)]
         if [name for name in self.made if name in outside] != outside:
             yield "calls that reach outside of the graph are not made as they were"
 
 
-def _outside(graph: Graph) -> list[str]:
-    """The first results of calls whose functions make opaque calls, in order."""
-    return [
-        step.results[0].name
-        for step in graph.steps
-        if isinstance(step, Call) and any(isinstance(node, OpaqueCall) for node in walk(step.function.body))
-    ]
+def _left_open(func: PrimFunc) -> str | None:
+    """What a function's records leave to any rewrite of it; in a graph others may read it: results are whole arrays."""
+    records = layout_records(func)
+    for buffer in signature_of(func).results:
+        record = records.get(buffer.data.name)
+        if record is not None and any(step.padding is Cell.PAD_UNDEF for step in record.steps):
+            return f"{func.name} leaves to its rewrites what the padding of {buffer.name} holds, and others may read it"
+    return None
 
 
 def _roles(signature: Signature) -> tuple[list[str], list[str]]:

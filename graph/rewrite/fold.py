@@ -29,6 +29,7 @@ from layoutproof.graph.model.graph import (
     Step,
     Value,
     number_of,
+    reaches_outside,
 )
 from layoutproof.graph.model.graph_run import box, padded, transformed
 from layoutproof.graph.model.layout_maps import is_identity
@@ -272,11 +273,12 @@ def _with_operands(step: Step, names: Mapping[str, str]) -> Step:
 
 
 def without_dead(graph: Graph) -> Graph:
-    """The graph without the steps and constants that no output depends on."""
+    """The graph without the steps and constants that no output, and no call out of the graph, depends on."""
     used = set(graph.outputs)
     kept: list[Step] = []
     for step in reversed(graph.steps):
-        if any(value.name in used for value in step.results):
+        outside = isinstance(step, Call) and reaches_outside(step.function)
+        if outside or any(value.name in used for value in step.results):
             kept.insert(0, step)
             used |= set(step.operands)
     return replace(graph, steps=tuple(kept), constants=tuple(c for c in graph.constants if c.value.name in used))

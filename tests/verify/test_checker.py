@@ -146,6 +146,29 @@ def test_a_layout_change_that_is_stated_and_not_made(good: Rewrite, declared: tu
         assert statuses(prove_rewrite(invented).verdicts) == {Status.PROVED}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("", ", align=128", False),
+        (", align=128", ", align=64", True),
+        ("", ', scope="global.texture"', False),
+        ("", ", offset_factor=4", False),
+    ],
+)
+def test_callers_promise_no_more_of_a_parameter(old: str, new: str, kept: bool) -> None:
+    """Neither its alignment, nor what its offset is a multiple of, nor another kind of memory."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"{more}), B: T.Buffer((8,), "float32")):
+        T.func_attr({{"tir.noalias": True}})
+        for i in range(8):
+            B[i] = A[i]
+    """
+    before, after = (program(text.format(more=more)) for more in (old, new))
+    found = statuses(check_rewrite(Rewrite(before, after, Witness(_instances(after)))))
+    assert (found == {Status.PROVED}) is kept
+
+
 def test_input_that_comes_to_be_written(good: Rewrite) -> None:
     """A parameter that the old program only reads may not be written."""
     text = NEW.replace(
@@ -229,6 +252,22 @@ def test_new_assumption_on_symbols_is_refused() -> None:
         assert worst(statuses(verdicts)) is status
 
 
+def test_a_fault_with_symbols_that_the_old_program_excludes_refutes_nothing() -> None:
+    """A precondition that is dropped is one of the old program's calls, of which alone something is claimed."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), n: T.int32):
+        T.func_attr({"tir.noalias": True})
+        T.evaluate(T.assume(n < 8 and n >= 0))
+        B[n] = A[n]
+    """
+    old = program(text)
+    for dropped, wrong in (("A[n]", False), ("A[n + 1]", True)):
+        new = program(text.replace("T.evaluate(T.assume(n < 8 and n >= 0))", "pass").replace("A[n]", dropped))
+        found = statuses(check_rewrite(Rewrite(old, new, Witness(_instances(new)))))
+        assert (Status.REFUTED in found) is wrong and Status.UNKNOWN in found
+
+
 def test_layout_record_may_not_change() -> None:
     """Padding without a contract does not get one by a rewrite; a record goes on where it was."""
     text = """
@@ -244,6 +283,36 @@ def test_layout_record_may_not_change() -> None:
     for other in (text.replace('"contract": None', '"contract": "undef"'), text.replace("[14], ", "[15], ")):
         new = program(other)
         assert Status.UNKNOWN in statuses(check_rewrite(Rewrite(old, new, Witness(_instances(new)))))
+
+
+@pytest.mark.parametrize(
+    ("shape", "steps", "store", "kept"),
+    [
+        # the second map puts padding of the first where elements 0 and 1 are
+        ("(14,)", [("lambda i: [i]", [16]), ("lambda i: [i%14]", [14])], "B[i]", "range(2, 14)"),
+        # elements 10 to 13 are in no place of the middle box
+        ("(4, 4)", [("lambda i: [i]", [10]), ("lambda i: [i//4, i%4]", [4, 4])], "B[i//4, i%4]", "range(10)"),
+    ],
+)
+def test_record_whose_padding_is_where_elements_are(
+    shape: str, steps: list[tuple[str, list[int]]], store: str, kept: str
+) -> None:
+    """A store of elements that a record which is no layout takes for padding is missed."""
+    stated = [{"index_map": text, "shape": box, "contract": "undef"} for text, box in steps]
+    record = {"B_data": {"logical_shape": [14], "steps": stated}}
+    texts = [
+        f"""@T.prim_func(s_tir=True)
+def {name}(A: T.Buffer((14,), "float32"), B: T.Buffer({shape}, "float32")):
+    T.func_attr({{"tirx.noalias": True, "layoutproof.layout": {record}}})
+    for i in {loop}:
+        {store} = A[i]
+"""
+        for name, loop in (("before", "range(14)"), ("after", kept))
+    ]
+    rewrite = parse_rewrite("# theta: 0 -> 0: lambda i: [i]\n" + "\n".join(texts))
+    found = {verdict.claim.kind: verdict for verdict in prove_rewrite(rewrite).verdicts}[ClaimKind.RECORDS]
+    assert found.status is Status.UNKNOWN and found.reason is not None and "is no layout" in found.reason
+    assert worst(verdict.status for verdict in check_rewrite(rewrite)) is Status.UNKNOWN
 
 
 WHOLE = """\

@@ -14,6 +14,7 @@ from layoutproof.ir.expr import TRUE, Expr, IntImm, Not, Select, Var, equal
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Stmt
+from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, nodes_of, substitute, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.arithmetic import prove_index_fits, prove_no_trap
@@ -44,7 +45,7 @@ from layoutproof.verify.program.instances import (
     keeps_range,
 )
 from layoutproof.verify.program.questions import Cover, Search, above, at_least, below
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Proved, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Proved, Status, Verdict
 
 
 def prove_views(facts: Facts) -> tuple[Verdict, ...]:
@@ -56,6 +57,19 @@ def prove_views(facts: Facts) -> tuple[Verdict, ...]:
         if owner is not None and key not in verdicts and _box(owner) != _box(access.buffer):
             verdicts[key] = _prove_view(facts, access.buffer, access.data, owner)
     return tuple(verdicts.values())
+
+
+def not_excluded(verdicts: Sequence[Verdict], old: Facts) -> tuple[Verdict, ...]:
+    """The verdicts on a new program, none refuted by symbols that the old one excludes: nothing is claimed there."""
+    found: list[Verdict] = []
+    for each in verdicts:
+        values = (each.counterexample or {}).get("values", {})
+        broken = next((c for c in old.program.assumed if old.holds(c, values) is False), None)
+        if each.status is Status.REFUTED and broken is not None:
+            reason = f"{each.reason}, where the old program assumes {expr_text(broken, Style.PLAIN)}"
+            each = replace(each, status=Status.UNKNOWN, counterexample=None, reason=reason)
+        found.append(each)
+    return tuple(found)
 
 
 def _box(buffer: Buffer) -> tuple[object, ...]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr, Var, const, equal
+from layoutproof.ir.expr import Expr, Var, const, equal, logical_and
 from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.interp.layout_cells import cells_of
 from layoutproof.ir.layout_record import Cell, LayoutRecord, layout_records
@@ -33,11 +33,11 @@ from layoutproof.verify.faults.facts import (
     visible,
 )
 from layoutproof.verify.faults.races import pairs_before
-from layoutproof.verify.maps.injective import is_onto
+from layoutproof.verify.maps.injective import is_into, is_onto
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Cover, Search, at_least, below, nothing, same
 from layoutproof.verify.smt.index_arithmetic import search_instances
-from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Verdict
 
 
 def has_forbidden(record: LayoutRecord) -> bool:
@@ -85,11 +85,47 @@ def _is_onto(record: LayoutRecord, number: int) -> bool:
     return _reaches_all(step.index_map, before, step.shape)
 
 
+def no_layout(facts: Facts, records: Iterable[tuple[str, LayoutRecord]]) -> Open | None:
+    """Why a record of several steps is no layout; None where each is one.
+
+    Each map is to be one-to-one from the box before it into its own: else a later one may put padding where an element
+    is, or take an element for padding.
+    """
+    for name, record in records:
+        shapes = (record.logical_shape, *(step.shape for step in record.steps))
+        boxes = [_shape(shape, facts.program.symbols) for shape in shapes]
+        several = zip(record.steps, pairwise(boxes), strict=True) if len(record.steps) > 1 else ()
+        for step, (before, after) in several:
+            if not _is_one_to_one(step.index_map, before, after, facts.assumed):
+                why = f"`{step.map_text}` is not proved to be one-to-one into its box"
+                return Open(f"the record of {name} is no layout: {why}")
+    return None
+
+
+@lru_cache(maxsize=256)
+def _is_one_to_one(
+    index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, ...], assumed: tuple[Expr, ...]
+) -> bool:
+    if not _speaks_of_extents(index_map, shape):
+        return False
+    symbols = {v.name for extent in shape for v in free_variables(extent)}
+    told = [c for c in assumed if {v.name for v in free_variables(c)} <= symbols]
+    try:
+        return is_into(index_map, shape, box, logical_and(*told) if told else None)
+    except LayoutproofError:
+        return False
+
+
+def _speaks_of_extents(index_map: IndexMap, shape: tuple[Expr, ...]) -> bool:
+    """Whether a map has no symbols but those of a shape: any other may be negative."""
+    names = {v.name for v in (*index_map.inputs, *(v for extent in shape for v in free_variables(extent)))}
+    return all(v.name in names for output in index_map.outputs for v in free_variables(output))
+
+
 @lru_cache(maxsize=64)
 def _reaches_all(index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, ...]) -> bool:
-    names = {v.name for v in (*index_map.inputs, *(v for extent in shape for v in free_variables(extent)))}
-    if any(v.name not in names for output in index_map.outputs for v in free_variables(output)):
-        return False  # a symbol that is no extent may be negative
+    if not _speaks_of_extents(index_map, shape):
+        return False
     try:
         return is_onto(index_map, shape, box)
     except LayoutproofError:

@@ -53,6 +53,7 @@ def prove_interface(step: Step) -> None:
     if any(condition not in step.assumed for condition in new.assumed):
         raise Rejected("the new program assumes more of its symbols")
     _prove_attributes(step, old, new)
+    _prove_aligned(old, new)
     for before in (b for b in old.buffers.values() if b.is_parameter):
         _prove_kept(step, before)
     for after in (b for b in new.buffers.values() if b.is_parameter):
@@ -74,6 +75,13 @@ def _prove_attributes(step: Step, old: Program, new: Program) -> None:
     stated = {**old.attributes, **({APART: new.attributes[APART]} if is_stated else {})}
     if {key: repr(value) for key, value in stated.items()} != {k: repr(v) for k, v in new.attributes.items()}:
         raise Rejected("attributes of the function differ")
+
+
+def _prove_aligned(old: Program, new: Program) -> None:
+    """Views of what callers give promise no more of its alignment than some did before."""
+    for view in (b for b in new.buffers.values() if not new.is_temporary(b.name)):
+        if view.promises[0] > max((b.promises[0] for b in old.buffers.values() if b.data == view.data), default=0):
+            raise Rejected(f"callers have to align what {view.name} is a view of further")
 
 
 def _prove_kept(step: Step, before: Buffer) -> None:
@@ -167,7 +175,11 @@ def _prove_about_padding(step: Step, new: Statement) -> None:
     old, f = step.source_of(buffer) or (buffer, None)
     if f is None or buffer.name not in step.rewrite.interface:
         raise Rejected("an assumption is new, and not about padding of this step")
-    if said[0][3] != step.new.record(buffer.data).steps[-1].contract:
+    contract = step.new.record(buffer.data).steps[-1].contract
+    # The symbols of a contract are the function's, also where a loop has the name of one.
+    loops = [core.variable(loop) for loop in new.loops]
+    said_of_loops = contract is None or any(e in loops for e in core.walk(contract))
+    if said_of_loops or said[0][3] != core.at_cell(contract, loads[0][3]):
         raise Rejected(f"what is assumed of the padding of {buffer.name} is not its contract")
     context = step.context()
     env = context.instance(new, "i").env

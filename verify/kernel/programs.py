@@ -17,7 +17,7 @@ An expression is a nested tuple `(operator, dtype, *operands)`, equal to another
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -289,10 +289,21 @@ class Map:
     where: Expr = TRUE
 
 
+def place(axis: int) -> Expr:
+    """A cell's index on an axis, in the value of a contract; no program has such a name."""
+    return ("var", "int32", f"#{axis}")
+
+
+def at_cell(e: Any, index: Sequence[Expr]) -> Any:
+    """The value of a contract in the cell at an index, or a part of it."""
+    places = {place(axis): part for axis, part in enumerate(index)}
+    return places.get(e, e) if e in places or type(e) is not tuple else tuple(at_cell(part, index) for part in e)
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A layout transform of a record: the map, the box after it, and what the padding that it makes holds: a value, or
-    anything (`undef`); None without a contract.
+    """A layout transform of a record: the map, the box after it, and what the padding that it makes holds: a value over
+    the places of the cell, or anything (`undef`); None without a contract.
     """
 
     map: Map

@@ -179,7 +179,8 @@ def _layout(step: object, symbols: Scope, program: core.Program, dtype: str) -> 
         return core.Layout(Map(names, outputs), shape, ("undef", core.element_of(dtype)) if said else None)
     tree = parse(str(said), "eval").body
     inputs = [a.arg for a in tree.args.args] if isinstance(tree, ast.Lambda) else []
-    reader = Expressions({**symbols, **program.buffers, **{n: ("var", "int32", n) for n in inputs}})
+    places = {n: core.place(axis) for axis, n in enumerate(inputs)}
+    reader = Expressions({**symbols, **program.buffers, **places})
     node = tree.body if isinstance(tree, ast.Lambda) else tree
     return core.Layout(Map(names, outputs), shape, reader.typed(node, reader.read(node), dtype))
 

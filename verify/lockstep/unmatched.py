@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var, logical_and
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep
@@ -110,6 +110,8 @@ class Assumptions:
             return Open(f"this step gives the padding of {name} no contract")
         if data in stored(memories):
             return Open(f"{name} is written, so its padding is the program's own")
+        if not is_whole(memories, load.buffer):
+            return Open(f"{name} is another view, whose indices are not those of the contract")
         loops = [dim.var for dim in domain.dims]
         cell = [i for i in load.indices if isinstance(i, Var)]
         if (
@@ -141,10 +143,16 @@ def is_element(
     data: Var,
 ) -> bool:
     """Whether a load in a pad value is certainly of no padding cell; `padding` are conditions over `cell`."""
-    if memories.new.root(load.buffer) != data or len(load.indices) != len(cell):
+    if memories.new.root(load.buffer) != data or not is_whole(memories, load.buffer):
         return False
     there = dict(zip(cell, load.indices, strict=True))
     return bool(padding) and memories.asking.never(outside, substitute(logical_and(*padding), there))
+
+
+def is_whole(memories: Memories, buffer: Buffer) -> bool:
+    """Whether a buffer of the new program is a memory as it came into being, of whose indices its contract speaks."""
+    was = memories.was(memories.new.root(buffer))
+    return was is not None and was in memories.relaid and memories.relaid[was].after == buffer
 
 
 def stored(memories: Memories) -> frozenset[Var]:

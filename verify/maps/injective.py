@@ -76,6 +76,14 @@ def is_onto(index_map: IndexMap, shape: Shape, box: Shape) -> bool:
     return known and product(indices) == product(cells) and all(decide(part).status is Status.PROVED for part in parts)
 
 
+def is_into(index_map: IndexMap, shape: Shape, box: Shape, where: Expr | None) -> bool:
+    """Whether a map certainly has a cell of its own in a box for each index. Raises as `is_onto` does."""
+    problem = make_problem(index_map, shape, where)
+    return all(
+        decide(part).status is Status.PROVED for part in make_parts(problem, physical_box(problem, "digits", box))
+    )
+
+
 def product(factors: Sequence[Poly]) -> Poly:
     """The product of forms."""
     number, others = 1, constant(1)

@@ -424,6 +424,8 @@ def _move(
     """One re-laying, once it is seen to give every element a place."""
     if len(cells.inputs) != len(before) or cells.rank != len(after):
         raise NotComparable("an index map of another rank")
+    if any(extent < 0 for extent in (*before, *after)):
+        raise NotComparable("a box of a layout record is negative")
     values = cells.output_values(before, symbols)
     positions = np.zeros(0, dtype=np.int64)
     if prod(before):

@@ -32,6 +32,7 @@ from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import walk
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
@@ -326,3 +327,44 @@ def test_blocks_of_channels_that_come_in_another_order() -> None:
     assert set(statuses(found.rewrite).values()) == {Status.PROVED}
     inputs = arrays_for(graph)
     np.testing.assert_array_equal(run_graph(graph, inputs)[0], run_graph(found.rewrite.new, inputs)[0])
+
+
+def with_open_padding(filled: bool) -> PrimFunc:
+    """A copy into blocks of four whose padding a record leaves open, filled with 0 or not."""
+    step = '{"index_map": "lambda i: [i//4, i%4]", "shape": [2, 4], "contract": "undef"}'
+    record = f'{{"B_data": {{"logical_shape": [6], "steps": [{step}]}}}}'
+    fill = """    for p, q in T.grid(2, 4):
+        if 4 * p + q >= 6:
+            B[p, q] = T.float32(0)
+"""
+    return loads(
+        f"""@T.prim_func
+def f(A: T.Buffer((6,), "float32"), B: T.Buffer((2, 4), "float32")):
+    T.func_attr({{"tir.noalias": True, "layoutproof.layout": {record}}})
+    for p, q in T.grid(2, 4):
+        if 4 * p + q < 6:
+            B[p, q] = A[4 * p + q]
+{fill if filled else ""}""",
+        "f.py",
+    )
+
+
+def test_padding_that_a_record_leaves_open_is_read_by_others() -> None:
+    """A function may stop filling its result's padding that its record leaves undefined; in a graph others read it."""
+    old, new = with_open_padding(True), with_open_padding(False)
+    g = GraphBuilder("open")
+    made = g.call(old, g.input("x", (6,)))[0]
+    rewrite = plan(g.build(g.relu(made)), {}).rewrite
+    first, *others = rewrite.new.steps
+    assert isinstance(first, Call)
+    name = first.function.name
+    changed = replace(rewrite.new, steps=(replace(first, function=replace(new, name=name)), *others))
+    variables = tuple(node.var for node in walk(new.body) if isinstance(node, For))
+    claim = InstanceMap(0, 0, IndexMap(variables, variables))
+    step = Rewrite(replace(old, name=NAME), replace(new, name=NAME), Witness((claim,)))
+    assert {v.status for v in prove_rewrite(step).verdicts} == {Status.PROVED}
+    chain = Chain(step.old, (StepRecord("drop", {}, step),))
+    x = {"x": np.ones(6, np.float32)}
+    assert run_graph(rewrite.new, x)[0].tobytes() != run_graph(changed, x)[0].tobytes()
+    found = statuses(replace(rewrite, new=changed, schedules={**rewrite.schedules, name: chain}))
+    assert found["f"] is Status.UNKNOWN and found["the outputs are the old ones"] is Status.UNKNOWN

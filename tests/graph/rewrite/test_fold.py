@@ -14,6 +14,7 @@ from layoutproof.graph.model.graph import Graph, Value
 from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.graph.rewrite.fold import Folding, fold
 from layoutproof.ir.interp.memory import Fill, Filling
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.verdict.verdict import Status
 
 Make = Callable[[GraphBuilder, Value], Value]
@@ -198,3 +199,23 @@ def test_padding_and_moving_back_and_forth() -> None:
         return g.relu(g.layout_transform(g.pad(back, [(0, 0), (0, 1), (0, 0), (0, 0)], None), NCHW4C))
 
     assert left(folded(make, (1, 3, 4, 4)).new) == ["Pad", "LayoutTransform"]
+
+
+def test_a_call_out_of_the_graph_is_no_unused_step() -> None:
+    """A call whose function calls something opaque stays, with what it uses, though no output depends on it."""
+    logged = loads(
+        """@T.prim_func
+def logged(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        B[i] = A[i]
+    T.evaluate(T.call_extern("int32", "log"))
+""",
+        "f.py",
+    )
+    g = GraphBuilder("g")
+    x = g.input("x", (8,))
+    g.call(logged, g.relu(x))
+    back = "lambda i: [7 - i]"
+    graph = g.build(g.layout_transform(g.layout_transform(x, back), back))
+    found = fold(graph).new
+    assert left(found) == [] and [func.name for func in found.functions()] == ["relu", "logged"]

@@ -105,6 +105,24 @@ def test_padding_is_assumed_to_be_what_its_contract_says(contract: str, wrong: b
     assert bool(rejected(parameters, "for i in range(14):\n    B[i] = A[i]", new, head, after)) is wrong
 
 
+@pytest.mark.parametrize(
+    ("contract", "loops", "wrong"),
+    [("lambda p, q: p", "p, q", False), ("lambda q, p: q", "p, q", False), ("lambda p, q: p", "q, p", True)],
+)
+def test_a_contract_speaks_of_the_indices_of_its_cell(contract: str, loops: str, wrong: bool) -> None:
+    """Not of loops that have the names of these."""
+    step = f'{{"index_map": "lambda i: [i // 4, i % 4]", "shape": [4, 4], "contract": "{contract}"}}'
+    layout = f'"layoutproof.layout": {{"A_data": {{"logical_shape": [14], "steps": [{step}]}}}}'
+    parameters = 'A: T.Buffer((14,), "int32"), B: T.Buffer((14,), "int32")'
+    after = 'A: T.Buffer((4, 4), "int32"), B: T.Buffer((14,), "int32")', layout
+    head = f"{FIRST}# cells: A_data -> A_data: lambda i: [i // 4, i % 4]\n# interface: A\n"
+    row, column = loops.split(", ")
+    new = f"for {loops} in T.grid(4, 4):\n"
+    new += f"    T.evaluate(T.assume({row} < 3 or {column} < 2 or A[{loops}] == p))\n"
+    new += "for i in range(14):\n    B[i] = A[i // 4, i % 4]"
+    assert bool(rejected(parameters, "for i in range(14):\n    B[i] = A[i]", new, head, after)) is wrong
+
+
 FILLED = "for k, l in T.grid(4, 4):\n    B[k, l] = T.if_then_else(k == 3 and 2 <= l, T.float32(0), A[k * 4 + l])"
 
 
@@ -112,6 +130,10 @@ def test_callers_promise_nothing_more() -> None:
     """Of the alignment of an array; a temporary may have any. Targets are attributes like others."""
     assert rejected(AB, COPY, COPY, other=(AB.replace('"float32")', '"float32", align=64)', 1), "")) == {"interface"}
     assert rejected(AB, OWN + COPY, OWN.replace('"float32")', '"float32", align=64)') + COPY) == set()
+    shape = AB.partition("T.Buffer(")[2].partition("), ")[0] + ")"
+    view = f'V = T.decl_buffer({shape}, "float32", data=A.data, align=64)\n'
+    assert rejected(AB, COPY, view + COPY.replace("A[", "V[")) == {"interface"}
+    assert rejected(AB, view + COPY.replace("A[", "V["), view + COPY) == set()
     for target, kinds in (
         ("T.target('llvm')", set()),
         ("[\"T.target('c')\"]", {"interface"}),
