@@ -305,5 +305,5 @@ def test_maps_are_asked_of_solvers(tmp_path: Path) -> None:
     reading = read_any(path)
     assert any("to one place" in claim for claim in written)
     assert set(written) <= {claim for claim, _ in reading.questions} and not any(
-        "maps" in line for line in reading.exceptions
+        "maps" in line for line in reading.exceptions if "the witness maps it" not in line
     )

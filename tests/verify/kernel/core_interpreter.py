@@ -108,6 +108,9 @@ class CoreRun:
             if op == "if":
                 return self.at(rest[1] if taken else rest[2], env)
             return [int(self.at(rest[1], env)[0])] if taken is (op == "and") else [int(taken)]
+        if op == "call" and rest[0] == "reinterpret":
+            bits = np.array(self.at(rest[1], env)).astype(numpy_dtype(DType.parse(element_of(rest[1][1]))))
+            return list(bits.view(numpy_dtype(element)).tolist())
         if op == "call" and len(rest) == 1:
             return [limit(rest[0], element)]
         if op == "call":

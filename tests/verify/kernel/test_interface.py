@@ -211,7 +211,7 @@ def executed(loops: list[list[Stored]], distance: int, reverse: bool) -> list[in
 def test_what_is_accepted_holds_for_every_overlap(seed: int) -> None:
     """Loops that change places, are split or run backwards: in Python, over one list, for every distance."""
     rng, accepted = Random(seed), 0
-    for _ in range(12):
+    for _ in range(30):
         loops = [[(rng.choice("AB"), rng.choice(("i", "5 - i", "i // 2")), rng.choice(VALUES))] for _ in range(2)]
         order, is_fused, reverse = rng.sample(range(2), 2), rng.random() < 0.4, rng.random() < 0.3
         moved = [[store for k in order for store in loops[k]]] if is_fused else [loops[k] for k in order]
