@@ -75,7 +75,7 @@ def test_files_of_gates_are_taken(path: str, taken: bool) -> None:
     assert any(re.fullmatch(pattern.replace(".", r"\.").replace("*", ".*"), name) for pattern in FILES) is taken
 
 
-@one_in(6)
+@one_in(10)
 def test_named_files_are_checked(tmp_path: Path) -> None:
     """The hook checks what is to be committed, and nothing else."""
     (tmp_path / "gates.py").write_text(GATE.format(4), encoding="utf-8")
@@ -85,7 +85,7 @@ def test_named_files_are_checked(tmp_path: Path) -> None:
     assert refused.returncode == 1 and "bad_gates.py:5:1: error[LP210]" in refused.stdout
 
 
-@one_in(3)
+@one_in(4)
 def test_everything_is_checked(tmp_path: Path) -> None:
     """The other hook checks the whole repository, whatever is to be committed."""
     (tmp_path / "deep").mkdir()

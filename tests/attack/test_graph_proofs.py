@@ -10,7 +10,7 @@ from tests.attack.graph_proofs import attack
 from tests.shares import one_in
 
 
-@one_in(6)
+@one_in(10)
 def test_a_slice_of_the_proofs() -> None:
     """Honest plans are proved, most of what was tampered with is not, and what is proved holds, by interpreter and by
     generated C.

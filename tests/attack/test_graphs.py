@@ -8,7 +8,7 @@ from tests.attack.graphs import attack_folds, attack_plans
 from tests.shares import one_in
 
 
-@one_in(3)
+@one_in(4)
 def test_a_slice_of_the_plans() -> None:
     """Plans are proved and compute the same bits; of what was tampered with, most is refused, and nothing is proved
     wrongly.
@@ -19,7 +19,7 @@ def test_a_slice_of_the_plans() -> None:
     assert tally.counts["schedules swapped: proved"] == 0 and tally.counts["constant changed: not proved"] >= 1
 
 
-@one_in(2)
+@one_in(4)
 def test_a_slice_of_the_folds() -> None:
     """A graph with its layout operators folded holds what it held, wherever that was defined."""
     tally = attack_folds(1, graphs=20)

@@ -9,7 +9,7 @@ from tests.clauses import Clause, without
 from tests.shares import one_in
 
 
-@one_in(5)
+@one_in(9)
 def test_a_slice_of_the_pairs() -> None:
     """None of forty pairs is proved wrongly, and many are proved."""
     tally = attack(1, pairs=40)
@@ -17,7 +17,7 @@ def test_a_slice_of_the_pairs() -> None:
     assert tally.counts["proved, no run differs"] >= 5 and tally.counts["open, runs differ"] >= 5
 
 
-@one_in(5)
+@one_in(9)
 def test_the_runs_see_what_the_clause_keeps_away() -> None:
     """Without the clause on contents wrong pairs are proved, and found out."""
     with without(Clause.CONTENTS):

@@ -8,7 +8,7 @@ from tests.attack.temporaries import attack
 from tests.shares import one_in, some
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", some((1, 2), 1))
 def test_a_slice_of_the_pairs(seed: int) -> None:
     """Of some dozens of pairs none is proved wrongly; most of those that no run tells apart are proved, some through

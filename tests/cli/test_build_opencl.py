@@ -139,7 +139,7 @@ def launch(folder: Path, arrays: dict[str, Any], symbols: dict[str, int]) -> Non
             cl.enqueue_copy(queue, arrays[parameter["name"]], memory[parameter["name"]])
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("name", ["sym_row_sum", "softmax", "conv2d_nchw"])
 def test_a_host_that_has_read_the_files_alone(call: Caller, folder: Path, name: str) -> None:
     """One kernel or several, temporaries between them, symbolic extents: the description is all that it takes."""
@@ -196,7 +196,7 @@ def test_it_is_compared_by_default(call: Caller, folder: Path) -> None:
     assert "wrote kernel.cl and kernel.json" in outcome.out and "kernels in order: " in outcome.out
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("check", ["--check", "--no-check"])
 def test_textures_are_described(call: Caller, folder: Path, tmp_path: Path, check: str) -> None:
     """A texture's channels, type and size in texels stand with the argument."""

@@ -35,7 +35,7 @@ def with_command(folder: Path) -> dict[str, str]:
     return {**os.environ, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder)}
 
 
-@one_in(2)
+@one_in(4)
 def test_bash(tmp_path: Path) -> None:
     """The function that the script defines gives bash the words that fit, and leaves files to it."""
     environment = with_command(tmp_path)
@@ -74,7 +74,7 @@ def answers(shell: str, line: str, environment: dict[str, str]) -> set[str]:
     return {"files" if kind == "file" else word for kind, word in told}
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_are_told(shell: str, tmp_path: Path) -> None:
     """zsh and fish are told the same words in their forms; where fish is installed, it is asked itself."""
@@ -95,7 +95,7 @@ def test_other_shells_are_told(shell: str, tmp_path: Path) -> None:
         assert set(done.stdout.split()) == {"checker", "kernel"}
 
 
-@one_in(2)
+@one_in(4)
 def test_zsh(tmp_path: Path) -> None:
     """The script loads in zsh, and, where zsh is installed, a tabulator at its prompt completes a line."""
     environment = {**with_command(tmp_path), "TERM": "dumb"}

@@ -139,7 +139,7 @@ def comparisons(folder: Path) -> Words:
     return call("compare", program, program, layout, pad, match, where, form, output, st.just(["--no-cache"]))
 
 
-@one_in(5)
+@one_in(9)
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_arguments(data: st.DataObject, folder: Path) -> None:
@@ -151,7 +151,7 @@ def test_any_arguments(data: st.DataObject, folder: Path) -> None:
     assert (code == 2) <= bool(said), "wrong input without a word"
 
 
-@one_in(2)
+@one_in(4)
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_comparison(data: st.DataObject, folder: Path) -> None:

@@ -24,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "text",

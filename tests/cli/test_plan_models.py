@@ -66,7 +66,7 @@ def test_onnxruntime_has_to_be_installed(call: Caller, tmp_path: Path, monkeypat
     assert "--onnxruntime needs --run" in call("plan", model, "--onnxruntime").err
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(("wrong", "code"), [(0.0, 0), (TOLERANCE * 2, 1)])
 def test_a_comparison_with_another_tool(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: float, code: int

@@ -62,7 +62,7 @@ LAYOUT_FILES = {
 }
 
 
-@one_in(7)
+@one_in(12)
 @pytest.mark.parametrize("form", LAYOUT_FILES)
 def test_layouts_from_a_file(call: Caller, example: str, form: str) -> None:
     """A file of layouts says what options say, in any of its forms: the plan is the same."""
@@ -143,7 +143,7 @@ WRONG_FILES = {
 }
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", WRONG_FILES)
 def test_a_wrong_file_of_layouts(call: Caller, example: str, tmp_path: Path, name: str) -> None:
     """What is wrong with a file of layouts is told with its name and the entry; nothing is printed or written."""
@@ -157,7 +157,7 @@ def test_a_wrong_file_of_layouts(call: Caller, example: str, tmp_path: Path, nam
     assert files_below(tmp_path) == before
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("name", ["costs.json", "costs.csv"])
 def test_costs_are_measured_written_and_read(call: Caller, example: str, name: str) -> None:
     """`--measure` writes what rewrites took; with `--costs` they cost that, and nothing more has to be measured."""
@@ -183,7 +183,7 @@ def test_a_rewrite_without_a_cost_is_named(call: Caller, example: str) -> None:
     )
 
 
-@one_in(2)
+@one_in(4)
 def test_limits(call: Caller, example: str) -> None:
     """More rewrites, or more bytes, than `--at-most` allows end with 1 and are told; the proof is told as it is, and
     files are written.
@@ -335,7 +335,7 @@ def test_json_has_all_of_it(call: Caller, example: str) -> None:
     ]
 
 
-@one_in(5)
+@one_in(9)
 def test_a_planned_graph_is_checked(call: Caller, small: str) -> None:
     """`--planned` plans nothing: it proves a graph that `-o` wrote to be the one it was made from, and counts what it
     moves.
@@ -353,7 +353,7 @@ def test_a_planned_graph_is_checked(call: Caller, small: str) -> None:
     }
 
 
-@one_in(6)
+@one_in(10)
 def test_a_planned_graph_that_is_called_otherwise(call: Caller, example: str) -> None:
     """With freed ends, `--planned` is told by `--free` how the graph is called; without, it is not proved."""
     assert call("plan", example, *CONV, "--free", "x", "--free", "conv2d_1=NCHW4c", "-o", "planned.py").code == 0
@@ -365,7 +365,7 @@ def test_a_planned_graph_that_is_called_otherwise(call: Caller, example: str) ->
     assert "other inputs or outputs" in call("plan", example, "--planned", "planned.py", "--run").err
 
 
-@one_in(5)
+@one_in(9)
 def test_a_planned_graph_that_is_another(call: Caller, example: str) -> None:
     """A graph that does something else is not proved, and refuted where it is run; no certificate is written."""
     assert call("plan", example, *CONV, "-o", "planned.py").code == 0

@@ -70,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("numpy", [False, True], ids=["without numpy", "with numpy"])
 def test_answers(folder: Path, numpy: bool) -> None:
     """Maps are decided, drawn and compared from the archive alone; what needs more says so; no question ends it."""

@@ -24,14 +24,14 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Comple
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False, env=env)
 
 
-@one_in(3)
+@one_in(4)
 def test_python_m() -> None:
     """`python -m layoutproof` is the command, with its exit codes."""
     for arguments, code in ((MAP, 0), (["map", "lambda i: [i//4]", "--shape", "14"], 1), (["map"], 2)):
         assert run(*arguments).returncode == code
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     "command",
     [[], ["map"], ["draw"], ["run"], ["compare"], ["demo"]],
@@ -57,7 +57,7 @@ def test_no_command_is_wrong_usage() -> None:
     assert misspelt.returncode == 2 and "mpa" in misspelt.stderr
 
 
-@one_in(3)
+@one_in(4)
 def test_closed_pipe() -> None:
     """A reader that goes away ends the command quietly, as it ends other commands."""
     for form in ("text", "json"):
@@ -80,7 +80,7 @@ def test_full_device() -> None:
     assert process.stderr.startswith("error[LP501]: standard output cannot be written")
 
 
-@one_in(5)
+@one_in(9)
 def test_closed_streams() -> None:
     """With standard output or standard error closed the exit code is what it would be."""
     for closed in (">&-", "2>&-", ">&- 2>&-"):
@@ -92,7 +92,7 @@ def test_closed_streams() -> None:
         assert "Traceback" not in done.stderr
 
 
-@one_in(3)
+@one_in(4)
 def test_ascii_streams(tmp_path: Path) -> None:
     """A stream that knows only ASCII gets escapes, not a failure; so does a file name that is no text."""
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
@@ -122,7 +122,7 @@ def terminal_output(arguments: list[str], columns: int, redirected: Path | None 
     return b"".join(chunks).decode()
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("columns", [20, 80, 300])
 def test_colour_on_a_terminal(columns: int) -> None:
     """On a terminal of any width the verdict on injectivity is coloured, surjectivity is not, and no line is
@@ -136,7 +136,7 @@ def test_colour_on_a_terminal(columns: int) -> None:
     assert any(line.rstrip() == "inverse         lambda p0, p1: [4*p0 + p1]" for line in lines)
 
 
-@one_in(5)
+@one_in(9)
 def test_progress_is_gone_afterwards() -> None:
     """A run shows its stages on a terminal and leaves the report behind."""
     shown = terminal_output(["run", str(OPERATORS / "row_sum.py")], 100)
@@ -169,7 +169,7 @@ def f(A: T.Buffer((4096, 400), "float32"), B: T.Buffer((4096,), "float32")):
 """
 
 
-@one_in(6)
+@one_in(10)
 def test_interrupt_leaves_no_half_written_file(tmp_path: Path) -> None:
     """Ctrl-C at any time of a run: one word on standard error, exit code 130, and each file is there whole or not at
     all.

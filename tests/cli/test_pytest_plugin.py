@@ -85,7 +85,7 @@ def test_it_is_an_entry_point() -> None:
     ]
 
 
-@one_in(2)
+@one_in(4)
 def test_without_the_option_nothing_is_done(team: Team) -> None:
     """No gate is collected, and nothing of layoutproof is imported but the module of the plugin."""
     loaded = "def test_loaded():\n    assert sorted(name for name in sys.modules if name.startswith('layoutproof')) == "
@@ -95,7 +95,7 @@ def test_without_the_option_nothing_is_done(team: Team) -> None:
     assert (run.code, run.outcomes) == (PASSED, {"test_imports::test_loaded": "passed"}), run.text
 
 
-@one_in(2)
+@one_in(4)
 def test_gates_are_items(team: Team) -> None:
     """Each case is an item; what is not proved fails with the finding as text, without a traceback, and with what the
     gate printed.
@@ -111,7 +111,7 @@ def test_gates_are_items(team: Team) -> None:
     assert "FAILED gates.py::forgetful - Failed: gates.py:10:1: error[LP210]" in run.text
 
 
-@one_in(3)
+@one_in(4)
 def test_a_refused_step_shows_both_places(team: Team) -> None:
     """The line of the gate that asked for a step, and the line of the program that it is about."""
     program = (
@@ -135,7 +135,7 @@ def test_a_refused_step_shows_both_places(team: Team) -> None:
     assert "copy_of.py:2:10: note: in the program" in run.text
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize(
     ("allowed", "options", "code", "outcome"),
     [
@@ -158,7 +158,7 @@ def test_unknown_never_passes(allowed: bool, options: tuple[str, ...], code: int
     assert f"[{verify.UNDECIDED}]" in run.text
 
 
-@one_in(5)
+@one_in(9)
 def test_what_the_baseline_knows_is_expected_to_fail(team: Team) -> None:
     """A finding of the baseline is an expected failure, whatever it is; others fail."""
     team.write(gates=GATES)
@@ -173,7 +173,7 @@ def test_what_the_baseline_knows_is_expected_to_fail(team: Team) -> None:
     assert team.run("--layoutproof", "--layoutproof-baseline", "known.json").code == NOT_ALL_PASSED
 
 
-@one_in(3)
+@one_in(4)
 def test_a_test_file_may_hold_gates(team: Team) -> None:
     """Tests and gates of one file are each collected once, a gate that is called like a test among them."""
     team.write(test_both=TESTS)
@@ -182,7 +182,7 @@ def test_a_test_file_may_hold_gates(team: Team) -> None:
     assert (run.code, run.outcomes) == (PASSED, {f"test_both::{name}": "passed" for name in names}), run.text
 
 
-@one_in(6)
+@one_in(10)
 def test_files_are_found_by_name_and_by_option(team: Team) -> None:
     """Files called like files of gates, others where the configuration says so or where they are named; a named one
     keeps its tests.
@@ -199,7 +199,7 @@ def test_files_are_found_by_name_and_by_option(team: Team) -> None:
     assert set(team.run("--layoutproof").outcomes) == {"layouts::fine"}
 
 
-@one_in(3)
+@one_in(4)
 def test_gates_import_what_stands_beside_them(team: Team) -> None:
     """A gate gets the module of its own folder, also where tests have imported one of the same name, and they keep
     theirs.
@@ -226,7 +226,7 @@ def test_gates_import_what_stands_beside_them(team: Team) -> None:
     assert run.outcomes == expected, run.text
 
 
-@one_in(7)
+@one_in(12)
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
@@ -253,7 +253,7 @@ def test_a_file_that_cannot_be_loaded_is_an_error(text: str, code: str, said: st
     assert run.text.count("ERROR collecting") == 1 and "Traceback" not in run.text
 
 
-@one_in(2)
+@one_in(4)
 def test_items_are_listed(team: Team) -> None:
     """They can be listed without being judged."""
     team.write(gates=GATES, test_both=TESTS)
@@ -261,7 +261,7 @@ def test_items_are_listed(team: Team) -> None:
     assert "gates.py::blocked_rows[8]\ngates.py::blocked_rows[16]\ngates.py::forgetful\n" in listed.text
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     ("selection", "selected"),
     [
@@ -276,7 +276,7 @@ def test_items_are_selected_as_any_others(selection: tuple[str, ...], selected: 
     assert set(team.run("--layoutproof", *selection).outcomes) == selected
 
 
-@one_in(5)
+@one_in(9)
 def test_those_that_failed_last_are_run_again(team: Team) -> None:
     """With the option of pytest for it, after a run of all gates."""
     team.write(gates=GATES, test_both=TESTS)
@@ -284,7 +284,7 @@ def test_those_that_failed_last_are_run_again(team: Team) -> None:
     assert set(team.run("--layoutproof", "--lf").outcomes) == {"gates::forgetful"}
 
 
-@one_in(6)
+@one_in(10)
 def test_workers_report_the_same(team: Team) -> None:
     """With pytest-xdist the outcomes and their texts are the same."""
     team.write(gates=GATES, test_both=TESTS, more_gates=UNDECIDED.format(allowed=True))
@@ -295,7 +295,7 @@ def test_workers_report_the_same(team: Team) -> None:
     assert shared.reasons["more_gates::wavefront"] == alone.reasons["more_gates::wavefront"]
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -313,7 +313,7 @@ def test_wrong_options_end_the_run(options: tuple[str, ...], said: str, team: Te
     assert run.code == USAGE and said in run.text and "Traceback" not in run.text, run.text
 
 
-@one_in(6)
+@one_in(10)
 def test_strictness_bounds_proofs(team: Team) -> None:
     """A schedule that holds with licences only fails under --layoutproof-strictness ieee."""
     program = (
@@ -342,7 +342,7 @@ def test_strictness_bounds_proofs(team: Team) -> None:
     )
 
 
-@one_in(6)
+@one_in(10)
 def test_proofs_are_kept_where_asked(team: Team) -> None:
     """Proofs of schedules go to the cache that is named, and nowhere with --layoutproof-no-cache."""
     gate = (
@@ -367,7 +367,7 @@ def test_proofs_are_kept_where_asked(team: Team) -> None:
     assert json.loads(said.stdout)["cached"], "what pytest had proved was not known to `check`"
 
 
-@one_in(3)
+@one_in(4)
 def test_its_page_shows_what_is_printed(team: Team) -> None:
     """Who follows the page about the plugin sees what it shows, times aside."""
     for block in blocks((ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")):
@@ -381,7 +381,7 @@ def test_its_page_shows_what_is_printed(team: Team) -> None:
             assert re.sub("^-* generated xml file: .*\n", "", printed, flags=re.MULTILINE) == shown
 
 
-@one_in(2)
+@one_in(4)
 def test_gates_under_other_names_are_collected(team: Team) -> None:
     """However a gate is made, it is an item: by a call, under another name, by a module that hands it on."""
     body = "    return lp.check_map(lambda i: [i], shape=(4,))\n"
@@ -392,7 +392,7 @@ def test_gates_under_other_names_are_collected(team: Team) -> None:
     assert run.outcomes == {"gates::a": "passed", "gates::b": "passed", "gate_used::d": "passed"}, run.text
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     "text",
     ["import layoutproof as lp\nMAP = lp.IndexMap\n", "import layoutproof\nif False:\n    layoutproof.gate(print)\n"],
@@ -404,7 +404,7 @@ def test_a_file_of_gates_without_a_gate_is_an_error(text: str, team: Team) -> No
     assert run.code == INTERRUPTED and "gates.py" in run.text and "Traceback" not in run.text
 
 
-@one_in(2)
+@one_in(4)
 def test_a_failed_assertion_shows_the_counterexample(team: Team) -> None:
     """`assert report.ok` and `report.require()` in a plain test show what is wrong, without an option."""
     report = "lp.check_map(lambda i: [i // 4], shape=(14,))"
@@ -417,7 +417,7 @@ def test_a_failed_assertion_shows_the_counterexample(team: Team) -> None:
     assert "a report has no truth value" in run.reasons["test_maps::test_c"]
 
 
-@one_in(4)
+@one_in(7)
 def test_too_few_gates_fail(team: Team) -> None:
     """With a number of gates that are expected, a run that judges fewer fails, whatever left them out."""
     team.write(gates=GATES.replace("[i // 4]", "[i]"), test_other="def test_a():\n    pass\n")
@@ -427,7 +427,7 @@ def test_too_few_gates_fail(team: Team) -> None:
     assert team.run("--layoutproof", "-o", "layoutproof_expect=many").code == USAGE
 
 
-@one_in(4)
+@one_in(7)
 def test_the_table_of_pyproject_holds(team: Team) -> None:
     """What the command line does not give is read from [tool.layoutproof], as `check` reads it; a wrong key is told."""
     table = team.folder / "pyproject.toml"

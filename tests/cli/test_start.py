@@ -71,7 +71,7 @@ def test_help_of_the_group() -> None:
     assert all(len(line) <= 80 and line.endswith(".") for line in lines)
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command(name: str) -> None:
     """A command's help loads no solver, no numpy, no drawing and none of the work."""
@@ -84,7 +84,7 @@ def test_version(arguments: Sequence[str]) -> None:
     assert start(arguments).startswith("layoutproof, version ")
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -148,7 +148,7 @@ def test_requests(name: str) -> None:
             assert {field.name for field in fields(request)} == handed
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(
     "module",
     [
@@ -164,7 +164,7 @@ def test_solvers_are_loaded_late(module: str) -> None:
     assert done.stdout == "[]\n"
 
 
-@one_in(5)
+@one_in(9)
 def test_what_is_known_already(tmp_path: Path) -> None:
     """Nor does a check of schedules that the proof cache knows: programs are read, keys are looked up, and nothing is
     proved.
@@ -181,7 +181,7 @@ def test_what_is_known_already(tmp_path: Path) -> None:
     assert "2 from the cache" in start(arguments, 1)
 
 
-@one_in(5)
+@one_in(9)
 def test_a_comparison_that_is_known_already(tmp_path: Path) -> None:
     """Nor does a comparison of two programs that was made before."""
     (tmp_path / "row_sum.py").write_text(small_text("row_sum"))

@@ -38,7 +38,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@one_in(5)
+@one_in(9)
 def test_it_leaves_its_folder_alone(built: Path) -> None:
     """What is made stands in the folder that was named for it."""
     assert sorted(path.name for path in FOLDER.iterdir()) == ["Makefile", "main.c"]
@@ -61,7 +61,7 @@ def test_sums_are_right(m: int, built: Path) -> None:
     assert m == 0 or lines[-2] == "an output inside the input: 2"
 
 
-@one_in(5)
+@one_in(9)
 def test_it_is_clean(tmp_path: Path) -> None:
     """Under the address and undefined-behaviour sanitizers, memory released at the end included."""
     done = make(tmp_path, f"CFLAGS={SANITIZED}", "M=7")

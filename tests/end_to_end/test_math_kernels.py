@@ -45,7 +45,7 @@ def test_no_program_is_left_out() -> None:
     assert {path.stem for path in DATA.iterdir()} == set(NAMES)
 
 
-@one_in(32)
+@one_in(56)
 @pytest.mark.parametrize("target", ["c", "opencl"])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", NAMES)
@@ -58,7 +58,7 @@ def test_bits(name: str, dtype: str, target: str) -> None:
     assert trial.equal and not trial.enclosed and [output.differing for output in trial.outputs] == [0]
 
 
-@one_in(32)
+@one_in(56)
 @pytest.mark.parametrize("target", ["c", "opencl"])
 @pytest.mark.parametrize("name", NAMES)
 def test_fast_kernels_are_enclosed(name: str, target: str) -> None:
@@ -70,7 +70,7 @@ def test_fast_kernels_are_enclosed(name: str, target: str) -> None:
     assert trial.equal and trial.enclosed and all(output.differing > 0 == output.outside for output in trial.outputs)
 
 
-@one_in(2)
+@one_in(4)
 def test_a_wrong_fast_kernel_lies_outside() -> None:
     """The kernel of a layer norm with another constant under the root is told from that of the program."""
     text = (DATA / "layer_norm.py").read_text(encoding="utf-8")
@@ -172,7 +172,7 @@ def test_what_may_be_anything_may_be_nan(value: Callable[[Expr], Expr]) -> None:
         assert not outside(np.full(64, result, np.float32), found).any()
 
 
-@one_in(5)
+@one_in(9)
 def test_chosen_cells_of_a_large_program_are_enclosed() -> None:
     """Past two million instances chosen cells of a re-laid output are compared, with the enclosure of what they depend
     on.
@@ -188,7 +188,7 @@ def test_chosen_cells_of_a_large_program_are_enclosed() -> None:
     assert trial.sliced and trial.enclosed and trial.equal and trial.outputs[0].differing > 100
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("name", NAMES)
 def test_devices_without_doubles_are_enclosed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Text for a device that has no doubles asks for none, and its own functions' results lie within the enclosure by

@@ -44,7 +44,7 @@ def test_every_operator_has_a_reference() -> None:
     assert len(LAID_OUT) == sum((1 if name in LARGE else 2) * len(operator(name).buffers) for name in NAMES)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_reads_back_equal(name: str) -> None:
     """An operator printed and read again is the same program, and so is its lowered form."""
@@ -54,7 +54,7 @@ def test_reads_back_equal(name: str) -> None:
     assert loads(print_func(lowered)) == lowered
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("name", NAMES)
 def test_kernel_as_written(name: str) -> None:
     """The kernel of an operator equals the interpreter bit for bit and numpy within tolerance."""
@@ -72,7 +72,7 @@ WAYS = {of: [each for each in LAID_OUT if (each[0], each[1].buffer) == of] for o
 TURNS = [ways[number % len(ways)] for number, ways in enumerate(WAYS.values())]
 
 
-@one_in(160)
+@one_in(280)
 @pytest.mark.parametrize(
     "way", chosen(LAID_OUT, lambda number: LAID_OUT[number] in TURNS, lambda way: f"{way[0]}-{way[1]}")
 )
@@ -104,7 +104,7 @@ def prod_of(shape: tuple[int | str, ...]) -> int:
     return total
 
 
-@one_in(30)
+@one_in(52)
 @pytest.mark.parametrize("name", chosen(NAMES, lambda number: NAMES[number] not in LARGE))
 def test_all_parameters_at_once(name: str, tmp_path: Path) -> None:
     """With every parameter re-laid at once the kernel is still right, and the saved trace replays to the identical

@@ -30,7 +30,7 @@ FORMS = {
 }
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_rounding_between_two_wide_values_is_kept(name: str) -> None:
     """Each conversion to a narrower type rounds, also where the compiler joins several of them to vectors."""
@@ -42,7 +42,7 @@ def test_a_rounding_between_two_wide_values_is_kept(name: str) -> None:
     assert same_values(expected, found).all()
 
 
-@one_in(30)
+@one_in(52)
 @pytest.mark.parametrize(
     "value", ["T.int16(A[i])", "T.int8(A[i])", "T.uint8(A[i])", "(A[i] & T.int64(1))", "T.int64(0)"]
 )

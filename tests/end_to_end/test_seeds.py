@@ -57,7 +57,7 @@ def test_reads_back_equal(name: tuple[str, str]) -> None:
     assert loads(print_func(func)) == func
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize(
     "name", [name for name, reference in REFERENCES.items() if reference is not no_reference], ids=".".join
 )

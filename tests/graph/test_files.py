@@ -106,7 +106,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-@one_in(2)
+@one_in(4)
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     """A file that may not grow any more is an error of the system's, told as such; nothing is left."""
     script = (
@@ -121,7 +121,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@one_in(5)
+@one_in(9)
 def test_a_process_that_is_killed(tmp_path: Path) -> None:
     """Killed at any time, a process that saves leaves no text without its arrays under a name that was not there
     before.

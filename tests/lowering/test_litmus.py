@@ -50,7 +50,7 @@ def test_padding_may_not_refer_to_padding(buffer: str, value: str) -> None:
         schedule.transform_layout("b", buffer, SPLIT, f"lambda i, j: {value.format(buffer)}")
 
 
-@one_in(2)
+@one_in(4)
 def test_padding_may_refer_to_elements() -> None:
     """Padding that wraps around to the beginning holds what the beginning holds, in integers too."""
     for dtype in ("float32", "int32"):

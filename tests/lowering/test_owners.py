@@ -33,7 +33,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "above" / "cache"
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("above", [0, 1, 2, 3])
 def test_a_planted_library_is_not_loaded(above: int, cache: Path, tmp_path: Path) -> None:
     """A library with a right name runs when it is loaded; where everybody may write to its folder, or to one above, it

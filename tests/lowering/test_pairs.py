@@ -67,7 +67,7 @@ def _pairs() -> list[Pair]:
 PAIR_LIST = _pairs()
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("pair", PAIR_LIST, ids=lambda p: p.id)
 def test_every_pair_is_accepted_and_proved(pair: Pair) -> None:
     """What upstream accepts is accepted, and what it rejects for padding that is never accessed, too."""
@@ -76,7 +76,7 @@ def test_every_pair_is_accepted_and_proved(pair: Pair) -> None:
     assert any(isinstance(n, Block) and data in data_read(n) | data_written(n) for n in walk(func.body))
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     "pair", [p for p in PAIR_LIST if p.peer == "accepted" and p.id not in TOO_LARGE], ids=lambda p: p.id
 )

@@ -36,7 +36,7 @@ def rows(columns: str, sizes: str = "") -> str:
     )
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     "text", [rows("14"), rows("T.int64(14)"), rows("14", "n = T.int32()"), rows("T.int64(14)", "n = T.int64()")]
 )

@@ -78,7 +78,7 @@ def test_what_anyone_can_evaluate() -> None:
     assert oracle.foreign("p0 | 1 == 2.0 if p0 else p0 / 2", ["p0"]) != []
 
 
-@one_in(5)
+@one_in(9)
 def test_generator_draws_every_kind() -> None:
     """Every category is drawn, injective and not; some images go below zero, and some maps are onto their box."""
     drawn = [draw_map(seed) for seed in range(600)]

@@ -16,7 +16,7 @@ from tests.shares import one_in
 from tests.tree import ROOT
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_functions(seed: int) -> None:
     """Twenty functions in a batch end with the same memories, bit for bit."""

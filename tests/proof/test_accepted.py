@@ -15,7 +15,7 @@ from tests.proof.litmus import PROVED, allowed, litmus, name_of
 from tests.shares import one_in
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("path", PROVED, ids=name_of)
 def test_a_right_rewrite_is_proved(path: Path) -> None:
     """Proved under the licences that its header allows, told apart by no run, and the same after it was printed;

@@ -14,7 +14,7 @@ from tests.proof.litmus import REFUTED, allowed, litmus, name_of
 from tests.shares import one_in
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("path", REFUTED, ids=name_of)
 def test_a_wrong_rewrite_is_refused(path: Path) -> None:
     """Not every verdict is a proof; what a run shows to be wrong is refuted; each claim has a kind of its own."""
@@ -27,7 +27,7 @@ def test_a_wrong_rewrite_is_refused(path: Path) -> None:
         assert Status.REFUTED in found
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("path", REFUTED, ids=name_of)
 def test_its_clause_alone_refuses_it(path: Path) -> None:
     """Without the clause that the file names, everything is proved: nothing else is wrong with the rewrite."""

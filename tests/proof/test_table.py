@@ -50,7 +50,7 @@ def strictness(verdicts: tuple[Verdict, ...]) -> set[str]:
     return {name for verdict in verdicts for name in verdict.strictness}
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("trials", some((25, 100), 1))
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:
@@ -65,7 +65,7 @@ def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:
     assert (found.difference is not None) == (case.header.expect == "refuted"), str(found.difference)
 
 
-@one_in(46)
+@one_in(80)
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_the_verdict(path: Path) -> None:
     """Proved under the licences that the header names and no others, or refuted; with the reason where the table gives
@@ -83,7 +83,7 @@ def test_the_verdict(path: Path) -> None:
         assert REASONS.get(path.stem, "") in " ".join(told)
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("path", NEED_LICENCES, ids=name_of)
 def test_bit_for_bit_it_does_not_hold(path: Path) -> None:
     """Without licences the case is not proved, and a run shows that it does not hold."""

@@ -31,7 +31,7 @@ def study(text: str = STUDY) -> Study:
     return parse_study(text, "study.toml", Path())
 
 
-@one_in(2)
+@one_in(4)
 def test_the_kernel_judges_what_is_proved() -> None:
     """The claims are those that the kernel has of the texts of the steps; a refuted cell has no certificate."""
     good, bad = study().cells()

@@ -68,7 +68,7 @@ def stores_of_a_run(func: PrimFunc, sizes: Mapping[str, int]) -> int:
     return int(result["COUNT"][0])
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("key", KEYS)
 def test_a_formula_is_what_a_run_counts(key: str) -> None:
     """For several extents, both programs of a cell make as many stores as the formulas say."""

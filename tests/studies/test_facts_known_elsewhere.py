@@ -51,7 +51,7 @@ KNOWN: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@one_in(35)
+@one_in(61)
 @pytest.mark.parametrize("key", KNOWN)
 def test_a_known_fact(key: str) -> None:
     """The verdict of a cell, and the least fast-math assumptions, are those that are known."""

@@ -58,7 +58,7 @@ def study(folder: Path, operators: str, *names: str) -> Study:
     return parse_study("schema = 1\n" + operators + GRID.format(operators=listed), "study.toml", folder)
 
 
-@one_in(4)
+@one_in(7)
 def test_calls_of_a_model_are_operators(folder: Path) -> None:
     """They have the verdicts of the library's operators that compute the same."""
     chosen = study(folder, MEAN + RELU, "my-mean", "mean", "my-relu", "relu")

@@ -16,7 +16,7 @@ from layoutproof.verify.maps.check_map import check_map
 OPERATORS = library()
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_template_is_a_program(name: str) -> None:
     """It is read for each type and shape, and has the buffers and blocks that its entry speaks of, with their axes."""
@@ -30,7 +30,7 @@ def test_a_template_is_a_program(name: str) -> None:
             assert all(len(blocks[block].iter_vars) == len(letters) for block, letters in operator.blocks.items())
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", ["block2", "block4", "block128", "offset", "two-axes", "swizzle", "texture"])
 def test_a_layout_is_injective(name: str) -> None:
     """Every layout stores each element of a row in a cell of its own."""

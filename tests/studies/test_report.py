@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "out"
 
 
-@one_in(4)
+@one_in(7)
 def test_sentences_stand_on_cells(folder: Path) -> None:
     """Each names cells that are there, and is gone when one of them is."""
     head, *lines = [json.loads(line) for line in (folder / "cells.jsonl").read_text().splitlines()]

@@ -53,7 +53,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return json_lines(small(), records), cache
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("kills", some((2, 10), 1))
 def test_a_run_that_is_killed_goes_on(whole: tuple[str, Path], tmp_path: Path, kills: int) -> None:
     """Killed at random times, then run to the end, it has the same bytes as without."""
@@ -82,7 +82,7 @@ def test_a_run_that_is_killed_goes_on(whole: tuple[str, Path], tmp_path: Path, k
     assert not any(each.startswith(b"{}") for each in csv_text(records).encode().splitlines())
 
 
-@one_in(4)
+@one_in(7)
 def test_shards_and_workers_make_the_same(whole: tuple[str, Path], tmp_path: Path) -> None:
     """Of three parts the last one that runs has all records, in the order of the study."""
     expected, cache = whole
@@ -132,7 +132,7 @@ def test_a_line_counts_if_it_is_whole(tmp_path: Path) -> None:
     assert [line["number"] for line in read_journal(path, "one")] == [0, 2]
 
 
-@one_in(2)
+@one_in(4)
 def test_a_cell_that_takes_too_long_is_unknown(tmp_path: Path) -> None:
     """A limit of time ends the cell alone, and its record says so."""
     text = STUDY.replace('["sum", "any", "relu"]', '["sum"]').replace('["float32", "int32"]', '["int32"]')

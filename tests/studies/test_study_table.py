@@ -13,7 +13,7 @@ from layoutproof.studies.report.data_files import COLUMNS
 GRID = {"operators": ["sum", "self-difference"], "types": ["int32"], "policies": ["undef-once", "zero"]}
 
 
-@one_in(2)
+@one_in(4)
 def test_a_study_is_a_table(tmp_path: Path) -> None:
     """Rows, columns, selections and HTML agree."""
     table = lp.study(GRID, cache=str(tmp_path / "cache.sqlite"))

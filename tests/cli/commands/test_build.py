@@ -200,7 +200,7 @@ def test_without_a_compiler(call: Caller, folder: Path, monkeypatch: pytest.Monk
     assert found["build"] is None
 
 
-@one_in(5)
+@one_in(9)
 def test_the_files_are_the_same_every_time(call: Caller, folder: Path, padded: str) -> None:
     """With the comparison or without, in this process or another, the text is one."""
     call("build", ROW_SUM, "--trace", padded, "-o", "k.c", "k.h")

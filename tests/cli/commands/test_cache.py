@@ -165,7 +165,7 @@ def test_clear(call: Caller, place: Path) -> None:
     assert info["there"] and all(count["entries"] == 0 for count in info["tables"].values())
 
 
-@one_in(2)
+@one_in(4)
 def test_clear_of_reports(call: Caller, file: Path) -> None:
     """Reports go alone; what is left are the proofs of steps."""
     proved(file, reports=2)
@@ -194,7 +194,7 @@ def test_clear_refuses_what_is_no_cache(call: Caller, tmp_path: Path) -> None:
     ]
 
 
-@one_in(6)
+@one_in(10)
 def test_verify(call: Caller, file: Path) -> None:
     """All proofs of this version are derived again and confirmed by two solvers; others are counted and not checked."""
     proved(file, stale=2)
@@ -210,7 +210,7 @@ def test_verify(call: Caller, file: Path) -> None:
     assert third == "2 proofs of other versions of the tool: never used, and not checked"
 
 
-@one_in(6)
+@one_in(10)
 def test_a_sample(call: Caller, file: Path) -> None:
     """A sample is of the size that was asked for, and the same one each time."""
     proved(file)
@@ -228,7 +228,7 @@ def test_a_sample(call: Caller, file: Path) -> None:
     assert (whole["checked"], whole["entries"]) == (1, 1)
 
 
-@one_in(4)
+@one_in(7)
 def test_a_wrong_entry_is_named_and_set_aside(call: Caller, place: Path) -> None:
     """An entry that the checker does not confirm is named with what is wrong, set aside, and with it all reports; then
     all is right.
@@ -247,7 +247,7 @@ def test_a_wrong_entry_is_named_and_set_aside(call: Caller, place: Path) -> None
     assert outcome.code == 0 and (outcome.json()["right"], outcome.json()["entries"]) == (1, len(few()) - 1)
 
 
-@one_in(5)
+@one_in(9)
 def test_a_wrong_entry_in_json(call: Caller, file: Path) -> None:
     """JSON names the wrong entry by its key, with its primitive, arguments and function."""
     proved(file, "lower_blocks")
@@ -262,7 +262,7 @@ def test_a_wrong_entry_in_json(call: Caller, file: Path) -> None:
     )
 
 
-@one_in(3)
+@one_in(4)
 def test_a_damaged_entry_counts_as_wrong(call: Caller, tmp_path: Path) -> None:
     """An entry whose bytes were changed is told of, set aside, and makes the exit code that of a wrong one."""
     place = proved(tmp_path / "proofs")
@@ -274,7 +274,7 @@ def test_a_damaged_entry_counts_as_wrong(call: Caller, tmp_path: Path) -> None:
     assert not path.exists()
 
 
-@one_in(3)
+@one_in(4)
 def test_without_two_solvers(call: Caller, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one solver installed, the checker and the interpreter are asked, and it is said what is missing."""
     proved(file)
@@ -284,7 +284,7 @@ def test_without_two_solvers(call: Caller, file: Path, monkeypatch: pytest.Monke
     assert "layoutproof[recheck]" in outcome.out
 
 
-@one_in(5)
+@one_in(9)
 def test_what_is_not_confirmed(call: Caller, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry that only one solver decides is not called wrong: the exit code is that of an unknown, and the entry
     stays.
@@ -323,7 +323,7 @@ def told(*arguments: str) -> Any:
     return done.stderr.strip()
 
 
-@one_in(3)
+@one_in(4)
 def test_looking_and_clearing_load_no_solver(place: Path) -> None:
     """`info`, `clear` and help load no solver, no numpy and no drawing."""
     filled(place)
@@ -354,7 +354,7 @@ def judged(call: Caller, file: Path, tmp_path: Path) -> Path:
     return file
 
 
-@one_in(5)
+@one_in(9)
 def test_reports_are_judged_again(call: Caller, judged: Path) -> None:
     """What a run has kept of whole schedules is right, whole and brief, without anything being taken from the cache."""
     outcome = call("cache", "verify", "--cache", str(judged), "--jobs", "1")
@@ -364,7 +364,7 @@ def test_reports_are_judged_again(call: Caller, judged: Path) -> None:
     assert (found.code, found.json()["reports"], found.json()["reports_checked"]) == (0, 6, 4)
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("kind", ["whole", "brief"])
 def test_a_forged_report_is_found(call: Caller, judged: Path, kind: str) -> None:
     """A report that says `proved` of a schedule that is refuted is named, set aside with what shortens it, and no run
@@ -393,14 +393,14 @@ def compared(call: Caller, file: Path) -> Path:
     return file
 
 
-@one_in(5)
+@one_in(9)
 def test_comparisons_are_made_again(call: Caller, compared: Path) -> None:
     """What a run has kept of two programs is right: they are compared again, with nothing taken from the cache."""
     outcome = call("cache", "verify", "--cache", str(compared), "--jobs", "1")
     assert outcome.code == 0 and "judged again 2 of 2 reports" in outcome.out
 
 
-@one_in(6)
+@one_in(10)
 def test_a_forged_comparison_is_found(call: Caller, compared: Path) -> None:
     """A report that says `proved` of programs that differ is named and set aside, and one of another form too."""
     store, _ = opened(compared)

@@ -78,7 +78,7 @@ def test_certificate(call: Caller, trace: Path) -> None:
 LINES: tuple[Any, ...] = (PADDED, LOSSY, "not json", WRONG_NAME, [], UNPADDED)
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("jobs", ["1", "3"])
 def test_many_schedules(call: Caller, trace: Path, jobs: str) -> None:
     """One object a line, in the order of the lines, whatever the number of workers; what is no schedule says so, with
@@ -170,7 +170,7 @@ def test_a_rewrite_is_refuted(call: Caller, golden: Golden, tmp_path: Path) -> N
     golden("cli_check/rewrite_refuted.txt", steady(outcome.out, REFUTED.parent))
 
 
-@one_in(2)
+@one_in(4)
 def test_a_rewrite_is_proved(call: Caller, tmp_path: Path) -> None:
     """A proved rewrite names the licences that it needs, and its certificate loads."""
     path = tmp_path / "rewrite.lpcert.json"

@@ -30,7 +30,7 @@ PAIRS = {
 }
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", PAIRS)
 def test_text(call: Caller, golden: Golden, folder: Path, name: str) -> None:
     """A comparison is told whole: layouts, what keeps its layout, licences, assumptions; what speaks against it with
@@ -42,7 +42,7 @@ def test_text(call: Caller, golden: Golden, folder: Path, name: str) -> None:
     golden(f"cli_compare/{name}.txt", steady(outcome.out, folder))
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", PAIRS)
 def test_json(call: Caller, folder: Path, name: str) -> None:
     """JSON has exactly the keys that are promised, and reads back as the outcome that it is."""
@@ -85,7 +85,7 @@ def test_what_keeps_its_cells(call: Caller, folder: Path) -> None:
     assert turned.code == 0 and "B keeps its layout" in turned.out
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("form", ["junit", "sarif", "github", "html"])
 def test_other_forms(call: Caller, folder: Path, form: str) -> None:
     """Every form of a report shows what is refuted, with its code, and a file that is written is the one that would be
@@ -135,7 +135,7 @@ def test_codes(call: Caller, folder: Path, text: str, options: tuple[str, ...], 
     )
 
 
-@one_in(5)
+@one_in(9)
 def test_certificate(call: Caller, folder: Path) -> None:
     """A proved comparison leaves a certificate that is confirmed; another one leaves none."""
     outcome = call("compare", "before.py", "after.py", "--certificate", "c.json")
@@ -232,7 +232,7 @@ def test_what_was_proved_is_known(call: Caller, folder: Path) -> None:
     )
 
 
-@one_in(5)
+@one_in(9)
 def test_a_limit_of_time(call: Caller, folder: Path) -> None:
     """In a process of its own a comparison ends as it does here, and one that takes too long is unknown."""
     assert (

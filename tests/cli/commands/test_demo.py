@@ -13,7 +13,7 @@ from tests.shares import one_in
 from layoutproof.ir.script.reader import load
 
 
-@one_in(3)
+@one_in(4)
 def test_short_demo(call: Caller, tmp_path: Path) -> None:
     """The demo fits a terminal, proves every step, refutes a wrong pad value with the padding that was read, times two
     kernels, and saves files that the commands it names take.
@@ -37,7 +37,7 @@ def test_short_demo(call: Caller, tmp_path: Path) -> None:
     assert [call(*words[1:]).code for words in named] == [0]
 
 
-@one_in(8)
+@one_in(14)
 def test_long_demo(call: Caller, tmp_path: Path) -> None:
     """The demo proves, refutes the map that must not pass, compares bit for bit, and saves programs that read back and
     pictures.

@@ -56,7 +56,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> tuple[Device, ...]:
     return found
 
 
-@one_in(5)
+@one_in(9)
 def test_table(call: Caller, golden: Golden, made_up: tuple[Device, ...]) -> None:
     """One line a device, under headings, the default marked."""
     outcome = call("devices")
@@ -105,7 +105,7 @@ def test_no_devices(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-@one_in(5)
+@one_in(9)
 def test_run(call: Caller, golden: Golden, tmp_path: Path) -> None:
     """A run on a device, named by a part of its name: verdicts, the device, the comparison; `--emit` writes the
     text.
@@ -161,7 +161,7 @@ def texture(tmp_path: Path) -> list[str]:
     return ["run", str(tmp_path / "program.py"), "--trace", str(tmp_path / "trace.json"), "--target", "opencl"]
 
 
-@one_in(3)
+@one_in(4)
 def test_run_with_textures(call: Caller, golden: Golden, texture: list[str], tmp_path: Path) -> None:
     """Textures from the command line: what they need is proved, the device, no licence, equal to the interpreter."""
     outcome = call(*texture, "--format", "json")

@@ -38,7 +38,7 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-@one_in(5)
+@one_in(9)
 def test_text(call: Caller, trace: Path, golden: Golden) -> None:
     """A table: each candidate with each guard, and the best."""
     outcome = call("pad-values", ROW_SUM, "--trace", str(trace), "--block", "A_red", "--buffer", "A")
@@ -46,7 +46,7 @@ def test_text(call: Caller, trace: Path, golden: Golden) -> None:
     golden("padding/cli_row_sum.txt", steady(outcome.out))
 
 
-@one_in(6)
+@one_in(10)
 def test_json(call: Caller, trace: Path, tmp_path: Path) -> None:
     """The same as data, to a file where one is named."""
     arguments = ["pad-values", ROW_SUM, "--trace", str(trace), "--block", "A_red", "--buffer", "A", "--format", "json"]
@@ -59,7 +59,7 @@ def test_json(call: Caller, trace: Path, tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == found
 
 
-@one_in(5)
+@one_in(9)
 def test_no_value_helps(call: Caller, tmp_path: Path) -> None:
     """Where every element adds at least one, no candidate removes the guard, and the exit code says so."""
     program, trace = tmp_path / "shifted.py", tmp_path / "trace.json"

@@ -66,7 +66,7 @@ def single() -> Graph:
     return g.build(g.relu(g.conv2d(x, g.constant(filled(4, 4, 1, 1), "w"))))
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     ("graph", "options"),
     [
@@ -101,7 +101,7 @@ def test_json(call: Caller, saved: Callable[[Graph], str], graph: Callable[[], G
     assert found["rewrites"]["planned"]["count"] == len(found["remaining"])
 
 
-@one_in(2)
+@one_in(4)
 def test_the_planned_graph_is_written(call: Caller, saved: Callable[[Graph], str]) -> None:
     """What `-o` writes is read again, and computes what the graph computed, bit for bit."""
     source = saved(running_example())
@@ -128,7 +128,7 @@ def test_nothing_is_written_where_one_file_cannot_be(
     assert files_below(tmp_path) == before
 
 
-@one_in(6)
+@one_in(10)
 def test_a_certificate_is_written(call: Caller, saved: Callable[[Graph], str]) -> None:
     """What `--certificate` writes is checked again by `recheck`."""
     assert call("plan", saved(single()), *CONV, "--certificate", "single.lpcert.json").out.endswith(
@@ -138,7 +138,7 @@ def test_a_certificate_is_written(call: Caller, saved: Callable[[Graph], str]) -
     assert found.code == 0, found.out + found.err
 
 
-@one_in(5)
+@one_in(9)
 def test_run(call: Caller, saved: Callable[[Graph], str]) -> None:
     """The planned graph is run beside the one that was given; results are equal bit for bit, and times are told."""
     found = call("plan", saved(single()), *CONV, "--run", "--free", "relu", "--format", "json")
@@ -172,7 +172,7 @@ def test_padding_of_freed_ends_is_told(call: Caller, saved: Callable[[Graph], st
     assert json_found["asked"]["relu"]["Y"].endswith(" holding 0")
 
 
-@one_in(5)
+@one_in(9)
 def test_what_padding_is_to_hold_is_asked_and_proved(call: Caller, saved: Callable[[Graph], str]) -> None:
     """Zeros in a padding go through relu; through exp they come out as ones, so that zeros have to be filled in, and
     the plan says so.
@@ -220,7 +220,7 @@ def test_what_is_not_proved_is_told(
     assert found.err == "the planned graph is not run and not written: not all of it is proved\n"
 
 
-@one_in(3)
+@one_in(4)
 def test_pictures(call: Caller, saved: Callable[[Graph], str]) -> None:
     """A picture is a well-formed SVG, the same when drawn again, or a PNG of a size that fits a page."""
     source = saved(running_example())
@@ -350,7 +350,7 @@ def test_a_file_of_another_kind(call: Caller, saved: Callable[[Graph], str]) -> 
     assert found.code == 2 and "ends in .onnx (a model) or .py" in found.err
 
 
-@one_in(2)
+@one_in(4)
 def test_proofs_are_kept(call: Caller, saved: Callable[[Graph], str]) -> None:
     """Proofs go where `--cache` says, and nowhere with `--no-cache`; the plan is the same. Both at once contradict each
     other.

@@ -32,7 +32,7 @@ def lemma_file(path: Path, *queries: SmtQuery) -> Path:
     return path
 
 
-@one_in(5)
+@one_in(9)
 def test_a_certificate(call: Caller, tmp_path: Path) -> None:
     """A certificate is confirmed, with a table of the solvers."""
     path = tmp_path / "a.lpcert.json"
@@ -56,7 +56,7 @@ def test_json(call: Caller, tmp_path: Path) -> None:
     assert outcome.code == 2
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     ("files", "code"),
     [
@@ -95,7 +95,7 @@ def test_a_rewrite_is_as_expected_or_not(call: Caller, tmp_path: Path) -> None:
     assert outcome.out.startswith(f"refuted  {path}: rewrite\n")
 
 
-@one_in(2)
+@one_in(4)
 def test_what_rests_on_one_engine_is_told_by_reason(call: Caller, tmp_path: Path) -> None:
     """Claims with one reason stand together under it, a few by name and the others counted; JSON names all."""
     lemmas = [Lemma(f"l{k}", "it holds", Status.PROVED, (FALSE,), exceptions=(("isl", "no text"),)) for k in range(5)]
@@ -117,7 +117,7 @@ def test_what_rests_on_one_engine_is_told_by_reason(call: Caller, tmp_path: Path
     assert file["exceptions"] == [*(f"l{k}: isl: no text" for k in range(5)), "l5: z3: too long"]
 
 
-@one_in(2)
+@one_in(4)
 def test_output_goes_to_a_file_whole(call: Caller, tmp_path: Path) -> None:
     """With -o nothing is printed."""
     path = lemma_file(tmp_path / "a.lplemmas.json", FALSE)
@@ -155,7 +155,7 @@ def test_own_lemmas_are_as_they_would_be_written(capsys: pytest.CaptureFixture[s
     assert own_proofs.main(["--check", str(ROOT / "proofs")]) == 0, capsys.readouterr().err
 
 
-@one_in(5)
+@one_in(9)
 def test_a_lemma_that_is_missing_shows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

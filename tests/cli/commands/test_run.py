@@ -62,7 +62,7 @@ def test_text(call: Caller, golden: Golden, trace: Path, name: str, steps: list[
     golden(f"cli_run/{name}.txt", built_line(steady(outcome.out, OPERATORS)))
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(("steps", "code"), [([], 0), (PADDED, 0), (UNPADDED, 0)])
 def test_json(call: Caller, trace: Path, steps: list[object], code: int) -> None:
     """The JSON of a run follows the schema and tells every obligation."""

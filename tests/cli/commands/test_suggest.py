@@ -51,7 +51,7 @@ def test_json(call: Caller, tmp_path: Path) -> None:
     assert found["preconditions"] == ["padding of A holds T.float32(0.0)"]
 
 
-@one_in(3)
+@one_in(4)
 def test_what_stops_it(call: Caller, tmp_path: Path, golden: Golden) -> None:
     """A branch that has to stay: exit code 1, the obligation with its counterexample, and what would lift it."""
     program = tmp_path / "program.py"

@@ -33,7 +33,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@one_in(2)
+@one_in(4)
 def test_verdicts(call: Caller, files: Path) -> None:
     """Two files are proved or refuted, with the line of the difference, and the exit code says which."""
     proved = call("tv", "a.mlir", "same.mlir")

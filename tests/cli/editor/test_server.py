@@ -51,7 +51,7 @@ def files(folder: Path, text: str) -> Path:
     return path
 
 
-@one_in(6)
+@one_in(10)
 def test_traces(tmp_path: Path) -> None:
     """A schedule's mistakes stand at their characters while it is typed, and the refused step at its own line."""
     path = files(tmp_path, trace(step()))
@@ -87,7 +87,7 @@ def test_traces(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(6)
+@one_in(10)
 def test_remedies_of_traces(tmp_path: Path) -> None:
     """A remedy, put into the text, leaves nothing to say: a name that was meant, a pad value that is proved."""
     path = files(tmp_path, "[]")
@@ -113,7 +113,7 @@ def test_remedies_of_traces(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(3)
+@one_in(4)
 def test_gates_and_maps(tmp_path: Path) -> None:
     """A gate's refused map stands at the map, one that cannot be read at its character, and broken Python too."""
     path = tmp_path / "gates.py"
@@ -144,7 +144,7 @@ def test_gates_and_maps(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(3)
+@one_in(4)
 def test_scripts(tmp_path: Path) -> None:
     """A program is checked by itself: an unknown name, an access out of bounds; mended, it has no diagnostics."""
     path = tmp_path / "row_sum.py"
@@ -168,7 +168,7 @@ def test_scripts(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(5)
+@one_in(9)
 def test_schedules_beside_a_program(tmp_path: Path) -> None:
     """A change of the program that makes its schedule illegal is told in the program."""
     path = files(tmp_path, trace(step(), BUFFER, REMOVED)).with_suffix(".py")
@@ -184,7 +184,7 @@ def test_schedules_beside_a_program(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(6)
+@one_in(10)
 def test_hover(tmp_path: Path) -> None:
     """A map shows its padding predicate and its picture, to a client that takes markdown; a buffer its layout."""
     path = files(tmp_path, trace(step()))
@@ -219,7 +219,7 @@ def test_hover(tmp_path: Path) -> None:
     driven(plain())
 
 
-@one_in(4)
+@one_in(7)
 def test_cancelling(tmp_path: Path) -> None:
     """A check that takes long ends when the text changes, with what it has started, and the new text is checked."""
     path, started = tmp_path / "gates.py", tmp_path / "started"
@@ -245,7 +245,7 @@ def test_cancelling(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(6)
+@one_in(10)
 def test_the_limit_of_time(tmp_path: Path) -> None:
     """A check that takes longer than the limit ends as one that is not known, and the server goes on."""
     path = tmp_path / "gates.py"
@@ -263,7 +263,7 @@ def test_the_limit_of_time(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(3)
+@one_in(4)
 def test_what_code_prints_is_no_message(tmp_path: Path) -> None:
     """A gate file that writes to standard output, also past Python, or ends its process, disturbs nothing."""
     path = tmp_path / "gates.py"
@@ -284,7 +284,7 @@ def test_what_code_prints_is_no_message(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(3)
+@one_in(4)
 def test_columns_are_the_clients(tmp_path: Path) -> None:
     """Columns count in UTF-16 for a client of that kind: a character past U+FFFF is two."""
     path = tmp_path / "gates.py"
@@ -300,7 +300,7 @@ def test_columns_are_the_clients(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(3)
+@one_in(4)
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
     """Files that have nothing to do with layouts get no diagnostics, broken ones neither."""
     settings, module = tmp_path / "settings.json", tmp_path / "module.py"
@@ -314,7 +314,7 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
     driven(script())
 
 
-@one_in(3)
+@one_in(4)
 def test_the_configuration_holds(tmp_path: Path) -> None:
     """The table of pyproject.toml says which findings count: an ignored one is a hint."""
     path = files(tmp_path, trace(step("lambda i, j: [i, j//4]")))

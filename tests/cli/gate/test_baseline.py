@@ -37,7 +37,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-@one_in(5)
+@one_in(9)
 @given(RUNS)
 @example([outcome(finding(code=codes.WORKER_DIED, obligation=HASH))])
 def test_a_run_passes_its_own_baseline(run: list[Outcome]) -> None:
@@ -76,7 +76,7 @@ def test_an_empty_baseline_is_a_file_too(tmp_path: Path) -> None:
     assert Baseline.load(path) == Baseline(())
 
 
-@one_in(3)
+@one_in(4)
 @given(RUNS, st.randoms(use_true_random=False))
 def test_the_order_of_a_run_does_not_matter(run: list[Outcome], random: object) -> None:
     """The same findings make the same file, in whatever order they were found, and however often."""

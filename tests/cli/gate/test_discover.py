@@ -93,7 +93,7 @@ def test_files_and_their_order(folder: Path) -> None:
     assert names(find_items([Path("a/other.py")], [Path("a/row_sum.json")])) == ["a/other.py:other a/row_sum.json"]
 
 
-@one_in(2)
+@one_in(4)
 def test_lines_are_read_as_they_are_needed(folder: Path) -> None:
     """The first items of a log that has no end are there at once."""
     path = folder / "a" / "row_sum.jsonl"

@@ -133,7 +133,7 @@ def test_what_a_baseline_needs_no_more_is_told_in_few_lines(folder: Path, call: 
     ]
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("closed", some(("<&- >&- 2>&-", "2>&-", "<&- >&-"), 1))
 def test_workers_with_closed_streams(closed: str, folder: Path, shell: Run) -> None:
     """Whatever streams are closed, workers judge, reports are written, and the exit code is what it would be."""
@@ -144,7 +144,7 @@ def test_workers_with_closed_streams(closed: str, folder: Path, shell: Run) -> N
     assert (folder / "all.txt").read_text().splitlines()[-2] == "2 items: 1 refuted, 1 proved"
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("raised", ["raise SystemExit(0)", "raise ValueError", "return 5"])
 def test_exceptions_that_cannot_be_told(raised: str, folder: Path, shell: Run) -> None:
     """An exception whose own text fails, or ends the process, is one that the file raises."""
@@ -167,7 +167,7 @@ def test_objects_that_act_when_they_are_looked_at(folder: Path, shell: Run) -> N
     assert done.returncode == 2 and "error[LP556]: SystemExit: 0" in done.stderr
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize(
     "left",
     [
@@ -195,7 +195,7 @@ def test_a_gate_file_that_is_nested_too_deep(folder: Path, call: Caller) -> None
     assert done.code == 2 and "error[LP555]: gates.py is nested too deep" in done.err
 
 
-@one_in(2)
+@one_in(4)
 def test_nothing_steers_a_terminal(folder: Path, call: Caller) -> None:
     """Escapes in words of exceptions, in names of files and in messages of errors are not passed on to a terminal."""
     name = "a\x1b[31m\nb.py"
@@ -209,7 +209,7 @@ def test_nothing_steers_a_terminal(folder: Path, call: Caller) -> None:
     assert readable("plain\ttext\n\udcff") == "plain\ttext\n\udcff"
 
 
-@one_in(5)
+@one_in(9)
 def test_a_cache_that_cannot_be_used_is_told_once(folder: Path, shell: Run) -> None:
     """Of a cache that no worker can use the run tells once, whatever the number of workers."""
     for name in ("a_gates.py", "b_gates.py"):

@@ -64,7 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@one_in(6)
+@one_in(10)
 def test_the_same_report_from_every_run(folder: Path, call: Caller) -> None:
     """One worker or three, a cold cache, a warm one or none, a folder for a cache: the same bytes."""
     known = folder / "known.txt"
@@ -87,7 +87,7 @@ def test_the_same_report_from_every_run(folder: Path, call: Caller) -> None:
     assert [outcome["verdict"] for outcome in outcomes] == verdicts
 
 
-@one_in(2)
+@one_in(4)
 def test_shards_together_are_the_whole(folder: Path, call: Caller) -> None:
     """Each item is in exactly one of the shards."""
     options = ("--stable", "--format", "json", "--workers", "1")
@@ -97,7 +97,7 @@ def test_shards_together_are_the_whole(folder: Path, call: Caller) -> None:
     assert parts[1] == whole[1::3]
 
 
-@one_in(5)
+@one_in(9)
 def test_what_was_judged_is_said_to_be_known(folder: Path, call: Caller) -> None:
     """The second run says how much it took from the cache, and without one nothing is."""
     # The last schedule stands in the log before: so much is known even the first time.
@@ -108,7 +108,7 @@ def test_what_was_judged_is_said_to_be_known(folder: Path, call: Caller) -> None
     assert [outcome["cached"] for outcome in found].count(False) <= 4
 
 
-@one_in(5)
+@one_in(9)
 def test_a_changed_program_is_judged_anew(folder: Path, call: Caller) -> None:
     """What was proved of a program says nothing of it after it was edited."""
     text = (folder / "row_sum.py").read_text()
@@ -119,7 +119,7 @@ def test_a_changed_program_is_judged_anew(folder: Path, call: Caller) -> None:
     assert verdicts[2] != "proved" and verdicts[0] == "proved"
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     ("options", "code"),
     [
@@ -134,7 +134,7 @@ def test_exit_codes(folder: Path, call: Caller, options: list[str], code: int) -
     assert call("check", ".", "--workers", "1", *options).code == code
 
 
-@one_in(3)
+@one_in(4)
 def test_reports_of_one_run(folder: Path, call: Caller) -> None:
     """Several reports come from one run; those in files are whole, and standard output has what was asked for."""
     reports = [f"--report={form}=report.{form}" for form in ("json", "junit", "sarif", "html", "text", "github")]
@@ -156,7 +156,7 @@ def test_what_gates_print_is_no_part_of_the_report(folder: Path, call: Caller) -
     assert "printed by a gate" in outcome.err and "printed by a gate file" in outcome.err
 
 
-@one_in(5)
+@one_in(9)
 def test_a_baseline(folder: Path, call: Caller) -> None:
     """Findings that are known fail nothing; a new one does; moving the program by a line changes nothing."""
     (folder / "row_sum.jsonl").write_text(
@@ -208,7 +208,7 @@ print(code, sorted({"islpy", "z3", "bitwuzla", "cvc5"} & set(sys.modules)), file
 """
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("path", ["row_sum.jsonl", "gates.py"])
 def test_what_is_known_loads_no_solver(folder: Path, path: str) -> None:
     """A run that finds everything in the cache never loads a solver: neither for schedules nor for gates."""
@@ -224,7 +224,7 @@ SLOW = "import layoutproof as lp, time\n@lp.gate\ndef g():\n    try:\n        {}
 DONE = "    return lp.check_map(lambda i: [i], (14,))\n"
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize("wait", ["time.sleep(600)", "while True: pass"])
 @pytest.mark.parametrize("several", [False, True])
 def test_an_item_has_a_limit_by_default(

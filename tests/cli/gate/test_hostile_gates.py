@@ -99,7 +99,7 @@ WAYS = [(name, workers) for workers in (1, 2) for name in PASSING_FOR_NOTHING if
 TAKEN = [way for way in WAYS if way[1] == 1 or way[0] in {"leaves_when_loaded", "exits", "calls_itself"}]
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("way", chosen(WAYS, lambda number: WAYS[number] in TAKEN, lambda way: f"{way[0]}-{way[1]}"))
 def test_nothing_passes_for_nothing(way: tuple[str, int], check: Check) -> None:
     """A file that seems to pass is wrong input, with its code; in a folder the file after it is judged all the same."""
@@ -111,7 +111,7 @@ def test_nothing_passes_for_nothing(way: tuple[str, int], check: Check) -> None:
     assert "proved   all/b_gates.py::g\n" in done.out and "Traceback" not in done.err
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_files_have_modules_of_their_own(workers: int, check: Check) -> None:
     """Two folders with a module of the same name: the gates of each see their own, when they are loaded and when they
@@ -140,7 +140,7 @@ def test_files_have_modules_of_their_own(workers: int, check: Check) -> None:
     ]
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_file_may_go_elsewhere(workers: int, check: Check) -> None:
     """A file that changes the working directory, when it is loaded or called, changes nothing for the run."""
@@ -151,7 +151,7 @@ def test_a_file_may_go_elsewhere(workers: int, check: Check) -> None:
     assert (done.code, done.out.splitlines()[-1]) == (0, "2 items: 2 proved")
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_licences_hold_for_what_was_scheduled_elsewhere(workers: int, check: Check) -> None:
     """A schedule that was made when the file was loaded, or in another thread, does not pass with licences that the run

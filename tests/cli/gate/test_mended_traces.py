@@ -21,7 +21,7 @@ def line(*steps: object) -> str:
     return json.dumps(steps)
 
 
-@one_in(4)
+@one_in(7)
 def test_a_schedule_is_mended(call: Caller, tmp_path: Path) -> None:
     """The file has the mended schedule, the diff and each hint are shown, and it is proved; a second run changes
     nothing.
@@ -40,7 +40,7 @@ def test_a_schedule_is_mended(call: Caller, tmp_path: Path) -> None:
     assert again.code == 0 and "mended" not in again.out and trace.read_bytes() == before
 
 
-@one_in(4)
+@one_in(7)
 def test_one_line_of_a_file_is_mended(call: Caller, tmp_path: Path) -> None:
     """In a file of schedules only those lines change of which every step is proved then."""
     good = '[["split",  {"block": "sum", "loop": "i", "factors": [4, 4]}]]'

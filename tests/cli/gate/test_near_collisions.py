@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2028", "\u3000", "\x0c", "\x1f", "\x85"])
 @pytest.mark.parametrize("form", ["before", "behind"])
 def test_blanks_that_json_does_not_know(call: Caller, blank: str, form: str) -> None:
@@ -109,7 +109,7 @@ def test_gates_without_a_step(call: Caller) -> None:
     assert call("check", "gates.py", "--baseline", "known.json").code == 3
 
 
-@one_in(5)
+@one_in(9)
 def test_the_same_fault_in_two_files(call: Caller) -> None:
     """A message that names a file and a column names those of the program that was checked, not of one like it that was
     before.

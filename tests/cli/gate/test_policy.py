@@ -89,7 +89,7 @@ def test_an_outcome_is_judged_anew() -> None:
     assert [one.fate for one in Policy().apply(run).findings] == [Fate.FAILS, Fate.FAILS]
 
 
-@one_in(5)
+@one_in(9)
 @given(outcomes(), st.booleans())
 def test_nothing_hides_wrong_input(run: Outcome, everything: bool) -> None:
     """With every code ignored, unknowns allowed and a baseline of the run itself, wrong input and faults still fail
@@ -103,7 +103,7 @@ def test_nothing_hides_wrong_input(run: Outcome, everything: bool) -> None:
             assert one.fate is Fate.IGNORED
 
 
-@one_in(2)
+@one_in(4)
 @given(outcomes())
 def test_a_policy_changes_fates_only(run: Outcome) -> None:
     """Everything else of an outcome is as it was, and applying a policy again changes nothing."""

@@ -89,7 +89,7 @@ SHOWN: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
 }
 
 
-@one_in(10)
+@one_in(18)
 @pytest.mark.parametrize("name", SHOWN)
 def test_html(name: str) -> None:
     """Each object is well-formed HTML that says what it is, and its own text is one short line or the text itself."""

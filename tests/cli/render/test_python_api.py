@@ -19,7 +19,7 @@ from layoutproof.ir.interp.layout_cells import padding_cells
 from layoutproof.ir.layout_record import Cell, layout_records
 
 
-@one_in(2)
+@one_in(4)
 def test_a_drawing_is_saved(tmp_path: Path) -> None:
     """A drawing is an SVG, saved as such or as a PNG; another ending is refused."""
     drawing = lp.draw(lambda i, j: [i, j ^ i], (8, 8), colour="bank:8")
@@ -128,7 +128,7 @@ def test_what_a_schedule_shows(capsys: pytest.CaptureFixture[str]) -> None:
 STEP = f"lp.Schedule(lp.load({str(EXAMPLES / 'row_sum.py')!r})).split('sum', 'j', ['four'])"
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize(
     ("call", "said"), [("lp.check_map('lambda i: [j]', (4,))", "`j` is not defined here"), (STEP, "LP313")]

@@ -128,7 +128,7 @@ CASES: dict[str, tuple[PrimFunc, dict[str, str], dict[str, str]]] = {
 }
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_layout_flows_and_is_proved(name: str) -> None:
     """Each array gets the layout that follows, and the function in these layouts is proved to be the function, bit for

@@ -127,7 +127,7 @@ def started(
     return loads(STARTED.format(**given), "f.py")
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     "func",
     [

@@ -110,7 +110,7 @@ def moved(array: Array, index_map: IndexMap | None) -> Array:
     return array if index_map is None else index_map.map_array(array, index_map.map_shape(array.shape))
 
 
-@one_in(26)
+@one_in(46)
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def test_a_layout_goes_through(name: str) -> None:
     """From the first operand, of convolutions from the result too, the others get their layouts; that is proved; bits

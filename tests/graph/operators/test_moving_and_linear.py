@@ -69,7 +69,7 @@ def tiled(rank: int, axis: int) -> str:
     return f"lambda {', '.join(names)}: [{', '.join(outputs)}, i{axis}%4]"
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", list(LIBRARY))
 def test_layouts_go_through(name: str) -> None:
     """The arrays that follow from one in blocks, proved; the flow stops where an access is no clean image."""

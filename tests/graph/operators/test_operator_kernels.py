@@ -154,7 +154,7 @@ def same(found: NDArray[Any], expected: NDArray[Any]) -> None:
     np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
 
 
-@one_in(18)
+@one_in(32)
 @pytest.mark.parametrize(("name", "layout"), USUAL, ids=lambda each: str(each).rpartition(": ")[2])
 def test_kernels_of_operators_in_layouts(name: str, layout: str | None) -> None:
     """Operators as networks have them, in layouts as kernels want them."""
@@ -163,7 +163,7 @@ def test_kernels_of_operators_in_layouts(name: str, layout: str | None) -> None:
     check(OPERATORS[name], maps)
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize("name", FLAT)
 def test_kernels_of_matrices_and_rows(name: str) -> None:
     """Operators on arrays of other ranks, as they are."""
@@ -195,7 +195,7 @@ def _lanes(schedule: Schedule) -> set[int]:
     return {node.dtype.lanes for node in walk(schedule.func.body) if isinstance(node, BufferLoad)}
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", ["max_pool2d", "depthwise", "mean"])
 def test_reductions_in_blocks_have_lanes(name: str) -> None:
     """What runs over whole blocks of channels is vectors, each step proved."""

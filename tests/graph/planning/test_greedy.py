@@ -78,7 +78,7 @@ def test_it_may_cost_more_than_no_plan() -> None:
     assert cost_of(found.problem, found.greedy) > cost_of(found.problem, found.unplanned) == found.cost
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_it_never_costs_less(seed: int) -> None:
     """No walk is better than the cheapest choice."""

@@ -142,7 +142,7 @@ PADDED: dict[str, Callable[[], Padded]] = {
 }
 
 
-@one_in(20)
+@one_in(35)
 @pytest.mark.parametrize("name", list(PADDED))
 def test_padding_that_holds_something(name: str) -> None:
     """Padding of planned values holds what the plan says, in runs of the interpreter and of kernels whose loops follow
@@ -167,7 +167,7 @@ def test_padding_that_holds_something(name: str) -> None:
             assert around.size and set(map(repr, around.tolist())) == {repr(number_of(pad))}
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("name", list(GRAPHS))
 def test_a_hard_shape(name: str) -> None:
     """Nothing cheaper exists, every value is proved, and by interpreter and by kernels the bits are those of the graph

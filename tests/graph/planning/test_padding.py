@@ -93,7 +93,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
-@one_in(30)
+@one_in(52)
 @pytest.mark.parametrize("name", list(GRAPHS))
 @pytest.mark.parametrize("asked", [ZEROS, BOTH, PLAIN], ids=["operands", "both", "none"])
 def test_a_plan_with_padding_is_proved_and_computes_the_same(name: str, asked: Frozen) -> None:
@@ -130,7 +130,7 @@ def test_different_padding_meets_in_a_sum() -> None:
     assert any(line.startswith("add") for line in found.contracts)
 
 
-@one_in(3)
+@one_in(4)
 def test_zeros_of_either_sign_are_two_numbers() -> None:
     """Padding of negative zeros is not taken for padding of zeros: what needs the one and gets the other is filled
     anew.
@@ -146,7 +146,7 @@ def test_zeros_of_either_sign_are_two_numbers() -> None:
     check_equal(found)
 
 
-@one_in(2)
+@one_in(4)
 def test_padding_of_integers() -> None:
     """Padding of integers holds an integer, given as one or as a float of no fraction."""
     g = GraphBuilder("integers")
@@ -157,7 +157,7 @@ def test_padding_of_integers() -> None:
         assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("value", [True, False, 0, 1.0])
 def test_padding_of_truth_values(value: float) -> None:
     """Padding of truth values holds one, given as itself or as a number."""
@@ -186,7 +186,7 @@ def with_pads() -> Graph:
     return g.build(g.conv2d(g.crop(pooled, (0, 0, 1, 1), (1, 8, 2, 2)), g.constant(filled(8, 8, 1, 1, seed=1), "w2")))
 
 
-@one_in(2)
+@one_in(4)
 def test_layouts_flow_through_pads_and_crops() -> None:
     """Pads and crops are planned as calls: only the rewrites at the interface are left."""
     found = plan(with_pads(), PLAIN)
@@ -254,7 +254,7 @@ def tampered(kind: str) -> GraphRewrite:
     return replace(found, schedules={**found.schedules, name: other.schedules[call.function.name]})
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -298,7 +298,7 @@ def test_what_a_function_of_the_graph_assumes_is_told() -> None:
     assert plan(between("relu"), BOTH).assumed == ()
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("seed", [1, 3, 5, 8])
 def test_random_graphs_with_padding(seed: int) -> None:
     """Random graphs on images of six channels, whose convolutions need zeros in the padding: proved, run, equal."""
@@ -307,7 +307,7 @@ def test_random_graphs_with_padding(seed: int) -> None:
     check_equal(plan(graph, ZEROS if "conv2d" in names else {}))
 
 
-@one_in(4)
+@one_in(7)
 def test_two_results_that_both_hold_something() -> None:
     """Both parts of a split are asked for zeros in their padding, and both compute them: nothing is rewritten behind
     it.

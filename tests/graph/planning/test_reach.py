@@ -67,7 +67,7 @@ def each_its_own(number: int) -> Mapping[str, str]:
     return (images(4), images(8), {"X": blocks(4), "Y": blocks(8)})[number]
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize(
     ("make", "layouts", "left", "free"),
     [

@@ -137,7 +137,7 @@ def check(seed: int) -> None:
         assert any(getattr(each, "cropped_value", None) is not None for each in graph.steps)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("seed", [0, 16, 53, 57, 147, 225])
 def test_random_chains_fold_to_what_they_were(seed: int) -> None:
     """Folded chains do only what they could do before, and a fold that is refused is a wrong one."""
@@ -152,7 +152,7 @@ def test_many_random_chains(part: int) -> None:
         check(seed)
 
 
-@one_in(2)
+@one_in(4)
 def test_padding_that_others_see_stays_the_same() -> None:
     """A crop of undefined padding is no other undefined padding while what it is cut from is used besides."""
     g = GraphBuilder("shared")

@@ -52,7 +52,7 @@ def same(schedule: Schedule, other: Schedule) -> None:
         np.testing.assert_array_equal(found[buffer.name].view(np.int32), expected.view(np.int32))
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(
     ("func", "array"),
     [
@@ -74,7 +74,7 @@ def test_loops_follow_what_is_stored(func: PrimFunc, array: str) -> None:
     same(before, after)
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize(
     ("data", "weight", "strides", "halo"),
     [
@@ -122,7 +122,7 @@ def test_channels_that_fill_no_block_follow() -> None:
     np.testing.assert_array_equal(interpret(after.func, operands)[0][:, :, :, :, :2], wanted)
 
 
-@one_in(5)
+@one_in(9)
 def test_a_planned_graph_runs_by_kernels() -> None:
     """The planned running example gives the same bits by kernels as the unplanned one by the interpreter."""
     found = plan(running_example(), {"conv2d": {"X": NCHW4C, "Y": NCHW4C}})

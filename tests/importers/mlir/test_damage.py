@@ -17,7 +17,7 @@ FILES = sorted(path for path in (ROOT / "tests" / "data" / "mlir").glob("*.mlir"
 EACH = 60
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("batch", chosen(range(20), lambda number: number < 2))
 def test_damaged(batch: int) -> None:
     """Each text is read or refused at one of its lines."""

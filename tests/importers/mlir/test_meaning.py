@@ -95,7 +95,7 @@ INTEGERS = {
 }
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats(name: str) -> None:
     """Floats are IEEE's, the sign of zero and NaN included."""
@@ -154,7 +154,7 @@ COPY = "%x = affine.load %a[%i] : memref<?xf32>\naffine.store %x, %b[%i] : memre
 TWICE = COPY + "%y = affine.load {}[%i] : memref<?xf32>\naffine.store %y, %b[%i] : memref<?xf32>"
 
 
-@one_in(2)
+@one_in(4)
 def test_arguments_may_overlap() -> None:
     """That memrefs are apart is a precondition, unless the caller says otherwise."""
     reads_first, reads_second = (

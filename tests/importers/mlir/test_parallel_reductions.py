@@ -60,7 +60,7 @@ CASES = {
 }  # fmt: skip
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("word", CASES)
 def test_identities(word: str) -> None:
     """A reduction of `affine.parallel` starts with the identity of its operation, that of `scf.parallel` as it says."""

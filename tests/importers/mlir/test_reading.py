@@ -142,7 +142,7 @@ def _flags(before: tuple[str, str], after: tuple[str, str]) -> str:
     return pair_of_texts(files, ("f", "f")).compared().status.value
 
 
-@one_in(3)
+@one_in(4)
 def test_flags() -> None:
     """Flags may be dropped; a difference that they may allow is no refutation; an added `nsw` is an obligation."""
     nothing, no_flag = ("", ""), (" fastmath<nnan>", "")

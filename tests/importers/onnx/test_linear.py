@@ -35,7 +35,7 @@ def test_gemm(seed: int) -> None:
     agree(proto, *operands)
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -24,7 +24,7 @@ def drawn(seed: int, least: int = 1) -> tuple[np.random.Generator, Array]:
     return random, filled(*shape, seed=seed)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_slice(seed: int) -> None:
     """Starts, ends and steps of either sign, beyond the array too; of some axes or of all, as attributes or as
@@ -102,7 +102,7 @@ def test_pads_of_other_types(dtype: str, value: float) -> None:
     agree(one("Pad", [x, ints(1, 0, 0, 2), Held(np.array(value, dtype))]), x)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_axes_of_extent_one(seed: int) -> None:
     """Axes that are put in and taken out, in both forms, counted from either end."""
@@ -146,7 +146,7 @@ def test_concat(seed: int) -> None:
     agree(one("Concat", [x, other, x], axis=axis), x, other, x)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", range(25))
 def test_gather(seed: int) -> None:
     """Places that are known, where runs of them are moved, and places that are data; some count from the end."""
@@ -187,7 +187,7 @@ def test_gather_in_batches() -> None:
     agree(one("GatherND", [x, places], batch_dims=1), x, places)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_scatter(seed: int) -> None:
     """What is put in at known places, which are not data of the graph that computes."""
@@ -217,7 +217,7 @@ def test_triangles(upper: int, offset: int | None) -> None:
     agree(one("Trilu", [x, *([Held(np.array(offset, dtype=np.int64))] if offset is not None else [])], upper=upper), x)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float16", "float64"])
 def test_elements_of_other_types(dtype: str) -> None:
     """What moves elements moves those of any type."""

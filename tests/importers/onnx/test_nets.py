@@ -52,7 +52,7 @@ def run(graph: Graph, data: Array, kernels: Kernels | None = None) -> Array:
     return made
 
 
-@one_in(7)
+@one_in(12)
 @pytest.mark.parametrize("name", list(NETS))
 def test_a_network_makes_what_the_reference_makes(name: str) -> None:
     """The graph of a network computes what ONNX's reference computes, rounding aside."""
@@ -63,7 +63,7 @@ def test_a_network_makes_what_the_reference_makes(name: str) -> None:
     np.testing.assert_allclose(run(graph, image(graph)), made[0], rtol=1e-4, atol=1e-5)
 
 
-@one_in(16)
+@one_in(28)
 @pytest.mark.parametrize("name", list(NETS))
 def test_layouts_go_through_a_network(name: str) -> None:
     """What is moved is what goes in and what comes out, some few bytes aside; every value is proved, and the bits are
@@ -97,7 +97,7 @@ def test_kernels_of_a_planned_network_make_the_same_bits(name: str, block: int) 
     np.testing.assert_allclose(plain, run(graph, data), rtol=1e-4, atol=1e-5)
 
 
-@one_in(6)
+@one_in(10)
 def test_kernels_of_one_planned_network_make_the_same_bits() -> None:
     """So they do for the network that segments, with transposed convolutions: the bits that the interpreter makes of it
     as it was read.

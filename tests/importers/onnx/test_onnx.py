@@ -151,7 +151,7 @@ def test_names_become_identifiers() -> None:
     ]
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize(
     ("network", "calls"),
     [

@@ -35,7 +35,7 @@ def opened(*extents: int | str | None) -> onnx.ModelProto:
     )
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("extents", "sizes"),
     [

@@ -71,7 +71,7 @@ def check(kind: str, seed: int) -> bool:
     return False
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("kind", list(NODES))
 def test_a_spoilt_node_is_a_graph_or_an_error(kind: str) -> None:
     """With one number, list, text, shape or type changed a node is still read, or refused by name."""

@@ -47,7 +47,7 @@ def made(graph: Graph, kernels: Kernels) -> Array:
     return run_graph(graph, {"x": X}, runner=kernels, mover=kernels.move)[0]
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("opset", [13, 17])
 def test_a_transformer_block_is_planned(opset: int, tmp_path: Path) -> None:
     """Layouts go through heads both ways: of ten rewrites those at the input and the output are left, and all is

@@ -69,7 +69,7 @@ def every(dtype: DType) -> np.ndarray[Any, Any]:
         return np.arange(1 << 16, dtype=np.uint16).view(numpy_dtype(dtype)).astype(np.float64)
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("dtype", [FLOAT16, BFLOAT16], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_half(name: str, dtype: DType) -> None:
@@ -90,7 +90,7 @@ def test_every_half(name: str, dtype: DType) -> None:
     assert x[~same].tolist() == [] and len(near) < 20_000
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_slice_of_float32(name: str) -> None:
     """Random numbers of all magnitudes have the value that 160 bits round to."""

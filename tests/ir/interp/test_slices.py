@@ -264,7 +264,7 @@ def test_large_inputs_are_neither_copied_nor_changed() -> None:
     assert c.tolist() == [1.0] * 8 and a[3, 7] == 31
 
 
-@one_in(2)
+@one_in(4)
 def test_a_slice_of_a_large_program_needs_little_memory() -> None:
     """32 million elements in, as many out: what a slice allocates is the output and one state each, no index of every
     element.

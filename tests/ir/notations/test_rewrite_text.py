@@ -117,7 +117,7 @@ def test_types_and_constants_of_a_witness_survive() -> None:
         assert parse_rewrite(rewrite_text(odd)) == odd
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_rewrites_of_the_lowering_round_trip(name: str) -> None:
     """Every rewrite that lowering proposes for the operators reads back equal, function names included."""
@@ -128,7 +128,7 @@ def test_rewrites_of_the_lowering_round_trip(name: str) -> None:
         func = rewrite.new
 
 
-@one_in(30)
+@one_in(52)
 @pytest.mark.parametrize("name", CONCRETE)
 @pytest.mark.parametrize("pad", [None, "0", "T.undef()"])
 def test_rewrites_of_layouts_round_trip(name: str, pad: str | None) -> None:
@@ -212,7 +212,7 @@ def test_stores_that_differ_need_a_theta() -> None:
         parse_rewrite(text)
 
 
-@one_in(6)
+@one_in(10)
 def test_garbage_is_never_a_traceback() -> None:
     """Texts with pieces cut out, doubled or exchanged are read or refused with a diagnostic."""
     rng = Random(5)

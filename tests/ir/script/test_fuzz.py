@@ -78,7 +78,7 @@ def survives(text: str) -> bool:
     return True
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_damaged_files_are_read_or_refused(path: Path) -> None:
     """A file with random tokens damaged is read, or refused with a message; what is read round trips."""
@@ -89,7 +89,7 @@ def test_damaged_files_are_read_or_refused(path: Path) -> None:
     assert not all(outcomes)
 
 
-@one_in(5)
+@one_in(9)
 def test_damaged_random_programs_are_read_or_refused() -> None:
     """The same for programs that use every node."""
     for seed in range(150):
@@ -128,7 +128,7 @@ def condition(text: str) -> object:
 PARSERS: tuple[Callable[[str], object], ...] = (parse_index_map, parse_shape, condition)
 
 
-@one_in(2)
+@one_in(4)
 def test_damaged_maps_are_read_or_refused() -> None:
     """A map, a shape or a condition with random tokens damaged is read, or refused with a message."""
     rng = Random(7)
@@ -194,7 +194,7 @@ def test_deep_programs_are_read(name: str) -> None:
     assert survives(DEEP[name])
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("name", KILLERS)
 def test_killers_are_refused(name: str) -> None:
     """Texts made to break parsers are refused with a short message."""

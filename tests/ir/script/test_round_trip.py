@@ -37,7 +37,7 @@ def leaf_types(base: type) -> set[type]:
     return {c for c in found if c is not base}
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("path", TVM_FILES, ids=lambda p: p.name)
 def test_operators_and_pairs_round_trip(path: Path, dialect: str) -> None:
@@ -66,7 +66,7 @@ def test_seed_examples_round_trip(path: Path, dialect: str) -> None:
     assert loads_module(print_module(module, dialect)) == module
 
 
-@one_in(40)
+@one_in(70)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("seed", range(150))
 def test_random_programs_round_trip(seed: int, dialect: str) -> None:

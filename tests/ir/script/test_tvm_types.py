@@ -115,7 +115,7 @@ def differences(operator: str, cases: Iterator[tuple[str, str, str, str]]) -> It
             yield f"{expression} of {a} and {b} is read as {ours}"
 
 
-@one_in(21)
+@one_in(37)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_operands_of_every_two_types(operator: str) -> None:
     """Each operator over each pair of types has TVM's conversions, or is refused as TVM refuses it."""
@@ -123,7 +123,7 @@ def test_operands_of_every_two_types(operator: str) -> None:
     assert not found, "\n".join(found)
 
 
-@one_in(32)
+@one_in(56)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_numbers_beside_every_type(operator: str) -> None:
     """Numbers on either side of each operator have the type that TVM gives them."""

@@ -416,7 +416,7 @@ STORES = {
 }
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("condition", ["k % 4 == 3", "k % 3 == 2", "k % 2 == 1", "k == 1", "k < 6", "k < 0"])
 @pytest.mark.parametrize("first", STORES.values(), ids=STORES)
 @pytest.mark.parametrize("second", STORES.values(), ids=STORES)
@@ -427,7 +427,7 @@ def test_barriers_in_some_iterations(first: str, second: str, condition: str) ->
     assert judged.outcome in ({"accepted"} if elsewhere else {"accepted", "race, seen", "race, not seen"})
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize(("name", "before", "after"), [(name, *pair) for name, pair in PAIRS.items()])
 def test_every_change_of_a_kernel(name: str, before: str, after: str) -> None:
     """The kernel is proved; of its changes, none that threads find wrong."""
@@ -443,7 +443,7 @@ def test_random_kernels_thread_by_thread(seed: int) -> None:
     assert judge(seed).outcome != "race, not seen"
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_random_pipelines_of_copies_that_take_their_time(seed: int) -> None:
     """What is accepted gives one result, whenever a copy takes effect before its wait, and ours."""

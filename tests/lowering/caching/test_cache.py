@@ -24,7 +24,7 @@ from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("access", chosen(buffers_read(), lambda number: number % 4 == 0, "-".join))
 def test_what_is_read_may_be_copied_and_stored_differently(access: tuple[str, str, str]) -> None:
     """The copy of each buffer that a block reads is proved, then its layout changes, and the signature does not."""
@@ -38,7 +38,7 @@ def test_what_is_read_may_be_copied_and_stored_differently(access: tuple[str, st
     schedule.lower()
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("access", chosen(buffers_written(), lambda number: number % 4 == 0, "-".join))
 def test_what_is_written_may_be_copied_and_stored_differently(access: tuple[str, str, str]) -> None:
     """A block writes to a buffer of its own, then the layout of that changes, and the signature does not."""
@@ -65,7 +65,7 @@ def test_operators_of_full_size_are_proved(name: str, block: str, read: str, wri
     assert all(step.status is Status.PROVED for step in schedule.steps)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("size", [0, 1, 7, 8])
 def test_caches_for_every_size(size: int) -> None:
     """Extents may be symbols; the copy runs over them."""
@@ -191,7 +191,7 @@ def test_the_rest_of_a_buffer_is_left_to_others(step: Pass) -> None:
     assert_same_results(halves(), schedule.func)
 
 
-@one_in(2)
+@one_in(4)
 def test_the_whole_function_may_work_on_copies() -> None:
     """With the block `root`, the copies are at the start and at the end of the body; also without blocks."""
     for func, suffix in ((small("softmax"), ""), (Schedule(small("softmax")).lower(), "_flat")):
@@ -254,7 +254,7 @@ def test_a_sum_runs_over_the_padding_of_its_cache() -> None:
     assert_same_results(small("row_sum"), schedule.func)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_nests_compute_the_same(seed: int) -> None:
     """Sums with loops split and ordered at random: whatever is cached, and however the cache is stored."""
@@ -345,7 +345,7 @@ def test_an_output_in_texture_axes() -> None:
     assert_same_results(func, schedule.func)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("size", [0, 1, 5, 9])
 def test_padding_of_two_transforms_for_every_size(size: int) -> None:
     """Where two transforms left padding without a contract, neither is copied, whatever the extents."""

@@ -216,7 +216,7 @@ SUM = """def main(a: T.handle, b: T.handle):
 """
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(("dtype", "licences"), [("int32", set()), ("float32", {"reassoc"})])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("loop", ["k_0", "k_1"])

@@ -71,7 +71,7 @@ def test_the_text_of_a_padded_product() -> None:
     assert print_func(PadEinsum("C", (2, 4, 1)).propose(product("6", "5", "7")).new) == print_func(program(PADDED))
 
 
-@one_in(7)
+@one_in(12)
 @pytest.mark.parametrize(("name", "block", "padding"), [
     ("matmul", "T_matmul", (4, 4, 1)),
     ("matmul", "T_matmul", (4, 4, 4)),
@@ -98,7 +98,7 @@ def test_operators_compute_the_same(name: str, block: str, padding: tuple[int, .
     schedule.lower()
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("size", [0, 1, 31, 32, 33])
 def test_symbolic_rows_are_padded_to_a_multiple(size: int) -> None:
     """A symbol is rounded up."""
@@ -178,7 +178,7 @@ def test_a_sum_of_what_is_not_zero_for_zero_is_refused() -> None:
     assert is_refused(func, "sum", [1, 8]) is Status.REFUTED
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("seed", range(10))
 def test_random_paddings_compute_the_same(seed: int) -> None:
     """Matrix products of random sizes, some iterators padded; what is kept computes the same."""
@@ -208,7 +208,7 @@ def test_a_wrong_neutral_value_is_not_proved() -> None:
     assert not is_proved(ones)
 
 
-@one_in(5)
+@one_in(9)
 def test_a_convolution_by_channels_in_fours_behind_its_signature() -> None:
     """Padded channels divide by 4: all copies are stored by fours, loops are split, no guard is left, and callers see
     nothing of it.

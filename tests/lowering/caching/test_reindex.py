@@ -20,7 +20,7 @@ from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 
-@one_in(16)
+@one_in(28)
 @pytest.mark.parametrize(
     "access", chosen([*buffers_read(), *buffers_written()], lambda number: number % 2 == 0, "-".join)
 )
@@ -109,7 +109,7 @@ def test_symbolic_domains(size: int) -> None:
     assert_same_results(func, schedule.func, symbols={"n": size, "m": 5})
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_nests_compute_the_same(seed: int) -> None:
     """Sums with loops split and ordered at random, one buffer after the other indexed by iterators and stored by a

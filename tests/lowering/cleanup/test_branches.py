@@ -191,7 +191,7 @@ MERGED = {
 }
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", MERGED)
 def test_branches_merge(name: str) -> None:
     """Each merged program is proved, prints what is expected and computes what the old one did; a second time nothing
@@ -340,7 +340,7 @@ def test_equal_arms_under_a_condition_on_memory_stay() -> None:
     assert Simplify().propose(func).new == func
 
 
-@one_in(14)
+@one_in(24)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_compute_what_they_did(seed: int) -> None:
     """Whatever is merged or put in, the results stay, and what was proposed is accepted."""

@@ -210,7 +210,7 @@ USED = {
 }
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("name", USED)
 def test_known_values_are_used(name: str) -> None:
     """Fact 90: each step is proved, prints what is expected and computes what the old program did."""

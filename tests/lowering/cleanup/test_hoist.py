@@ -254,7 +254,7 @@ HOISTED: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", HOISTED)
 def test_conditions_move_to_where_they_are_decided(name: str) -> None:
     """Fact 91: the step is proved, prints what is expected, and stands in the trace with its flags."""
@@ -341,7 +341,7 @@ def test_flags_are_all_but_threads() -> None:
     assert replace(HoistExpression(), block="a").block == "a"
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_compute_what_they_did(seed: int) -> None:
     """Whatever moves, the results stay, and what was proposed is accepted."""

@@ -84,7 +84,7 @@ def test_symbols_without_bounds_are_64_bits() -> None:
     assert emit_c(function("fill", [a], body)).index_bits == 64
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("count", [31, 32, 33, 70])
 def test_past_the_border(count: int) -> None:
     """One kernel for all sizes reads the right cells of arrays of just under, exactly, and more than 2**31 elements."""

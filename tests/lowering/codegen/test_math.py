@@ -46,7 +46,7 @@ def call(name: str, *operands: Expr) -> Expr:
     return Call(name, operands)
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_functions_of_floats(dtype: DType, names: Sequence[str] = tuple(MATH_FUNCTIONS)) -> None:
     """Every function gives the bits of the reference interpreter on edge values and random numbers."""
@@ -57,7 +57,7 @@ def test_functions_of_floats(dtype: DType, names: Sequence[str] = tuple(MATH_FUN
         assert_same(result, array_of(wanted, dtype), f"{name} of {dtype}")
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_absolute_value_of_integers(dtype: DType) -> None:
     """`abs` wraps for the least signed integer, which has no positive counterpart, and leaves unsigned ones alone."""

@@ -24,7 +24,7 @@ def _program(parameters: str, *lines: str) -> str:
     return f"from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\ndef f({parameters}):\n{body}\n"
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     ("program", "trace"),
     [("relu.py", None), ("row_sum.py", None), ("relu_packed.py", None), ("conv2d.py", "conv2d.json")],

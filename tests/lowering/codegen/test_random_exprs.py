@@ -53,7 +53,7 @@ def compare(seed: int, count: int, depth: int, index_bits: int | None) -> None:
         assert_same(result, expected.arrays[f"out_{number}"], f"seed {seed}, expression {number}")
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(("seed", "depth", "index_bits"), [(1, 2, None), (2, 3, 64), (3, 4, None)])
 def test_random_expressions(seed: int, depth: int, index_bits: int | None) -> None:
     """120 random expressions give the interpreter's values bit for bit."""
@@ -67,7 +67,7 @@ def test_many_random_expressions(seed: int) -> None:
     compare(seed, 250, 2 + seed % 4, 64 if seed % 3 == 0 else None)
 
 
-@one_in(6)
+@one_in(10)
 def test_random_expressions_under_sanitizers(tmp_path: Path) -> None:
     """Called from C, random expressions raise no warning and no sanitizer report, and give the interpreter's values."""
     func, inputs = random_function(9, 60, 3, noalias=False), random_inputs(9)

@@ -92,7 +92,7 @@ def rows(body: Callable[[Var, Var], Stmt], kind: ForKind) -> Stmt:
     )
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("kind", [ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED])
 def test_loops_of_every_kind(kind: ForKind, tmp_path: Path) -> None:
     """A nest of two loops gives the same whatever their kind."""
@@ -112,7 +112,7 @@ def rows_of_three(outer: ForKind, inner: ForKind, first: int) -> Stmt:
     )
 
 
-@one_in(3)
+@one_in(4)
 def test_loop_kinds_in_every_order(tmp_path: Path) -> None:
     """Any kind of loop inside any other one compiles with OpenMP and gives the same."""
     kinds = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)
@@ -174,7 +174,7 @@ def test_integer_scalar_lets_wrap_where_they_are_values(tmp_path: Path) -> None:
     agree(function("wrapping", [C, D], loop("i", 24, lambda _: body)), tmp_path)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("extent", [4, 5000])
 def test_allocations_on_stack_and_heap(extent: int, tmp_path: Path) -> None:
     """A small and a large allocation, inside a parallel loop, hold what is stored to them."""
@@ -240,7 +240,7 @@ def test_ramps_and_broadcasts(tmp_path: Path) -> None:
     agree(function("lanes", [A, B], loop("i", 6, lambda _: store(B, index, chosen))), tmp_path)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("noalias", [True, False])
 def test_all_lanes_are_read_before_any_is_written(noalias: bool, tmp_path: Path) -> None:
     """A vector store that moves elements within one buffer, up and down."""
@@ -279,7 +279,7 @@ def test_vector_lets_casts_and_calls(tmp_path: Path) -> None:
     agree(function("named", [A, C], loop("i", 6, lambda _: body)), tmp_path)
 
 
-@one_in(2)
+@one_in(4)
 def test_vectors_of_truth_values(tmp_path: Path) -> None:
     """Truth values in memory, four at a time."""
     flags = make_buffer("flags", (24,), "bool")
@@ -294,7 +294,7 @@ def test_vectors_of_truth_values(tmp_path: Path) -> None:
     )
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_lanes_and_scratch(dtype: str, tmp_path: Path) -> None:
     """Half-precision elements are rounded at each step, in scratch memory and in vectors too."""

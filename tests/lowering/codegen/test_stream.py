@@ -43,7 +43,7 @@ def main(A: T.Buffer(({m}, {n}), "{dtype}"), B: T.Buffer(({n}, {m}), "{dtype}"))
 """
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(("dtype", "bits"), [("int8", 8), ("float16", 16), ("float32", 32), ("float64", 64)])
 def test_a_transpose_is_a_tile(dtype: str, bits: int) -> None:
     """A tile is turned in blocks, what comes next is brought near, runs leave past the cache, and each thread ends its
@@ -85,7 +85,7 @@ NO_TILES = {
 }
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("case", NO_TILES)
 def test_nests_that_are_no_tiles(case: str) -> None:
     """A mark on another nest changes nothing in what is written."""
@@ -171,7 +171,7 @@ def main(A: T.Buffer(({BIG},), "float32"), I: T.Buffer((64,), "int32"), B: T.Buf
 """
 
 
-@one_in(2)
+@one_in(4)
 def test_nothing_is_read_ahead_through_memory() -> None:
     """An index that is read from memory is not read for an iteration that may not be; nor is anything divided by what
     may be zero.

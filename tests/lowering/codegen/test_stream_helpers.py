@@ -40,7 +40,7 @@ int main(void) {
 USED = ["lp_stream", "lp_stream_end", "lp_prefetch", *(f"lp_transpose_{bits}" for bits in (8, 16, 32, 64))]
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     "flags", [("-O3",), ("-O2", "-U__SSE2__"), ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")]
 )

@@ -172,7 +172,7 @@ RIGHT = {
 }
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("what", RIGHT)
 def test_a_pipeline_is_its_loop(what: str) -> None:
     """Where each wait covers what is read after it."""
@@ -284,7 +284,7 @@ WRONG = {
 }
 
 
-@one_in(9)
+@one_in(16)
 @pytest.mark.parametrize("what", WRONG)
 def test_a_copy_that_may_be_under_way_is_not_taken_to_be_done(what: str) -> None:
     """Each change lets an access meet a copy that no wait covers, or alters a result."""

@@ -9,7 +9,7 @@ from tests.shares import one_in
 from layoutproof.verify.verdict.verdict import Status
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(("pair", "given"), cases("defects"), ids=case_name)
 def test_defects(pair: Pair, given: bool) -> None:
     """A rotation lost, iterations out of bounds, maxima over zeros, padding filled now and then, transposes that cancel

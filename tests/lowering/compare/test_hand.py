@@ -16,14 +16,14 @@ from layoutproof.verify.certificate.recheck import recheck
 from layoutproof.verify.verdict.verdict import Status
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(("pair", "given"), cases("hand"), ids=case_name)
 def test_hand(pair: Pair, given: bool) -> None:
     """Guards, inits, loops, blocks, temporaries, dialects: what its header announces is what is found."""
     check(pair, given)
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(("pair", "given"), cases("kinds"), ids=case_name)
 def test_kinds(pair: Pair, given: bool) -> None:
     """More of the same: parameters and outputs, choices, strides, types of loops, vectors, updates in place, sizes of
@@ -40,7 +40,7 @@ BACK = [
 ]
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("pair", BACK, ids=case_name)
 def test_the_other_way(pair: Pair) -> None:
     """Whatever keeps its layouts is proved in the other direction too: inlined where something was introduced, rolled
@@ -58,7 +58,7 @@ CERTIFIED = [
 ]
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_certificates_are_confirmed(name: str, tmp_path: Path) -> None:
     """What was proved of a pair is confirmed by other solvers."""

@@ -362,7 +362,7 @@ def f(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
 """
 
 
-@one_in(2)
+@one_in(4)
 def test_temporaries_of_two_types() -> None:
     """What `set_dtype` makes of a program is compared, and not proved: values of two types are no error of the one who
     asks.

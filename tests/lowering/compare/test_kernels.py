@@ -160,7 +160,7 @@ def test_barriers_of_blocks_are_put_in_later_and_said() -> None:
     assert "barriers are taken to stand" in str(found.verdicts[0].reason)
 
 
-@one_in(3)
+@one_in(4)
 def test_a_lowered_kernel_has_to_have_its_barriers() -> None:
     """Without any, its threads meet; unless the kernel before had none either, and they are still to come."""
     bare = TILED_MATMUL.replace(SYNC, "")
@@ -195,7 +195,7 @@ WRONG = {
 }
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize("what", WRONG)
 def test_wrong_kernels_are_not_proved(what: str) -> None:
     """Each change alters a result, or what decides it is a race."""

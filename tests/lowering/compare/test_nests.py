@@ -31,7 +31,7 @@ NEST = doubled("i, j, k in T.grid(4, 8, n)", "i", "j", "k")
 FUSED = doubled("f in range(n * 32)", "f // (n * 8)", "f % (n * 8) // n", "f % n")
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize(
     ("old", "new", "status"),
     [
@@ -83,7 +83,7 @@ def main(A: T.Buffer((8, "n", 16), "float32"), C: T.Buffer({shape}, "float32")):
 """
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("shape", "index", "layout", "status"),
     [

@@ -133,7 +133,7 @@ def test_the_loops_compute_the_same(lines: Lines) -> None:
     assert ends[0] == ends[1] != data[2].tobytes()
 
 
-@one_in(4)
+@one_in(7)
 def test_a_product_is_its_loop() -> None:
     """Both ways, bit for bit; the certificate ends with the statements that were given."""
     loops, given = function(product_loops()), function(product())
@@ -147,7 +147,7 @@ def test_a_product_is_its_loop() -> None:
             assert all(c.is_accepted for c in judge_text(text_of(record.rewrite, record.where)).claims)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("size", [8, 12])
 def test_many_statements(size: int) -> None:
     """Some hundred or thousand statements are proved too, as their loops."""
@@ -166,7 +166,7 @@ def test_copies_of_a_body_in_a_loop() -> None:
     assert compare_bit_for_bit(function(loops, size=64), given).ok
 
 
-@one_in(27)
+@one_in(47)
 @pytest.mark.parametrize("part", range(9))
 @pytest.mark.parametrize("lines", UNROLLED.values(), ids=UNROLLED)
 def test_no_mutant_is_the_loop(lines: Lines, part: int) -> None:
@@ -182,7 +182,7 @@ def test_no_mutant_is_the_loop(lines: Lines, part: int) -> None:
     assert len(seen) > 2
 
 
-@one_in(48)
+@one_in(84)
 @pytest.mark.parametrize("part", range(24))
 @pytest.mark.parametrize("name", ["product", "with start"])
 def test_no_mutant_is_proved(name: str, part: int) -> None:
@@ -236,7 +236,7 @@ def _open(node: Node) -> Node:
     return node
 
 
-@one_in(20)
+@one_in(35)
 @pytest.mark.parametrize("part", range(20))
 def test_random_copies(part: int) -> None:
     """The loops of random copies, with lets and memory, and names that hide others, do what the copies do; those of

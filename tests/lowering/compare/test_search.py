@@ -21,7 +21,7 @@ A_TO_B = 'A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")'
 A_TO_4 = 'A: T.Buffer((16,), "float32"), B: T.Buffer((4, 4), "float32")'
 
 
-@one_in(9)
+@one_in(16)
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.py")), ids=lambda path: path.stem)
 def test_kinds(path: Path) -> None:
     """A witness is found for what compilers do to programs, each file one kind, and the checker accepts it."""

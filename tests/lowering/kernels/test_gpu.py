@@ -31,7 +31,7 @@ EVERY: dict[str, tuple[Callable[[], Schedule], set[str]]] = {
 }
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("name", EVERY)
 def test_each_step_is_proved_for_all_sizes(name: str) -> None:
     """Sizes are symbols; bit for bit, where no threads join floats. All is proved once more, as a whole."""
@@ -43,7 +43,7 @@ def test_each_step_is_proved_for_all_sizes(name: str) -> None:
     assert compare(schedule.original, schedule.func).status is Status.PROVED
 
 
-@one_in(2)
+@one_in(4)
 def test_the_product_has_tiles_in_shared_memory_and_in_registers() -> None:
     """As large as a tile, with two barriers in each round, and right in the interpreter."""
     schedule = lowered(made(matmul_on_threads).fork(), {"k_0": ("A_shared", "B_shared"), "j_1": ("C_local",)})
@@ -59,7 +59,7 @@ def test_the_product_has_tiles_in_shared_memory_and_in_registers() -> None:
 
 @pytest.mark.parametrize("target", ["c", "opencl"])
 @pytest.mark.parametrize("name", RUNS)
-@one_in(6)
+@one_in(10)
 def test_kernels_compute_what_numpy_does(name: str, target: str) -> None:
     """In C with the phases as loops, in OpenCL with work groups and barriers."""
     case = RUNS[name]()
@@ -67,7 +67,7 @@ def test_kernels_compute_what_numpy_does(name: str, target: str) -> None:
     assert case.is_right(kernel(**case.arguments))
 
 
-@one_in(2)
+@one_in(4)
 def test_a_reduction_over_threads_stays_a_block() -> None:
     """The others are lowered, and memory is as large as a row: without the block, threads would race."""
     schedule = RUNS["softmax"]().schedule()
@@ -80,7 +80,7 @@ def test_a_reduction_over_threads_stays_a_block() -> None:
     assert compare(schedule.original, loads(text)).status is Status.PROVED
 
 
-@one_in(2)
+@one_in(4)
 def test_a_swizzled_tile_is_proved_for_all_sizes() -> None:
     """In place of longer rows; a map that is not one to one is refused."""
     schedule = RUNS["transpose swizzled"]().schedule()
@@ -91,7 +91,7 @@ def test_a_swizzled_tile_is_proved_for_all_sizes() -> None:
         schedule.transform_layout("root", "A_shared", "lambda i, j: [i, j & i]")
 
 
-@one_in(24)
+@one_in(42)
 def test_a_tile_that_is_read_by_another_swizzle_is_refuted() -> None:
     """The sources of values in a tile of exclusive ors take isl half a minute."""
     schedule = RUNS["transpose swizzled"]().schedule()
@@ -101,7 +101,7 @@ def test_a_tile_that_is_read_by_another_swizzle_is_refuted() -> None:
     assert compare(schedule.original, other).status is Status.REFUTED
 
 
-@one_in(2)
+@one_in(4)
 def test_a_tile_that_threads_do_not_cover_is_refused() -> None:
     """Half of the tile is fetched, and the rest read all the same."""
     schedule = made(matmul_on_threads).fork()
@@ -113,7 +113,7 @@ def test_a_tile_that_threads_do_not_cover_is_refused() -> None:
     assert compare(schedule.original, loads(half)).status is not Status.PROVED
 
 
-@one_in(2)
+@one_in(4)
 def test_memory_of_one_thread_is_not_seen_by_others() -> None:
     """Tiles in registers are refused, sums in shared memory are not."""
     with pytest.raises(IllegalTransform) as refused:
@@ -122,14 +122,14 @@ def test_memory_of_one_thread_is_not_seen_by_others() -> None:
     assert made(matmul_on_threads).fork().set_scope("C_local", "shared").status is Status.PROVED
 
 
-@one_in(2)
+@one_in(4)
 def test_a_schedule_is_replayed_from_its_trace() -> None:
     """Steps with thread axes are data as others are."""
     schedule = made(softmax_on_threads)
     assert Schedule.replay(schedule.original, schedule.trace).func == schedule.func
 
 
-@one_in(8)
+@one_in(14)
 def test_layouts_and_loops_inside_a_kernel_change() -> None:
     """Of memory that threads share or have for themselves, in two buffers by turns, as vectors, unrolled."""
     schedule = made(matmul_on_threads).fork()

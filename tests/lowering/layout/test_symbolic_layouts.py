@@ -43,7 +43,7 @@ WAYS = [
 ]
 
 
-@one_in(24)
+@one_in(42)
 @pytest.mark.parametrize("way", some(WAYS, len(WAYS) // 2))
 def test_every_extent_is_proved_and_some_are_run(way: tuple[str, str, str, Any]) -> None:
     """Offsets and gaps near the end of the integers are the call's business; the kernel is right on small extents,
@@ -82,7 +82,7 @@ def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("m",), "float32")):
 """
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     ("condition", "index", "sizes"),
     [

@@ -43,7 +43,7 @@ def textured(path: Path) -> Schedule:
     return schedule
 
 
-@one_in(10)
+@one_in(18)
 @each_operator
 def test_by_one_work_item(path: Path) -> None:
     """Where nothing runs in parallel, all that textures ask for is proved."""
@@ -54,7 +54,7 @@ def test_by_one_work_item(path: Path) -> None:
     assert statuses(verdicts) == {Status.PROVED}
 
 
-@one_in(10)
+@one_in(18)
 @each_operator
 def test_with_the_outer_loop_in_parallel(path: Path) -> None:
     """Work items that share a texel are refused, others proved; nothing stays open."""

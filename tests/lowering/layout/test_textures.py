@@ -51,7 +51,7 @@ def test_proved_for_all_shapes(layout: TextureLayout) -> None:
     assert expr_text(layout.physical_shape(layout.sizes)[-1], Style.PLAIN) == str(RGBA)
 
 
-@one_in(2)
+@one_in(4)
 @each_layout
 def test_places_as_counted(layout: TextureLayout) -> None:
     """At small shapes the map is injective and its box is the stated one, for numbers and for names."""
@@ -149,7 +149,7 @@ COPY = """
 """
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_a_schedule_takes_them(layout: TextureLayout) -> None:
     """A buffer is stored by a layout by handing it over; the program goes on to mean the same, and its texels are
@@ -172,7 +172,7 @@ def by_texels(layout: TextureLayout) -> Schedule:
     return schedule
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_texels_of_any_shape(layout: TextureLayout) -> None:
     """With extents that are symbols, what textures ask for is proved; only the size is asked of each call."""
@@ -181,7 +181,7 @@ def test_texels_of_any_shape(layout: TextureLayout) -> None:
     assert [v.claim.text for v in verdicts if v.claim.text.startswith("precondition: ")]
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_a_work_item_for_each_texel(layout: TextureLayout) -> None:
     """With each texel written by a work item of its own, channel after channel, no texel is clobbered, whatever the

@@ -72,7 +72,7 @@ def random_steps(rng: Random, func: PrimFunc, count: int) -> tuple[PrimFunc, dic
     return func, pads
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_relaid_operators_compute_the_same(name: str) -> None:
     """Any buffer of an operator may be re-laid by any injective map, several times; the results stay the same bit for
@@ -85,7 +85,7 @@ def test_relaid_operators_compute_the_same(name: str) -> None:
         assert loads(print_func(func)) == func
 
 
-@one_in(17)
+@one_in(30)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_relaid_operators_lower_to_the_same(name: str) -> None:
     """Each pass keeps what a re-laid operator computes, changes nothing the second time, and its result prints and
@@ -288,7 +288,7 @@ def test_buffers_with_64_bit_extents(text: str, pad: PadText) -> None:
 DTYPES = ["int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float64", "bool"]
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_element_type(dtype: str) -> None:
     """Transforms, pad values and the lowering work for every type of element."""

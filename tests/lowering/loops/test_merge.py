@@ -249,7 +249,7 @@ def statement(rng: Random, variable: str) -> str:
     return f"{target} = {source} + {rng.choice([variable, '1'])}"
 
 
-@one_in(10)
+@one_in(18)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_pairs_of_loops(seed: int) -> None:
     """Without a crossing dependence a merge is proved; what is proved computes the same; what is refuted has a crossing

@@ -315,7 +315,7 @@ def test_what_has_no_order_is_refused(block: str, buffer: str, words: str) -> No
     assert words in caught.value.diagnostics[0].message
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("seed", range(16))
 def test_random_nests_compute_the_same(seed: int) -> None:
     """Following any buffer of a random nest, transformed or not, preserves integer sums, lowered or not."""

@@ -228,7 +228,7 @@ def test_thread_loops_are_left_alone() -> None:
         Split("root", "i", (None, 2)).propose(func)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_nests_compute_the_same(seed: int) -> None:
     """Splitting any loop of a random nest, blocks or not, changes no sum, and its witness is right."""

@@ -30,7 +30,7 @@ def compare_shared(seed: int) -> bool:
     return True
 
 
-@one_in(6)
+@one_in(10)
 def test_reductions_that_share_cells() -> None:
     """Results that write or read each other's cells, meddling neighbours, guards: the same values."""
     assert sum(compare_shared(seed) for seed in range(120)) > 70

@@ -112,7 +112,7 @@ def test_what_a_program_says_of_padding_without_a_record() -> None:
     assert GUARDED.replace("io * 4 + ii < 14", "not (io == 3 and ii >= 2)") in schedule.script()
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("every", [False, True], ids=["concrete", "symbolic"])
 def test_the_halo_of_a_convolution(every: bool) -> None:
     """The zeros around an image are assumed, not laid out: the branches that were dropped there come back as one around
@@ -194,7 +194,7 @@ PLACES: dict[str, tuple[int, ...]] = {"two_contracts": (0,)}
 TURNED_BACK = [name for name in CASES if name not in ("convolution_by_its_input", "halo_conv2d", "halo_conv2d_finite")]
 
 
-@one_in(30)
+@one_in(52)
 @pytest.mark.parametrize("every", [False, True], ids=["concrete", "symbolic"])
 @pytest.mark.parametrize("name", TURNED_BACK)
 def test_dropped_guards_come_back(name: str, every: bool) -> None:
@@ -217,7 +217,7 @@ def test_dropped_guards_come_back(name: str, every: bool) -> None:
     assert {m.where for m in rewrite.witness.instances} == {None}
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", TURNED_BACK)
 def test_guarded_programs_compute_the_same(name: str) -> None:
     """At small sizes that do not divide, the interpreter finds the same elements."""
@@ -235,7 +235,7 @@ def test_guarded_programs_compute_the_same(name: str) -> None:
     assert_same_results(case.program(sizes), rewrite.new, case.pads)
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_sums_over_padding(seed: int) -> None:
     """Over padding of zeros in an input and padding without a value in the output, a guard is proved and sums stay what

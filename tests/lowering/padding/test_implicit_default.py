@@ -92,7 +92,7 @@ def main(A: T.Buffer((3, 8), "float32"), F: T.Buffer((3,), "float32"), B: T.Buff
 """
 
 
-@one_in(5)
+@one_in(9)
 def test_the_branch_free_form() -> None:
     """The roadmap's last program, its row taken modulo 3, follows from the definition; only the order of each sum takes
     a licence.
@@ -103,7 +103,7 @@ def test_the_branch_free_form() -> None:
     assert licences(schedule) == {"sequential_buffer_access": {"reassoc"}}
 
 
-@one_in(3)
+@one_in(4)
 def test_weights_that_may_be_anything() -> None:
     """Where a weight may be infinite, zeros in the padding do not do bit for bit: that is the licence that the step
     needs.
@@ -115,7 +115,7 @@ def test_weights_that_may_be_anything() -> None:
     }
 
 
-@one_in(3)
+@one_in(4)
 def test_without_wrapping_it_is_refused() -> None:
     """The last row's sums would go into a fourth row; the help offers the wrapped index."""
     schedule = convolution("A", 16, "B")
@@ -127,7 +127,7 @@ def test_without_wrapping_it_is_refused() -> None:
     assert first.help is not None and "wrap=True" in first.help
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("rows", [2, 1])
 def test_a_row_taken_modulo_another_number_is_refused(rows: int) -> None:
     """Wrapped by less than the rows that there are, elements land in other elements' cells."""
@@ -144,7 +144,7 @@ def stored(values: Floats) -> Floats:
     return parse_index_map(ROWS).map_array(values, (3, 8), fill=0)
 
 
-@one_in(5)
+@one_in(9)
 def test_chained_into_a_second_convolution() -> None:
     """What the first leaves is, padding and all, what the second takes; of whole numbers the result is numpy's, all 20
     of them.
@@ -172,7 +172,7 @@ B[(o_0_1 + (f + o_1_1) // 8) % 3, (f + o_1_1) % 8] + F[f] * A[o_0_1, o_1_1]
 """
 
 
-@one_in(6)
+@one_in(10)
 def test_both_in_one_function() -> None:
     """With the vector between them in a temporary, nothing is promised to anyone: that its padding holds zeros is seen
     from the stores.

@@ -47,7 +47,7 @@ def double(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4, 4), "int32")):
 ROWS = "lambda i: [i//4, i%4]"
 
 
-@one_in(5)
+@one_in(9)
 def test_the_row_summation() -> None:
     """Rows of 14 as 4 by 4, padded with zeros: the guard that follows the layout, then none; bit for bit."""
     func = loads(ROW_SUM)

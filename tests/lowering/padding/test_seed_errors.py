@@ -67,7 +67,7 @@ def test_negations_that_become_a_disjunction_change_six_points() -> None:
     assert added == [(0, 0, 2), (0, 1, 1), (0, 1, 2), (2, 2, 0), (2, 2, 1), (2, 3, 0)]
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     "contract, held, status", [("undef", 'T.undef(dtype="int32")', Status.REFUTED), ("0", "0", Status.PROVED)]
 )

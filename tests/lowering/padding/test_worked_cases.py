@@ -134,7 +134,7 @@ def unreached(case: Worked) -> set[Index]:
     return left
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("name", CASES)
 def test_the_program_of_a_map(name: str, golden: Golden) -> None:
     """A copy before, and after its output was re-laid with a pad value and both were followed, as text in surface
@@ -155,7 +155,7 @@ def test_the_program_of_a_map(name: str, golden: Golden) -> None:
         assert found == unreached(case)
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("size", range(1, 40))
 def test_rows_of_four_of_any_number(size: int) -> None:
     """Of n elements in rows of 4: `(n + 3)//4` rows, and padding where `4*p0 + p1 >= n`."""

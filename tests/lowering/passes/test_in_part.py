@@ -53,7 +53,7 @@ STEPS: dict[str, Callable[[lp.Schedule], object]] = {
 }
 
 
-@one_in(9)
+@one_in(16)
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_a_part_gives_what_the_whole_gives(step: Callable[[lp.Schedule], object]) -> None:
     """The program after a step is the same, and so is the number of stores that its witness speaks of."""

@@ -101,7 +101,7 @@ def check_witness(rewrite: Rewrite, rng: Random) -> int:
     return compared
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_witnesses_hold_point_by_point(name: str) -> None:
     """For each pass, the paired old instance writes the cell that the new instance's cell came from."""

@@ -62,7 +62,7 @@ def ended(process: subprocess.Popen[str]) -> str:
     return out
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("overlap", [False, True], ids=["apart", "same"])
 def test_many_writers_at_once(place: Path, overlap: bool) -> None:
     """Processes that begin a cache together and write at once lose no entry, whether the same or different ones."""
@@ -80,7 +80,7 @@ def test_many_writers_at_once(place: Path, overlap: bool) -> None:
     assert len(list(store.entries("proof"))) == total
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("seed", some(range(20), 3))
 def test_killed_while_writing(place: Path, seed: int) -> None:
     """Writers are killed at random moments: every entry that was said to be there is there, and none is torn; others go
@@ -159,7 +159,7 @@ def test_an_opener_that_is_stopped_is_given_up(tmp_path: Path, monkeypatch: pyte
     assert check_right(opened(place)[0]) == 60
 
 
-@one_in(2)
+@one_in(4)
 def test_damage_that_many_find_at_once(tmp_path: Path) -> None:
     """Processes that find a damaged file together set it aside once, and all their entries are in the new one."""
     place = tmp_path / "proofs.sqlite"
@@ -175,7 +175,7 @@ def test_damage_that_many_find_at_once(tmp_path: Path) -> None:
     assert check_right(opened(place)[0], 100) == 100
 
 
-@one_in(2)
+@one_in(4)
 def test_clearing_while_others_write(place: Path) -> None:
     """Clearing does not disturb writers: each entry is gone or whole, and the last ones are there."""
     writers = [start(WRITER, place, n * 60, 60) for n in range(2)]

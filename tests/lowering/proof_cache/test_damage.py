@@ -60,7 +60,7 @@ def aside(place: Path) -> list[str]:
     )
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("seed", range(40))
 def test_bytes_changed_anywhere_in_a_database(file: Path, seed: int) -> None:
     """Whatever bytes of the file are others, what is read is what was put, or nothing; the run is not stopped, and the
@@ -77,7 +77,7 @@ def test_bytes_changed_anywhere_in_a_database(file: Path, seed: int) -> None:
     check_works(file)
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("position", range(100))
 def test_a_byte_changed_in_the_header(file: Path, position: int) -> None:
     """Each byte of a database's header may be another one: the file is read rightly, set aside, or left alone with a
@@ -113,7 +113,7 @@ def test_a_byte_changed_in_one_payload(place: Path) -> None:
     check_works(place)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("length", [1, 15, 50, 100, 1000, 4095, 4096, 4097, 20_000, 100_000, -1])
 def test_a_database_that_is_cut_off(file: Path, length: int) -> None:
     """A file that lost its end is set aside, or the entry that stood there; nothing false is read from what is left."""
@@ -128,7 +128,7 @@ def test_a_database_that_is_cut_off(file: Path, length: int) -> None:
     assert len(aside(file)) <= 1
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("length", [0, 1, 31, 64, 65, 300, -1])
 def test_an_entrys_file_that_is_cut_off(tmp_path: Path, length: int) -> None:
     """A file of a folder that lost its end is moved to `damaged`, and only that one."""

@@ -41,7 +41,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / str(request.param)
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("limit", [0, 40, 5_000, 40_000, 300_000, 1 << 26])
 def test_files_that_may_not_grow(place: Path, limit: int) -> None:
     """Under the system's own limit on the size of files, what fits is kept, the rest is not; the next run finds a whole
@@ -77,7 +77,7 @@ def test_a_database_that_is_full(tmp_path: Path) -> None:
     assert check_right(again) == 60 and heard.said == []
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", ["open", "write", "replace", "mkdir"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO], ids=lambda c: errno.errorcode[c])
 def test_a_full_disk_at_every_step(tmp_path: Path, code: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:

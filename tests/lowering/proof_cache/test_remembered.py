@@ -61,7 +61,7 @@ def told(verdicts: tuple[Verdict, ...]) -> list[dict[str, Any]]:
     ]
 
 
-@one_in(2)
+@one_in(4)
 def test_what_is_known_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second schedule finds every step known, with the verdicts of the first and of one without a memory."""
     memory = Kept()
@@ -78,7 +78,7 @@ def test_what_is_known_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> No
         assert step.rewrite == again.rewrite == bare.rewrite
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     "change",
     [
@@ -109,7 +109,7 @@ def test_the_factor_on_budgets_belongs_to_the_key() -> None:
     assert (memory.found, memory.missed) == (0, 6)
 
 
-@one_in(2)
+@one_in(4)
 def test_a_refusal_is_the_same_from_the_cache() -> None:
     """A refused step has the same verdicts, diagnostics and help when its answer was known."""
     memory = Kept()
@@ -124,7 +124,7 @@ def test_a_refusal_is_the_same_from_the_cache() -> None:
     assert told(problems[0].verdicts) == told(problems[1].verdicts)
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("part", some(range(8), 2))
 def test_every_refuted_rewrite_stays_so(part: int, tmp_path: Path) -> None:
     """Through a real store, each wrong rewrite of the repository is refused with the same words the second time."""

@@ -81,7 +81,7 @@ def checked(value: dict[str, Any], engines: dict[str, str] | None = None, name: 
     return found
 
 
-@one_in(6)
+@one_in(10)
 def test_entries_of_a_schedule_are_right() -> None:
     """Everything that a schedule leaves is derived again as it was, run, and confirmed by two solvers."""
     found = verify_entries(entries().items(), installed(), jobs=2)
@@ -187,7 +187,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_whatever_is_changed_shows(change: Callable[[dict[str, Any]], None]) -> None:
     """An entry that does not say what the checker says is wrong, with what is wrong in it."""
@@ -261,7 +261,7 @@ def refuted_entry() -> dict[str, Any]:
     return value
 
 
-@one_in(3)
+@one_in(4)
 def test_a_refutation_is_derived_again() -> None:
     """An entry that is refuted is right when the checker, which runs the counterexample, refutes it again."""
     value = refuted_entry()
@@ -271,7 +271,7 @@ def test_a_refutation_is_derived_again() -> None:
     assert checked(apart).found is Found.RIGHT
 
 
-@one_in(3)
+@one_in(4)
 def test_a_refutation_that_is_none() -> None:
     """A good step that is said to be refuted is as wrong as a bad one that is said to be proved."""
     value = entry()
@@ -283,7 +283,7 @@ def test_a_refutation_that_is_none() -> None:
     assert checked(value).found is Found.WRONG
 
 
-@one_in(3)
+@one_in(4)
 def test_what_was_not_searched_for() -> None:
     """Where no counterexample was looked for, the claim was left open; one that is found now does not make the entry
     wrong.
@@ -302,7 +302,7 @@ def test_entries_are_checked_with_their_own_budgets() -> None:
     assert checked(value).found is Found.RIGHT and settings().budget_scale == 1.0
 
 
-@one_in(2)
+@one_in(4)
 def test_entries_that_no_two_solvers_confirm() -> None:
     """A question that the engines do not decide leaves the entry unconfirmed, which is neither right nor wrong."""
     found = checked(entry(), {"bitwuzla": "1", "z3": "1"})

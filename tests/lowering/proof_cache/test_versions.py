@@ -50,7 +50,7 @@ def test_it_is_one_hash_everywhere(copy: Path, tmp_path: Path) -> None:
     assert told(moved) == first
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize(
     "name",
     [

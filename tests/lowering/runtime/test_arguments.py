@@ -247,7 +247,7 @@ def _anything(random: Random) -> Any:
     return random.choice(kinds)()
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("raw", [False, True], ids=["logical", "physical"])
 def test_random_mistakes(raw: bool, kernel: Kernel) -> None:
     """Calls with wrong values, counts and names: each runs or is refused with a message that names the function or the

@@ -157,7 +157,7 @@ def test_without_assumptions_nothing_is_refused() -> None:
     assert build_c(blocked_copy(14)).assumptions == ()
 
 
-@one_in(2)
+@one_in(4)
 def test_the_self_check_looks_for_extents_that_are_allowed() -> None:
     """Small extents that meet the assumptions are found, and where there are none the report says so."""
     assert "n = 4" in re_laid(copy_of("n % 4 == 0 and m >= 1")).report.self_check

@@ -70,7 +70,7 @@ def copy_of(slip: Slip) -> Schedule:
     return scheduled(slip.operator, slip.schedule)
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sound kernel is equal to the interpreter; the broken one is refused with the buffer, the cell and both
@@ -114,7 +114,7 @@ TRESPASSES: dict[str, tuple[Slip, str]] = {
 }
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", TRESPASSES)
 def test_a_trespass_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes beside an array or into unchangeable padding are refused, and so is one extent taken for another."""

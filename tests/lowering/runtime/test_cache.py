@@ -81,7 +81,7 @@ def test_other_text_flags_or_compiler_are_other_libraries(cache: Path, monkeypat
     assert len(libraries(cache)) == 4
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("damage", [b"", b"garbage", None])
 def test_damaged_library_is_built_again(damage: bytes | None, cache: Path) -> None:
     """Empty, overwritten or with one bit changed: the library is not loaded but replaced."""
@@ -131,7 +131,7 @@ def test_a_library_that_does_not_load_is_not_kept(cache: Path, monkeypatch: pyte
     assert libraries(cache) == []
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("count", some((4, 8), 1))
 def test_several_processes_at_once(count: int, cache: Path) -> None:
     """All of them build or find the same kernel and run it; nothing unfinished stays behind."""
@@ -142,7 +142,7 @@ def test_several_processes_at_once(count: int, cache: Path) -> None:
     assert len(libraries(cache)) == 1 and list(cache.rglob("*.part")) == []
 
 
-@one_in(3)
+@one_in(4)
 def test_killed_while_compiling(cache: Path, tmp_path: Path) -> None:
     """A process killed in the middle leaves nothing that the next one takes for finished."""
     slow = script(

@@ -110,7 +110,7 @@ def assert_tidy(cache: Path, kinds: int) -> None:
     assert list(cache.rglob("*.part")) == []
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("how", some(((10, 4), (10, 8), (1, 8), (200, 8)), 1))
 def test_many_builds_at_once(how: tuple[int, int], cache: Path, tmp_path: Path) -> None:
     """25 builds at once in each of 4 or 8 processes, of the same kernel, of ten, or of as many as builds: one
@@ -121,7 +121,7 @@ def test_many_builds_at_once(how: tuple[int, int], cache: Path, tmp_path: Path) 
     assert_tidy(cache, kinds)
 
 
-@one_in(24)
+@one_in(42)
 @pytest.mark.parametrize(
     "delay", [0.1, 0.3, *(pytest.param(s, marks=pytest.mark.campaign) for s in (0.0, 0.05, 0.2, 0.6))]
 )
@@ -145,7 +145,7 @@ def test_builders_killed_at_any_moment(delay: float, cache: Path) -> None:
     assert len(list(cache.rglob("*.so"))) == len(list(cache.rglob("*.c"))) == 12
 
 
-@one_in(2)
+@one_in(4)
 def test_a_killed_holder_lets_go(cache: Path, tmp_path: Path) -> None:
     """A builder that is killed while it compiles frees the others, who wait for it, at once."""
     slow = script(
@@ -170,7 +170,7 @@ def test_a_killed_holder_lets_go(cache: Path, tmp_path: Path) -> None:
     assert found == [Hold.HELD]
 
 
-@one_in(3)
+@one_in(4)
 def test_a_stopped_holder_is_given_up(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that stands still while it holds a kernel's lock is not waited for without end; the report says so."""
     cc = script(

@@ -60,7 +60,7 @@ def refusing(real: Callable[..., Any], cache: Path, code: int, wanted: Callable[
     return refuse
 
 
-@one_in(24)
+@one_in(42)
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO], ids=lambda c: errno.errorcode[c])
 @pytest.mark.parametrize(
     ("place", "wanted"),
@@ -94,7 +94,7 @@ def test_no_room_in_the_cache(
     assert is_right(again) and again.report.notes == () and len(list(cache.rglob("*.so"))) == 1
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("limit", [0, 100, 2_000, 12_000, 1 << 24])
 def test_files_that_may_not_grow(limit: int, cache: Path) -> None:
     """Under the system's own limit on the size of files, in every process that takes part: an error with a code, or a

@@ -46,7 +46,7 @@ def flags_of(kernel: Kernel) -> list[str]:
     return [word for word in kernel.report.command.split()[1:] if word.startswith("-") and word != "-o"]
 
 
-@one_in(5)
+@one_in(9)
 def test_licences_are_no_flags(licensed: Schedule, unlicensed: Schedule) -> None:
     """A kernel whose proofs took licences is compiled with the flags of one whose proofs took none."""
     kernel, plain = licensed.build(), unlicensed.build()
@@ -59,7 +59,7 @@ def test_licences_are_no_flags(licensed: Schedule, unlicensed: Schedule) -> None
     assert not kernel.report.fast and kernel.report.notes == ()
 
 
-@one_in(3)
+@one_in(4)
 def test_licences_are_no_words_in_the_text(licensed: Schedule) -> None:
     """Nor does the text ask the compiler for it by pragma or attribute; each operation stands there as the program has
     it.
@@ -85,7 +85,7 @@ def test_infinities_that_a_proof_took_for_absent_are_computed_with(licensed: Sch
     assert np.isnan(found).any() and np.isinf(found).any()
 
 
-@one_in(3)
+@one_in(4)
 def test_fast_is_a_choice_that_is_named(licensed: Schedule, unlicensed: Schedule) -> None:
     """With fast=True the flags relax, whatever the proofs took; report, command and note say so, and results lie within
     the enclosure.

@@ -207,7 +207,7 @@ def arguments(func: lp.PrimFunc, shapes: Mapping[str, tuple[int, ...]], size: in
     return {name: rng.integers(0, 9, shape).astype(types[name]) for name, shape in scaled.items()}
 
 
-@one_in(10)
+@one_in(18)
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_run(name: str) -> None:
     """In C and OpenCL, with what numpy says, on every size."""
@@ -240,7 +240,7 @@ def test_no_thread_does_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", PAIRS)
-@one_in(5)
+@one_in(9)
 def test_scheduled_kernels_do_what_the_loops_do(name: str) -> None:
     """On both targets."""
     before, after = (lp.loads(text) for text in PAIRS[name])
@@ -339,7 +339,7 @@ def test_groups_of_symbolic_size_are_checked_at_the_call() -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 40, 8))
-@one_in(5)
+@one_in(9)
 def test_random_kernels_on_both_targets(first: int) -> None:
     """Those that have no race give there what every order of threads gives."""
     accepted = [found for seed in range(first, first + 8) if (found := judge(seed)).accepted]

@@ -70,7 +70,7 @@ def check_long(make: Callable[[int], str], count: int) -> None:
     assert compare(function, function).status is Status.PROVED
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("make", KINDS)
 def test_hundreds_of_statements_in_sequence(make: Callable[[int], str]) -> None:
     """300 statements that follow one another lower, build and compare, whatever kind they are of."""
@@ -95,7 +95,7 @@ def usual_stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("usual_stack")
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("make", KINDS)
 def test_no_stack_is_as_deep_as_a_program_is_long(make: Callable[[int], str]) -> None:
     """600 statements that stand inside one another are read, printed, lowered, built, run and compared on the stack
@@ -130,7 +130,7 @@ def deep(levels: int) -> int:
     return 0 if levels == 0 else 1 + max(map(deep, [levels - 1]))
 
 
-@one_in(5)
+@one_in(9)
 def test_a_longer_sequence_is_refused_with_its_place() -> None:
     """Sequences that are longer than anyone writes are reported by line, not by a traceback."""
     message = f"more than {LONGEST_SEQUENCE} lets and allocations follow one another"

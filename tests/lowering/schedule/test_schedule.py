@@ -31,7 +31,7 @@ from layoutproof.lowering.schedule.trace import load_trace
 from layoutproof.verify.verdict.verdict import Status
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operator_lowers_with_every_step_proved(name: str) -> None:
     """Each operator, at its real size or for every size, goes through the whole lowering."""
@@ -44,7 +44,7 @@ def test_every_operator_lowers_with_every_step_proved(name: str) -> None:
     assert all(step.status is Status.PROVED and step.verdicts for step in schedule.lowering_steps)
 
 
-@one_in(3)
+@one_in(4)
 def test_the_real_convolution_becomes_nchw4c() -> None:
     """The 70-channel convolution with all four buffers blocked by 4: every step proved, one flat kernel."""
     schedule = Schedule(load(OPERATORS / "conv2d_nhwc.py"))
@@ -58,7 +58,7 @@ def test_the_real_convolution_becomes_nchw4c() -> None:
     assert Schedule.replay(schedule.original, schedule.trace).func == schedule.func
 
 
-@one_in(16)
+@one_in(28)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_random_schedules_replay(name: str, tmp_path: Path) -> None:
     """A trace, through JSON and back, gives the identical program; the kernel-ready form computes what the operator
@@ -237,7 +237,7 @@ def test_steps_as_json() -> None:
     assert str(step) == "transform_layout(block='sum', buffer='B', index_map='lambda i: [i//4, i%4]', pad_value=0)"
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(
     "name, first, last",
     [

@@ -60,7 +60,7 @@ def refused(case: Case) -> Refused:
     return found
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("case", STEPS, ids=lambda case: case.id)
 def test_a_hint_leads_to_no_wrong_input(case: Case) -> None:
     """Every repair of a refused step is proved, refuted or left open; whoever follows a hint gets a verdict."""
@@ -75,7 +75,7 @@ def test_a_hint_leads_to_no_wrong_input(case: Case) -> None:
         assert further is None or (isinstance(further.problem, IllegalTransform) and further.problem.verdicts), repair
 
 
-@one_in(4)
+@one_in(7)
 def test_facts_are_cases_with_help() -> None:
     """The list above has no case that is gone, or that has no help."""
     helped = {case.id for case in STEPS if any(d.help is not None for d in refused(case).problem.diagnostics)}
@@ -110,7 +110,7 @@ OVER = ["remove_branching_through_overcompute", {"block": "sum"}]
 SPLIT = ["split", {"block": "sum", "loop": "j", "factors": [None, 4]}]
 
 
-@one_in(7)
+@one_in(12)
 @pytest.mark.parametrize(
     ("trace", "expected"),
     [

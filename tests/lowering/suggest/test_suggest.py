@@ -115,7 +115,7 @@ def test_parts_are_digits(text: str, expected: tuple[Digit, ...] | None) -> None
             assert sum(value * digit.step for value, digit in zip(values, expected, strict=True)) == number
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(("block", "layout"), [("conv", "NHWC->NCHW4c"), ("scale", "NHWC4c")])
 def test_the_kernel_of_a_suggestion_computes_the_same(block: str, layout: str) -> None:
     """Nothing is left out, no guard stays, the trace replays, and the kernel agrees with numpy."""
@@ -131,7 +131,7 @@ def test_the_kernel_of_a_suggestion_computes_the_same(block: str, layout: str) -
     assert np.array_equal(np.asarray(found.schedule.build("c")(x, w, scale)), expected)
 
 
-@one_in(8)
+@one_in(14)
 def test_loops_match_the_layout() -> None:
     """Coarse loops come in the order of the result's memory, sums keep theirs, fine loops are innermost."""
     found = asked("conv", "NHWC->NCHW4c")
@@ -140,7 +140,7 @@ def test_loops_match_the_layout() -> None:
     assert found.pads["Y"] == "T.undef()"
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("start", "value", "pad"),
     [
@@ -165,7 +165,7 @@ def test_whole_blocks_need_no_pad_value() -> None:
     assert [step.transform.primitive for step in found.steps] == ["transform_layout", "split"]
 
 
-@one_in(3)
+@one_in(4)
 def test_what_stops_a_suggestion_is_said() -> None:
     """A sum that adds 1 for each element keeps its branch, with a counterexample; the steps that hold are there."""
     found = lp.suggest(reduction("T.float32(0)", "B[vi] + (A[vi, vj] + T.float32(1))"), "sum", ROWS)
@@ -179,7 +179,7 @@ def test_what_stops_a_suggestion_is_said() -> None:
     assert found.preconditions == ()
 
 
-@one_in(4)
+@one_in(7)
 def test_fast_math_that_would_help_is_named() -> None:
     """A sum from -0.0 of products loses its branch if signs of zero do not count, and only then."""
     func = reduction("T.float32(-0.0)", "B[vi] + A[vi, vj] * A[vi, vj]")
@@ -191,7 +191,7 @@ def test_fast_math_that_would_help_is_named() -> None:
     assert {word for step in free.steps for verdict in step.verdicts for word in verdict.strictness} == {"nsz"}
 
 
-@one_in(2)
+@one_in(4)
 def test_a_suggestion_goes_on_from_a_schedule() -> None:
     """The steps of a schedule stay, and it does not change."""
     schedule = Schedule(conv())

@@ -287,7 +287,7 @@ def test_a_copy_of_a_reduction() -> None:
     checked(schedule)
 
 
-@one_in(3)
+@one_in(4)
 def test_a_refused_order_takes_the_layout_back() -> None:
     """Where it is not known that the loops may follow the new layout, the schedule is as it was."""
     b = copy(4, 4)

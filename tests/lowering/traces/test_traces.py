@@ -39,7 +39,7 @@ def check(seed: int, longest: int) -> int:
     return len(schedule.steps)
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("batch", some(range(SLICE // BATCH), 2))
 def test_traces_replay(batch: int) -> None:
     """Random legal schedules over the real operators: program, trace and certificate are the same after JSON."""

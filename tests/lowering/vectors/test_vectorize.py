@@ -275,7 +275,7 @@ def test_a_symbolic_number_of_rows_is_proved_flat() -> None:
     assert_same_results(func, new, symbols={"n": 3})
 
 
-@one_in(13)
+@one_in(23)
 @pytest.mark.parametrize("seed", some(range(60), 20))
 def test_random_loops_in_lanes(seed: int) -> None:
     """Whatever stands in a vectorized loop, with an axis each or flat: proved, and the same bit for bit in the
@@ -286,7 +286,7 @@ def test_random_loops_in_lanes(seed: int) -> None:
         assert_same_results(func, assert_proved(VectorizeLoop(scalarize=True), each))
 
 
-@one_in(14)
+@one_in(24)
 @pytest.mark.parametrize("name", NAMES)
 def test_operators_in_lanes(name: str) -> None:
     """The innermost loops of the usual operators, lowered: what has lanes gets them, what sums into one element runs

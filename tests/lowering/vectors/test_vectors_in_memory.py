@@ -220,7 +220,7 @@ def test_wrong_views_are_refused(before: str, after: str) -> None:
     assert any(v.status in (Status.REFUTED, Status.UNKNOWN) for v in verdicts)
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("pad", [0.0, "T.undef()"])
 def test_channels_that_are_padded_are_vectors(pad: str | float) -> None:
     """14 channels, four at a time, computed on the padding too: whole vectors through views, proved with the padding's
@@ -233,7 +233,7 @@ def test_channels_that_are_padded_are_vectors(pad: str | float) -> None:
     schedule.build()
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("each", [CAST, TYPE], ids=["cast", "type"])
 def test_channels_of_any_number_of_rows(each: Pass) -> None:
     """The same for every number of rows: the vectors are found, and proved."""
@@ -298,7 +298,7 @@ def relaid(rows: str = "14", columns: int = 8, pad: str | float | None = None) -
     return schedule
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("each", [CAST, TYPE], ids=["cast", "type"])
 def test_channels_of_a_relaid_buffer_are_vectors(each: Pass) -> None:
     """The case that all this is for: a layout of four channels together, each access one vector."""
@@ -313,7 +313,7 @@ def test_channels_of_a_relaid_buffer_are_vectors(each: Pass) -> None:
     schedule.build()
 
 
-@one_in(16)
+@one_in(28)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_loops_with_vectors_in_memory(seed: int) -> None:
     """Random loops, flat and in lanes: through views, and by type, they do the same bit for bit."""

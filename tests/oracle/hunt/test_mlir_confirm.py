@@ -76,7 +76,7 @@ FOUND = {
 }
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("name", FOUND)
 def test_refuted(name: str) -> None:
     """The pass is refuted, and LLVM's runs differ on the counterexample."""

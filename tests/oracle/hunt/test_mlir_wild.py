@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "wild-mlir.md").read_text(encoding="utf-8")
 FOUND = re.findall(r"^Pass: `(.*?)`\n.*?:caption: wild/(\w+)\.mlir\n\n(.*?)```", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
-@one_in(20)
+@one_in(35)
 @pytest.mark.parametrize(("passes", "name", "text"), FOUND, ids=[name for _, name, _ in FOUND])
 def test_finding(passes: str, name: str, text: str) -> None:
     """The runs of the function before and after the pass differ, and so says the verdict."""

@@ -17,14 +17,14 @@ x, y = Poly.var("x"), Poly.var("y")
 SUM: Item = ["sum", [[1, [0]], [1, [1]]], []]
 
 
-@one_in(4)
+@one_in(7)
 def test_coq_accepts_what_the_kernel_accepts(tmp_path: Path) -> None:
     """Forty of the recorded proofs, as theorems."""
     leaves, refused = judged_by_coq(Random("coq").sample(samples(), 40), tmp_path)
     assert refused == [] and leaves >= 40
 
 
-@one_in(2)
+@one_in(4)
 def test_each_rule_becomes_a_proof(tmp_path: Path) -> None:
     """Products, multiples of zeros, branches, and splits of no, one, two and three cases."""
     wide = tuple(Case((x - k,)) for k in (3, 4, 5))
@@ -41,7 +41,7 @@ def test_each_rule_becomes_a_proof(tmp_path: Path) -> None:
     assert judged_by_coq(items, tmp_path) == (9, [])
 
 
-@one_in(4)
+@one_in(7)
 def test_coq_refuses_what_is_false(tmp_path: Path) -> None:
     """Of questions with a solution each proof is refused, and those between them are accepted."""
     right = item_of(Question((x - 1, -x)), SUM)

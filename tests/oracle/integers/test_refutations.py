@@ -34,7 +34,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("second"), STRICT)
 
 
-@one_in(2)
+@one_in(4)
 def test_both_accept_what_is_recorded(program: Path) -> None:
     """Of the proofs that the kernel checks while it judges, sums, branches, splits and products among them."""
     found = compare(program, samples())
@@ -43,7 +43,7 @@ def test_both_accept_what_is_recorded(program: Path) -> None:
     assert len(samples()) > 150 and '"branch"' in text and '"split"' in text
 
 
-@one_in(2)
+@one_in(4)
 def test_both_answer_alike_of_damaged_proofs(program: Path) -> None:
     """With one field of a question or a proof changed; and z3 finds no solution of what both accept."""
     random = Random("damaged")
@@ -56,7 +56,7 @@ def test_both_answer_alike_of_damaged_proofs(program: Path) -> None:
     assert false == [] and answers["unknown"] < 5
 
 
-@one_in(2)
+@one_in(4)
 def test_nothing_is_accepted_that_has_a_point(program: Path) -> None:
     """Brute force finds no point of a damaged question over a small box that both accept."""
     random = Random("points")

@@ -57,7 +57,7 @@ NOTHING, SOMETHING = {Answer.UNSAT}, {Answer.SAT}
 SWIZZLE = Binary(BinaryOp.BITXOR, j, i % 8)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
@@ -151,7 +151,7 @@ def test_what_cannot_be_said_is_named() -> None:
         assert queries == () and reason in missing.reason
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     ("outputs", "expected"),
     [
@@ -193,7 +193,7 @@ def test_names_are_legal(name: str) -> None:
     assert len({legal(each) for each in names}) == len(names)
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("path", OPERATORS, ids=lambda path: path.stem)
 def test_obligations_of_operators(path: Path) -> None:
     """Every obligation that engines decided becomes questions, and z3 confirms each."""

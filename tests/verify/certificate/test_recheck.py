@@ -46,7 +46,7 @@ def said(path: Path, z3: str, cvc5: str) -> Report:
         return recheck([path], ENGINES, seconds=1.0)
 
 
-@one_in(3)
+@one_in(4)
 def test_two_solvers_confirm(tmp_path: Path) -> None:
     """Where both say what is expected, the file is proved and each engine's answers are counted."""
     report = said(lemmas(tmp_path, LINEAR, PRODUCTS), "unsat", "unsat")
@@ -58,7 +58,7 @@ def test_two_solvers_confirm(tmp_path: Path) -> None:
     ]
 
 
-@one_in(3)
+@one_in(4)
 def test_solvers_that_contradict_each_other(tmp_path: Path) -> None:
     """One `sat` beside one `unsat` is the loudest error: refuted, with the claim and what each said."""
     report = said(lemmas(tmp_path, LINEAR), "unsat", "sat")
@@ -68,14 +68,14 @@ def test_solvers_that_contradict_each_other(tmp_path: Path) -> None:
     assert report.engines[1].contradicted == 1
 
 
-@one_in(3)
+@one_in(4)
 def test_solvers_that_refute(tmp_path: Path) -> None:
     """Where both say otherwise, the claim is refuted, and nobody contradicts anybody."""
     report = said(lemmas(tmp_path, LINEAR), "sat", "sat")
     assert (report.status, report.disagreements) == (Status.REFUTED, ())
 
 
-@one_in(5)
+@one_in(9)
 def test_a_question_that_must_have_a_model(tmp_path: Path) -> None:
     """What is expected to be `sat` is confirmed by `sat`, and refuted by `unsat`."""
     path = lemmas(tmp_path, SmtQuery(LINEAR.text, LINEAR.logic, SAT))
@@ -83,7 +83,7 @@ def test_a_question_that_must_have_a_model(tmp_path: Path) -> None:
     assert said(path, "unsat", "unsat").status is Status.REFUTED
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     ("query", "status"), [(LINEAR, Status.UNKNOWN), (PRODUCTS, Status.PROVED), (HALF, Status.PROVED)]
 )
@@ -95,7 +95,7 @@ def test_one_solver_is_not_enough(tmp_path: Path, query: SmtQuery, status: Statu
     assert len(named) == 1 and "l0" in named[0]
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("query", [LINEAR, PRODUCTS, HALF])
 def test_no_answer_is_unknown(tmp_path: Path, query: SmtQuery) -> None:
     """Where no solver knows, nothing is confirmed, whatever the question is."""
@@ -129,7 +129,7 @@ def test_agreement_of_three() -> None:
         assert Asked(LINEAR, dict(zip("abc", replies, strict=True))).agreement is expected
 
 
-@one_in(5)
+@one_in(9)
 def test_a_certificate_with_real_solvers(tmp_path: Path) -> None:
     """The certificate of a schedule over any number of rows is confirmed, question by question, by z3 and by cvc5."""
     path = tmp_path / "row_sum.lpcert.json"

@@ -26,7 +26,7 @@ FLOAT = SmtQuery(
 UNKNOWN, SAT, UNSAT = Answer.UNKNOWN, Answer.SAT, Answer.UNSAT
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("engine", ["z3", "cvc5"])
 def test_solvers_answer(engine: str) -> None:
     """Both solvers say `unsat` and `sat` where they should, in the order asked, whatever the number of processes."""
@@ -40,7 +40,7 @@ def test_bitwuzla_answers() -> None:
     assert ask_engines([Task(FLOAT, "bitwuzla")], 1, 20.0)[0].answer is UNSAT
 
 
-@one_in(3)
+@one_in(4)
 def test_a_text_that_is_none() -> None:
     """A solver that stops at an error in a text costs that answer, and the next question is answered."""
     wrong = SmtQuery("(set-logic QF_LIA)\n(assert (nonsense))\n(check-sat)\n", "QF_LIA")
@@ -77,7 +77,7 @@ def asked_of_doubles(tasks: list[Task], jobs: int, seconds: float) -> list[Reply
         return ask_engines(tasks, jobs, seconds)
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     ("bad", "reason"), [("hangs", "wall: no answer in 2.5 s"), ("dies", "SIGSEGV"), ("leaves", "exit status 3")]
 )
@@ -98,7 +98,7 @@ def test_what_a_solver_prints() -> None:
     ]
 
 
-@one_in(2)
+@one_in(4)
 def test_no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the questions are answered, the processes are gone, those that were killed included."""
     pids = tmp_path / "pids"

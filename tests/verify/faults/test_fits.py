@@ -134,7 +134,7 @@ def guarded(
     return GUARDED.format(x=x, y=y, extent=extent, guard=guard.format(**said), value=value.format(**said), at=at)
 
 
-@one_in(7)
+@one_in(12)
 @pytest.mark.parametrize(
     ("old", "new", "fits"),
     [

@@ -38,7 +38,7 @@ def test_convolution_for_every_extent() -> None:
     assert statuses(check_program(program(CONVOLUTION))) == {Status.PROVED}
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize(
     ("old", "new", "part"),
     [
@@ -226,7 +226,7 @@ def check_seed(seed: int, *, symbolic: bool) -> None:
                 assert fault_of(function, symbols, seed) is not None, f"seed {seed}: {verdict}\n{text}"
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("start", some(range(0, 400, 50), 1))
 def test_random_programs_agree_with_the_interpreter(start: int) -> None:
     """Random small programs, most of them faulty: nothing that faults is proved, nothing that runs is refuted."""
@@ -234,7 +234,7 @@ def test_random_programs_agree_with_the_interpreter(start: int) -> None:
         check_seed(seed, symbolic=False)
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("start", some(range(0, 100, 25), 1))
 def test_random_symbolic_programs_agree_with_the_interpreter(start: int) -> None:
     """The same with two symbolic extents, run at several sizes and at the counterexamples' own."""

@@ -80,7 +80,7 @@ def _text(contract: str | None) -> str:
     return "None" if contract is None else f'"{contract}"'
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("seed", range(4))
 def test_contracts_of_several_steps(seed: int) -> None:
     """An assumption about padding is accepted where each cell that it speaks of has a contract that states it, and

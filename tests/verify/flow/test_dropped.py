@@ -39,7 +39,7 @@ BOUNDED = """    for p, q in T.grid(4, 4):
 """
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     "pad, init, value, unmatched, allowed, needs",
     [

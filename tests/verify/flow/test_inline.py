@@ -106,7 +106,7 @@ def compared(kind: str, seed: int, *, updates: bool) -> tuple[list[str], int] | 
     return wrong, formed.changed
 
 
-@one_in(24)
+@one_in(42)
 @pytest.mark.parametrize("updates", [True, False])
 @pytest.mark.parametrize("kind", ["flow", "symbolic", "nodes"])
 @pytest.mark.parametrize("seeds", some((range(3), range(3, 40)), 1), ids=str)
@@ -226,7 +226,7 @@ BRANCH = (
 )
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("before", "after", "theta"),
     [
@@ -255,7 +255,7 @@ def test_written_out(before: str, after: str, theta: str) -> None:
     assert asked(theta, before, after) is Status.PROVED
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     ("before", "after", "theta", "ctype"),
     [

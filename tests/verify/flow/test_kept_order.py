@@ -102,7 +102,7 @@ class Nothing:
         return False
 
 
-@one_in(5)
+@one_in(9)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("stored", CELLS)
 @pytest.mark.parametrize("loaded", CELLS)

@@ -36,7 +36,7 @@ def rewrite(old: str, new: str, instances: str) -> Rewrite:
     )
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(
     "old, new, instances, status",
     [
@@ -76,7 +76,7 @@ PAIRS = f"""{_HEAD.replace("    for", _PAIRS + "    for")}        for p in range
 """
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     "old, new, instances, status",
     [

@@ -238,7 +238,7 @@ BOTH = "# theta: 0 -> 0: lambda i: [i]\n# theta: 1 -> 1: lambda i, jo, ji: [i, j
 ONE = "# theta: 0 -> 0: lambda i, jo, ji: [i, jo, ji]"
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     ("pad", "init", "update", "licences"),
     [

@@ -304,7 +304,7 @@ def found_wrong(kind: str, seed: int) -> list[str] | None:
 STARTS = [(FLOW, 0), (SYMBOLIC, 0), (TEXT, 0), (NODES, 872), (NODES, 3136), (FAULTY, 0)]
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize(
     "start", some([(kind, first + skipped) for skipped in range(0, 32, 4) for kind, first in STARTS], len(STARTS))
 )
@@ -334,7 +334,7 @@ def run_wrong(kind: str, seed: int) -> list[str] | None:
         return None
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize("kind", [FLOW, SYMBOLIC, NODES])
 @pytest.mark.parametrize("first", some(range(0, 60, 12), 1))
 def test_models_run_as_the_reference_interpreter(first: int, kind: str) -> None:

@@ -86,7 +86,7 @@ def single(which: int) -> Small:
     return HARD[which] if which < len(HARD) else pair(f"single {which}")[0]
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("which", range(len(HARD) + 60))
 def test_extremes_are_right(which: int) -> None:
     """The last and the first partner, and the bounds of the outputs, are those found by trying every point."""
@@ -101,7 +101,7 @@ def test_extremes_are_right(which: int) -> None:
     assert points_of(isl.Map.from_pw_multi_aff(extreme_of(values, False)).range()) == {(min(outputs),)}
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_sets_and_relations_are_right(seed: int) -> None:
     """Union, intersection, difference, projection, composition and what is asked of them agree with lists of points."""
@@ -125,7 +125,7 @@ def test_sets_and_relations_are_right(seed: int) -> None:
     assert points_of(one.order_gt(_D.in_, 0, _D.out, 0)) == {p for p in a if p[0] > p[-1]}
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_questions_are_answered_rightly(seed: int) -> None:
     """Emptiness, inclusion, equality, injectivity and single values agree with lists of points."""
@@ -153,7 +153,7 @@ def test_questions_are_answered_rightly(seed: int) -> None:
     assert bounds is None or bounds == (min(p[-1] for p in a), max(p[-1] for p in a))
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("which", range(len(HARD) + 20))
 def test_looking_for_extremes_changes_nothing(which: int) -> None:
     """A relation has the points that it had after its extremes were looked for."""

@@ -129,7 +129,7 @@ for i in range(16):
 }
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("name", CASES)
 def test_values_that_take_another_way_are_followed(name: str) -> None:
     """Each case is accepted in full."""
@@ -201,7 +201,7 @@ WRONG = {
 }
 
 
-@one_in(9)
+@one_in(16)
 @pytest.mark.parametrize(
     ("name", "was", "becomes"), [(name, *change) for name, changes in WRONG.items() for change in changes]
 )

@@ -165,7 +165,7 @@ def at(question: Question, values: dict[str, int]) -> Question:
     return Question(given.facts, given.zeros, tuple(cases for cases in choices if Case() not in cases))
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("loads", [False, True])
 def test_every_execution_is_a_solution(loads: bool) -> None:
     """Random expressions at random values, of two instances in one question: quotients, remainders, shifts, masks,

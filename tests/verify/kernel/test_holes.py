@@ -53,7 +53,7 @@ def test_the_plain_rewrites_are_accepted() -> None:
     )
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("shape", "index", "kinds"),
     [

@@ -119,7 +119,7 @@ def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_accepted(EMPTY, endless)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(("products", "count"), [(False, 1600), (True, 400)])
 def test_nothing_is_refuted_that_has_a_point(products: bool, count: int) -> None:
     """On random questions over boxes, brute force finds no point where the kernel accepts a refutation."""

@@ -159,7 +159,7 @@ def test_padding_without_a_contract_is_not_loaded(contract: str, kinds: set[str]
     assert rejected(parameters, old, new, head, after) == kinds
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize(
     ("old", "new", "kinds"),
     [

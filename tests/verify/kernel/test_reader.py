@@ -86,7 +86,7 @@ def read_program(text: str) -> Program:
     return next(reader.program(name) for name, reader in found.items())
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("path", REWRITES, ids=lambda p: p.stem)
 def test_rewrites_of_proofs_mean_the_same(path: Path) -> None:
     """Both programs of each rewrite in proofs/ run as the project's interpreter runs them, or the text is rejected."""
@@ -103,7 +103,7 @@ def test_rewrites_of_proofs_mean_the_same(path: Path) -> None:
         assert compare(func, program, Random(7)) in (True, None)
 
 
-@one_in(20)
+@one_in(35)
 @pytest.mark.parametrize("seed", range(200))
 def test_random_programs_mean_the_same(seed: int) -> None:
     """A random program, as written and as printed, is rejected or means what the project's own reader makes of it."""
@@ -378,7 +378,7 @@ def test_absurd_texts_are_rejected(text: str) -> None:
             read(text)
 
 
-@one_in(20)
+@one_in(35)
 @pytest.mark.parametrize("seed", range(200))
 def test_damaged_texts_are_read_or_rejected(seed: int) -> None:
     """No damage to a text of proofs/ raises anything but Rejected."""
@@ -430,7 +430,7 @@ def check_rewrite(rewrite: Rewrite, seed: int) -> None:
         assert at_points(f.outputs, env, f.names, cells.cells)
 
 
-@one_in(9)
+@one_in(16)
 @pytest.mark.parametrize("name", NAMES)
 def test_rewrites_of_the_lowering_are_read(name: str) -> None:
     """Every rewrite that lowering proposes for the operators."""
@@ -441,7 +441,7 @@ def test_rewrites_of_the_lowering_are_read(name: str) -> None:
         func = rewrite.new
 
 
-@one_in(35)
+@one_in(61)
 @pytest.mark.parametrize("seed", range(100))
 def test_random_rewrites_are_read(seed: int) -> None:
     """Random rewrites, right and wrong ones."""

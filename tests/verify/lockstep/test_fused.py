@@ -44,7 +44,7 @@ NEST = program("i, j in T.grid(n, m)", "i, j")
 FUSED = program("f in range(n * m)", "f // m, f % m")
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(
     "old, new, instances, status",
     [

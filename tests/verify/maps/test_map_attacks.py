@@ -171,7 +171,7 @@ DEEP = [
 ]
 
 
-@one_in(30)
+@one_in(52)
 @pytest.mark.parametrize(("step", "depth"), DEEP)
 @pytest.mark.parametrize("beside", ["", ", i", ", i // 7"])
 def test_deep_nests_are_decided(step: str, depth: int, beside: str) -> None:

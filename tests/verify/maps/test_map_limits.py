@@ -39,7 +39,7 @@ FUNCTIONS = {
 }
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     ("text", "shape"),
     [
@@ -197,7 +197,7 @@ def test_predicates_have_no_idle_comparisons() -> None:
 # Large irregular maps
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     ("text", "shape"),
     [

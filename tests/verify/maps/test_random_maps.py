@@ -21,7 +21,7 @@ from layoutproof.verify.maps.check_map import check_map
 CHUNK = 100
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("first", some(range(0, DEFAULT_RUN, CHUNK), 3))
 def test_reports_are_true(first: int) -> None:
     """Verdicts, shape, padding, inverse and counterexamples of a hundred random maps are what brute force finds."""
@@ -30,7 +30,7 @@ def test_reports_are_true(first: int) -> None:
     assert not wrong, f"{len(wrong)} of {CHUNK} maps:\n" + "\n".join(wrong)
 
 
-@one_in(2)
+@one_in(4)
 @given(index_maps())
 @settings(max_examples=60)
 def test_smallest_map_with_a_wrong_report(drawn: RandomMap) -> None:
@@ -47,7 +47,7 @@ def test_more_maps_with_shrinking(drawn: RandomMap) -> None:
     assert not complaints, f"{drawn}: " + "; ".join(map(str, complaints))
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("first", some(range(0, 400, CHUNK), 2))
 def test_other_boxes(first: int) -> None:
     """With the tight box, and with a box that was asked for, every claim is true of that box; a box that is too small

@@ -10,7 +10,7 @@ from tests.shares import one_in, some
 CHUNK = 40
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("first", some(range(0, 320, CHUNK), 1))
 def test_claims_hold_for_every_extent(first: int) -> None:
     """Verdicts, shape, padding, cell count and inverse are right at every extent, and refutations replay."""
@@ -27,7 +27,7 @@ def test_more_claims_hold_for_every_extent(asked: SymbolicMap) -> None:
     assert not complaints, f"{asked}: {complaints[0]}"
 
 
-@one_in(5)
+@one_in(9)
 def test_most_symbolic_maps_are_decided() -> None:
     """Honest `unknown` and refusals stay the exception."""
     statuses = Counter(examine_symbolic(draw_symbolic(seed))[1]["injective"] for seed in range(1_000, 1_030))

@@ -21,7 +21,7 @@ def judged(text: str, shape: str, where: str) -> RestrictedReport:
     return judge_restricted(parse_index_map(text, symbols=names), parse_shape(shape), condition)
 
 
-@one_in(4)
+@one_in(7)
 def test_random_maps_by_all_pairs() -> None:
     """The verdict is that of looking at every index where the condition holds, by either engine."""
     draw = Random("restricted maps in every run")

@@ -19,7 +19,7 @@ def extents_at(report: MapReport, known: dict[str, int]) -> list[int]:
     return [int(eval(str(extent), {}, dict(known))) for extent in shape]
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize(
     ("text", "where"),
     [

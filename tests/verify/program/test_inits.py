@@ -137,7 +137,7 @@ def test_an_init_that_is_moved_rightly_is_proved(name: str) -> None:
     assert statuses(*RIGHT[name]) == {Status.PROVED}
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", WRONG)
 def test_an_init_that_is_moved_wrongly_is_refuted(name: str) -> None:
     """A run shows the difference."""

@@ -133,7 +133,7 @@ def test_a_memory_that_moves_is_in_the_window() -> None:
     assert checker._prove_in_window(question, None) is None
 
 
-@one_in(2)
+@one_in(4)
 def test_a_difference_that_a_licence_allows_is_left_to_the_whole() -> None:
     """What is equal but for the sign of a zero is not the same to later statements."""
     question = rewrite(program(*CHAIN), program(*with_part(0, every("C[%] = A[%]"))))

@@ -80,7 +80,7 @@ def assert_none_is_refuted(seeds: range) -> int:
     return count
 
 
-@one_in(6)
+@one_in(10)
 def test_right_steps_are_not_refuted() -> None:
     """A few programs through layouts, splits and lowering."""
     assert assert_none_is_refuted(range(5)) > 15
@@ -157,7 +157,7 @@ def _with(node: Node, target: Node, wrong: Node) -> Node:
     return map_children(node, lambda child: _with(child, target, wrong))
 
 
-@one_in(5)
+@one_in(9)
 def test_mutants_of_operators_are_refuted() -> None:
     """Of one-node mutants of operators whose code is all alive, most are refuted; no mutant is missed that a longer
     search finds.

@@ -81,7 +81,7 @@ UNDER = [(what, allowed) for what in WRONG for allowed in ("ieee", "reals")]
 
 
 # Every run looks at each program once, turn about bit for bit and under all licences.
-@one_in(26)
+@one_in(46)
 @pytest.mark.parametrize(
     "case", chosen(UNDER, lambda number: number % 8 in (0, 5), lambda case: f"{case[0]}-{case[1]}")
 )
@@ -101,7 +101,7 @@ def test_wrong_programs_of_real_size_are_refuted(case: tuple[str, str]) -> None:
     assert not replays(Rewrite(right.old, right.new, bare.witness), json.loads(text), licences=licences)
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("contract", ["T.float32(0)", None, "undef"])
 def test_a_right_program_of_real_size_is_not(contract: str | None) -> None:
     """Whatever is said of its padding, and whatever licences there are."""
@@ -110,14 +110,14 @@ def test_a_right_program_of_real_size_is_not(contract: str | None) -> None:
         assert find_counterexample(right, licences=licences) is None
 
 
-@one_in(5)
+@one_in(9)
 def test_padding_without_a_value_may_end_as_anything() -> None:
     """What is stored to undefined padding refutes nothing; a wrong element beside it still does."""
     assert find_counterexample(relu(WRONG["another pad value"], "undef")) is None
     assert find_counterexample(relu(WRONG["a guard that begins too early"], "undef")) is not None
 
 
-@one_in(3)
+@one_in(4)
 def test_a_difference_that_licences_explain_is_none() -> None:
     """Which operand of a maximum stands first matters for NaN and for zeros of either sign, and for nothing else."""
     swapped = relu(("T.max(A[n, h, w, a*4 + b], T.float32(0))", "T.max(T.float32(0), A[n, h, w, a*4 + b])"))
@@ -125,7 +125,7 @@ def test_a_difference_that_licences_explain_is_none() -> None:
     assert find_counterexample(swapped, licences=ALL) is None
 
 
-@one_in(3)
+@one_in(4)
 def test_sums_are_compared_where_nothing_is_rounded() -> None:
     """Under all licences a product of large matrices in another order is no failure, one that lacks a term is."""
     body = """
@@ -146,7 +146,7 @@ for i, j in T.grid(300, 300):
     assert replays(pair(old, short), json.loads(json.dumps(found.to_dict())), licences=ALL)
 
 
-@one_in(5)
+@one_in(9)
 def test_a_fault_is_kept_with_the_cells_that_show_it() -> None:
     """An access out of bounds for one row says which cell has to be run for it, and what was written reads back."""
     body = "for i in range(3000000):\n    B[i] = {}"
@@ -161,7 +161,7 @@ def test_a_fault_is_kept_with_the_cells_that_show_it() -> None:
     assert not replays(wrong, {**data, "cells": [{"buffer": "B", "before_index": [5, 5], "after_index": [5, 5]}]})
 
 
-@one_in(2)
+@one_in(4)
 def test_what_is_assumed_of_padding_follows_from_its_contract() -> None:
     """A new program that assumes another value of padding than its contract states is undefined where the old one is
     not.
@@ -210,7 +210,7 @@ def test_suspects_are_looked_at_first() -> None:
     assert first == [(3, 2, 1, 5), (5, 5, 5, 29)]
 
 
-@one_in(5)
+@one_in(9)
 def test_a_suspect_shows_what_hides() -> None:
     """One wrong element among three million is found where it is named."""
     body = "for i in range(3000000):\n    B[i] = A[i]{}"
@@ -275,7 +275,7 @@ def test_sizes_at_which_a_proof_failed_are_hints() -> None:
     assert any(hint.get("n", 0) > 30 for hint in found.hints)
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     "what", ["another constant in the value", "another pad value", "a guard that begins too early"]
 )

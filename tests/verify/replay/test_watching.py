@@ -76,7 +76,7 @@ def test_a_quotient_at_the_end_may_be_rounded(kind: str) -> None:
     assert 0 < np.count_nonzero(rough.states["B"] == DEFINED) < COUNT
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_firm_is_exact(kind: str, operation: str) -> None:

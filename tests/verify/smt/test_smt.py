@@ -49,7 +49,7 @@ def test_three_answers() -> None:
     assert outcomes[0].reason == outcomes[1].reason and "100000" in str(outcomes[0].reason)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_integer_encoding_agrees_with_the_evaluator(seed: int) -> None:
     """At a random point, negative ones included, the term has the evaluator's value and no other; conditions too."""
@@ -64,7 +64,7 @@ def test_integer_encoding_agrees_with_the_evaluator(seed: int) -> None:
     assert query.solve().answer is Answer.UNSAT
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("op", [BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD])
 def test_division_by_a_variable_of_either_sign(op: BinaryOp) -> None:
     """The four divisions by a variable, on every pair of small numbers; zero divisors are listed, not decided."""

@@ -89,7 +89,7 @@ def status(verdicts: tuple[Verdict, ...]) -> Status:
     return worst(v.status for v in verdicts)
 
 
-@one_in(9)
+@one_in(16)
 def test_a_check_goes_on(broken: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """`unknown` with the reason `wall`, in seconds; what needs no solver is still decided; and later the answer is the
     right one.
@@ -108,7 +108,7 @@ def test_a_check_goes_on(broken: Worker, monkeypatch: pytest.MonkeyPatch) -> Non
     assert status(check_rewrite(rewrite(PLAIN), allowed=ALL)) is Status.PROVED
 
 
-@one_in(6)
+@one_in(10)
 def test_the_command_line_goes_on(
     broken: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

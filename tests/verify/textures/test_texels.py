@@ -415,7 +415,7 @@ STORES = {
 }
 
 
-@one_in(30)
+@one_in(52)
 @pytest.mark.parametrize("kind", ["T.parallel", "range"])
 @pytest.mark.parametrize(
     ("store", "expected"),

@@ -75,7 +75,7 @@ def refuting(question: Question, answer: ValueAnswer) -> dict[str, Number]:
     return env
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("block", some(range(8), 2))
 def test_random_claims(block: int) -> None:
     """Fifty claims of each block; both outcomes occur."""

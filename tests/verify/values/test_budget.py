@@ -50,7 +50,7 @@ def asked(prover: ValueProver, claims: list[Claim]) -> list[tuple[Status, frozen
     return [(a.status, frozenset(map(str, a.licences)), a.reason) for a in answers]
 
 
-@one_in(4)
+@one_in(7)
 def test_what_was_asked_before_changes_no_answer() -> None:
     """Checks that share a memory answer as checks that have none, whatever other checks asked, in every order, and
     every time.

@@ -64,7 +64,7 @@ def test_integer_operations(dtype: DType) -> None:
     check(Call("abs", (x,)), dtype)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_float_operations(dtype: DType) -> None:
     """Floats round once, with NaN, zeros and subnormals as one at a time; library functions too."""
@@ -75,7 +75,7 @@ def test_float_operations(dtype: DType) -> None:
         check(Call(function, tuple(names[:arity])), (function, dtype))
 
 
-@one_in(2)
+@one_in(4)
 def test_casts_and_comparisons() -> None:
     """Every conversion, and every comparison."""
     for source, target in product((BOOL, *INTEGERS, *FLOATS), repeat=2):
@@ -136,7 +136,7 @@ def test_rounding(dtype: DType) -> None:
         assert all(identical(float(got), round_float(value, dtype)) for got, value in zip(way, values, strict=True))
 
 
-@one_in(2)
+@one_in(4)
 def test_the_tables_are_those_that_are_made() -> None:
     """The packaged tables are what `make_tables` makes."""
     assert tables() == tabled_operations()
@@ -187,7 +187,7 @@ def test_every_value_of_a_type() -> None:
     assert FloatImm(0.0, FLOAT16).value in every_value(Var("x", FLOAT16))
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_fused_multiply_add(dtype: DType) -> None:
     """Rounded once, as the interpreter has it: special values in all combinations, random bits, and sums near a tie."""
@@ -206,7 +206,7 @@ def test_fused_multiply_add(dtype: DType) -> None:
         assert identical(result, call_math("fma", row, dtype)), row
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("name", sorted(INTERPRETED - {"fma"}))
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_exact_functions(dtype: DType, name: str) -> None:

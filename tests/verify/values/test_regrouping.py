@@ -74,7 +74,7 @@ def chain(rng: Random, depth: int = 2) -> Expr:
     return Binary(op, *parts)
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("block", range(4))
 def test_random_regroupings(block: int) -> None:
     """What is proved under `reassoc` has, at every point, a grouping of the old side that gives the new value."""
@@ -137,7 +137,7 @@ def exact(expr: Expr, env: dict[str, Number]) -> Fraction:
             raise TypeError(type(expr).__name__)
 
 
-@one_in(3)
+@one_in(4)
 def test_exact_reals() -> None:
     """What only all four licences prove is true of fractions; what is refuted under all is not."""
     rng, outcomes = Random(5), Counter[str]()

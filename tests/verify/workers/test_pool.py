@@ -70,7 +70,7 @@ def test_workers_look_for_cycles_seldom_and_find_them() -> None:
     assert all_in_workers([5 * seldom], cycles_left, died, Limits(1, seconds=60))[0] <= 2 * seldom
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_a_process_that_dies_costs_its_own_item(jobs: int) -> None:
     """Work in processes keeps its order; an item whose process ends by itself gets its own result, and the others
@@ -93,13 +93,13 @@ def test_a_worker_that_is_killed_while_it_starts(killed: int, monkeypatch: pytes
     assert found == ([10, 30, 60] if killed == 1 else [-1, 30, 60])
 
 
-@one_in(2)
+@one_in(4)
 def test_an_item_that_takes_long() -> None:
     """An item that takes more than its time is ended, and the next one is worked on."""
     assert all_in_workers([1, 4, 3], work, died, Limits(1, seconds=0.5)) == [10, -40, 30]
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("limits", [Limits(), Limits(2)], ids=["here", "two"])
 def test_what_work_raises(limits: Limits) -> None:
     """What is raised in a process is raised where the results are waited for, and the results before it are there."""
@@ -117,7 +117,7 @@ def test_one_item_needs_no_process() -> None:
         assert all_in_workers([], process_of, died, limits) == []
 
 
-@one_in(2)
+@one_in(4)
 def test_nothing_is_left_of_a_run_that_is_given_up() -> None:
     """When the results are waited for no more, the processes are gone."""
     with closing(run_in_workers(iter(range(100)), process_of, died, Limits(2))) as results:

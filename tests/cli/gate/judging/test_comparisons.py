@@ -123,7 +123,7 @@ def folder(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copy
 
 
-@one_in(5)
+@one_in(9)
 def test_verdicts(gates: dict[str, Any]) -> None:
     """A comparison counts as all else that a gate returns, alone or in a list, under what the gate allows."""
     verdicts = {name: outcome["verdict"] for name, outcome in gates.items()}
@@ -139,7 +139,7 @@ def test_verdicts(gates: dict[str, Any]) -> None:
     assert "Q" in gates["no_such_buffer"]["findings"][0]["message"]
 
 
-@one_in(3)
+@one_in(4)
 def test_a_comparison_is_a_step(gates: dict[str, Any]) -> None:
     """It stands among the steps, with its layouts and every obligation; what was found is said in the notes."""
     (step,) = gates["right"]["steps"]
@@ -150,7 +150,7 @@ def test_a_comparison_is_a_step(gates: dict[str, Any]) -> None:
     assert "layouts" not in gates["right"]
 
 
-@one_in(3)
+@one_in(4)
 def test_the_gate_and_both_programs_are_named(gates: dict[str, Any]) -> None:
     """What is refuted stands at the gate, and has the lines of both programs as related places."""
     (finding,) = gates["wrong"]["findings"]
@@ -160,7 +160,7 @@ def test_the_gate_and_both_programs_are_named(gates: dict[str, Any]) -> None:
     assert finding["counterexample"] is not None and finding["drawing"]
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("form", ["junit", "sarif", "github", "text"])
 def test_reports(call: Caller, folder: Path, form: str) -> None:
     """Every form names the gate, the code and both programs' files."""
@@ -187,7 +187,7 @@ def test_html(call: Caller, folder: Path) -> None:
     assert part["layouts"][0]["picture"] is not None
 
 
-@one_in(2)
+@one_in(4)
 def test_a_baseline_knows_it(call: Caller, folder: Path) -> None:
     """A finding is known by what was asked: lines may move, and a gate and the command ask the same; a change of a
     program is new.
@@ -201,7 +201,7 @@ def test_a_baseline_knows_it(call: Caller, folder: Path) -> None:
     assert call("compare", "before.py", "wrong.py", *layout, "--baseline", "base.json").code == 1
 
 
-@one_in(5)
+@one_in(9)
 def test_pytest(folder: Path) -> None:
     """pytest's plugin passes, fails and skips comparisons as `check` does."""
     command = [sys.executable, "-m", "pytest", "--layoutproof", "gates.py", "-q", "-p", "no:cacheprovider", "-rA"]

@@ -56,7 +56,7 @@ def run(address: str, texts: dict[int, str], count: int = 60) -> list[Outcome]:
     return list(run_items((item(n, texts.get(n, "")) for n in range(count)), judge, OPTIONS, limits))
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(
     "texts", some(({3: "hang_in_c", 5: "exit 7", 9: "raise boo"}, {20: "hang_deaf", 34: "crash", 59: "stop 3"}), 1)
 )
@@ -66,7 +66,7 @@ def test_outcomes_are_those_of_one_machine(shared: Cluster, texts: dict[int, str
     assert run(shared.address, texts) == expected
 
 
-@one_in(3)
+@one_in(4)
 def test_memory_is_limited_there(shared: Cluster) -> None:
     """An item that allocates without end is ended on a fleet as well."""
     limits = Limits(memory=400 << 20, dask=shared.address)
@@ -93,7 +93,7 @@ def test_items_are_taken_as_needed(fleet: Cluster) -> None:
     assert taken == 800 and furthest <= dask_fleet.CHUNK * dask_fleet.LEAST_WINDOW
 
 
-@one_in(6)
+@one_in(10)
 def test_a_worker_that_is_killed_half_way(fleet: Cluster) -> None:
     """One of two workers is killed in the middle: the other judges everything, and all outcomes are there, in order."""
     limits = Limits(seconds=60.0, dask=fleet.address)
@@ -265,7 +265,7 @@ def test_another_protocol() -> None:
         run("ftp://127.0.0.1:1", {}, 1)
 
 
-@one_in(3)
+@one_in(4)
 def test_nobody_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler that has no worker for a while is an error."""
     monkeypatch.setattr(dask_fleet, "NOBODY_SECONDS", 0.5)
@@ -283,7 +283,7 @@ def test_the_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert diagnostic.code == codes.NO_CLUSTER and diagnostic.help == "pip install 'layoutproof[cluster]'"
 
 
-@one_in(4)
+@one_in(7)
 def test_the_library_is_loaded_for_a_fleet_only() -> None:
     """No module of the gate imports it at its top."""
     for name in ("pool", "dask_fleet", "fleet_worker"):

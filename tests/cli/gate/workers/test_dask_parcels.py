@@ -157,7 +157,7 @@ def folded():
 """
 
 
-@one_in(6)
+@one_in(10)
 def test_a_fleet_that_has_no_files(fleet: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Schedules and gates, right ones and wrong ones, get the same outcomes from a fleet whose machines have none of
     the files.

@@ -32,7 +32,7 @@ def names(count: int) -> list[str]:
     return [item(number).name for number in range(count)]
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize(
     "limits", [Limits(), TWO, Limits(workers=1, seconds=60.0)], ids=["here", "two", "one with a limit"]
 )
@@ -42,7 +42,7 @@ def test_one_outcome_each_in_order(count: int, limits: Limits) -> None:
     assert [outcome.name for outcome in run_items(items(count), judge, OPTIONS, limits)] == names(count)
 
 
-@one_in(2)
+@one_in(4)
 def test_order_holds_when_the_first_is_slowest() -> None:
     """Items that take longer than those behind them come first all the same."""
     slow = (item(number, "sleep 0.3" if number % 10 == 0 else "") for number in range(60))
@@ -57,7 +57,7 @@ def test_without_limits_one_worker_is_this_process() -> None:
     assert outcome.notes[0] != str(os.getpid())
 
 
-@one_in(2)
+@one_in(4)
 def test_workers_are_used_again_and_neighbours_stay_together() -> None:
     """Two workers judge everything, and most items are judged by the worker that had their neighbour just before."""
     outcomes = list(run_items(items(400), telling, OPTIONS, TWO))
@@ -102,7 +102,7 @@ def test_items_are_taken_as_needed() -> None:
     assert furthest <= 2 * WINDOW_PER_WORKER + 1
 
 
-@one_in(4)
+@one_in(7)
 def test_a_slow_item_holds_up_nothing_but_itself() -> None:
     """While one item takes long, the other worker judges everything else in the window, the slow one's neighbours
     too.
@@ -115,14 +115,14 @@ def test_a_slow_item_holds_up_nothing_but_itself() -> None:
     assert sum(outcome.notes[0] == slow for outcome in judged) <= 2
 
 
-@one_in(3)
+@one_in(4)
 def test_a_few_items_go_to_all_workers() -> None:
     """Fewer items than a chunk are shared all the same."""
     outcomes = run_items((item(n, "sleep 0.7") for n in range(4)), telling, OPTIONS, Limits(workers=4))
     assert len({outcome.notes[0] for outcome in outcomes}) >= 3
 
 
-@one_in(5)
+@one_in(9)
 def test_workers_are_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     """After so many items a worker makes room for a new one, and nothing is lost or judged twice."""
     monkeypatch.setattr(worker, "RENEW_ITEMS", 30)
@@ -140,7 +140,7 @@ def hoard(thing: Item, options: Options) -> Outcome:
 _HOARD: list[bytes] = []
 
 
-@one_in(6)
+@one_in(10)
 def test_workers_that_grow_are_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that holds much more memory than after its first item makes room for a new one."""
     monkeypatch.setattr(worker, "RENEW_GROWTH", 50 << 20)
@@ -154,7 +154,7 @@ def echo(thing: Item, options: Options) -> Outcome:
     return Outcome(thing.kind, thing.name, thing.program, None, "proved", notes=(thing.text,))
 
 
-@one_in(3)
+@one_in(4)
 def test_large_items_and_outcomes() -> None:
     """Megabytes in both directions at once do not lock anything up."""
     texts = [chr(97 + n) * (3 << 20) for n in range(12)]

@@ -54,7 +54,7 @@ def told(outcome: Outcome) -> tuple[str, str]:
 HANGING = [(way, workers) for way in ("hang", "hang_in_c", "hang_deaf") for workers in (1, 2)]
 
 
-@one_in(7)
+@one_in(12)
 @pytest.mark.parametrize("how", chosen(HANGING, lambda number: number in (1, 2, 5), lambda how: f"{how[0]}-{how[1]}"))
 def test_an_item_past_its_time_is_ended(mark: str, how: tuple[str, int]) -> None:
     """A loop in Python, a call that never comes back, and one that is deaf to signals end after their time, and only
@@ -66,13 +66,13 @@ def test_an_item_past_its_time_is_ended(mark: str, how: tuple[str, int]) -> None
     assert outcomes[3].seconds == 1.5
 
 
-@one_in(2)
+@one_in(4)
 def test_time_is_an_item_s_own(mark: str) -> None:
     """Many items that take less than the limit each take more than it together."""
     assert run(dict.fromkeys(range(12), "sleep 0.3"), TIME)[11].verdict == "proved"
 
 
-@one_in(2)
+@one_in(4)
 def test_time_holds_while_nobody_asks_for_outcomes(mark: str) -> None:
     """A worker that hangs is ended in time even if its outcomes are not read."""
     outcomes = run_items(
@@ -84,7 +84,7 @@ def test_time_holds_while_nobody_asks_for_outcomes(mark: str) -> None:
     assert list(outcomes) == []
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_item_past_its_memory_is_ended(mark: str, workers: int) -> None:
     """A worker that allocates without end is ended; the item is unknown and says so."""
@@ -92,21 +92,21 @@ def test_an_item_past_its_memory_is_ended(mark: str, workers: int) -> None:
     assert told(outcomes[3]) == (codes.WORKER_MEMORY, "ended because its worker took more than 400 MB (--memory)")
 
 
-@one_in(5)
+@one_in(9)
 def test_memory_of_children_counts(mark: str) -> None:
     """What a process takes that the worker started, as a solver is, counts as the worker's."""
     outcomes = run({3: "child_allocates"}, Limits(workers=2, memory=MEMORY))
     assert told(outcomes[3])[0] == codes.WORKER_MEMORY
 
 
-@one_in(5)
+@one_in(9)
 def test_memory_that_was_another_item_s(mark: str) -> None:
     """An item whose worker is full of what was there before gets a new worker, not a verdict."""
     outcomes = run(dict.fromkeys(range(6), "hoard 150"), Limits(workers=2, memory=MEMORY), 6)
     assert all(outcome.verdict == "proved" for outcome in outcomes)
 
 
-@one_in(12)
+@one_in(21)
 @pytest.mark.parametrize(
     "text, ending",
     [
@@ -127,7 +127,7 @@ def test_a_worker_that_dies_costs_its_item_only(mark: str, text: str, ending: st
         assert code == codes.WORKER_DIED and message.startswith(f"its worker process {ending}, twice; ")
 
 
-@one_in(3)
+@one_in(4)
 def test_a_crash_that_does_not_repeat(mark: str, tmp_path: Path) -> None:
     """An item whose worker died of something else is proved when it is tried again."""
     assert (
@@ -136,7 +136,7 @@ def test_a_crash_that_does_not_repeat(mark: str, tmp_path: Path) -> None:
     )
 
 
-@one_in(2)
+@one_in(4)
 def test_the_second_trial_is_alone(mark: str, tmp_path: Path) -> None:
     """An item that ended a worker is judged by a new one that has judged nothing before."""
     texts = {5: f"crash_once {tmp_path / 'a'}"}
@@ -147,7 +147,7 @@ def test_the_second_trial_is_alone(mark: str, tmp_path: Path) -> None:
     assert outcomes[5].notes[1:] == (item(5).name,)
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("limits", [Limits(), Limits(workers=2)], ids=["here", "two"])
 def test_a_judge_that_raises(mark: str, limits: Limits) -> None:
     """An exception, and an attempt to end the process, are told of where they happened, in this process as in a
@@ -162,14 +162,14 @@ def test_a_judge_that_raises(mark: str, limits: Limits) -> None:
     assert told(outcomes[6])[1].startswith("judging it failed: RecursionError: ")
 
 
-@one_in(5)
+@one_in(9)
 def test_outcomes_are_the_same_wherever_they_are_judged(mark: str) -> None:
     """The number of workers changes nothing."""
     texts = {3: "raise boo", 7: "sleep 0.2", 8: "hang_in_c", 9: "exit 3"}
     assert run(texts, Limits(workers=3, seconds=1.5)) == run(texts, Limits(workers=1, seconds=1.5))
 
 
-@one_in(3)
+@one_in(4)
 @pytest.mark.parametrize("text, code", [("leave_and_hang", codes.TIMEOUT), ("leave_and_crash", codes.WORKER_DIED)])
 def test_what_a_worker_started_ends_with_it(mark: str, tmp_path: Path, text: str, code: str) -> None:
     """A process in a session of its own, deaf to signals, is ended with its worker, however that one ends."""
@@ -179,7 +179,7 @@ def test_what_a_worker_started_ends_with_it(mark: str, tmp_path: Path, text: str
     assert file.read_text().splitlines() != []  # `mark` sees that none of them is left
 
 
-@one_in(2)
+@one_in(4)
 def test_what_a_worker_started_ends_with_the_run(mark: str, tmp_path: Path) -> None:
     """A process that an item left behind is gone when the run is over."""
     file = tmp_path / "started"
@@ -193,7 +193,7 @@ def test_a_thread_that_an_item_left_behind(mark: str, monkeypatch: pytest.Monkey
     assert run({3: "thread"}, Limits(workers=2))[3].verdict == "proved"
 
 
-@one_in(6)
+@one_in(10)
 def test_many_crashes(mark: str) -> None:
     """Where every item crashes, each is told of and the run ends."""
     outcomes = run(dict.fromkeys(range(6), "exit 3"), Limits(workers=3), 6)
@@ -219,7 +219,7 @@ def lazily(texts: list[str]) -> Iterator[Item]:
     return (item(number, text) for number, text in enumerate(texts))
 
 
-@one_in(6)
+@one_in(10)
 def test_everything_at_once(mark: str, tmp_path: Path) -> None:
     """Items of all kinds, mixed, with all limits, on three workers: each has its own outcome, in order."""
     texts = [

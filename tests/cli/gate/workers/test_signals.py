@@ -54,7 +54,7 @@ def running(folder: Path, workers: str = "2") -> Iterator[tuple[subprocess.Popen
         yield process, mark
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("number, code, word", ENDS, ids=lambda value: str(value))
 def test_a_signal_ends_the_run(tmp_path: Path, number: signal.Signals, code: int, word: str) -> None:
     """The run says one word, exits with the signal's code, removes its temporary files, and no process of it is
@@ -68,7 +68,7 @@ def test_a_signal_ends_the_run(tmp_path: Path, number: signal.Signals, code: int
         assert list((tmp_path / "tmp").iterdir()) == []
 
 
-@one_in(2)
+@one_in(4)
 def test_a_key_at_the_terminal_reaches_the_run_only(tmp_path: Path) -> None:
     """A signal to the whole process group, as a terminal sends it, is the same as one to the run."""
     with running(tmp_path) as (process, mark):
@@ -78,7 +78,7 @@ def test_a_key_at_the_terminal_reaches_the_run_only(tmp_path: Path) -> None:
         assert marked(mark) == set()
 
 
-@one_in(2)
+@one_in(4)
 def test_an_impatient_user(tmp_path: Path) -> None:
     """Ten signals in a row are as good as one."""
     with running(tmp_path) as (process, mark):
@@ -100,7 +100,7 @@ def test_a_run_that_is_killed(tmp_path: Path) -> None:
         process.communicate()
 
 
-@one_in(2)
+@one_in(4)
 def test_a_run_that_ignores_a_signal(tmp_path: Path) -> None:
     """A signal that was ignored when the run began (`nohup`) stays ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -175,7 +175,7 @@ def endless():
 """
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("end", chosen(ENDS, lambda number: number < 2, lambda end: str(end[2])))
 def test_the_command_is_interrupted(tmp_path: Path, end: tuple[signal.Signals, int, str]) -> None:
     """`layoutproof check` ends in the same way, writes no report, and what it proved is known to the next run."""

@@ -24,7 +24,7 @@ def test_an_outcome_survives_being_written(one: Outcome) -> None:
     assert Outcome.from_dict(one.to_dict()) == one
 
 
-@one_in(3)
+@one_in(4)
 @given(RUNS)
 def test_outcomes_come_back_in_order_and_again(run: list[Outcome]) -> None:
     """Whatever the texts, two readings give what was added, and the length counts it."""
@@ -63,7 +63,7 @@ def test_reading_while_reading_and_adding() -> None:
         assert list(spool) == run
 
 
-@one_in(5)
+@one_in(9)
 def test_memory_stays_flat() -> None:
     """Six thousand outcomes, some three megabytes of JSON, are added and read in less than one."""
     with Spool() as spool:

@@ -128,14 +128,14 @@ def test_on_a_terminal() -> None:
     assert shown.rstrip().endswith("\x1b[2K") and shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
 
 
-@one_in(3)
+@one_in(4)
 def test_without_a_total() -> None:
     """With an unknown total, the bar shows no time left."""
     shown, _ = on_a_terminal()
     assert "/s" in shown and " left" not in shown and "/20" not in shown
 
 
-@one_in(4)
+@one_in(7)
 def test_before_the_first_outcome() -> None:
     """The bar is there while the first item takes its time."""
     shown, out = on_a_terminal("total", "slow")

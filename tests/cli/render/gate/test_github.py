@@ -83,7 +83,7 @@ def only(*findings: Finding) -> Annotation:
     return first
 
 
-@one_in(5)
+@one_in(9)
 @given(RUNS)
 def test_any_run_can_be_read_by_the_runner(run: list[Outcome]) -> None:
     """Whatever texts outcomes hold: a command a line, at most ten of a kind, whose places the runner does not drop; one
@@ -152,7 +152,7 @@ def test_a_finding_without_a_place() -> None:
     assert set(one.properties) == {"title"}
 
 
-@one_in(2)
+@one_in(4)
 def test_thirty_thousand_findings() -> None:
     """Ten errors are written, the worst; the notice tells how many were not."""
     outcomes = list(many(30_000))
@@ -185,7 +185,7 @@ def test_the_summary_of_everything(golden: Golden) -> None:
     golden("gate/everything.summary.md", "".join(job_summary(EVERYTHING, summary_of(EVERYTHING))))
 
 
-@one_in(3)
+@one_in(4)
 @given(RUNS)
 def test_a_summary_is_a_table_whatever_it_holds(run: list[Outcome]) -> None:
     """Each row has five cells, whatever bars, line ends and marks stand in the texts, and is UTF-8."""

@@ -44,7 +44,7 @@ def shown_cells(data: Mapping[str, Any]) -> Iterator[tuple[tuple[int, ...], int 
     yield from zip(indices, data["cells"], strict=True)
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("name", [ROW, CONV])
 def test_programs_of_every_step(name: str) -> None:
     """A part holds the program before and after each step, with one difference for each, and is plain data."""
@@ -59,7 +59,7 @@ def test_programs_of_every_step(name: str) -> None:
     assert detail_of(schedule) == part
 
 
-@one_in(5)
+@one_in(9)
 def test_contracts_and_assumptions() -> None:
     """What padding holds is said by buffer and map; assumptions name who answers for them, and the step that brought
     them.
@@ -84,7 +84,7 @@ def test_a_refused_map_is_drawn_with_its_clashes() -> None:
     assert dict(shown_cells(layout["picture"]))[(3, 2)] == [6 * width + 2, 7 * width + 2]
 
 
-@one_in(2)
+@one_in(4)
 def test_a_refused_step_has_its_program() -> None:
     """The program that a refused transform would have made is the last stage, and is not part of what all kept steps
     changed.
@@ -214,7 +214,7 @@ def test_texels() -> None:
     assert plain["picture"]["channels"] is None
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize("path", sorted((ROOT / "proofs").glob("*/*.py")), ids=lambda path: path.stem)
 def test_rewrites(path: Any) -> None:
     """Every rewrite among the proofs has its two programs, and each buffer that moves its picture or the reason for

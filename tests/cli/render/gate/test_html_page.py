@@ -89,7 +89,7 @@ def entries(data: dict[str, Any], name: str) -> Iterator[Any]:
     yield from found
 
 
-@one_in(2)
+@one_in(4)
 def test_the_page_asks_nobody_for_anything() -> None:
     """No element names another address, and the policy allows the page's own script and style only, by their hashes."""
     parsed = read(rendered(samples()))
@@ -177,7 +177,7 @@ def test_markdown() -> None:
     assert words("**bold** `x**y`") == [(False, "bold "), (True, "x**y")]
 
 
-@one_in(2)
+@one_in(4)
 def test_what_items_share_is_written_once() -> None:
     """A thousand schedules of the same programs make a page hardly larger than one."""
     first = samples()[0]

@@ -59,7 +59,7 @@ def bodies(path: Path) -> dict[str, Any]:
     return found
 
 
-@one_in(2)
+@one_in(4)
 def test_every_kind_of_item_has_its_parts(folder: Path, call: Caller, tmp_path: Path) -> None:
     """Gates, schedules and rewrites, kept and refused, show programs and pictures; a gate of several results has a part
     for each.
@@ -76,7 +76,7 @@ def test_every_kind_of_item_has_its_parts(folder: Path, call: Caller, tmp_path: 
         assert body["findings"] and any(isinstance(holds, list) for holds in cells)
 
 
-@one_in(5)
+@one_in(9)
 def test_equal_runs_give_equal_files(folder: Path, call: Caller, tmp_path: Path) -> None:
     """With --stable, a first run, one that finds everything in the cache, and one of two workers write the same
     bytes.

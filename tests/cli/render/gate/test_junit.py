@@ -41,7 +41,7 @@ def only(*findings: Finding) -> TestCase:
     return case
 
 
-@one_in(5)
+@one_in(9)
 @given(RUNS)
 def test_any_run_is_valid(run: list[Outcome]) -> None:
     """Whatever texts outcomes hold, the report is well-formed, valid by the schema, and its counts are those of its
@@ -60,7 +60,7 @@ def test_any_run_is_valid(run: list[Outcome]) -> None:
             assert getattr(suite, attribute) == sum(isinstance(r, kind) for case in read for r in case.result)
 
 
-@one_in(5)
+@one_in(9)
 @given(RUNS)
 def test_a_case_fails_where_an_item_does(run: list[Outcome]) -> None:
     """The cases stand in the run's order, and those with a failure or an error are the items that do not pass."""

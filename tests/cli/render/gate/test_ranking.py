@@ -16,7 +16,7 @@ from layoutproof.cli.gate.outcomes import Fate, Outcome, is_below, steady_path
 from layoutproof.cli.render.gate.finding_texts import RANKS, count_ranks, findings_of, rank, worst_first
 
 
-@one_in(2)
+@one_in(4)
 @given(RUNS)
 def test_worst_first_is_a_stable_sort(run: list[Outcome]) -> None:
     """All findings come, each with its outcome, by rank, and as they were within one rank."""
@@ -25,7 +25,7 @@ def test_worst_first_is_a_stable_sort(run: list[Outcome]) -> None:
     assert count_ranks(run) == Counter(rank(finding) for _, finding in pairs)
 
 
-@one_in(3)
+@one_in(4)
 @given(RUNS, st.dictionaries(st.sampled_from(tuple(RANKS)), st.integers(0, 3)))
 def test_so_many_of_each_rank(run: list[Outcome], wanted: dict[int, int]) -> None:
     """Asked for some of each rank, it gives the first so many of it, and of others none."""

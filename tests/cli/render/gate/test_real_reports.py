@@ -91,7 +91,7 @@ def pointed_at(folder: Path, result: dict[str, Any]) -> str:
     return units[2 * (start - 1) : 2 * (end - 1)].decode("utf-16-le")
 
 
-@one_in(5)
+@one_in(9)
 def test_reports_agree(folder: Path, call: Caller) -> None:
     """JUnit, SARIF, annotations and the job's summary are valid and tell of the same findings; the exit code is that of
     the worst.
@@ -118,7 +118,7 @@ def test_reports_agree(folder: Path, call: Caller) -> None:
     assert [summary.count(f"| {word} |") for word in ("refuted", "error", "unknown", "vacuous")] == [3, 2, 1, 1]
 
 
-@one_in(5)
+@one_in(9)
 def test_places_are_those_of_the_text(folder: Path, call: Caller) -> None:
     """What SARIF and the annotations point at is the line of the step that was refused, with a character that counts
     twice in it.
@@ -139,7 +139,7 @@ def covered(folder: Path, one: Annotation) -> str:
     return line[int(one.properties["col"]) - 1 : int(one.properties["endColumn"]) - 1]
 
 
-@one_in(6)
+@one_in(10)
 def test_adopting_the_gate(folder: Path, call: Caller) -> None:
     """With a baseline of all that is known, only wrong input fails; with that out of the way nothing does, until
     something gets worse.

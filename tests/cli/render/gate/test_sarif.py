@@ -71,7 +71,7 @@ def check_words(run: dict[str, Any]) -> None:
                 assert region["endColumn"] >= region["startColumn"]
 
 
-@one_in(5)
+@one_in(9)
 @given(RUNS)
 def test_any_run_is_valid(run: list[Outcome]) -> None:
     """Whatever texts outcomes hold, the report is UTF-8, valid by the schema and by the standard's words, with a result
@@ -202,7 +202,7 @@ def test_texts_that_look_like_links_are_none() -> None:
     assert text.startswith("A[i] (3) \ufffd\ufffdxx") and len(text) < 8_100 and "characters in all" in text
 
 
-@one_in(6)
+@one_in(10)
 def test_results_past_the_cap_are_counted() -> None:
     """Thirty thousand findings make 25,000 results, the worst first, and a notification of how many were left out."""
     outcomes = list(many(30_000))

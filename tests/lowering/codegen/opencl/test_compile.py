@@ -36,14 +36,14 @@ _AROUND = re.compile(r"LP_|lp_(?:allocate|overlap|exact|stream|prefetch|copy|tra
 USED = sorted({name for name in HELPERS if _AROUND.match(name) is None} | set(OWN_HELPERS))
 
 
-@one_in(38)
+@one_in(66)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operator_compiles(name: str) -> None:
     """An operator as it is written, lowered, gives text that the device's compiler takes without a warning."""
     compile_source(emit_opencl(Schedule(small(name)).lower()))
 
 
-@one_in(3)
+@one_in(4)
 def test_every_helper_compiles() -> None:
     """All the functions that an expression may ask for are OpenCL C, with nothing of C's left in them."""
     text = helper_text(USED, find_opencl_helper)
@@ -54,7 +54,7 @@ def test_every_helper_compiles() -> None:
     cl.Program(cl.Context([default_device().handle]), kernel).build(["-cl-std=CL1.2", "-Werror"])
 
 
-@one_in(16)
+@one_in(28)
 @pytest.mark.parametrize("dtype", STORED)
 def test_memory_of_several_types_goes_through_bytes(dtype: str) -> None:
     """A buffer that is also seen as another type is read and written byte by byte, in parameters and in allocations."""
@@ -70,7 +70,7 @@ def test_memory_of_several_types_goes_through_bytes(dtype: str) -> None:
     assert "lp_load_" in source.text and "lp_store_" in source.text
 
 
-@one_in(3)
+@one_in(4)
 def test_doubles_are_an_extension() -> None:
     """A kernel that computes in double asks for it, one that does not does not."""
     a, b = make_buffer("A", (4,), "float64"), make_buffer("B", (4,), "float32")

@@ -49,7 +49,7 @@ STEP = """    S = T.decl_buffer((8,), "int32", scope="{scope}")
 """
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("scope", ["shared", "shared.dyn"])
 def test_shared_memory_is_local_and_local_memory_is_private(scope: str) -> None:
     """One barrier, where work items read what others have stored; what is a thread's own lives on over it."""
@@ -126,7 +126,7 @@ def test_the_size_of_shared_memory_is_known_before_a_launch() -> None:
     assert "shared memory whose size the host knows; that of S depends on " in diagnostic.message
 
 
-@one_in(2)
+@one_in(4)
 def test_a_barrier_without_use_is_left_out() -> None:
     """Two in a row are one; a phase that meets nothing waits for nothing."""
     text = STEP.format(scope="shared").replace(
@@ -135,7 +135,7 @@ def test_a_barrier_without_use_is_left_out() -> None:
     assert steps(source(text + '    T.tvm_storage_sync("shared")\n    L[1] = 0\n')).count(LOCAL) == 1
 
 
-@one_in(2)
+@one_in(4)
 def test_global_memory_has_its_own_fence() -> None:
     """What one work item stores to a parameter another reads after the barrier, over which no access may be moved."""
     found = source("""    tx = T.launch_thread("threadIdx.x", 4)
@@ -147,7 +147,7 @@ def test_global_memory_has_its_own_fence() -> None:
     assert "__global const int *restrict A," in found.text and "__global int *B" in found.text
 
 
-@one_in(2)
+@one_in(4)
 def test_a_loop_waits_for_its_last_iteration() -> None:
     """The barrier at the beginning is for the iteration before, though no barrier of the text stands there."""
     found = source("""    S = T.decl_buffer((4,), "int32", scope="shared")
@@ -164,7 +164,7 @@ def test_a_loop_waits_for_its_last_iteration() -> None:
     assert steps(found) == ["L", LOCAL, "S", LOCAL, "L", "B"]
 
 
-@one_in(2)
+@one_in(4)
 def test_what_is_the_same_for_all_is_done_once() -> None:
     """By the first work item, into memory that all of them see."""
     found = source("""    S = T.decl_buffer((4,), "int32", scope="shared")
@@ -183,7 +183,7 @@ def test_what_is_the_same_for_all_is_done_once() -> None:
     assert "__local int L[1];" in found.text
 
 
-@one_in(2)
+@one_in(4)
 def test_virtual_threads_are_a_loop_of_a_work_item() -> None:
     """Each has its copy of what is a thread's own."""
     found = source("""    S = T.decl_buffer((8,), "int32", scope="shared")
@@ -200,7 +200,7 @@ def test_virtual_threads_are_a_loop_of_a_work_item() -> None:
     assert [evaluate(extent, {}) for extent in launch.global_size] == [4]
 
 
-@one_in(2)
+@one_in(4)
 def test_a_branch_of_all_may_have_barriers() -> None:
     """A branch inside of an `else` is a statement of its own, done once where it is the same for all."""
     found = source("""    S = T.decl_buffer((8,), "int32", scope="shared")
@@ -232,7 +232,7 @@ LANES = """    S = T.decl_buffer((8,), "int32", scope="shared")
 """
 
 
-@one_in(3)
+@one_in(4)
 def test_a_threads_own_memory_by_lanes() -> None:
     """Vectors of indices are those of the work item's own memory, too."""
     found = source(LANES)

@@ -36,7 +36,7 @@ def sizes(image: Image) -> list[int]:
     ]
 
 
-@one_in(16)
+@one_in(28)
 @pytest.mark.parametrize("dtype", CHANNELS)
 def test_channel_types(dtype: str) -> None:
     """Each type that images hold has its channels and its functions, for four channels and for one."""
@@ -70,7 +70,7 @@ for y in T.parallel(m):
     assert (one.channels, sizes(one)) == (1, [18, 5])
 
 
-@one_in(3)
+@one_in(4)
 def test_layers() -> None:
     """Three axes are layers, rows and what stands in a row; coordinates are in the order x, y, layer."""
     func = program(
@@ -88,7 +88,7 @@ for n in T.parallel(2):
     assert "read_imagef(A, (int4)(0, y, n, 0))" in text and "read_imagef(A, (int4)(1, y, n, 0))" in text
 
 
-@one_in(3)
+@one_in(4)
 def test_elements_of_four_lanes_are_texels() -> None:
     """A buffer of float32x4 has one texel per element: the same image as four times as many float32."""
     a, b = make_buffer("A", (6, 8), "float32", scope=TEXTURES), make_buffer("B", (6, 2), "float32x4", scope=TEXTURES)
@@ -107,7 +107,7 @@ def test_elements_of_four_lanes_are_texels() -> None:
     assert "read_imagef(A, (int2)(1 - x, y))" in kernel_text(func)
 
 
-@one_in(3)
+@one_in(4)
 def test_a_texel_is_read_once() -> None:
     """Four channels of one texel, and the same texel in two places, are one read."""
     text = kernel_text(copied(TEXTURE, PLAIN, "A[y, x * 4 + c] * A[y, x * 4 + c] + A[y, 3 - c]"))
@@ -116,7 +116,7 @@ def test_a_texel_is_read_once() -> None:
     assert "vstore4(" in text
 
 
-@one_in(6)
+@one_in(10)
 def test_whole_texels_are_handed_on() -> None:
     """A copy hands texels on; from memory four elements are loaded at a time, and into memory they are stored so."""
     assert "write_imagef(B, (int2)(x, y), A_texel);" in kernel_text(copied(TEXTURE, TEXTURE))
@@ -124,7 +124,7 @@ def test_whole_texels_are_handed_on() -> None:
     assert "vstore4(A_texel, 0, B + (y * 8 + x * 4));" in kernel_text(copied(TEXTURE, PLAIN))
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize(
     "index", ["T.Select(x < 1, y * 8, y * 8 + c)", "y * 8 + c * 2", "(y * 8 + c) ^ 1", "y * 8 + 3 - c"]
 )
@@ -134,7 +134,7 @@ def test_four_elements_apart_are_not_loaded_as_neighbours(index: str) -> None:
     assert "vload4" not in kernel_text(func)
 
 
-@one_in(3)
+@one_in(4)
 def test_single_elements_are_channels() -> None:
     """An element of a texel by itself is its channel; which one, where the index does not say, is computed."""
     func = program(
@@ -150,7 +150,7 @@ for y in T.parallel(6):
     assert "read_imagef(A, (int2)(1, y)).y" in text
 
 
-@one_in(3)
+@one_in(4)
 def test_lanes_over_two_texels_are_read_from_both() -> None:
     """A vector load that begins inside a texel, or steps another way, takes each lane from where it is."""
     func = program(
@@ -168,7 +168,7 @@ for y in T.parallel(6):
     ]
 
 
-@one_in(3)
+@one_in(4)
 def test_a_texel_under_a_condition_is_read_under_it() -> None:
     """What if_then_else leaves unread, because it may lie outside, is not read ahead of the choice."""
     text = kernel_text(copied(TEXTURE, TEXTURE, "T.if_then_else(y < 5, A[y + 1, x * 4 + c], T.float32(0))"))
@@ -176,7 +176,7 @@ def test_a_texel_under_a_condition_is_read_under_it() -> None:
     assert text.count("read_imagef(") == 1
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("kind", ["serial", "unroll", "vectorized", "parallel"])
 def test_loops_over_four_lanes_are_one_write(kind: str) -> None:
     """A loop over a texel's elements, of whatever kind, is one write, unless each of its iterations is a work item."""
@@ -189,7 +189,7 @@ def test_loops_over_four_lanes_are_one_write(kind: str) -> None:
     assert text.count("write_imagef(") == 1 and text.count("for (") == 2
 
 
-@one_in(3)
+@one_in(4)
 def test_loops_that_do_more_are_gathered() -> None:
     """A loop over a texel's elements that computes each in steps collects them and writes the texel afterwards."""
     func = program(
@@ -210,7 +210,7 @@ for y in T.parallel(6):
     assert text.endswith(write) and text.count("write_imagef(") == 1
 
 
-@one_in(3)
+@one_in(4)
 def test_a_guard_that_all_lanes_share_stands_around_the_write() -> None:
     """A condition inside the loop that does not depend on the lane is asked once."""
     func = program(
@@ -228,7 +228,7 @@ for y in T.parallel(8):
     assert "for (" not in text
 
 
-@one_in(3)
+@one_in(4)
 def test_wide_stores_write_texels_in_order() -> None:
     """Eight lanes are two texels; where the image is also read, all lanes are computed before the first write."""
     func = program(f"B: {TEXTURE}", "for y in T.parallel(6):\n    B[y, T.ramp(0, 1, 8)] = B[y, T.ramp(7, -1, 8)]")
@@ -238,7 +238,7 @@ def test_wide_stores_write_texels_in_order() -> None:
     assert text.rindex("const float4") < text.index("write_imagef(")
 
 
-@one_in(3)
+@one_in(4)
 def test_what_the_lanes_number_decides_is_decided() -> None:
     """A choice by the number of the lane is taken where the lanes are written apart, and only what it takes is read."""
     value = "T.if_then_else(c < 2 and y > 0, A[y, x * 4 + c], T.Select(c != 3, T.float32(5), A[5 - y, c]))"
@@ -246,7 +246,7 @@ def test_what_the_lanes_number_decides_is_decided() -> None:
     assert "(float4)(y > 0 ? A_texel.x : 5.0f, y > 0 ? A_texel.y : 5.0f, 5.0f, A_texel_1.w)" in text
 
 
-@one_in(3)
+@one_in(4)
 def test_sums_of_texels_are_vectors() -> None:
     """An accumulator of four elements that a loop over lanes adds texels to is loaded, added to and stored as one
     vector.
@@ -271,7 +271,7 @@ for y in T.parallel(6):
     assert "write_imagef(B, (int2)(0, y), vload4(0, total + (y * 4)));" in text
 
 
-@one_in(3)
+@one_in(4)
 def test_a_loop_that_hands_values_on_is_left_in_order() -> None:
     """Where an iteration reads what the one before it stored, values are not computed together."""
     func = program(
@@ -285,7 +285,7 @@ def test_a_loop_that_hands_values_on_is_left_in_order() -> None:
     ]
 
 
-@one_in(3)
+@one_in(4)
 def test_texels_that_memory_points_to_are_read_in_turn() -> None:
     """Where a texel depends on memory that the loop writes, the loop stays: nothing is read before its iteration."""
     func = program(

@@ -49,7 +49,7 @@ def nested(depth: int) -> PrimFunc:
     return program(f'A: T.Buffer(({shape},), "float32"), B: T.Buffer(({shape},), "float32")', "\n".join(lines))
 
 
-@one_in(10)
+@one_in(18)
 @pytest.mark.parametrize(
     ("depth", "expected"), [(1, (2,)), (2, (3, 2)), (3, (4, 3, 2)), (4, (5, 4, 6)), (5, (6, 5, 24))]
 )
@@ -63,7 +63,7 @@ def test_parallel_loops_are_work_items(depth: int, expected: tuple[int, ...]) ->
     assert "for (" not in source.text
 
 
-@one_in(2)
+@one_in(4)
 def test_quotients_take_a_shared_dimension_apart() -> None:
     """Each of the loops that share a dimension finds its place in it."""
     text = kernel_text(nested(5))
@@ -81,7 +81,7 @@ def test_shared_dimension_is_counted_in_the_index_type() -> None:
     assert emit_opencl(function("f", [a], body)).index_bits == 64
 
 
-@one_in(3)
+@one_in(4)
 def test_statements_are_launched_one_after_the_other() -> None:
     """What one parallel statement wrote the next reads in another kernel; each names how it uses each buffer."""
     first = filled(A, ONE)
@@ -102,7 +102,7 @@ def test_single_work_items_in_a_row_are_one_kernel() -> None:
     assert [sizes(launch) for launch in source.launches] == [(1,), (4,), (1,)]
 
 
-@one_in(3)
+@one_in(4)
 def test_an_image_is_not_written_and_read_by_one_of_them() -> None:
     """Two single work items that hand an image on are two kernels, so that neither needs it both ways."""
     source = emit_opencl(
@@ -126,7 +126,7 @@ for y, x in T.grid(6, 2):
     assert isinstance(temporary, Image) and (temporary.buffer.name, temporary.kind) == ("t", "image2d")
 
 
-@one_in(3)
+@one_in(4)
 def test_image_read_and_written_by_one_kernel() -> None:
     """A kernel that needs an image both ways says so, and what it wrote is seen by what it reads later."""
     source = emit_opencl(
@@ -146,7 +146,7 @@ def test_a_parallel_loop_below_a_serial_one_is_a_loop() -> None:
     assert source.text.count("for (") == 2
 
 
-@one_in(3)
+@one_in(4)
 def test_names_around_statements_stand_in_each_kernel() -> None:
     """A name for a value and a condition are written into every kernel that needs them, and into no other."""
     n, v = Var("n"), Var("v")
@@ -192,7 +192,7 @@ for i in T.parallel(n):
     assert scalars(launch) == ["m"]
 
 
-@one_in(3)
+@one_in(4)
 def test_loops_bound_to_threads_take_their_axes() -> None:
     """Blocks and threads are groups and their work items, in the dimensions that the axes name."""
     func = program(
@@ -213,7 +213,7 @@ for y in T.thread_binding(6, thread="blockIdx.y"):
     assert "const int blockIdx_y = (int)get_group_id(1);" in source.text
 
 
-@one_in(5)
+@one_in(9)
 def test_small_memory_is_a_work_items_own() -> None:
     """A small constant allocation is private; a large one is the item's part of a temporary, which has room for all
     items.
@@ -238,7 +238,7 @@ def test_small_memory_is_a_work_items_own() -> None:
     assert "lp_work_item() * 1000" in shared.text
 
 
-@one_in(3)
+@one_in(4)
 def test_temporaries_have_names_of_their_own() -> None:
     """Two allocations of one name, and one called like a parameter, are three temporaries; one that nothing uses is
     none.
@@ -274,7 +274,7 @@ def test_a_function_that_stores_nothing_has_no_kernels() -> None:
     assert [p.name for p in source.parameters] == ["A"]
 
 
-@one_in(3)
+@one_in(4)
 def test_symbolic_temporaries_are_allocated_by_the_host() -> None:
     """An image array of symbolic extents, allocated around two kernels, has sizes over the symbols."""
     source = emit_opencl(

@@ -28,7 +28,7 @@ def compare(seed: int) -> None:
         assert_same(found[name], np.asarray(array), f"seed {seed}, {name}")
 
 
-@one_in(16)
+@one_in(28)
 @pytest.mark.parametrize("first", range(0, 32, 4))
 def test_random_textures(first: int) -> None:
     """Four programs, of all types of channels, with images and buffers read and written in many ways."""

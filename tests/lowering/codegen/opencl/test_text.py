@@ -99,7 +99,7 @@ GOLDENS: Mapping[str, Callable[[], PrimFunc]] = {
 }
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize("name", GOLDENS)
 def test_golden_text(name: str, golden: Golden) -> None:
     """Kernels as they are written, each of them compiled."""
@@ -128,7 +128,7 @@ def test_index_type_is_long_where_int_is_not_shown_to_do() -> None:
     compile_source(narrow)
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(
     "name", ["half", "kernel", "float4", "read_only", "as_float", "CLK_GLOBAL_MEM_FENCE", "expf", "int", "uint", "NAN"]
 )

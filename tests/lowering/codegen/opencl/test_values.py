@@ -55,7 +55,7 @@ test_arithmetic_on_random_pairs_of_halves = test_half.test_arithmetic_on_random_
 test_fused_multiply_add_of_halves = test_half.test_fused_multiply_add_rounds_once
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_functions_of_floats(dtype: DType) -> None:
     """Functions of the narrower types give the interpreter's bits; `pow`, large angles and float64 are the device's own
@@ -65,7 +65,7 @@ def test_functions_of_floats(dtype: DType) -> None:
     test_math.test_functions_of_floats(dtype, [name for name in MATH_FUNCTIONS if name not in own])
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(("seed", "depth", "index_bits"), [(1, 2, None), (3, 4, None)])
 def test_random_expressions(seed: int, depth: int, index_bits: int | None) -> None:
     """120 random expressions give the interpreter's values bit for bit."""

@@ -44,7 +44,7 @@ def calls(operator: str, schedule: str, *, every: bool) -> list[Call]:
     return found
 
 
-@one_in(16)
+@one_in(28)
 @pytest.mark.parametrize("operator", chosen(NAMES, lambda number: number % 2 == 0))
 def test_operators_are_clean(operator: str, tmp_path: Path) -> None:
     """An operator as it is, tiled and in vectors, at odd sizes: the sanitizers are silent and the values are the
@@ -56,7 +56,7 @@ def test_operators_are_clean(operator: str, tmp_path: Path) -> None:
     )
 
 
-@one_in(6)
+@one_in(10)
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -53,7 +53,7 @@ def calls(name: str, inverse: bool) -> list[Call]:
     ]
 
 
-@one_in(2)
+@one_in(4)
 def test_writes_past_the_cache_are_among_them() -> None:
     """A copy of symbolic size, as it is tried above, has the writes that want alignment, whatever size it is called
     with.
@@ -61,7 +61,7 @@ def test_writes_past_the_cache_are_among_them() -> None:
     assert "_mm_stream" in calls("any_transposition", False)[0].source.text
 
 
-@one_in(32)
+@one_in(56)
 @pytest.mark.parametrize("inverse", [False, True], ids=["to", "back"])
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.campaign) for name in CASES]

@@ -68,7 +68,7 @@ build_c.build_c(copy(), check=False).raw(np.zeros(4, np.float32), np.zeros(4, np
 """
 
 
-@one_in(5)
+@one_in(9)
 def test_the_watched_process_sees_a_step_outside() -> None:
     """A kernel that writes one element too far into numpy's memory ends such a process with the sanitizer's report."""
     done = watched("-c", SPOILT)

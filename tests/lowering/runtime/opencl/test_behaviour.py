@@ -30,7 +30,7 @@ class Observed:
         return self.careful if UNOPTIMISED in options else self.usual
 
 
-@one_in(5)
+@one_in(9)
 def test_pocl_is_sound() -> None:
     """pocl keeps the order of sums, fuses nothing, keeps subnormals and divides correctly, with and without
     optimisation.
@@ -39,13 +39,13 @@ def test_pocl_is_sound() -> None:
     assert observe(handle, ()) == observe(handle, (UNOPTIMISED,)) == SOUND
 
 
-@one_in(3)
+@one_in(4)
 def test_fast_arithmetic_is_noticed() -> None:
     """The probe is not blind: with fast arithmetic the same compiler regroups sums."""
     assert observe(default_device().handle, (FAST,)).regroups
 
 
-@one_in(2)
+@one_in(4)
 def test_a_compiler_that_regroups_is_told_not_to_optimise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where that helps, the kernel is slower, exact, and says so; it takes no licence."""
     observed = Observed(REGROUPING, SOUND)
@@ -86,7 +86,7 @@ def test_what_is_seen_counts_whatever_a_device_says(monkeypatch: pytest.MonkeyPa
     assert kernel.report.licences == ("flush-subnormals", "approximate-division")
 
 
-@one_in(2)
+@one_in(4)
 def test_nothing_is_asked_where_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Integers, copies and float64 are what OpenCL makes of them everywhere; fast arithmetic was asked for."""
     observed = Observed(REGROUPING, REGROUPING)

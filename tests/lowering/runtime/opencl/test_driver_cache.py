@@ -53,7 +53,7 @@ def test_a_shared_folder_is_not_used(folder: Path) -> None:
     assert driver_cache_folder() != folder and driver_cache_folder().stat().st_mode & 0o077 == 0
 
 
-@one_in(8)
+@one_in(14)
 @pytest.mark.parametrize("shared", [False, True])
 def test_pocl_compiles_into_the_folder_that_it_may_use(folder: Path, shared: bool) -> None:
     """A build leaves its kernel in the cache that is this user's alone, and nothing in one that is not."""

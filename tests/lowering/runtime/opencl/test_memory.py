@@ -84,7 +84,7 @@ def test_bfloat16_is_a_type(place: Place) -> None:
     assert found.tobytes() == sent.tobytes()
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(("order", "name", "sizes"), FORMS)
 def test_images(place: Place, order: str, name: str, sizes: tuple[int, ...]) -> None:
     """Every channel type, order and form of image, bit for bit, at sizes whose rows are no power of two."""
@@ -107,7 +107,7 @@ def test_images_without_texels(place: Place, sizes: tuple[int, ...]) -> None:
     assert image.width == 1 and image.height == 1
 
 
-@one_in(24)
+@one_in(42)
 @pytest.mark.parametrize("is_array", [False, True])
 @pytest.mark.parametrize("order", ["RGBA", "R"])
 @pytest.mark.parametrize("name", [name for name in CHANNEL_TYPES if name != "float16"])

@@ -25,7 +25,7 @@ SIZES: Mapping[str, list[dict[str, int]]] = {
 TEXTURES = [(name, flattening) for name in NAMES for flattening in flattenings(small(name))]
 
 
-@one_in(35)
+@one_in(61)
 @pytest.mark.parametrize("name", NAMES)
 def test_buffers(name: str) -> None:
     """As written, at its own size: C and OpenCL agree in every bit, with subnormals and signed zeros in the data."""
@@ -40,7 +40,7 @@ def test_buffers(name: str) -> None:
         assert ulps_apart(found, wanted).max(initial=0) == 0
 
 
-@one_in(19)
+@one_in(33)
 @pytest.mark.parametrize("name", NAMES)
 def test_interpreter(name: str) -> None:
     """At a small size: C, OpenCL and the interpreter agree in every cell."""
@@ -65,7 +65,7 @@ WHOLE_TEXELS = {("conv2d_nchw", "conv2d_nchw")}
 """An output whose rows are multiples of 4: its stores have to be vectors, which `test_texture_programs` has."""
 
 
-@one_in(60)
+@one_in(105)
 @pytest.mark.parametrize(
     "texture", chosen(TEXTURES, lambda number: number % 2 == 0, lambda texture: f"{texture[0]}-{texture[1]}")
 )
