@@ -303,11 +303,12 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
 
 
 def _but_shape(buffer: Buffer) -> tuple[object, ...]:
-    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset, buffer.scope, buffer.offset_factor
+    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset, buffer.scope, buffer.offset_factor or 1
 
 
-def _alignment(function: PrimFunc, data: Var) -> int:  # in bytes, as any view of a parameter has it
-    return max(b.align for b in (*function.buffers, *buffers_in(function.body)) if b.data == data)
+def _alignment(function: PrimFunc, data: Var) -> int:
+    """In bytes, as any view of a parameter has it; 64 where none is given, as in TVM."""
+    return max(b.align or 64 for b in (*function.buffers, *buffers_in(function.body)) if b.data == data)
 
 
 def _stored(facts: Facts) -> set[str]:
