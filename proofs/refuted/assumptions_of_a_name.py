@@ -1,7 +1,7 @@
 # about: a name for an element is 0.0 or -0.0, by IEEE arithmetic; that the element itself is 0.0 is another assumption
 # clause: assumptions
 # strictness: ieee
-# expect: unknown
+# expect: refuted
 # theta: 0 -> 0: lambda i: [7 - i]
 # from tvm.script import tirx as T
 

@@ -52,7 +52,7 @@ SAID = {
     "matmul_tiles.py": [
         'C_local = T.alloc_buffer((1, 1, 6, 16), "float32", scope="local")',
         "35 steps",
-        "licences: []",
+        "fast-math assumptions: []",
         "lp_mul_f32x8(lp_set_f32x8(A[j_0_i_0_fused % 17 * 384 + p * 6 + i_1])",
         "the product is that of the loops, bit for bit",
         "certificate: proved",
