@@ -213,8 +213,9 @@ else:
     Relation: TypeAlias = isl.UnionMap
 
 
-# Products of numbers of pieces and of quotients: usual steps are ten times below, those of a second above.
-_MANY, _QUOTIENTS = 40, 2_000
+# Products of numbers of pieces and of quotients: usual steps are ten times below, those of a second above. So are
+# quotients of one piece, such as digits under XOR have.
+_MANY, _QUOTIENTS, _DEEP = 40, 2_000, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,10 +277,16 @@ def _check_size(first: Points, second: Points) -> None:
     mine, theirs = first.n_basic_set(), second.n_basic_set()
     if mine * theirs >= _MANY and _quotients(first) * theirs + _quotients(second) * mine > _QUOTIENTS:
         raise NoAnswer("sets of instances fall into too many pieces with too many quotients")
+    if _deepest(first) + _deepest(second) > _DEEP:
+        raise NoAnswer("a set of instances has too many quotients")
 
 
 def _quotients(points: Points) -> int:
     return sum(piece.dim(isl.dim_type.div) for piece in points.get_basic_sets())
+
+
+def _deepest(points: Points) -> int:
+    return max((piece.dim(isl.dim_type.div) for piece in points.get_basic_sets()), default=0)
 
 
 def joined(regions: Sequence[Region]) -> Region:

@@ -6,13 +6,18 @@ from __future__ import annotations
 
 from itertools import product
 from random import Random
+from typing import cast
 
+import islpy as isl
 import pytest
 
 from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.isl import instance_search
+from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.instance_search import Model
+from layoutproof.verify.isl.instance_sets import Region
+from layoutproof.verify.isl.space import NoAnswer
 from layoutproof.verify.program.instances import Dim, Guard, IterationDomain
 
 ROW, COLUMN, N = Var("i"), Var("j"), Var("n")
@@ -98,3 +103,18 @@ def test_the_last_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _refuse(*_: object) -> None:
     raise AssertionError("encoded")
+
+
+def test_a_piece_with_very_many_quotients_is_not_met() -> None:
+    """Isl counts few operations for it and takes seconds: digits under XOR made simulations that did not end."""
+    encoder = cast(Encoder, None)
+    for digits, is_met in ((10, True), (70, False)):
+        terms = " and ".join(f"exists (e{k} : {k + 3} e{k} <= i <= {k + 3} e{k} + 1)" for k in range(digits))
+        points = isl.Set(f"{{ [i] : 0 <= i and {terms} }}")
+        region = Region(encoder, isl.Set("{ [i] : i <= 1 }"))
+        assert points.n_basic_set() == 1
+        if is_met:
+            assert not region.within(points).is_empty
+        else:
+            with pytest.raises(NoAnswer, match="too many quotients"):
+                Region(encoder, points).within(points)
