@@ -77,7 +77,7 @@ wild: $(VENV)/.ready-dev
 
 mlir: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.oracle.mlir_campaign --programs 200
-	@$(BIN)/python -m pytest -q tests/oracle/hunt/test_mlir_wild.py tests/oracle/test_mlir.py
+	@$(BIN)/python -m pytest -q -m '' tests/oracle/hunt/test_mlir_wild.py tests/oracle/test_mlir.py
 
 integers: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.oracle.integers
