@@ -27,8 +27,8 @@ from layoutproof.cli.gate.run_control import StepFile, Stopped, TimeIsUp, stop_o
 from layoutproof.cli.gate.workers.item_limits import Limits, ended, judge_one
 from layoutproof.cli.gate.workers.pool import run_items, run_recalling
 from layoutproof.cli.options import GateOptions, number_of_jobs
-from layoutproof.cli.output import check_targets, on_one_line, writing
-from layoutproof.cli.render.gate.text_json import STYLES, render_json, render_outcome, render_summary, render_text
+from layoutproof.cli.output import STYLES, check_targets, on_one_line, writing
+from layoutproof.cli.render.gate.text_json import render_json, render_outcome, render_summary, render_text
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.verify.workers.endings import Ending
 

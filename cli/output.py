@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 # By a verdict's word, which a status is: so this file needs neither the verdicts nor rich before there is something to
 # show.
 _EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3, "vacuous": 3}
-STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow"}
+STYLES = {
+    "refuted": "bold red",
+    "error": "bold red",
+    "unknown": "bold yellow",
+    "vacuous": "bold yellow",
+    "proved": "bold green",
+}
+"""How a word for an outcome is shown; the worst first, as runs count them."""
 _PLAIN_WIDTH = 100
 VERBOSE = "layoutproof.verbose"
 Found = TypeVar("Found")

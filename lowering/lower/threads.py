@@ -21,11 +21,10 @@ from layoutproof.lowering.passes.illegal import IllegalTransform, hint_of
 from layoutproof.lowering.passes.steps import line_span, place_of_claim
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.races import prove_race_free
-from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.report import refusal_text
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _NO_BARRIER = 'the text has no barrier: T.tvm_storage_sync("shared") is one'
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
 
 
 def without_threads(func: PrimFunc) -> PrimFunc:
@@ -68,7 +67,7 @@ def _races(form: Sequential) -> Iterator[Verdict]:
 
 def _diagnostics(func: PrimFunc, refused: Iterable[Verdict], help_text: str | None) -> Iterator[Diagnostic]:
     for verdict in refused:
-        message = f"{func.name}: {verdict.claim} {_WORDS[verdict.status]}: {counterexample_text(verdict)}"
+        message = f"{func.name}: {refusal_text(verdict)}"
         lines = dict(verdict.related)
         places = [place for line in lines if (place := line_span(func, line)) is not None]
         first = places[0] if places else place_of_claim(verdict.claim, func)

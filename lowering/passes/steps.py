@@ -34,7 +34,7 @@ from layoutproof.verify.program.questions import Because
 from layoutproof.verify.step_record import StepRecord
 from layoutproof.verify.values.fast_math import ALL, Licences
 from layoutproof.verify.verdict import codes as claims
-from layoutproof.verify.verdict.report import counterexample_text, worst
+from layoutproof.verify.verdict.report import refusal_text, worst
 from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict
 
 GOOD_OR_EMPTY: frozenset[Status] = frozenset({Status.PROVED, Status.VACUOUS})
@@ -110,12 +110,7 @@ def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) 
     # If the pass changed nothing, the fault was there before.
     subject = str(transform) if rewrite.new != rewrite.old else "the program itself"
     for verdict in refused:
-        word = {
-            Status.REFUTED: "is refuted",
-            Status.UNKNOWN: "is not decided",
-            Status.VACUOUS: "is vacuous",
-        }[verdict.status]
-        message = f"{subject}: {verdict.claim} {word}: {counterexample_text(verdict)}"
+        message = f"{subject}: {refusal_text(verdict)}"
         code, hint = _code(transform, rewrite, verdict)
         place = place_of_claim(verdict.claim, rewrite.new)
         yield Diagnostic(code, message, place, related=tuple(_further(verdict, rewrite.new, place)), help=hint)

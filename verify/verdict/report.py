@@ -57,7 +57,8 @@ def worst(statuses: Iterable[Status]) -> Status:
     return next((status for status in _WORST_FIRST if status in found), Status.PROVED)
 
 
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
+PHRASES = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
+"""What a message says of a claim that is not proved."""
 
 
 def counterexample_text(verdict: Verdict) -> str | None:
@@ -72,15 +73,17 @@ def counterexample_text(verdict: Verdict) -> str | None:
     return ", ".join(f"{name}: {value}" for name, value in found.items())
 
 
+def refusal_text(verdict: Verdict) -> str:
+    """What a message says of a verdict that is not `proved`: the claim, what became of it, and why."""
+    return f"{verdict.claim} {PHRASES[verdict.status]}: {counterexample_text(verdict)}"
+
+
 class NotProved(LayoutproofError):
     """What `require` raises: something that was asked is not proved. `verdicts` are those, worst first."""
 
     def __init__(self, verdicts: Iterable[Verdict]) -> None:
         self.verdicts = tuple(sorted(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.status)))
-        super().__init__(
-            Diagnostic(each.code, f"{each.claim} {_WORDS[each.status]}: {counterexample_text(each)}")
-            for each in self.verdicts
-        )
+        super().__init__(Diagnostic(each.code, refusal_text(each)) for each in self.verdicts)
 
 
 class Report(Shown, ABC):

@@ -14,7 +14,7 @@ from layoutproof.cli import codes
 from layoutproof.cli.gate.outcomes import Fate, Finding, Place
 from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.lowering.passes.illegal import hint_of
-from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.report import PHRASES, counterexample_text
 from layoutproof.verify.verdict.verdict import Claim, Status, Verdict
 
 if TYPE_CHECKING:
@@ -109,9 +109,6 @@ def number(value: Any) -> str:
         return value
 
 
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
-
-
 def of_refusal(
     problem: IllegalTransform, call: Place | None = None, allow_unknown: bool = False
 ) -> tuple[Finding, ...]:
@@ -172,7 +169,7 @@ def of_verdict(
     reason = counterexample_text(verdict)
     return Finding(
         verdict.code,
-        f"{subject}: {verdict.claim} {_WORDS[verdict.status]}: {reason}",
+        f"{subject}: {verdict.claim} {PHRASES[verdict.status]}: {reason}",
         verdict.status.value,
         place=place,
         help=hint_of(verdict),

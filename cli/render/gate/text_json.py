@@ -7,18 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place, Summary
-from layoutproof.cli.output import on_one_line, readable
+from layoutproof.cli.output import STYLES, on_one_line, readable
 from layoutproof.cli.render.gate.finding_texts import plural
 from layoutproof.ir.diagnostic import counted
 from layoutproof.verify.verdict.report import of_entry
 
-STYLES = {
-    "proved": "bold green",
-    "refuted": "bold red",
-    "unknown": "bold yellow",
-    "vacuous": "bold yellow",
-    "error": "bold red",
-}
 _FATES = {Fate.ALLOWED: "allowed", Fate.IGNORED: "ignored", Fate.KNOWN: "in the baseline"}
 _SHOWN = 160  # columns of a source line
 _QUESTIONS = ("check_map", "compare", "verdict")  # that gates ask; all else are steps, which are applied or not
@@ -50,8 +43,8 @@ def render_outcome(outcome: Outcome, *, alone: bool, styled: Styled = plain) -> 
 
 def render_summary(summary: Summary, styled: Styled = plain) -> str:
     """The count of a run in a line or two."""
-    kinds = ("refuted", "error", "unknown", "vacuous", "proved")
-    words = [f"{n:,} {styled(plural(kind, n), STYLES[kind])}" for kind in kinds if (n := summary.verdicts[kind])]
+    counts = ((kind, style, summary.verdicts[kind]) for kind, style in STYLES.items())
+    words = [f"{n:,} {styled(plural(kind, n), style)}" for kind, style, n in counts if n]
     spared = [f"{summary.fates[fate.value]:,} {word}" for fate, word in _FATES.items() if summary.fates[fate.value]]
     lines = [
         counted(summary.items, "item", "items") + (f": {', '.join(words)}" if words else ", none of them in this part")

@@ -19,10 +19,8 @@ from layoutproof.lowering.runtime.call_arguments import Assumption, contract_of
 from layoutproof.lowering.runtime.kernel import Kernel, LoweredFunc
 from layoutproof.lowering.runtime.opencl.devices import Device, Profile, find_device, parse_profile
 from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texels
-from layoutproof.verify.verdict.report import counterexample_text
+from layoutproof.verify.verdict.report import refusal_text
 from layoutproof.verify.verdict.verdict import Status, Verdict
-
-_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "is vacuous"}
 
 
 def limits_of(device: Device | None, profile: Profile | None) -> DeviceLimits | None:
@@ -68,7 +66,7 @@ def _checked(assumptions: Iterable[Assumption]) -> Expr | None:
 
 
 def _diagnostic(subject: str, verdict: Verdict) -> Diagnostic:
-    message = f"{subject}: {verdict.claim} {_WORDS[verdict.status]}: {counterexample_text(verdict)}"
+    message = f"{subject}: {refusal_text(verdict)}"
     return Diagnostic(codes.NOT_PROVED, message)
 
 
