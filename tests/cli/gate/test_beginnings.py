@@ -70,3 +70,26 @@ def test_the_step_at_work_is_told(tmp_path: Path) -> None:
     loud, quiet = (judge(item, replace(OPTIONS, cache=None, doing=doing)) for doing in (str(told), None))
     assert told.read_text() == "step 2 of 2: simplify"
     assert quiet.verdict == loud.verdict == "proved" and len(quiet.steps) == len(loud.steps) == 2
+
+
+def test_what_was_proved_is_kept_of_the_text_that_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is written again while its schedule is proved does not get the outcome of the one before."""
+    program, trace = tmp_path / "row_sum.py", tmp_path / "row_sum.json"
+    first, second = small_text("row_sum"), small_text("row_sum").replace("def ", "def other_")
+    program.write_text(first)
+    trace.write_text('[["simplify", {}]]')
+    (item,) = find_items([program], [trace], None)
+    options = replace(OPTIONS, cache=str(tmp_path / "proofs"))
+    scheduled = schedules._scheduled
+
+    def slow(*given: Any) -> Any:
+        outcome = scheduled(*given)
+        program.write_text(second)
+        return outcome
+
+    monkeypatch.setattr(schedules, "_scheduled", slow)
+    assert judge(item, options).verdict == "proved"
+    assert schedules.recall(item, options) is None
+    program.write_text(first)
+    known = schedules.recall(item, options)
+    assert known is not None and known.verdict == "proved"
