@@ -157,8 +157,8 @@ def _stripped(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _hash_of(*parts: Any) -> Any:
-    # How an outcome is told belongs to it, so the sources of the command line do as well.
-    return hashlib.sha256(json.dumps([digest_of((*ROOMS, "cli")), *parts]).encode())
+    # How an outcome is told belongs to it, so the sources of the command line do as well; and a program may be MLIR.
+    return hashlib.sha256(json.dumps([digest_of((*ROOMS, "importers", "cli")), *parts]).encode())
 
 
 def _placed(outcome: Outcome, item: Item) -> Outcome:

@@ -93,3 +93,18 @@ def test_what_was_proved_is_kept_of_the_text_that_was_read(tmp_path: Path, monke
     program.write_text(first)
     known = schedules.recall(item, options)
     assert known is not None and known.verdict == "proved"
+
+
+def test_what_was_kept_depends_on_how_programs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schedule's program may be MLIR: what another reader of it made is not taken."""
+    program = tmp_path / "row_sum.py"
+    program.write_text(small_text("row_sum"))
+    (tmp_path / "row_sum.json").write_text('[["simplify", {}]]')
+    (item,) = find_items([program], [tmp_path / "row_sum.json"], None)
+    keys = set()
+    for version in ("one", "other"):
+        monkeypatch.setattr(schedules, "digest_of", lambda rooms, v=version: v if "importers" in rooms else "")
+        schedules._hash_of.cache_clear()
+        keys.add(schedules._report_key(item, OPTIONS, False, ""))
+    schedules._hash_of.cache_clear()
+    assert len(keys) == 2
