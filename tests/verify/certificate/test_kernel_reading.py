@@ -202,6 +202,39 @@ def test_a_run_may_trust_the_kernel_alone(tmp_path: Path) -> None:
     assert (outcome.verdict, [finding.code for finding in outcome.findings]) == ("unknown", ["LP232"])
 
 
+_ORDER = """\
+# theta: 0 -> 0: lambda k, i: [i, k]
+from tvm.script import tir as T
+
+@T.prim_func
+def before(A: T.Buffer((8,), "float32"), C: T.Buffer((64,), "float32")):
+    T.func_attr({"tir.noalias": True})
+    for i, k in T.grid(32, 8):
+        C[T.shift_left(i, 1) % 64] = C[T.shift_left(i, 1) % 64] + A[k]
+
+@T.prim_func
+def after(A: T.Buffer((8,), "float32"), C: T.Buffer((64,), "float32")):
+    T.func_attr({"tir.noalias": True})
+    for k, i in T.grid(8, 32):
+        C[T.shift_left(i, 1) % 64] = C[T.shift_left(i, 1) % 64] + A[k]
+"""
+
+
+def test_the_kernel_takes_what_is_told_of_a_step(tmp_path: Path) -> None:
+    """A step that holds bit for bit by the checker, and by the kernel only where sums may be regrouped, is not accepted
+    as one that holds bit for bit.
+    """
+    path, licences = tmp_path / "order.py", ("nnan", "nsz", "reassoc")
+    path.write_text(_ORDER)
+    item = Item(Kind.REWRITE, path.name, str(path))
+    found = [judge(item, Options(licences, cache=None, trust=trust)) for trust in ("checker", "kernel")]
+    assert [outcome.verdict for outcome in found] == ["proved", "unknown"]
+    # Where the order changes, the checker needs the assumption, too, and tells it.
+    path.write_text(_ORDER.replace("[i, k]", "[i, 7 - k]").replace("A[k]\n\n", "A[7 - k]\n\n"))
+    found = [judge(item, Options(licences, cache=None, trust=trust)) for trust in ("checker", "kernel")]
+    assert [outcome.verdict for outcome in found] == ["proved", "proved"]
+
+
 _GATES = """
 from pathlib import Path
 from layoutproof import Schedule, load
