@@ -89,6 +89,19 @@ def test_what_is_written_is_accepted(tmp_path: Path) -> None:
     assert "A[j, io * 8 + ii]" in report.programs[1]
 
 
+def test_the_programs_that_are_shown_are_those_that_are_judged(tmp_path: Path) -> None:
+    """A text in a program that looks like a function is shown as that text, however the decorator is written."""
+    note = 'T.func_attr({"note": """\n@T.prim_func\ndef before(A):\n    A[0] = 1\n"""})'
+    loop = f'(B: T.Buffer((8,), "int32")):\n    {note}\n    for i in range(8):\n        B[i] = 7\n'
+    text = "".join(f"@ T.prim_func\ndef {name}{loop}" for name in ("before", "after"))
+    step = {"rewrite": text.split("\n"), "licences": [], "kernel": find_evidence(text, frozenset())[0]}
+    path = tmp_path / "a.lpcert.json"
+    path.write_bytes(to_bytes(sealed({"steps": [step], "refutations": find_evidence(text, frozenset())[1]})))
+    report = judge_file(path)
+    assert [step.trust for step in report.steps] == [Trust.KERNEL]
+    assert report.programs == tuple(f"@ T.prim_func\ndef {name}{loop}".rstrip() for name in ("before", "after"))
+
+
 def _places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The path to each part of plain data."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
