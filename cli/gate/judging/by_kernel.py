@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutproof.cli.gate.judging.compared import obligation_of_both
 from layoutproof.cli.gate.judging.findings import digest, fate_of
 from layoutproof.cli.gate.outcomes import Finding, Outcome
 from layoutproof.verify.verdict import codes
@@ -47,7 +48,7 @@ def _lacking(results: Iterable[object]) -> list[tuple[str, str]]:
     from layoutproof.lowering.compare.comparison import NO_STEP, Comparison
 
     proved = [each for each in results if isinstance(each, Comparison) and each.status is Status.PROVED]
-    return [(NO_STEP, digest("kernel", NO_STEP, each.before.name)) for each in proved if not each.records]
+    return [(NO_STEP, digest("kernel", NO_STEP, obligation_of_both(each))) for each in proved if not each.records]
 
 
 def _with(outcome: Outcome, found: Sequence[tuple[str, str]], allow_unknown: bool) -> Outcome:
