@@ -142,3 +142,18 @@ def test_sizes_of_the_new_program_say_nothing_of_old_values() -> None:
     )
     parameters = WIDE.replace("8", '"n"', 1)
     assert rejected(parameters, old, f'U = T.alloc_buffer((n * 65536,), "float32")\n{new}') == {"same-value"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "kinds"),
+    [
+        ("i * 1000000000 < 5", {"forms"}),
+        ("i + 2147483647 - 2147483647 < 1", {"forms"}),
+        ("i * 100000000 < 5", set()),
+        ("i // 4 * 1000000000 + i % 4 < 1", set()),
+    ],
+)
+def test_what_the_old_program_takes_for_exact_fits(condition: str, kinds: set[str]) -> None:
+    """One in which index arithmetic of loops alone overflows has a fault whatever its input: nothing follows of it."""
+    old, new = (f"for i in range(8):\n    if {c}:\n        B[i] = T.float32(1)" for c in (condition, "i < 1"))
+    assert rejected(AB, old, new) == kinds
