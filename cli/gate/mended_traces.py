@@ -20,8 +20,8 @@ from layoutproof.verify.values.fast_math import Licence
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One schedule: what was changed in it, in words, and its text then; `left` says why it stays as it was. `line` is
-    its line in a file of several, None where the file is the schedule.
+    """One schedule: what was changed in it, in words, its text then, and what it `was`; `left` says why it stays as it
+    was. `line` is its line in a file of several, None where the file is the schedule.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Change:
     text: str = ""
     line: int | None = None
     left: str | None = None
+    was: str = ""
 
 
 def mend_files(items: Iterable[Item], options: Options) -> Iterator[str]:
@@ -50,14 +51,17 @@ def mend_files(items: Iterable[Item], options: Options) -> Iterator[str]:
 def _written(path: Path, changes: list[Change]) -> Iterator[str]:
     if not changes:
         return
-    # Bytes that are no UTF-8 stay as they are.
-    before = path.read_text(encoding="utf-8", errors="surrogateescape")
+    # Bytes that are no UTF-8, and ends of lines, stay as they are.
+    before = path.read_bytes().decode("utf-8", errors="surrogateescape")
     lines = before.split("\n")
     for change in changes:
-        if change.line is None:
-            lines = change.text.split("\n")
-        else:
-            lines[change.line - 1] = change.text
+        first, last = (0, len(lines)) if change.line is None else (change.line - 1, change.line)
+        there = "\n".join(lines[first:last])
+        end = there[len(there.rstrip("\r")) :] if change.line is not None else ""
+        if there.removeprefix("\ufeff").removesuffix(end) != change.was:
+            yield readable(f"{on_one_line(change.name)}: not mended: the file was changed meanwhile")
+            return
+        lines[first:last] = (change.text + end).split("\n")
     name, after = on_one_line(str(path)), "\n".join(lines)
     shown = difflib.unified_diff(before.splitlines(), after.splitlines(), name, f"{name} (mended)", lineterm="")
     yield from map(readable, shown)
@@ -83,5 +87,5 @@ def _mended(item: Item, options: Options) -> Change | None:
     if not found.repairs:
         return None
     if Path(item.path).suffix == ".jsonl":
-        return Change(item.name, found.repairs, json.dumps(found.trace), item.line)
-    return Change(item.name, found.repairs, trace_text(found.trace))
+        return Change(item.name, found.repairs, json.dumps(found.trace), item.line, was=item.text)
+    return Change(item.name, found.repairs, trace_text(found.trace), was=item.text)

@@ -39,12 +39,14 @@ MEMORY_HELPERS: Mapping[str, Helper] = {
     **{name: helper for storage in _STORED for name, helper in _access(storage).items()},
     "lp_allocate": Helper(
         """\
-/* Memory for `count` elements, aligned to a cache line; NULL where there is none or the size does not fit. */
+/* Memory for `count` elements, aligned to a cache line; NULL where there is none or the size does not fit. An extent
+   below zero is no failure: nothing is stored there. */
 static void *lp_allocate(int64_t count, size_t size) {
-    if (count < 0 || (uint64_t)count > (SIZE_MAX - 64) / size) {
+    uint64_t elements = count > 0 ? (uint64_t)count : 0;
+    if (elements > (SIZE_MAX - 64) / size) {
         return NULL;
     }
-    size_t bytes = ((size_t)count * size + 63) / 64 * 64;
+    size_t bytes = ((size_t)elements * size + 63) / 64 * 64;
     return aligned_alloc(64, bytes > 0 ? bytes : 64);
 }"""
     ),

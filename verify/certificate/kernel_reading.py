@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -71,12 +72,20 @@ def _programs(document: Document, number: int) -> list[str]:
     lines = (
         steps[number].get("rewrite") if isinstance(steps, list) and steps and isinstance(steps[number], dict) else []
     )
-    every = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
-    starts = [k for k, line in enumerate(every) if line.startswith("@T.prim_func")]
-    if len(starts) != 2:
+    text = "\n".join(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else ""
+    try:
+        # Where functions begin is asked of Python's parser, as the kernel does: a text in a program may look like one.
+        found = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    where = [line for line in every[: starts[0]] if line.startswith("# where:")]
-    return ["\n".join([*where, *part]).rstrip() for part in (every[starts[0] : starts[1]], every[starts[1] :])]
+    parts = {
+        node.name: (min([node.lineno, *(d.lineno for d in node.decorator_list)]), node.end_lineno) for node in found
+    }
+    if len(found) != 2 or set(parts) != {"before", "after"}:
+        return []
+    every = text.split("\n")
+    where = [line for line in every[: min(start for start, _ in parts.values())] if line.startswith("# where:")]
+    return ["\n".join([*where, *every[parts[k][0] - 1 : parts[k][1]]]) for k in ("before", "after")]
 
 
 def trust_of(judged: JudgedStep) -> Trust:

@@ -156,10 +156,17 @@ def broken(path: str, problems: Sequence[str]) -> Reading:
 
 def _sealed(path: str, document: Document) -> Reading:
     if document.get("format") == lemmas.FORMAT:
-        return _lemmas(path, LemmaFile.of_document(document, path))
+        return _not_empty(_lemmas(path, LemmaFile.of_document(document, path)))
     if document.get("format") == certificates.FORMAT:
-        return read_certificate(path, Certificate.of_document(document, path))
+        return _not_empty(read_certificate(path, Certificate.of_document(document, path)))
     return broken(path, [f"{path} is of the form {document.get('format')!r}, which is not known"])
+
+
+def _not_empty(reading: Reading) -> Reading:
+    """The reading; one of nothing proves nothing, though nothing in it is wrong."""
+    if not reading.claims and not reading.is_broken:
+        reading.fail(Status.VACUOUS, f"{reading.path} claims nothing")
+    return reading
 
 
 def _lemmas(path: str, file: LemmaFile) -> Reading:

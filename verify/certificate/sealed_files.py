@@ -5,6 +5,7 @@ part before it, the document one over all. A hash shows that a file was not alte
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import stat
@@ -256,16 +257,20 @@ def from_bytes(data: bytes, name: str) -> Document:
     Raises LayoutproofError for a file that is cut off, is no such document, or was changed.
     """
     try:
-        document = json.loads(data.decode("ascii"), parse_constant=no_constant)
+        document = json.loads(data.decode("ascii"), parse_constant=no_constant, parse_float=finite)
     except UnicodeDecodeError as problem:
         raise error(codes.CERTIFICATE_CHANGED, f"{name}: byte {problem.start} is none that was written") from problem
     except (ValueError, RecursionError) as problem:
         raise error(codes.CERTIFICATE_CHANGED, f"{name} is cut off or was changed: {problem}") from problem
     if not isinstance(document, dict) or HASH not in document:
         raise error(codes.CERTIFICATE_FORM, f"{name} is JSON, but nothing that layoutproof sealed")
-    if sealed(document) != document:
+    try:
+        is_sealed, is_as_written = sealed(document) == document, to_bytes(document) == data
+    except RecursionError as problem:
+        raise error(codes.CERTIFICATE_FORM, f"{name} is nested deeper than anything that was sealed") from problem
+    if not is_sealed:
         raise error(codes.CERTIFICATE_CHANGED, f"{name} was changed: its hash does not match its contents")
-    if to_bytes(document) != data:
+    if not is_as_written:
         raise error(
             codes.CERTIFICATE_CHANGED, f"{name} was changed: it says what was sealed, but not as it was written"
         )
@@ -287,3 +292,13 @@ def check_chain(items: Any, where: str) -> None:
 def no_constant(name: str) -> float:
     """Raise ValueError for NaN and Infinity, which Python's reader takes for JSON."""
     raise ValueError(f"{name} is no JSON number")
+
+
+def finite(text: str) -> float:
+    """A number of JSON with a point or an exponent. Raises ValueError for one like 1e999, which Python's reader takes
+    for an infinity.
+    """
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is past the largest number of 64 bits")
+    return number

@@ -8,19 +8,20 @@ those of one iteration where a temporary is allocated in loops (`Step.cell`). Of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from layoutproof.verify.kernel import programs as core
 from layoutproof.verify.kernel.encoding import Context, Env, out_of_type, outside
 from layoutproof.verify.kernel.integers import Case
 from layoutproof.verify.kernel.polynomials import Poly
-from layoutproof.verify.kernel.programs import Access, Buffer, Expr, Program, Statement, is_index, loads_of
+from layoutproof.verify.kernel.programs import Access, Buffer, Expr, Loop, Program, Statement, is_index, loads_of
 from layoutproof.verify.kernel.refinement import conflicts
 from layoutproof.verify.kernel.rejected import Rejected
 from layoutproof.verify.kernel.step import Step, size_of
 
 Place = tuple[Statement, tuple[tuple[Expr, bool], ...]]  # where something is evaluated: a statement, and conditions
+Range = tuple[int, int]
 Evaluated = Iterator[tuple[Expr, Place, bool]]
 _DIVISIONS = ("//", "%", "truncdiv", "truncmod")
 
@@ -98,6 +99,56 @@ def prove_arithmetic(step: Step, statement: Statement) -> None:
             step.prove_fits(context, part, env)
             if part[0] == "cast" and is_index(part[2][1]):
                 context.refuse(out_of_type(context.number(part[2], env), part[1]))
+
+
+def prove_exact(step: Step, statement: Statement) -> None:
+    """Index arithmetic of the old program that speaks of loops alone fits its types: where it does not, that program
+    has a fault whatever its input, and what is taken from it, as exact, holds of no run.
+    """
+    for part, place, inside in evaluations(statement):
+        if inside and is_index(part[1]) and part[0] in ("+", "-", "*"):
+            ranges = _ranges(place[0].loops)
+            leaves = [x for x in core.walk(part) if x[0] in ("var", "load", "call", "undef")]
+            is_of_loops = all(leaf[0] == "var" and leaf[2] in ranges for leaf in leaves)
+            if is_of_loops and not _surely_fits(part, ranges):
+                context, env = _at(step, place)
+                step.prove_fits(context, part, env, is_old=True)
+
+
+def _ranges(loops: Sequence[Loop]) -> Mapping[str, Range | None]:
+    """The least and the greatest value of each loop that speaks of loops alone, as far as they are found."""
+    found: dict[str, Range | None] = {}
+    for loop in loops:
+        bounds = loop.start, loop.extent
+        if all(x[0] != "load" and (x[0] != "var" or x[2] in found) for e in bounds for x in core.walk(e)):
+            start, extent = (_range(e, found) for e in bounds)
+            found[loop.var] = None if start is None or extent is None else (start[0], start[1] + max(extent[1], 1) - 1)
+    return found
+
+
+def _range(e: Expr, ranges: Mapping[str, Range | None]) -> Range | None:
+    """Bounds of an expression, found without a proof; None where they are not."""
+    if e[0] == "const":
+        return int(e[2]), int(e[2])
+    if e[0] == "var":
+        return ranges.get(e[2])
+    if e[0] not in ("+", "-", "*", "min", "max", "//", "%"):
+        return None
+    a, b = _range(e[2], ranges), _range(e[3], ranges)
+    if a is None or b is None or (e[0] in ("//", "%") and b[0] < 1):
+        return None
+    if e[0] == "%":
+        return 0, b[1] - 1
+    if e[0] == "//":
+        return min(a[0] // b[0], a[0] // b[1]), max(a[1] // b[0], a[1] // b[1])
+    ends = [core.computed(e[0], x, y) for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _surely_fits(e: Expr, ranges: Mapping[str, Range | None]) -> bool:
+    parts = (part for part in core.walk(e) if is_index(part[1]))
+    found = ((_range(part, ranges), part[1]) for part in parts)
+    return all(r is not None and core.fits(r[0], dtype) and core.fits(r[1], dtype) for r, dtype in found)
 
 
 def prove_results(step: Step, statement: Statement) -> None:

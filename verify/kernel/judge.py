@@ -81,6 +81,8 @@ def _claims(step: Step) -> Claims:
 def _prove_forms(step: Step) -> None:
     for program in (step.old, step.new):
         interface.prove_plain(program)
+    for s in step.old.statements:
+        faults.prove_exact(step, s)
     for s in step.old.stores:
         if any(map(is_lane, s.loops)):
             faults.prove_no_race(step, step.old, s, s)

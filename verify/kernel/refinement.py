@@ -145,7 +145,7 @@ def _prove_same_integer(step: Step, context: Context, old: Value, new: Value) ->
     """Integers without data: as numbers if nothing wraps, which is proved of both, else operand by operand."""
     try:
         for value in (old, new):
-            step.prove_fits(context, *value)
+            step.prove_fits(context, *value, is_old=value is old)
     except Rejected:
         if old[0][0] != new[0][0] or not core.parts(old[0]):
             raise

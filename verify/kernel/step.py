@@ -108,12 +108,13 @@ class Step:
         if self._left < 0:
             raise Rejected("the operands of values can be paired in too many ways")
 
-    def prove_fits(self, context: Context, e: Expr, env: Env) -> None:
+    def prove_fits(self, context: Context, e: Expr, env: Env, is_old: bool = False) -> None:
         """No integer operation in an expression wraps, if the index arithmetic of the new program of symbols alone does
-        not: that is a condition on calls. It is no fact of other questions, as it may be false of all symbols.
+        not: that is a condition on calls. It is no fact of other questions, as it may be false of all symbols, and none
+        of the values of the old program, which may wrap where the new one would have a fault.
         """
         known = context.copy()
-        _add_sizes(known, self.sizes[1])
+        _add_sizes(known, () if is_old else self.sizes[1])
         for part in walk(e):
             if core.is_index(part[1]) and part[0] in ("+", "-", "*", "//", "truncdiv", "<<"):
                 known.refuse(out_of_type(known.number(part, env), part[1]))

@@ -163,7 +163,7 @@ def findings_of(compared: Comparison, call: Place | None = None, allow_unknown: 
     if compared.status is Status.PROVED:
         return ()
     shown, detailed = _shown(compared)
-    bare = of_verdict(shown, "", None, _obligation_of(compared), allow_unknown)
+    bare = of_verdict(shown, "", None, obligation_of_both(compared), allow_unknown)
     reason = _reason(shown).removeprefix(f"{compared.before.name}: ")
     places = [(call, "")] if call is not None else []
     places += [(place, word) for place, word in _places(compared, shown, detailed) if place is not None]
@@ -218,7 +218,7 @@ def _code(whole: Verdict, detailed: Verdict) -> str:
     return claims.PADDING_POSTCONDITION if of_padding else claims.OTHER_END
 
 
-def _obligation_of(compared: Comparison) -> str:
+def obligation_of_both(compared: Comparison) -> str:
     """The hash of the question: both programs and what was given, without what was found."""
     from layoutproof.ir.script.printer import print_func
 

@@ -44,7 +44,7 @@ def recall(item: Item, options: Options) -> Outcome | None:
     if item.kind is not Kind.TRACE or store is None or options.certificate is not None:
         return None
     try:
-        known = store.get(REPORT, _report_key(item, options, options.brief))
+        known = store.get(REPORT, _report_key(item, options, options.brief, text_of(item.program)))
     except LayoutproofError:
         return None  # an unreadable program is reported by judging
     return None if known is None else _placed(replace(Outcome.from_dict(known["outcome"]), cached=True), item)
@@ -98,10 +98,10 @@ def _keep(store: ProofStore, outcome: Outcome, item: Item, options: Options, tex
         "detail": options.detail,
         "trust": options.trust,
     }
-    whole = _report_key(item, options, False)
+    whole = _report_key(item, options, False, text)
     store.put(REPORT, whole, {"tool": tool_digest(), "outcome": outcome.to_dict(), "given": given})
     brief = {"tool": tool_digest(), "outcome": briefly(outcome).to_dict(), "whole": whole}
-    store.put(REPORT, _report_key(item, options, True), brief)
+    store.put(REPORT, _report_key(item, options, True, text), brief)
 
 
 def judged_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
@@ -140,11 +140,11 @@ def timeless(outcome: Outcome) -> Outcome:
     return replace(outcome, steps=steps, seconds=0.0, cached=False)
 
 
-def _report_key(item: Item, options: Options, brief: bool) -> str:
-    """The key of a schedule's outcome, by the schedule's text: one with other spacing is proved step by step."""
-    found = _hash_of(
-        text_of(item.program), item.program, item.subject, options.licences, options.budget_scale, options.detail
-    ).copy()
+def _report_key(item: Item, options: Options, brief: bool, text: str) -> str:
+    """The key of a schedule's outcome for the program's text, which was judged: its file may have been written since.
+    Of the schedule it has the text, too: one with other spacing is proved step by step.
+    """
+    found = _hash_of(text, item.program, item.subject, options.licences, options.budget_scale, options.detail).copy()
     found.update(f"{brief}\0{options.trust}\0{_stripped(item.text)}".encode(errors="surrogateescape"))
     key: str = found.hexdigest()
     return key
@@ -157,8 +157,8 @@ def _stripped(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _hash_of(*parts: Any) -> Any:
-    # How an outcome is told belongs to it, so the sources of the command line do as well.
-    return hashlib.sha256(json.dumps([digest_of((*ROOMS, "cli")), *parts]).encode())
+    # How an outcome is told belongs to it, so the sources of the command line do as well; and a program may be MLIR.
+    return hashlib.sha256(json.dumps([digest_of((*ROOMS, "importers", "cli")), *parts]).encode())
 
 
 def _placed(outcome: Outcome, item: Item) -> Outcome:

@@ -27,7 +27,7 @@ from layoutproof.cli.gate.loading import use_copies
 from layoutproof.cli.gate.outcomes import Kind, Outcome
 from layoutproof.cli.gate.workers.item_limits import Judge, Limits, ended, judge_one
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.lowering.proof_cache.versions import ENGINES, digest_of, version_of
+from layoutproof.lowering.proof_cache.versions import ENGINES, ROOMS, digest_of, version_of
 from layoutproof.verify.certificate.sealed_files import replacing
 from layoutproof.verify.workers.endings import NoWorker
 from layoutproof.verify.workers.worker import Worker
@@ -152,7 +152,7 @@ def versions() -> dict[str, str]:
         "layoutproof": __version__,
         **{name: version_of(name) for name in ENGINES},
     }
-    return {**named, "digest": digest_of(("ir", "verify", "lowering", "cli"))}
+    return {**named, "digest": digest_of((*ROOMS, "importers", "cli"))}
 
 
 def difference(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:

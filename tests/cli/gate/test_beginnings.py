@@ -70,3 +70,41 @@ def test_the_step_at_work_is_told(tmp_path: Path) -> None:
     loud, quiet = (judge(item, replace(OPTIONS, cache=None, doing=doing)) for doing in (str(told), None))
     assert told.read_text() == "step 2 of 2: simplify"
     assert quiet.verdict == loud.verdict == "proved" and len(quiet.steps) == len(loud.steps) == 2
+
+
+def test_what_was_proved_is_kept_of_the_text_that_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is written again while its schedule is proved does not get the outcome of the one before."""
+    program, trace = tmp_path / "row_sum.py", tmp_path / "row_sum.json"
+    first, second = small_text("row_sum"), small_text("row_sum").replace("def ", "def other_")
+    program.write_text(first)
+    trace.write_text('[["simplify", {}]]')
+    (item,) = find_items([program], [trace], None)
+    options = replace(OPTIONS, cache=str(tmp_path / "proofs"))
+    scheduled = schedules._scheduled
+
+    def slow(*given: Any) -> Any:
+        outcome = scheduled(*given)
+        program.write_text(second)
+        return outcome
+
+    monkeypatch.setattr(schedules, "_scheduled", slow)
+    assert judge(item, options).verdict == "proved"
+    assert schedules.recall(item, options) is None
+    program.write_text(first)
+    known = schedules.recall(item, options)
+    assert known is not None and known.verdict == "proved"
+
+
+def test_what_was_kept_depends_on_how_programs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schedule's program may be MLIR: what another reader of it made is not taken."""
+    program = tmp_path / "row_sum.py"
+    program.write_text(small_text("row_sum"))
+    (tmp_path / "row_sum.json").write_text('[["simplify", {}]]')
+    (item,) = find_items([program], [tmp_path / "row_sum.json"], None)
+    keys = set()
+    for version in ("one", "other"):
+        monkeypatch.setattr(schedules, "digest_of", lambda rooms, v=version: v if "importers" in rooms else "")
+        schedules._hash_of.cache_clear()
+        keys.add(schedules._report_key(item, OPTIONS, False, ""))
+    schedules._hash_of.cache_clear()
+    assert len(keys) == 2

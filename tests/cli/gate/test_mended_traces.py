@@ -10,6 +10,9 @@ from tests.cli.calling import Caller
 from tests.shares import one_in
 from tests.tree import ROOT
 
+from layoutproof.cli.gate.check_items import Options, find_items
+from layoutproof.cli.gate.mended_traces import mend_files
+
 ROW_SUM = str(ROOT / "examples" / "programs" / "row_sum.py")
 LAYOUT = {"block": "sum", "buffer": "A", "index_map": "lambda i, j: [i, j//4, j%4]"}
 OVER = ["remove_branching_through_overcompute", {"block": "sum"}]
@@ -99,3 +102,18 @@ def test_what_the_function_pads_itself_is_no_duty(call: Caller, tmp_path: Path) 
     trace.write_text(line(["transform_layout", result]))
     outcome = call("check", ROW_SUM, "--trace", str(trace), "--format", "json")
     assert outcome.code == 0 and outcome.json()["preconditions"] == []
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.jsonl"])
+def test_a_file_that_is_changed_meanwhile_stays(tmp_path: Path, name: str) -> None:
+    """What somebody wrote while schedules were mended is not written over; ends of lines stay those of the file."""
+    trace = tmp_path / name
+    trace.write_bytes(line(["splt", SPLIT[1]]).encode() + b"\r\n\r\n" * name.endswith("l"))
+    (item,) = find_items([Path(ROW_SUM)], [trace])
+    options = Options((), cache=None)
+    trace.write_text("[]")
+    assert "the file was changed meanwhile" in list(mend_files([item], options))[-1]
+    assert trace.read_text() == "[]"
+    trace.write_bytes(item.text.encode() + b"\r\n\r\n" * name.endswith("l"))
+    assert "+++" in "".join(mend_files([item], options))
+    assert trace.read_bytes().endswith(b"}]]\r\n\r\n" if name.endswith("l") else b"]\n")

@@ -15,12 +15,14 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import NOTHING, Allocate, BufferStore, seq
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.array_layouts import Layout, Step
 from layoutproof.lowering.runtime.arrays import poison
 from layoutproof.lowering.runtime.build_c import build_c
 from layoutproof.lowering.runtime.kernel import Kernel
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def one(result: Array | tuple[Array, ...]) -> Array:
@@ -235,3 +237,15 @@ def test_nothing_written_gives_nothing() -> None:
     """A function without outputs gives the empty tuple."""
     a = make_buffer("A", (2,), "float32")
     assert build_c(function("idle", [a], NOTHING))(np.zeros(2, dtype=np.float32)) == ()
+
+
+def test_a_temporary_with_an_extent_below_zero_is_empty() -> None:
+    """A loop over it runs never, as in the interpreter; there is memory for what the others do."""
+    kernel = Schedule(
+        loads(
+            '@T.prim_func\ndef f(A: T.Buffer((n,), "int32"), n: T.int32):\n'
+            '    t = T.alloc_buffer((n - 5,), "int32")\n    for i in range(n - 5):\n        t[i] = 0\n'
+            "    for i in range(n):\n        A[i] = 7\n"
+        )
+    ).build()
+    assert [one(kernel(np.zeros(n, np.int32), n)).tolist() for n in (0, 3, 9)] == [[7] * n for n in (0, 3, 9)]

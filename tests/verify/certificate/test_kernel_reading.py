@@ -89,6 +89,19 @@ def test_what_is_written_is_accepted(tmp_path: Path) -> None:
     assert "A[j, io * 8 + ii]" in report.programs[1]
 
 
+def test_the_programs_that_are_shown_are_those_that_are_judged(tmp_path: Path) -> None:
+    """A text in a program that looks like a function is shown as that text, however the decorator is written."""
+    note = 'T.func_attr({"note": """\n@T.prim_func\ndef before(A):\n    A[0] = 1\n"""})'
+    loop = f'(B: T.Buffer((8,), "int32")):\n    {note}\n    for i in range(8):\n        B[i] = 7\n'
+    text = "".join(f"@ T.prim_func\ndef {name}{loop}" for name in ("before", "after"))
+    step = {"rewrite": text.split("\n"), "licences": [], "kernel": find_evidence(text, frozenset())[0]}
+    path = tmp_path / "a.lpcert.json"
+    path.write_bytes(to_bytes(sealed({"steps": [step], "refutations": find_evidence(text, frozenset())[1]})))
+    report = judge_file(path)
+    assert [step.trust for step in report.steps] == [Trust.KERNEL]
+    assert report.programs == tuple(f"@ T.prim_func\ndef {name}{loop}".rstrip() for name in ("before", "after"))
+
+
 def _places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The path to each part of plain data."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
@@ -200,6 +213,39 @@ def test_a_run_may_trust_the_kernel_alone(tmp_path: Path) -> None:
     assert _checked(path).verdict == "proved"
     outcome = _checked(path, "kernel")
     assert (outcome.verdict, [finding.code for finding in outcome.findings]) == ("unknown", ["LP232"])
+
+
+_ORDER = """\
+# theta: 0 -> 0: lambda k, i: [i, k]
+from tvm.script import tir as T
+
+@T.prim_func
+def before(A: T.Buffer((8,), "float32"), C: T.Buffer((64,), "float32")):
+    T.func_attr({"tir.noalias": True})
+    for i, k in T.grid(32, 8):
+        C[T.shift_left(i, 1) % 64] = C[T.shift_left(i, 1) % 64] + A[k]
+
+@T.prim_func
+def after(A: T.Buffer((8,), "float32"), C: T.Buffer((64,), "float32")):
+    T.func_attr({"tir.noalias": True})
+    for k, i in T.grid(8, 32):
+        C[T.shift_left(i, 1) % 64] = C[T.shift_left(i, 1) % 64] + A[k]
+"""
+
+
+def test_the_kernel_takes_what_is_told_of_a_step(tmp_path: Path) -> None:
+    """A step that holds bit for bit by the checker, and by the kernel only where sums may be regrouped, is not accepted
+    as one that holds bit for bit.
+    """
+    path, licences = tmp_path / "order.py", ("nnan", "nsz", "reassoc")
+    path.write_text(_ORDER)
+    item = Item(Kind.REWRITE, path.name, str(path))
+    found = [judge(item, Options(licences, cache=None, trust=trust)) for trust in ("checker", "kernel")]
+    assert [outcome.verdict for outcome in found] == ["proved", "unknown"]
+    # Where the order changes, the checker needs the assumption, too, and tells it.
+    path.write_text(_ORDER.replace("[i, k]", "[i, 7 - k]").replace("A[k]\n\n", "A[7 - k]\n\n"))
+    found = [judge(item, Options(licences, cache=None, trust=trust)) for trust in ("checker", "kernel")]
+    assert [outcome.verdict for outcome in found] == ["proved", "proved"]
 
 
 _GATES = """

@@ -334,7 +334,19 @@ def test_killed_while_saving(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"", b"{", b"[]", b"{}", b"null", b"\xff\xfe", b'{"sha256": 1}', b"[" * 100_000, b"# expect: proved\n"]
+    "garbage",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"null",
+        b"\xff\xfe",
+        b'{"sha256": 1}',
+        b'{"sha256": 1, "x": 1e999}',
+        b"[" * 100_000,
+        b"# expect: proved\n",
+    ],
 )
 def test_garbage_is_refused(tmp_path: Path, garbage: bytes) -> None:
     """What is no certificate is refused with a reason, whatever it is."""
@@ -343,3 +355,24 @@ def test_garbage_is_refused(tmp_path: Path, garbage: bytes) -> None:
         path.write_bytes(garbage)
         reading = read_file(path)
         assert reading.kind is Kind.BROKEN and reading.problems
+
+
+def test_what_is_nested_deep_is_refused(tmp_path: Path) -> None:
+    """A document that is sealed, and nested as deeply as Python's reader of JSON takes it, is no certificate."""
+    inner: list[Any] = []
+    for _ in range(900):
+        inner = [inner]
+    document = sealed({"format": "layoutproof-certificate", "version": 2, "steps": inner})
+    (tmp_path / "a.lpcert.json").write_text(json.dumps(document))
+    reading = read_file(tmp_path / "a.lpcert.json")
+    assert reading.kind is Kind.BROKEN and "nested" in reading.problems[0]
+
+
+@pytest.mark.parametrize("form", ["layoutproof-certificate", "layoutproof-lemmas"])
+def test_what_claims_nothing_is_not_proved(tmp_path: Path, form: str) -> None:
+    """A file that is in order and has no step, or no lemma, confirms nothing."""
+    parts = {"steps": [], "refutations": {}} if form == "layoutproof-certificate" else {"lemmas": []}
+    version = 2 if form == "layoutproof-certificate" else 1
+    document = {"format": form, "version": version, "function": "f", "about": "f", "tools": {}, "queries": {}, **parts}
+    (tmp_path / "a.lpcert.json").write_bytes(to_bytes(sealed(document)))
+    assert read_file(tmp_path / "a.lpcert.json").status is Status.VACUOUS

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from tests.verify.kernel.test_holes import AB, CELL, COPY, INTEGERS, ONES, OWN, function, rejected
+from tests.verify.kernel.test_holes import AB, CELL, COPY, INTEGERS, ONES, OWN, WIDE, function, rejected
 
 from layoutproof.verify.certificate.finder.kernel_evidence import Found, evidence_for, try_kernel
 from layoutproof.verify.kernel.judge import judged_in_turn
@@ -132,3 +132,28 @@ def test_an_assumption_of_an_element_is_no_comparison(ieee: str) -> None:
         rejected(AB, loop.format(ieee), plain)
     whole = "for i in range(8):\n    x = A[i]\n    T.evaluate(T.assume(x == 0))\n    B[i] = x"
     assert rejected(INTEGERS, whole, whole) == set()
+
+
+def test_sizes_of_the_new_program_say_nothing_of_old_values() -> None:
+    """A value of the old program may wrap where an extent that only the new one has does not fit."""
+    old, new = (
+        f"for i in range(8):\n    B[i] = {value}"
+        for value in ('T.Cast("int64", n * 65536)', 'T.Cast("int64", n) * T.int64(65536)')
+    )
+    parameters = WIDE.replace("8", '"n"', 1)
+    assert rejected(parameters, old, f'U = T.alloc_buffer((n * 65536,), "float32")\n{new}') == {"same-value"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "kinds"),
+    [
+        ("i * 1000000000 < 5", {"forms"}),
+        ("i + 2147483647 - 2147483647 < 1", {"forms"}),
+        ("i * 100000000 < 5", set()),
+        ("i // 4 * 1000000000 + i % 4 < 1", set()),
+    ],
+)
+def test_what_the_old_program_takes_for_exact_fits(condition: str, kinds: set[str]) -> None:
+    """One in which index arithmetic of loops alone overflows has a fault whatever its input: nothing follows of it."""
+    old, new = (f"for i in range(8):\n    if {c}:\n        B[i] = T.float32(1)" for c in (condition, "i < 1"))
+    assert rejected(AB, old, new) == kinds

@@ -16,9 +16,10 @@ from tests.cli.compared_programs import AFTER, BEFORE, WRONG, write_programs
 from tests.cli.render.gate.test_html_page import entries, read
 from tests.shares import one_in
 
+from layoutproof.cli.gate.judging.by_kernel import comparison_by_kernel
 from layoutproof.cli.gate.judging.compared import findings_of, layouts_of
 from layoutproof.cli.gate.judging.comparisons import Asked
-from layoutproof.cli.gate.outcomes import Fate
+from layoutproof.cli.gate.outcomes import Fate, Kind, Outcome
 from layoutproof.cli.render.gate.text_json import finding_lines
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.compare.comparison import BufferLayout, Comparison, Furthest
@@ -278,6 +279,16 @@ def test_a_finding_has_the_status_of_the_whole(status: Status) -> None:
         made(None, Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, "another claim"), "isl", (), "another reason"))
     )
     assert other.obligation == finding.obligation
+
+
+def test_what_the_kernel_cannot_judge_is_known_by_both_programs() -> None:
+    """A baseline that has such a comparison knows no other one, though programs have one name."""
+    verdict = Verdict(Status.PROVED, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), None)
+    blank = Outcome(Kind.COMPARISON, "x", "main", None, "proved")
+    first, other = made(None, verdict), replace(made(None, verdict), before=loads(WRONG), after=loads(WRONG))
+    assert first.before.name == other.before.name
+    hashes = {comparison_by_kernel(blank, each).findings[0].obligation for each in (first, other)}
+    assert len(hashes) == 2
 
 
 def test_what_is_asked_reads_back() -> None:
