@@ -26,7 +26,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.intrinsics import Assume, Undef
+from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
@@ -34,7 +34,7 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, holds_any, stores_in
 from layoutproof.verify.faults.bounds import find_outside
-from layoutproof.verify.faults.decisions import undefined_decisions
+from layoutproof.verify.faults.decisions import may_make_undefined, undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import not_excluded
 from layoutproof.verify.faults.reads import no_layout
@@ -89,7 +89,7 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
     if states or all(is_idle(stmt, where) for stmt in window.stores_outside()):
         return None
     # Undefined values may be made outside of the window, and come into it by a memory.
-    if holds_any(rewrite.new.body, Undef) and undefined_decisions(Facts.of(rewrite.new, where, rewrite.old)):
+    if may_make_undefined(rewrite.new) and undefined_decisions(Facts.of(rewrite.new, where, rewrite.old)):
         return None
     checked = _prove_whole(window.rewrite, where, IEEE, UNRECORDED)
     if any(v.status is not Status.PROVED or v.strictness for v in checked.verdicts):
