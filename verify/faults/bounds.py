@@ -212,13 +212,11 @@ def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[E
 
 def is_row_major(buffer: Buffer) -> bool:
     """Whether elements stand row by row: strides, if any, are numbers and say so."""
-    if not buffer.strides:
-        return True
-    weight = 1
-    for extent, stride in zip(reversed(buffer.shape), reversed(buffer.strides), strict=True):
-        if not (isinstance(stride, IntImm) and stride.value == weight and isinstance(extent, IntImm)):
+    weight: int | None = 1
+    for extent, stride in zip(reversed(buffer.shape), reversed(buffer.strides), strict=True) if buffer.strides else ():
+        if not (isinstance(stride, IntImm) and stride.value == weight):
             return False
-        weight *= extent.value
+        weight = weight * extent.value if isinstance(extent, IntImm) else None
     return True
 
 
