@@ -11,7 +11,7 @@ from math import inf
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import TRUE, Expr, IntImm, Not, Select, Var, const, equal
+from layoutproof.ir.expr import TRUE, Expr, IntImm, Not, Select, Var, const, equal, is_zero
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind, Stmt
@@ -96,8 +96,9 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
     watch = facts.watch()
     what = f"the view {view.name} stays inside the memory of {owner.name}"
     claim = Claim(ClaimKind.WITHIN_MEMORY, what, about=(view.name, owner.name))
-    # What lies between a parameter's elements belongs to others.
-    has_gaps = data not in facts.program.temporaries and not is_row_major(owner)
+    # What lies before a parameter's elements, or between them, belongs to others.
+    is_compact = is_row_major(owner) and is_zero(owner.elem_offset)
+    has_gaps = data not in facts.program.temporaries and not is_compact
     engine = _engine_of_ends(facts, view, owner) if not has_gaps else None
     if engine is not None:
         return proved(claim, engine, watch)
@@ -106,8 +107,10 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
     for access in facts.program.touching(data):
         if access.buffer != view:
             continue
-        if has_gaps and not _is_element(facts, access, owner):
-            reason = f"{access.text} ({access.place}) may lie between the elements of {owner.name}, which has strides"
+        if has_gaps and _is_element(facts, access, owner):
+            continue
+        if has_gaps:
+            reason = f"{access.text} ({access.place}) may be none of the elements of {owner.name}"
             undecided = unknown(claim, STRUCTURE, reason, watch)
         verdict = _prove_access(facts, access, end, claim, watch)
         if isinstance(verdict, Proved):
@@ -119,7 +122,7 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
 
 
 def _is_element(facts: Facts, access: Access, owner: Buffer) -> bool:
-    """Whether an access by a view certainly touches nothing but elements of a memory with strides."""
+    """Whether an access by a view certainly touches nothing but elements of a memory with strides or an offset."""
     domain, number = access.domain, Polynomial.of(element_number(access.buffer, access.indices))
     lanes, rest = divmod(access.buffer.dtype.bytes, owner.dtype.bytes)
     if rest or access.buffer.dtype.element.bytes != owner.dtype.bytes:
@@ -136,7 +139,7 @@ def _is_at_digits(facts: Facts, domain: IterationDomain, number: Polynomial, own
     number itself suggest.
     """
     rest = number.plus(Polynomial.of(owner.elem_offset), -1)
-    axes = [(Polynomial.of(stride), extent) for stride, extent in zip(owner.strides, owner.shape, strict=True)]
+    axes = list(zip(_strides(owner), owner.shape, strict=True))
     # Symbols, then the larger numbers.
     axes.sort(key=lambda axis: inf if axis[0].constant is None else axis[0].constant, reverse=True)
     inside = True
@@ -150,6 +153,16 @@ def _is_at_digits(facts: Facts, domain: IterationDomain, number: Polynomial, own
     there = Polynomial.of(element_number(owner, index)).to_expr()
     cover = Cover(replace(domain, dims=(*domain.dims, *dims)), (same(number.to_expr(), there),))
     return facts.model.uncovered(domain, [cover]).is_empty
+
+
+def _strides(buffer: Buffer) -> list[Polynomial]:
+    """How many elements one step along each axis is."""
+    found = list(map(Polynomial.of, buffer.strides))
+    weight = Polynomial({(): 1})
+    for extent in reversed(buffer.shape) if not found else ():
+        found.insert(0, weight)
+        weight = weight.times(Polynomial.of(extent))
+    return found
 
 
 def _engine_of_ends(facts: Facts, view: Buffer, owner: Buffer) -> str | None:
