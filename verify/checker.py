@@ -34,7 +34,7 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, holds_any, stores_in
 from layoutproof.verify.faults.bounds import find_outside
-from layoutproof.verify.faults.decisions import may_make_undefined, undefined_decisions
+from layoutproof.verify.faults.decisions import may_make_undefined, roots_of, undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import not_excluded
 from layoutproof.verify.faults.reads import no_layout
@@ -315,8 +315,10 @@ def _but_shape(buffer: Buffer) -> tuple[object, ...]:
 
 
 def _alignment(function: PrimFunc, data: Var) -> int:
-    """In bytes, as any view of a parameter has it; 64 where none is given, as in TVM."""
-    return max(b.align or 64 for b in (*function.buffers, *buffers_in(function.body)) if b.data == data)
+    """In bytes, as any view of a parameter has it, by whatever pointer; 64 where none is given, as in TVM."""
+    roots, views = roots_of(function), (*function.buffers, *buffers_in(function.body))
+    memory = roots.get(data.name, data.name)
+    return max(b.align or 64 for b in views if roots.get(b.data.name, b.data.name) == memory)
 
 
 def _stored(facts: Facts) -> set[str]:

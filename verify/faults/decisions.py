@@ -84,7 +84,7 @@ class _Undefined:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         function = facts.program.function
-        self._roots = _roots(function)
+        self._roots = roots_of(function)
         self._stored: dict[str, int] = {}
         self._lets: set[Var] = set()
         self._off_padding: dict[int, bool] = {}
@@ -146,7 +146,7 @@ class _Undefined:
         )
 
 
-def _roots(function: PrimFunc) -> Mapping[str, str]:
+def roots_of(function: PrimFunc) -> Mapping[str, str]:
     """The memory behind a pointer, by name; parameters that may overlap are one."""
     roots: dict[str, str] = {}
     if not function.noalias:
