@@ -26,7 +26,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.intrinsics import Assume, Undef
+from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
@@ -34,7 +34,7 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, holds_any, stores_in
 from layoutproof.verify.faults.bounds import find_outside
-from layoutproof.verify.faults.decisions import undefined_decisions
+from layoutproof.verify.faults.decisions import may_make_undefined, roots_of, undefined_decisions
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import not_excluded
 from layoutproof.verify.faults.reads import no_layout
@@ -46,7 +46,7 @@ from layoutproof.verify.maps.equal_maps import prove_equal_maps
 from layoutproof.verify.maps.injective import prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomain
-from layoutproof.verify.program.questions import Because
+from layoutproof.verify.program.questions import Because, below
 from layoutproof.verify.program.window import Window, try_window
 from layoutproof.verify.same_program import Checked, prove_results, prove_same_program
 from layoutproof.verify.settings import settings
@@ -89,7 +89,7 @@ def _prove_in_window(rewrite: Rewrite, where: Expr | None) -> Checked | None:
     if states or all(is_idle(stmt, where) for stmt in window.stores_outside()):
         return None
     # Undefined values may be made outside of the window, and come into it by a memory.
-    if holds_any(rewrite.new.body, Undef) and undefined_decisions(Facts.of(rewrite.new, where, rewrite.old)):
+    if may_make_undefined(rewrite.new) and undefined_decisions(Facts.of(rewrite.new, where, rewrite.old)):
         return None
     checked = _prove_whole(window.rewrite, where, IEEE, UNRECORDED)
     if any(v.status is not Status.PROVED or v.strictness for v in checked.verdicts):
@@ -125,7 +125,7 @@ def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gather
     others = (
         *_prove_cell_maps(rewrite, old, new, where),
         *_where_open(_prove_apart(rewrite)),
-        _prove_parameters_kept(rewrite, where),
+        _prove_parameters_kept(rewrite, old, where),
         *_where_open(*_prove_inputs_kept(rewrite, old, new)),
         *_prove_records(rewrite, where),
         *_prove_assumptions(old, new),
@@ -272,9 +272,9 @@ def _prove_inputs_kept(rewrite: Rewrite, old: Facts, new: Facts) -> Iterator[Ver
             yield proved(claim, STRUCTURE, watch)
 
 
-def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
+def _prove_parameters_kept(rewrite: Rewrite, old: Facts, where: Expr | None) -> Verdict:
     """That callers find what they found before, declared layout changes aside."""
-    watch = Stopwatch()
+    watch, asked = old.watch(), list[str]()
     what = "parameters keep their order, types and shapes, declared layout changes aside"
     claim = Claim(ClaimKind.INTERFACE, what, about=("parameters",))
     handles = [[param for param, _ in function.buffer_map] for function in (rewrite.old, rewrite.new)]
@@ -287,6 +287,7 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
             return unknown(claim, STRUCTURE, f"{before.name} is another one", watch)
         if _alignment(rewrite.new, before.data) > _alignment(rewrite.old, before.data):
             return unknown(claim, STRUCTURE, f"callers have to align {before.name} further", watch)
+        asked += _extents_asked(old, before, after)
         cells = moved.get(before.data.name)
         if cells is None:
             continue
@@ -299,7 +300,14 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Verdict:
             if verdict.status is not Status.PROVED:
                 reason = f"the cells of {before.name} move, and no layout change is declared"
                 return unknown(claim, verdict.engine, reason, watch)
-    return proved(claim, STRUCTURE, watch)
+    return proved(claim, STRUCTURE, watch, f"precondition: {', '.join(dict.fromkeys(asked))}" if asked else None)
+
+
+def _extents_asked(old: Facts, before: Buffer, after: Buffer) -> Iterator[str]:
+    """That no extent is negative, where an empty parameter would have one: 2*n - 1, say. No such call is spoken of."""
+    for extent in after.shape if after.shape != before.shape else ():
+        if not old.search(IterationDomain(), below(extent, 0)).is_empty:
+            yield expr_text(extent >= 0, Style.PLAIN)
 
 
 def _but_shape(buffer: Buffer) -> tuple[object, ...]:
@@ -307,8 +315,10 @@ def _but_shape(buffer: Buffer) -> tuple[object, ...]:
 
 
 def _alignment(function: PrimFunc, data: Var) -> int:
-    """In bytes, as any view of a parameter has it; 64 where none is given, as in TVM."""
-    return max(b.align or 64 for b in (*function.buffers, *buffers_in(function.body)) if b.data == data)
+    """In bytes, as any view of a parameter has it, by whatever pointer; 64 where none is given, as in TVM."""
+    roots, views = roots_of(function), (*function.buffers, *buffers_in(function.body))
+    memory = roots.get(data.name, data.name)
+    return max(b.align or 64 for b in views if roots.get(b.data.name, b.data.name) == memory)
 
 
 def _stored(facts: Facts) -> set[str]:

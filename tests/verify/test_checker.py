@@ -170,6 +170,23 @@ def test_callers_promise_no_more_of_a_parameter(old: str, new: str, kept: bool) 
     assert (found == {Status.PROVED}) is kept
 
 
+def test_callers_promise_no_more_by_a_pointer() -> None:
+    """A view by another name of its pointer promises alignment for the parameter, too."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        T.func_attr({{"tir.noalias": True}})
+        p: T.let[T.handle("float32")] = T.pointer_cast("float32", A.data)
+        V = T.decl_buffer((8,), "float32", data=p{more})
+        for i in range(8):
+            B[i] = V[i]
+    """
+    before, after, other = (program(text.format(more=more)) for more in ("", ", align=128", ", align=32"))
+    for new, kept in ((after, False), (other, True)):
+        found = statuses(check_rewrite(Rewrite(before, new, Witness(_instances(new)))))
+        assert (found == {Status.PROVED}) is kept
+
+
 def test_input_that_comes_to_be_written(good: Rewrite) -> None:
     """A parameter that the old program only reads may not be written."""
     text = NEW.replace(

@@ -192,10 +192,10 @@ def _by_structure(facts: Facts, data: Var, structure: tuple[Expr, ...] | None) -
 
 def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
     """The indices of an access in a memory of `shape`, flattened axes as digits; None if that is not proved."""
+    if not is_row_major(access.buffer) or not is_zero(access.buffer.elem_offset):
+        return None
     if access.buffer.shape == shape:
         return access.indices
-    if access.buffer.strides or not is_zero(access.buffer.elem_offset):
-        return None
     groups = _groups(access.buffer.shape, shape)
     if groups is None:
         return None
@@ -208,6 +208,16 @@ def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[E
             return None
         found += digits
     return tuple(found)
+
+
+def is_row_major(buffer: Buffer) -> bool:
+    """Whether elements stand row by row: strides, if any, are numbers and say so."""
+    weight: int | None = 1
+    for extent, stride in zip(reversed(buffer.shape), reversed(buffer.strides), strict=True) if buffer.strides else ():
+        if not (isinstance(stride, IntImm) and stride.value == weight):
+            return False
+        weight = weight * extent.value if isinstance(extent, IntImm) else None
+    return True
 
 
 def counted_bytes(root: Buffer, box: Sequence[Expr]) -> int | None:

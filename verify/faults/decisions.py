@@ -1,5 +1,5 @@
 """No undefined value decides a branch, a range or an index: neither what `T.undef()` stored, nor padding of which an
-assumption says that it may hold anything. Part of the trust base.
+assumption or a layout record says that it may hold anything. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Var
 from layoutproof.ir.intrinsics import Assume, PointerCast, Undef, undef_loads
-from layoutproof.ir.layout_record import Cell, layout_records
+from layoutproof.ir.layout_record import Cell, LayoutRecord, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
@@ -28,7 +28,7 @@ def undefined_decisions(facts: Facts) -> set[str]:
     from padding: an undefined value that was stored may be in every cell of its memory, from that statement on.
     """
     function = facts.program.function
-    if not holds_any(function.body, Undef):
+    if not may_make_undefined(function):
         return set()
     undefined = _Undefined(facts)
     return {
@@ -37,6 +37,15 @@ def undefined_decisions(facts: Facts) -> set[str]:
         for part in _deciding(node)
         if undefined.may_be(part, moment)
     }
+
+
+def may_make_undefined(function: PrimFunc) -> bool:
+    """Whether some value may be undefined at all."""
+    return holds_any(function.body, Undef) or any(map(_has_undefined, layout_records(function).values()))
+
+
+def _has_undefined(record: LayoutRecord) -> bool:
+    return any(step.padding is Cell.PAD_UNDEF for step in record.steps)
 
 
 def _deciding(node: Node) -> Iterator[Expr]:
@@ -75,13 +84,14 @@ class _Undefined:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         function = facts.program.function
-        self._roots = _roots(function)
+        self._roots = roots_of(function)
         self._stored: dict[str, int] = {}
         self._lets: set[Var] = set()
         self._off_padding: dict[int, bool] = {}
         nodes = list(_in_order(function.body))
         assumes = [node for _, node in nodes if isinstance(node, Assume)]
-        self._assumed = {self._root(load) for node in assumes for load in undef_loads(node.condition)}
+        self._padded = {self._root(load) for node in assumes for load in undef_loads(node.condition)}
+        self._padded |= {self._roots.get(n, n) for n, r in layout_records(function).items() if _has_undefined(r)}
         while True:
             size = sum(self._stored.values()), len(self._stored), len(self._lets)
             for moment, node in nodes:
@@ -110,7 +120,7 @@ class _Undefined:
         since = self._stored.get(root)
         if since is not None and since <= moment:
             return True
-        return root in self._assumed and not self._is_off_padding(load)
+        return root in self._padded and not self._is_off_padding(load)
 
     def _root(self, node: BufferLoad | BufferStore) -> str:
         name = node.buffer.data.name
@@ -125,7 +135,7 @@ class _Undefined:
     def _is_apart(self, access: Access) -> bool:
         """Whether no cell of an access is padding that may hold anything."""
         record = layout_records(self.facts.program.function).get(access.data.name)
-        if record is None or not any(step.padding is Cell.PAD_UNDEF for step in record.steps):
+        if record is None or not _has_undefined(record):
             return False
         boxed = in_box(self.facts, access, record_shape(record, self.facts.program.symbols))
         if boxed is None:
@@ -136,7 +146,7 @@ class _Undefined:
         )
 
 
-def _roots(function: PrimFunc) -> Mapping[str, str]:
+def roots_of(function: PrimFunc) -> Mapping[str, str]:
     """The memory behind a pointer, by name; parameters that may overlap are one."""
     roots: dict[str, str] = {}
     if not function.noalias:

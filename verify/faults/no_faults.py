@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import TRUE, Expr, IntImm, Not, Select, Var, equal
+from layoutproof.ir.expr import TRUE, Expr, IntImm, Not, Select, Var, const, equal, is_zero
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.stmt import Stmt
+from layoutproof.ir.stmt import ForKind, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, nodes_of, substitute, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.arithmetic import prove_index_fits, prove_no_trap
-from layoutproof.verify.faults.bounds import element_number, prove_in_bounds
+from layoutproof.verify.faults.bounds import element_number, find_outside, is_row_major, prove_in_bounds
 from layoutproof.verify.faults.facts import (
     STRUCTURE,
     Facts,
@@ -44,7 +45,7 @@ from layoutproof.verify.program.instances import (
     Unknown,
     keeps_range,
 )
-from layoutproof.verify.program.questions import Cover, Search, above, at_least, below
+from layoutproof.verify.program.questions import Cover, Search, above, at_least, below, same
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Proved, Status, Verdict
 
 
@@ -95,7 +96,10 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
     watch = facts.watch()
     what = f"the view {view.name} stays inside the memory of {owner.name}"
     claim = Claim(ClaimKind.WITHIN_MEMORY, what, about=(view.name, owner.name))
-    engine = _engine_of_ends(facts, view, owner)
+    # What lies before a parameter's elements, or between them, belongs to others.
+    is_compact = is_row_major(owner) and is_zero(owner.elem_offset)
+    has_gaps = data not in facts.program.temporaries and not is_compact
+    engine = _engine_of_ends(facts, view, owner) if not has_gaps else None
     if engine is not None:
         return proved(claim, engine, watch)
     end = _size(owner).to_expr()
@@ -103,6 +107,11 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
     for access in facts.program.touching(data):
         if access.buffer != view:
             continue
+        if has_gaps and _is_element(facts, access, owner):
+            continue
+        if has_gaps:
+            reason = f"{access.text} ({access.place}) may be none of the elements of {owner.name}"
+            undecided = unknown(claim, STRUCTURE, reason, watch)
         verdict = _prove_access(facts, access, end, claim, watch)
         if isinstance(verdict, Proved):
             continue
@@ -110,6 +119,50 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
             return verdict
         undecided = undecided if undecided is not None else verdict
     return undecided if undecided is not None else proved(claim, "isl", watch)
+
+
+def _is_element(facts: Facts, access: Access, owner: Buffer) -> bool:
+    """Whether an access by a view certainly touches nothing but elements of a memory with strides or an offset."""
+    domain, number = access.domain, Polynomial.of(element_number(access.buffer, access.indices))
+    lanes, rest = divmod(access.buffer.dtype.bytes, owner.dtype.bytes)
+    if rest or access.buffer.dtype.element.bytes != owner.dtype.bytes:
+        return access.buffer.dtype == owner.dtype and _is_at_digits(facts, domain, number, owner)
+    if lanes > 1:
+        part = Dim(Var("part'"), const(0), const(lanes), ForKind.SERIAL)
+        domain = replace(domain, dims=(*domain.dims, part))
+        number = number.times(Polynomial({(): lanes})).plus(Polynomial.of(part.var))
+    return _is_at_digits(facts, domain, number, owner)
+
+
+def _is_at_digits(facts: Facts, domain: IterationDomain, number: Polynomial, owner: Buffer) -> bool:
+    """Whether the element with a number is always at some index of its memory: first the index that the strides of the
+    number itself suggest.
+    """
+    rest = number.plus(Polynomial.of(owner.elem_offset), -1)
+    axes = list(zip(_strides(owner), owner.shape, strict=True))
+    # Symbols, then the larger numbers.
+    axes.sort(key=lambda axis: inf if axis[0].constant is None else axis[0].constant, reverse=True)
+    inside = True
+    for stride, extent in axes:
+        digit, rest = rest.divided(stride)
+        inside = inside and find_outside(facts, domain, digit.to_expr(), extent).is_empty
+    if inside and not rest.terms:
+        return True
+    index = tuple(Var(f"element{axis}'", extent.dtype) for axis, extent in enumerate(owner.shape))
+    dims = (Dim(v, const(0, v.dtype), e, ForKind.SERIAL) for v, e in zip(index, owner.shape, strict=True))
+    there = Polynomial.of(element_number(owner, index)).to_expr()
+    cover = Cover(replace(domain, dims=(*domain.dims, *dims)), (same(number.to_expr(), there),))
+    return facts.model.uncovered(domain, [cover]).is_empty
+
+
+def _strides(buffer: Buffer) -> list[Polynomial]:
+    """How many elements one step along each axis is."""
+    found = list(map(Polynomial.of, buffer.strides))
+    weight = Polynomial({(): 1})
+    for extent in reversed(buffer.shape) if not found else ():
+        found.insert(0, weight)
+        weight = weight.times(Polynomial.of(extent))
+    return found
 
 
 def _engine_of_ends(facts: Facts, view: Buffer, owner: Buffer) -> str | None:

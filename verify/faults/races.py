@@ -14,7 +14,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import BufferStore, ForKind
 from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.algebra.radix import Polynomial
-from layoutproof.verify.faults.bounds import Place, places_of
+from layoutproof.verify.faults.bounds import Place, element_number, places_of
 from layoutproof.verify.faults.facts import (
     STRUCTURE,
     Facts,
@@ -25,7 +25,7 @@ from layoutproof.verify.faults.facts import (
     unknown,
     values_text,
 )
-from layoutproof.verify.program.instances import AccessKind, Dim, Guard, IterationDomain, Loop, Unknown
+from layoutproof.verify.program.instances import Access, AccessKind, Dim, Guard, IterationDomain, Loop, Unknown
 from layoutproof.verify.program.questions import Because, Cover, Search, below, differ, same
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Verdict
 
@@ -122,8 +122,14 @@ def prove_race_free(facts: Facts) -> tuple[Verdict, ...]:
     for access in facts.program.accesses:
         lane = next((k for k, dim in enumerate(access.domain.dims) if dim.lane), None)
         if access.kind is AccessKind.WRITE and lane is not None:
-            verdicts.append(_prove_lanes(facts, Place(access, access.indices), lane))
+            verdicts.append(_prove_lanes(facts, _lanes_place(access), lane))
     return tuple(verdicts)
+
+
+def _lanes_place(access: Access) -> Place:
+    """A store of several lanes with its cell: different indices may be one cell where strides say so."""
+    buffer = access.buffer
+    return Place(access, (element_number(buffer, access.indices),) if buffer.strides else access.indices)
 
 
 def _inside(place: Place, dim: Dim, outer: IterationDomain) -> bool:

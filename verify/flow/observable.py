@@ -13,6 +13,8 @@ from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutSte
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import substitute
+from layoutproof.verify.algebra.radix import Polynomial
+from layoutproof.verify.faults.reads import record_shape
 from layoutproof.verify.flow.known_values import Fact, Knowledge, Known, is_closed, is_undefined
 from layoutproof.verify.flow.models import NEW, OLD, ProgramModel, RewriteModel
 from layoutproof.verify.flow.sources import Agreement
@@ -32,7 +34,7 @@ from layoutproof.verify.isl.instance_sets import (
     unnamed,
 )
 from layoutproof.verify.isl.operations import coalesced
-from layoutproof.verify.program.statement import AssumedFact, NotModelled
+from layoutproof.verify.program.statement import AssumedFact, NotModelled, Statements
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Identical, Question, ValueAnswer, together
@@ -72,7 +74,7 @@ def observable_ends(program_model: ProgramModel) -> Iterator[tuple[Var, Sources]
     for buffer in _written_parameters(rewrite_model):
         old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(buffer.data.name))
         box = rewrite_model.cells_region(rewrite_model.before, old_data)
-        region = box.outside(_unobservable(rewrite_model.rewrite.old, buffer.data.name, box.encoder, box.points))
+        region = box.outside(_unobservable(rewrite_model.old, buffer.data, box))
         seen = only(region.named(f"{OLD}out_{buffer.data.name}"))
         yield (old_data, seen) if program_model.is_old else (new_data, seen.apply(step))
 
@@ -80,11 +82,10 @@ def observable_ends(program_model: ProgramModel) -> Iterator[tuple[Var, Sources]
 def ends_that_matter(program_model: ProgramModel) -> Sources:
     """The initial cells of written parameters that became observable ones, or are not undefined padding."""
     rewrite_model = program_model.rewrite_model
-    function = rewrite_model.rewrite.old if program_model.is_old else rewrite_model.rewrite.new
     seen = no_points(rewrite_model.encoder(()).space.universe())
     for data, final_states in observable_ends(program_model):
         box = rewrite_model.cells_region(program_model.flow, data)
-        rest = box.outside(_unobservable(function, data.name, box.encoder, box.points))
+        rest = box.outside(_unobservable(program_model.statements, data, box))
         became = box.within(part_of(final_states, f"{program_model.tag}out_{data.name}", box.points))
         name = f"{program_model.tag}in_{data.name}"
         seen = seen.union(only(rest.named(name))).union(only(became.named(name)))
@@ -114,7 +115,7 @@ def _observable(
     old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(data.name))
     name = f"{OLD}out_{data.name}"
     box = rewrite_model.cells_region(rewrite_model.before, old_data)
-    region = box.outside(_unobservable(rewrite_model.rewrite.old, data.name, box.encoder, box.points))
+    region = box.outside(_unobservable(rewrite_model.old, old_data, box))
     points = agreement.of_ends(old_data, new_data, step, region, name)
     rest = region.outside(points)
     if rest.is_empty:
@@ -149,16 +150,24 @@ def _inside(flow: Relation, region: Region, name: str) -> Relation:
     return flow.intersect_domain(only(region.named(name)))
 
 
-def _unobservable(function: PrimFunc, data: str, encoder: Encoder, box: Points) -> Points:
-    """Padding that is undefined or forbidden."""
-    nothing = box.subtract(box)
-    record = layout_records(function).get(data)
-    if record is None:
+def _unobservable(statements: Statements, data: Var, box: Region) -> Points:
+    """Padding that is undefined or forbidden, among all cells of a memory."""
+    nothing = box.points.subtract(box.points)
+    record = layout_records(statements.program.function).get(data.name)
+    if record is None or not _has_its_box(statements, data, record):
         return nothing
     for number, step in enumerate(record.steps):
         if step.padding in (Cell.PAD_UNDEF, Cell.PAD_FORBIDDEN):
-            nothing = nothing.union(padding_of(record, number, encoder))
+            nothing = nothing.union(padding_of(record, number, box.encoder))
     return coalesced(nothing)
+
+
+def _has_its_box(statements: Statements, data: Var, record: LayoutRecord) -> bool:
+    """Whether the coordinates of a memory's cells are those of its record's last box, whose padding is told by them:
+    the buffer may be declared with other extents, which count to as many cells.
+    """
+    box = record_shape(record, statements.program.symbols)
+    return list(map(Polynomial.of, statements.cells[data])) == list(map(Polynomial.of, box))
 
 
 def padding_of(record: LayoutRecord, number: int, encoder: Encoder) -> Points:
@@ -209,7 +218,7 @@ def _postconditions(
         names = (data.name, new_data.name)
         about = (name_of_buffer, str(record.steps[number].contract))
         claim = Claim(ClaimKind.PADDING_POSTCONDITION, what, buffers=names, about=about)
-        if len(box.encoder.space.dims) != len(record.shape):
+        if not _has_its_box(rewrite_model.new, new_data, record):
             raise NotModelled(f"the cells of {new_data.name} are not those of its layout record", None)
         region = box.within(padding_of(record, number, box.encoder))
         if region.is_empty:
@@ -386,7 +395,7 @@ def _is_in_contract(rewrite_model: RewriteModel, data: Var, fact: Fact) -> bool:
     if not others:
         return True
     box = rewrite_model.cells_region(rewrite_model.after, data)
-    if len(others) == len(record.steps) - known or len(box.encoder.space.dims) != len(record.shape):
+    if len(others) == len(record.steps) - known or not _has_its_box(rewrite_model.new, data, record):
         return False
     told = box.within(part_of(fact.sources, f"{NEW}in_{data.name}", box.points))
     return all(told.within(padding_of(record, k, box.encoder)).is_empty for k in others)

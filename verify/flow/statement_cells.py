@@ -19,7 +19,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Let
 from layoutproof.ir.visit import free_variables, nodes_of
 from layoutproof.verify.algebra.radix import factors_of
-from layoutproof.verify.faults.bounds import counted_bytes, element_number, scalar_of, structured
+from layoutproof.verify.faults.bounds import counted_bytes, element_number, is_row_major, scalar_of, structured
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.reads import record_shape
 from layoutproof.verify.program.evidence import Gathered
@@ -67,7 +67,7 @@ class Memories:
         if root.data in self.found:
             raise NotModelled(f"the memory {root.data.name} comes into being in two places", node)
         root = self._as_seen(root)
-        if root.strides and not _is_row_major(root):
+        if root.strides and not is_row_major(root):
             raise NotModelled(f"{root.name} has strides of its own, so two of its elements may be one cell", node)
         self.found[root.data] = Memory(root, leading, self._shape(root))
 
@@ -121,7 +121,7 @@ class Memories:
         memory = self.of(data, node)
         if buffer.shape != memory.shape or buffer.dtype != memory.root.dtype:
             return False
-        same = buffer.strides == memory.root.strides or _is_row_major(buffer)
+        same = buffer.strides == memory.root.strides or is_row_major(buffer)
         return same and buffer.elem_offset == memory.root.elem_offset
 
     def coordinates(self, access: Access, sub_lane: Expr | None) -> tuple[Expr, ...]:
@@ -138,7 +138,7 @@ class Memories:
     def cell_condition(self, access: Access, cell: tuple[Expr, ...]) -> Expr:
         """That an access whose indices may depend on data means this cell (of the memory's shape)."""
         memory = self.of(access.data, access.node)
-        plain = is_zero(memory.root.elem_offset) and _is_row_major(memory.root)
+        plain = is_zero(memory.root.elem_offset) and is_row_major(memory.root)
         if not plain or access.buffer.dtype != memory.root.dtype:
             raise NotModelled(f"the cell of {access.text} depends on data", access.node)
         whole = replace(memory.root, shape=memory.shape, strides=(), axis_separators=())
@@ -146,7 +146,7 @@ class Memories:
 
     def _digits(self, access: Access, memory: Memory) -> tuple[Expr, ...]:
         buffer = access.buffer
-        plain = not buffer.strides or _is_row_major(buffer)
+        plain = not buffer.strides or is_row_major(buffer)
         if plain and is_zero(buffer.elem_offset) and is_zero(memory.root.elem_offset):
             found = structured(self._facts, access, memory.shape)
             if found is not None:
@@ -209,14 +209,3 @@ def _unflattened(number: Expr, sizes: Sequence[int]) -> tuple[Expr, ...]:
         quotient = number // const(weight, number.dtype) if weight > 1 else number
         digits.append(quotient % const(sizes[position - 1], number.dtype) if position > 0 else quotient)
     return tuple(digits)
-
-
-def _is_row_major(buffer: Buffer) -> bool:
-    if not buffer.strides:
-        return True
-    weight = 1
-    for extent, stride in zip(reversed(buffer.shape), reversed(buffer.strides), strict=True):
-        if not (isinstance(stride, IntImm) and stride.value == weight and isinstance(extent, IntImm)):
-            return False
-        weight *= extent.value
-    return True

@@ -7,10 +7,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.running import fault, result
+from tests.running import fault, program, result
 from tests.shares import one_in
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
+from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, UINT8, DType, numpy_dtype
 from layoutproof.ir.expr import Expr, IntImm, Ramp, Var
 from layoutproof.ir.interp import FaultKind
@@ -84,6 +85,19 @@ def test_strided_parameter() -> None:
     assert np.array_equal(result(function(double, a), [values])["A"], values * 2)
     between = DeclBuffer(whole, BufferStore(whole, (IntImm(0),), BufferLoad(whole, (IntImm(3),))))
     fault(function(between, a), [values], FaultKind.FORBIDDEN)
+
+
+def test_a_parameter_begins_with_its_memory() -> None:
+    """Strides that are negative, with which elements lie before the start of the memory, are no argument."""
+    func = program("""
+        def f(a: T.handle, B: T.Buffer((1,), "float32"), s: T.int32):
+            A = T.match_buffer(a, (2, 3), "float32", strides=(s, 1))
+            B[0] = A[1, 0]
+    """)
+    arrays = {"A": np.arange(6, dtype=np.float32).reshape(2, 3), "B": np.zeros(1, np.float32)}
+    assert result(func, {**arrays, "s": 4})["B"].tolist() == [3]
+    with pytest.raises(LayoutproofError, match="elements of A lie before the start of its memory"):
+        result(func, {**arrays, "s": -1})
 
 
 @pytest.mark.parametrize("name", ["int32", "uint16", "float16", "bfloat16", "uint8", "bool"])

@@ -76,6 +76,44 @@ def test_views_from_a_symbol_on() -> None:
         assert statuses(prove_views(facts(BEFORE.format(most=">= 0 and s <= 2", place=place)))) == {Status.PROVED}
 
 
+STRIDED = """
+    @T.prim_func
+    def main(a: T.handle, B: T.Buffer((64,), "float32")):
+        n, s, o = T.int32(), T.int32(), T.int32()
+        A = T.match_buffer(a, {shape}, "float32", {place})
+        V = T.decl_buffer((64,), "{dtype}", data=A.data)
+        for i, j in T.grid({extents}):
+            {statement}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "place", "dtype", "extents", "statement", "inside"),
+    [
+        ("(4, 6)", "strides=(8, 1)", "float32", "4, 6", "B[i % 64] = V[8 * i + j]", True),
+        ("(4, 6)", "strides=(8, 1)", "float32", "24, 1", "B[i % 64] = V[i // 6 * 8 + i % 6]", True),
+        ("(4, 6)", "strides=(8, 1)", "float32", "4, 7", "B[i % 64] = V[8 * i + j]", False),
+        ("(4, 6)", "strides=(1, 8)", "float32", "4, 6", "B[i % 64] = V[i + 8 * j]", True),
+        ("(4, 6)", "strides=(2, 8)", "float32", "48, 1", "B[i % 64] = V[i // 8 * 8 + i % 4 * 2]", True),
+        ("(4, 6)", "strides=(2, 8)", "float32", "4, 6", "B[i % 64] = V[i + 8 * j]", False),
+        ("(n, 6)", "strides=(s, 1)", "float32", "n, 6", "B[i % 64] = V[s * i + j]", True),
+        ("(n, 6)", "strides=(s, 1)", "float32", "n, 6", "B[i % 64] = V[s * i + j + 1]", False),
+        ("(4, 6)", "elem_offset=8", "float32", "24, 1", "B[i % 64] = V[8 + i]", True),
+        ("(4, 6)", "elem_offset=8", "float32", "24, 1", "B[i % 64] = V[7 + i]", False),
+        ("(n, 6)", "elem_offset=o", "float32", "n, 6", "B[i % 64] = V[o + 6 * i + j]", True),
+        ("(4, 6)", "strides=(8, 1)", "float32x2", "4, 3", "V[4 * i + j] = T.Broadcast(T.float32(0), 2)", True),
+        ("(4, 6)", "strides=(8, 1)", "float32x2", "4, 4", "V[4 * i + j] = T.Broadcast(T.float32(0), 2)", False),
+        ("(4, 6)", "strides=(8, 1)", "float16", "4, 6", "B[i % 64] = T.Cast('float32', V[16 * i + j])", False),
+    ],
+)
+def test_views_touch_elements_of_a_parameter(
+    shape: str, place: str, dtype: str, extents: str, statement: str, inside: bool
+) -> None:
+    """What lies before or between the elements of a parameter with an offset or strides is not its own."""
+    text = STRIDED.format(shape=shape, place=place, dtype=dtype, extents=extents, statement=statement)
+    assert (statuses(prove_views(facts(text))) == {Status.PROVED}) is inside
+
+
 ALIASED = """
     @T.prim_func
     def main(A: T.Buffer((24,), "float32"), B: T.Buffer((24,), "float32")):

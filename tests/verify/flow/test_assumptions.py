@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.verify.flow.test_simulation import holds, simulated
+from tests.verify.programs import statuses
+
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
+from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.verdict.verdict import ClaimKind, Status
 
 COPY = """
 for i in range(8):
@@ -74,3 +79,40 @@ def test_only_a_load_that_stands_in_an_assumption_is_one_value(ieee: str) -> Non
     assert not holds(
         simulated(THETA, inverse.format(old=ieee.format("i")), zero.format(new=ieee.format("7 - i")), PARAMS)
     )
+
+
+@pytest.mark.parametrize(
+    ("index_map", "shape", "index", "said"),
+    [
+        ("2*i", "2*n - 1", "2*i", "precondition: 2*n - 1 >= 0"),
+        ("2*i", "2*n", "2*i", None),
+        ("i//4, i%4", "(n + 3)//4, 4", "i // 4, i % 4", None),
+    ],
+)
+def test_an_extent_below_zero_is_told(index_map: str, shape: str, index: str, said: str | None) -> None:
+    """A layout in which an empty parameter would have a negative extent is for calls with others."""
+    head = """# cells: A_data -> A_data: lambda i: [MAP]
+# interface: A
+@T.prim_func
+def before(a: T.handle, B: T.Buffer(("n",), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "int32")
+    for i in range(n):
+        B[i] = A[i]
+
+@T.prim_func
+def after(a: T.handle, B: T.Buffer(("n",), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (SHAPE,), "int32")
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"A_data": {"logical_shape": ["n"], "steps": [
+        {"index_map": "lambda i: [MAP]", "shape": BOX, "contract": None}]}}})
+    for i in range(n):
+        B[i] = A[INDEX]
+"""
+    box = str([int(e) if e.isdecimal() else e for e in shape.split(", ")])
+    text = head.replace("MAP", index_map).replace("SHAPE", shape).replace("BOX", box).replace("INDEX", index)
+    verdicts = prove_rewrite(parse_rewrite(text)).verdicts
+    assert statuses(verdicts) == {Status.PROVED}
+    (kept,) = [v for v in verdicts if v.claim.kind is ClaimKind.INTERFACE and v.claim.about == ("parameters",)]
+    assert kept.reason == said
