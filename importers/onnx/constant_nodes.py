@@ -146,8 +146,10 @@ def _cumsum(into: Translation, node: ModelNode) -> Made:
     into.make_room(node, array.shape, array.itemsize)
     turned = np.flip(array, along) if given["reverse"] else array
     total = np.cumsum(turned, axis=along, dtype=array.dtype)
-    if given["exclusive"]:
-        total = total - turned
+    if given["exclusive"] and total.size:
+        # Not by taking the element off again: of floats, what is small beside it would be gone.
+        total = np.roll(total, 1, axis=along)
+        np.moveaxis(total, along, 0)[0] = 0
     return (np.flip(total, along) if given["reverse"] else total,)
 
 

@@ -78,6 +78,7 @@ OTHERS: dict[str, tuple[list[Array | None], dict[str, Any]]] = {
     "Clip from below": ([F, np.array(0, np.float32)], {}),
     "Clip from above": ([F, None, np.array(0.5, np.float32)], {}),
     "Concat": ([N, J], {"axis": -1}),
+    "CumSum of large and small": ([np.array([1, 1e20, 5, np.inf, 2], np.float32), np.array(0)], {"exclusive": 1}),
     "ConstantOfShape": ([np.array([2, 3])], {"value": numpy_helper.from_array(np.array([7], np.int32))}),
     "Expand": ([N, np.array([2, 2, 3])], {}),
     "Gather": ([N, np.array([2, -1])], {"axis": 1}),
