@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.importers.onnx.nodes import calls, graph_from, ints, one
 from tests.importers.onnx.random_nodes import Node
 
 from layoutproof.graph.model.graph_run import run_graph
@@ -96,3 +97,13 @@ def test_integers_are_divided_towards_zero() -> None:
     np.testing.assert_array_equal(made(Node("Div", [first, second], {}, 14)), [3, -3, -3, 3, 0, -(2**31)])
     np.testing.assert_array_equal(made(Node("Mod", [first, second], {}, 13)), [1, 1, -1, -1, 0, 0])
     np.testing.assert_array_equal(made(Node("Mod", [first, second], {"fmod": 1}, 13)), [1, -1, 1, -1, 0, 0])
+
+
+def test_exponents_of_another_type() -> None:
+    """An odd exponent stays odd, though float32 has none as large; a known one that it has needs no other type."""
+    base, large = np.array([-1, -1, 2, -3], np.float32), np.array([2**24 + 1, 2**24, -1, 3], np.int64)
+    wanted = [-1, 1, 0.5, -27]
+    np.testing.assert_array_equal(made(Node("Pow", [base, large], {}, 15)), wanted)
+    np.testing.assert_array_equal(made(Node("Pow", [base, large], {}, 15, frozenset([1]))), wanted)
+    assert calls(graph_from(one("Pow", [base, ints(2**24 + 1)]))) == ["cast", "power", "cast"]
+    assert calls(graph_from(one("Pow", [base, ints(3)]))) == ["power"]
