@@ -272,6 +272,10 @@ def _padded(
             kept = range(found.shape[axis])[max(-before, 0) : max(found.shape[axis] + min(after, 0), 0)]
         else:
             require(found.shape[axis] > 0, node, "there is nothing to repeat")
+            # Some cut off first, and repeat what is left.
+            clear = mode == "edge" or min(before, after) >= 0 or max(before, after) <= 0
+            told = f"the mode {mode!r} is not translated for an axis that grows by {max(before, after)} and is cut too"
+            require(clear, node, told)
             whole = np.arange(found.shape[axis])
             grown = _PADDED[mode](whole, (max(before, 0), max(after, 0)))
             kept = grown[max(-before, 0) : max(len(grown) + min(after, 0), 0)].tolist()

@@ -249,6 +249,7 @@ def test_elements_of_other_types(dtype: str) -> None:
         ("Pad", [filled(4), ints(1)], {}, "are not two for each"),
         ("Pad", [filled(4), ints(-2, -2)], {}, "nothing is left"),
         ("Pad", [filled(4), ints(6, -6)], {}, "nothing is left"),
+        ("Pad", [filled(4), ints(2, -1)], {"mode": "wrap"}, "grows by 2 and is cut"),
         ("Pad", [filled(4), ints(-1, -5)], {"mode": "edge"}, "nothing is left"),
         ("Pad", [filled(4), ints(1, 1)], {"mode": "mirror"}, "the mode 'mirror'"),
         ("Expand", [filled(4), ints(3)], {}, "do not go together"),

@@ -107,3 +107,10 @@ def test_exponents_of_another_type() -> None:
     np.testing.assert_array_equal(made(Node("Pow", [base, large], {}, 15, frozenset([1]))), wanted)
     assert calls(graph_from(one("Pow", [base, ints(2**24 + 1)]))) == ["cast", "power", "cast"]
     assert calls(graph_from(one("Pow", [base, ints(3)]))) == ["power"]
+
+
+def test_logarithms_of_sums_of_infinities() -> None:
+    """The largest element is taken off only where it is a number."""
+    rows = np.array([[INF, 1, 2], [-INF, -INF, -INF], [100, 1000, 3], [NAN, INF, 1], [-INF, 0, -INF]], np.float32)
+    found = made(Node("ReduceLogSumExp", [rows, np.array([1])], {"keepdims": 0}, 18, frozenset([1])))
+    np.testing.assert_array_equal(found, np.array([INF, -INF, 1000, NAN, 0], np.float32))
