@@ -13,6 +13,8 @@ import numpy as np
 from layoutproof.graph.model.graph import Array
 from layoutproof.importers.onnx.onnx_model import ModelNode
 from layoutproof.importers.onnx.translate import Made, Translate, Translation, axis_of, has, only, refused, require
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.semantics import cast_value
 
 NUMBERS = "iuf"
 INTEGERS = "iu"
@@ -106,14 +108,23 @@ def _pow(into: Translation, node: ModelNode) -> Made:
 
 def _cast(into: Translation, node: ModelNode) -> Made:
     given = only(node, to=0, saturate=1, round_mode="up")
-    array = _operands(into, node, ANY)[0]
-    return (_computed(into, node, lambda a: a, [array], into.type_of(node, given["to"])),)
+    return (_converted(into, node, _operands(into, node, ANY)[0], into.type_of(node, given["to"])),)
+
+
+def _converted(into: Translation, node: ModelNode, array: Array, dtype: np.dtype[Any]) -> Array:
+    """Rounded once, also to bfloat16, to which ml_dtypes goes through a float32."""
+    if dtype.name != "bfloat16" or array.dtype.itemsize < 8:
+        return _computed(into, node, lambda a: a, [array], dtype)
+    source, target = DType.parse(array.dtype.name), DType.parse(dtype.name)
+    into.make_room(node, array.shape, array.itemsize)
+    rounded = [cast_value(value, source, target) for value in array.reshape(-1).tolist()]
+    return np.array(rounded, dtype=np.float32).astype(dtype).reshape(array.shape)
 
 
 def _cast_like(into: Translation, node: ModelNode) -> Made:
     only(node, saturate=1, round_mode="up")
     array, dtype = into.array(node, node.operands[0]), into.numpy_type(into.known_as(node.operands[1]))
-    return (_computed(into, node, lambda a: a, [array], dtype),)
+    return (_converted(into, node, array, dtype),)
 
 
 def _where(into: Translation, node: ModelNode) -> Made:
