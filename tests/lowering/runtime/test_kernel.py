@@ -272,3 +272,13 @@ def test_padding_holds_what_the_program_computes_of_its_contract(dtype: str, pad
     text = f'{head}def g(P: T.Buffer((3, 4), "{dtype}")):\n    for p, q in T.grid(3, 4):\n        P[p, q] = {pad}\n'
     wanted = run(loads(text), {"P": np.zeros((3, 4), packed.dtype)}).arrays["P"]
     assert packed.reshape(-1)[10:].tolist() == wanted.reshape(-1)[10:].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_scalars_are_rounded_once(dtype: str) -> None:
+    """A number that a type does not have is passed as the interpreter takes it."""
+    text = "from tvm.script import tir as T\n\n@T.prim_func\n"
+    func = loads(f'{text}def f(x: T.{dtype}, A: T.Buffer((1,), "{dtype}")):\n    A[0] = x\n')
+    kernel, cell = build_c(func, check=False), np.zeros(1, numpy_type(DType.parse(dtype)))
+    for value in (1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-11 + 2.0**-40, 65520.0, -0.0, 1e39, 2.0**-25):
+        assert one(kernel(value)).tobytes() == run(func, {"x": value, "A": cell}).arrays["A"].tobytes()
