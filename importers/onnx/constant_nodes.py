@@ -68,6 +68,15 @@ def _folds(compute: Callable[[Array, Array], Any]) -> Callable[..., Any]:
     return fold
 
 
+def _larger(first: Array, second: Array) -> Any:
+    """The maximum, of which 0.0 is more than -0.0, as in a graph."""
+    return np.where((first == 0) & (second == 0), first + second, np.maximum(first, second))
+
+
+def _smaller(first: Array, second: Array) -> Any:
+    return np.where((first == 0) & (second == 0), -(-first + -second), np.minimum(first, second))
+
+
 def _divided(first: Array, second: Array) -> Any:
     """Integers are divided towards zero."""
     if first.dtype.kind not in INTEGERS:
@@ -146,8 +155,17 @@ def _clip(into: Translation, node: ModelNode) -> Made:
         else np.array(given[name], array.dtype)
         for k, name in ((1, "min"), (2, "max"))
     )
-    bounded = array if lower is None else _computed(into, node, np.maximum, [array, lower], array.dtype)
-    return (bounded if upper is None else _computed(into, node, np.minimum, [bounded, upper], array.dtype),)
+    bounded = array if lower is None else _computed(into, node, _not_below, [array, lower], array.dtype)
+    return (bounded if upper is None else _computed(into, node, _not_above, [bounded, upper], array.dtype),)
+
+
+def _not_below(array: Array, bound: Array) -> Any:
+    """What is no less than a bound stays as it is: NaN, and a zero of the other sign."""
+    return np.where(array < bound, bound, array)
+
+
+def _not_above(array: Array, bound: Array) -> Any:
+    return np.where(array > bound, bound, array)
 
 
 def _cumsum(into: Translation, node: ModelNode) -> Made:
@@ -253,8 +271,8 @@ FOLDED: Mapping[str, Translate] = {
     "LessOrEqual": _elementwise(np.less_equal, truth=True),
     "Log": _elementwise(np.log, "f"),
     "MatMul": _matmul,
-    "Max": _elementwise(_folds(np.maximum)),
-    "Min": _elementwise(_folds(np.minimum)),
+    "Max": _elementwise(_folds(_larger)),
+    "Min": _elementwise(_folds(_smaller)),
     "Mod": _whole(_mod, "it takes a remainder"),
     "Mul": _elementwise(np.multiply),
     "Neg": _elementwise(np.negative),
@@ -263,7 +281,7 @@ FOLDED: Mapping[str, Translate] = {
     "Or": _elementwise(np.logical_or, "b"),
     "Pow": _pow,
     "Reciprocal": _elementwise(lambda array: 1 / array, "f"),
-    "Relu": _elementwise(lambda array: np.maximum(array, 0)),
+    "Relu": _elementwise(lambda array: np.where(array < 0, array.dtype.type(0), array)),
     "Round": _elementwise(np.rint, "f"),
     "ScatterND": _scatter_nd,
     "Sigmoid": _elementwise(lambda array: 1 / (1 + np.exp(-array)), "f"),

@@ -13,6 +13,7 @@ from tests.importers.onnx.random_nodes import Node
 from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.onnx_model import model_of
+from layoutproof.ir.interp.run import same_values
 
 Array = NDArray[Any]
 NAN, INF = float("nan"), float("inf")
@@ -114,3 +115,22 @@ def test_logarithms_of_sums_of_infinities() -> None:
     rows = np.array([[INF, 1, 2], [-INF, -INF, -INF], [100, 1000, 3], [NAN, INF, 1], [-INF, 0, -INF]], np.float32)
     found = made(Node("ReduceLogSumExp", [rows, np.array([1])], {"keepdims": 0}, 18, frozenset([1])))
     np.testing.assert_array_equal(found, np.array([INF, -INF, 1000, NAN, 0], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("operator", "others"),
+    [
+        ("Relu", []),
+        ("Max", [[0.0], GIVEN[::-1]]),
+        ("Min", [[-0.0], GIVEN[::-1]]),
+        ("Clip", [0.0, 1.0]),
+        ("Clip", [-0.0, 0.0]),
+        ("Clip", [-1.0, -0.0]),
+    ],
+)
+def test_zeros_of_what_is_known(operator: str, others: list[Any]) -> None:
+    """A node that is computed when the model is read makes what the graph makes of it, signs of zeros included."""
+    operands = [GIVEN, *(np.array(other, np.float32) for other in others)]
+    live = made(Node(operator, operands, {}, 14))
+    held = made(Node(operator, operands, {}, 14, frozenset(range(len(operands)))))
+    assert same_values(live, held).all()
