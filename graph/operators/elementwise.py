@@ -13,6 +13,7 @@ from layoutproof.graph.model.graph import Shape
 from layoutproof.graph.operators.operator_text import (
     Nest,
     access,
+    cached_by_number,
     function,
     highest,
     lowest,
@@ -154,7 +155,7 @@ LOGICAL: Final[Mapping[str, str]] = {
 """Operators on truth values."""
 
 
-@cache
+@cached_by_number
 def unary(kind: str, shape: Shape, dtype: str = "float32", numbers: Numbers = ()) -> PrimFunc:
     """`Y[i] = kind(X[i])` for `UNARY`, `ACTIVATIONS`, or `clip` with numbers. Raises LayoutproofError for others."""
     if kind in ACTIVATIONS or kind == CLIP:

@@ -13,7 +13,15 @@ from layoutproof.graph.model.graph import Shape
 from layoutproof.graph.operators import operator_text as page
 from layoutproof.graph.operators.convolution import moved
 from layoutproof.graph.operators.elementwise import broadcast, repeated
-from layoutproof.graph.operators.operator_text import Nest, access, axis_of, function, require, variables
+from layoutproof.graph.operators.operator_text import (
+    Nest,
+    access,
+    axis_of,
+    cached_by_number,
+    function,
+    require,
+    variables,
+)
 from layoutproof.ir.primfunc import PrimFunc
 
 
@@ -189,7 +197,7 @@ def tile(shape: Shape, times: tuple[int, ...], dtype: str = "float32") -> PrimFu
     return function("tile", {"X": shape, "Y": new}, Nest("tile", axes, store), dtype=dtype)
 
 
-@cache
+@cached_by_number
 def pad(shape: Shape, before: Shape, after: Shape, value: int | float, dtype: str = "float32") -> PrimFunc:
     """The array with cells around it that hold a value. Raises LayoutproofError for widths below zero."""
     fits = len(before) == len(after) == len(shape) and min((*before, *after), default=0) >= 0

@@ -13,6 +13,7 @@ from layoutproof.graph.operators.operator_text import (
     Nest,
     access,
     axis_of,
+    cached_by_number,
     function,
     lowest,
     number,
@@ -22,7 +23,7 @@ from layoutproof.graph.operators.operator_text import (
 from layoutproof.ir.primfunc import PrimFunc
 
 
-@cache
+@cached_by_number
 def batch_norm(shape: Shape, epsilon: float = 1e-5, dtype: str = "float32") -> PrimFunc:
     """`Y = (X - M) / sqrt(V + epsilon) * G + B`, the last four with one element for each channel, which is axis 1.
 
@@ -37,7 +38,7 @@ def batch_norm(shape: Shape, epsilon: float = 1e-5, dtype: str = "float32") -> P
     return function("batch_norm", arrays, Nest("batch_norm", axes, f"{access('Y', list(axes))} = {value}"), dtype=dtype)
 
 
-@cache
+@cached_by_number
 def instance_norm(shape: Shape, epsilon: float = 1e-5, dtype: str = "float32") -> PrimFunc:
     """`Y = (X - m) / sqrt(v + epsilon) * G + B`, `m` and `v` the mean and the variance of each channel of each image.
 
@@ -104,7 +105,7 @@ def softmax(shape: Shape, axis: int = -1, dtype: str = "float32") -> PrimFunc:
     )
 
 
-@cache
+@cached_by_number
 def response_norm(shape: Shape, size: int, alpha: float, beta: float, bias: float, dtype: str = "float32") -> PrimFunc:
     """`X / (bias + alpha / size * q)**beta`, `q` the sum of squares over `size` channels around; those that are not
     there do not count.
@@ -131,7 +132,7 @@ def response_norm(shape: Shape, size: int, alpha: float, beta: float, bias: floa
     )
 
 
-@cache
+@cached_by_number
 def layer_norm(
     shape: Shape, axis: int, scale: Shape, bias: Shape | None, epsilon: float, dtype: str = "float32"
 ) -> PrimFunc:
@@ -168,7 +169,7 @@ def layer_norm(
     return function("layer_norm", arrays, *nests, dtype=dtype, temporaries={"S": outer, "M": outer, "Q": outer})
 
 
-@cache
+@cached_by_number
 def rms_norm(shape: Shape, axis: int, scale: Shape, epsilon: float, dtype: str = "float32") -> PrimFunc:
     """`Y = X / sqrt(q + epsilon) * W`, `q` the mean square over all axes from `axis`. Raises as `layer_norm` does."""
     spatial, reduced, place = _split("rms_norm", shape, axis)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from math import inf, isfinite
+from typing import ParamSpec
 
 from layoutproof.graph import codes
 from layoutproof.graph.model.graph import Shape
@@ -14,6 +16,22 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+P = ParamSpec("P")
+
+
+def cached_by_number(make: Callable[P, PrimFunc]) -> Callable[P, PrimFunc]:
+    """What `functools.cache` makes of a function, but -0.0 is another number than 0.0, and 1 another one than 1.0."""
+    made: dict[str, PrimFunc] = {}
+
+    @wraps(make)
+    def remembered(*arguments: P.args, **named: P.kwargs) -> PrimFunc:
+        key = repr((arguments, named))
+        if key not in made:
+            made[key] = make(*arguments, **named)
+        return made[key]
+
+    return remembered
 
 
 @dataclass(frozen=True, slots=True)

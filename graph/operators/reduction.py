@@ -90,6 +90,8 @@ def reduce(kind: str, shape: Shape, axes: tuple[int, ...], keep: bool = False, d
     if "{top}" in known.update:
         nests.append(Nest("largest", spatial, f"{top} = T.max({top}, {x})", reduced, f"{top} = {lowest(dtype)}"))
         temporaries["L"] = result
+        # The difference of two infinities is none.
+        top = f'T.Select(T.abs({top}) < T.{dtype}("inf"), {top}, {number(0, dtype)})'
     start = _STARTS[known.start](dtype)
     block = f"{kind}_of" if known.last is None else "total"
     nests.append(

@@ -24,6 +24,7 @@ from layoutproof.graph.operators.operator_text import (
     Nest,
     access,
     axis_of,
+    cached_by_number,
     function,
     lowest,
     number,
@@ -235,7 +236,7 @@ def resize_linear(shape: Shape, axis: int, size: int, line: Line, dtype: str = "
     return _blended("resize_linear", shape, _Along(axis, size, line), ["T.{t}(1) - {w}", "{w}"], 0, dtype)
 
 
-@cache
+@cached_by_number
 def resize_cubic(
     shape: Shape, axis: int, size: int, line: Line, sharpness: float = -0.75, dtype: str = "float32"
 ) -> PrimFunc:

@@ -13,6 +13,8 @@ import numpy as np
 from layoutproof.graph.model.graph import Array
 from layoutproof.importers.onnx.onnx_model import ModelNode
 from layoutproof.importers.onnx.translate import Made, Translate, Translation, axis_of, has, only, refused, require
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.semantics import cast_value
 
 NUMBERS = "iuf"
 INTEGERS = "iu"
@@ -66,6 +68,15 @@ def _folds(compute: Callable[[Array, Array], Any]) -> Callable[..., Any]:
     return fold
 
 
+def _larger(first: Array, second: Array) -> Any:
+    """The maximum, of which 0.0 is more than -0.0, as in a graph."""
+    return np.where((first == 0) & (second == 0), first + second, np.maximum(first, second))
+
+
+def _smaller(first: Array, second: Array) -> Any:
+    return np.where((first == 0) & (second == 0), -(-first + -second), np.minimum(first, second))
+
+
 def _divided(first: Array, second: Array) -> Any:
     """Integers are divided towards zero."""
     if first.dtype.kind not in INTEGERS:
@@ -106,14 +117,23 @@ def _pow(into: Translation, node: ModelNode) -> Made:
 
 def _cast(into: Translation, node: ModelNode) -> Made:
     given = only(node, to=0, saturate=1, round_mode="up")
-    array = _operands(into, node, ANY)[0]
-    return (_computed(into, node, lambda a: a, [array], into.type_of(node, given["to"])),)
+    return (_converted(into, node, _operands(into, node, ANY)[0], into.type_of(node, given["to"])),)
+
+
+def _converted(into: Translation, node: ModelNode, array: Array, dtype: np.dtype[Any]) -> Array:
+    """Rounded once, also to bfloat16, to which ml_dtypes goes through a float32."""
+    if dtype.name != "bfloat16" or array.dtype.itemsize < 8:
+        return _computed(into, node, lambda a: a, [array], dtype)
+    source, target = DType.parse(array.dtype.name), DType.parse(dtype.name)
+    into.make_room(node, array.shape, array.itemsize)
+    rounded = [cast_value(value, source, target) for value in array.reshape(-1).tolist()]
+    return np.array(rounded, dtype=np.float32).astype(dtype).reshape(array.shape)
 
 
 def _cast_like(into: Translation, node: ModelNode) -> Made:
     only(node, saturate=1, round_mode="up")
     array, dtype = into.array(node, node.operands[0]), into.numpy_type(into.known_as(node.operands[1]))
-    return (_computed(into, node, lambda a: a, [array], dtype),)
+    return (_converted(into, node, array, dtype),)
 
 
 def _where(into: Translation, node: ModelNode) -> Made:
@@ -135,8 +155,17 @@ def _clip(into: Translation, node: ModelNode) -> Made:
         else np.array(given[name], array.dtype)
         for k, name in ((1, "min"), (2, "max"))
     )
-    bounded = array if lower is None else _computed(into, node, np.maximum, [array, lower], array.dtype)
-    return (bounded if upper is None else _computed(into, node, np.minimum, [bounded, upper], array.dtype),)
+    bounded = array if lower is None else _computed(into, node, _not_below, [array, lower], array.dtype)
+    return (bounded if upper is None else _computed(into, node, _not_above, [bounded, upper], array.dtype),)
+
+
+def _not_below(array: Array, bound: Array) -> Any:
+    """What is no less than a bound stays as it is: NaN, and a zero of the other sign."""
+    return np.where(array < bound, bound, array)
+
+
+def _not_above(array: Array, bound: Array) -> Any:
+    return np.where(array > bound, bound, array)
 
 
 def _cumsum(into: Translation, node: ModelNode) -> Made:
@@ -146,8 +175,10 @@ def _cumsum(into: Translation, node: ModelNode) -> Made:
     into.make_room(node, array.shape, array.itemsize)
     turned = np.flip(array, along) if given["reverse"] else array
     total = np.cumsum(turned, axis=along, dtype=array.dtype)
-    if given["exclusive"]:
-        total = total - turned
+    if given["exclusive"] and total.size:
+        # Not by taking the element off again: of floats, what is small beside it would be gone.
+        total = np.roll(total, 1, axis=along)
+        np.moveaxis(total, along, 0)[0] = 0
     return (np.flip(total, along) if given["reverse"] else total,)
 
 
@@ -240,8 +271,8 @@ FOLDED: Mapping[str, Translate] = {
     "LessOrEqual": _elementwise(np.less_equal, truth=True),
     "Log": _elementwise(np.log, "f"),
     "MatMul": _matmul,
-    "Max": _elementwise(_folds(np.maximum)),
-    "Min": _elementwise(_folds(np.minimum)),
+    "Max": _elementwise(_folds(_larger)),
+    "Min": _elementwise(_folds(_smaller)),
     "Mod": _whole(_mod, "it takes a remainder"),
     "Mul": _elementwise(np.multiply),
     "Neg": _elementwise(np.negative),
@@ -250,7 +281,7 @@ FOLDED: Mapping[str, Translate] = {
     "Or": _elementwise(np.logical_or, "b"),
     "Pow": _pow,
     "Reciprocal": _elementwise(lambda array: 1 / array, "f"),
-    "Relu": _elementwise(lambda array: np.maximum(array, 0)),
+    "Relu": _elementwise(lambda array: np.where(array < 0, array.dtype.type(0), array)),
     "Round": _elementwise(np.rint, "f"),
     "ScatterND": _scatter_nd,
     "Sigmoid": _elementwise(lambda array: 1 / (1 + np.exp(-array)), "f"),

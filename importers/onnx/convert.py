@@ -86,10 +86,15 @@ def _node_of(node: ModelNode, schema: Any) -> Any:
 
 
 def inlined(node: ModelNode, body: Body, inner: ModelNode, absent: frozenset[str]) -> ModelNode:
-    """A node of a function body for one call: with the call's attributes, without operands that it leaves out."""
+    """A node of a function body for one call: with the call's attributes, without operands that it leaves out. So are
+    the nodes of its branches.
+    """
     attributes = dict[str, Any]()
     for name, value in inner.attributes.items():
-        if not isinstance(value, Reference):
+        if isinstance(value, Body):
+            nodes = tuple(inlined(node, body, each, absent) for each in value.nodes)
+            attributes[name] = replace(value, nodes=nodes)
+        elif not isinstance(value, Reference):
             attributes[name] = value
         elif value.name in node.attributes or value.name in body.attributes:
             attributes[name] = node.attributes.get(value.name, body.attributes.get(value.name))

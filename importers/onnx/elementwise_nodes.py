@@ -161,10 +161,15 @@ def _power(into: Translation, node: ModelNode) -> Made:
     require(type_of(into, node, base).is_float, node, "powers of integers are translated with the exponent 2 alone")
     other = str(type_of(into, node, exponent))
     if other != dtype and isinstance(known, np.ndarray):
-        exponent = known.astype(numpy_dtype(DType.parse(dtype)))
-    elif other != dtype:
-        exponent = called(into, cast(shape(into, exponent), other, dtype), exponent)
-    return (_both(into, node, "power", base, exponent),)
+        made = known.astype(numpy_dtype(DType.parse(dtype)))
+        if (made.astype(known.dtype) == known).all():
+            exponent, other = made, dtype
+    if other == dtype:
+        return (_both(into, node, "power", base, exponent),)
+    # An exponent that is rounded may be even where it was odd; float64 has all that are not huge.
+    exponent = known.astype(np.float64) if isinstance(known, np.ndarray) else exponent
+    base, exponent = (_as_type(into, node, "float64", operand) for operand in (base, exponent))
+    return (_as_type(into, node, dtype, _both(into, node, "power", base, exponent)),)
 
 
 def _mod(into: Translation, node: ModelNode) -> Made:
@@ -247,12 +252,12 @@ def _cast_like(into: Translation, node: ModelNode) -> Made:
     return (_as_type(into, node, str(type_of(into, node, node.operands[1]))),)
 
 
-def _as_type(into: Translation, node: ModelNode, target: str) -> Value | Array:
-    data = node.operands[0]
+def _as_type(into: Translation, node: ModelNode, target: str, operand: Operand | None = None) -> Value | Array:
+    data = operand if operand is not None else node.operands[0]
     source = str(type_of(into, node, data))
     if source == target:
-        return into.known_as(data)
-    return called(into, cast(into.shape(data), source, target), data)
+        return into.known_as(data) if isinstance(data, str) else data
+    return called(into, cast(shape(into, data), source, target), data)
 
 
 def _dtype(node: ModelNode, given: int | str) -> str:

@@ -193,6 +193,9 @@ def _slice(into: Translation, node: ModelNode) -> Made:
     )
     whole = [range(extent) for extent in shape]
     for axis, start, end, step in zip(along, starts, ends, apart, strict=True):
+        # ONNX says that this start is the first element, its reference that there is none.
+        told = f"from {start} backwards there is nothing on axis {axis} of extent {shape[axis]}"
+        require(step > 0 or start >= -shape[axis], node, told)
         whole[axis] = whole[axis][slice(start, end, step)]
     if whole == [range(extent) for extent in shape]:
         return _same(into, node)
@@ -266,12 +269,16 @@ def _padded(
     into.make_room(node, tuple(max(n + sum(pair), 0) for n, pair in zip(found.shape, pairs, strict=True)), 1)
     for axis, (before, after) in enumerate(pairs):
         if mode == "constant":
-            kept = range(found.shape[axis])[max(-before, 0) : found.shape[axis] + min(after, 0)]
+            kept = range(found.shape[axis])[max(-before, 0) : max(found.shape[axis] + min(after, 0), 0)]
         else:
             require(found.shape[axis] > 0, node, "there is nothing to repeat")
+            # Some cut off first, and repeat what is left.
+            clear = mode == "edge" or min(before, after) >= 0 or max(before, after) <= 0
+            told = f"the mode {mode!r} is not translated for an axis that grows by {max(before, after)} and is cut too"
+            require(clear, node, told)
             whole = np.arange(found.shape[axis])
             grown = _PADDED[mode](whole, (max(before, 0), max(after, 0)))
-            kept = grown[max(-before, 0) : len(grown) + min(after, 0)].tolist()
+            kept = grown[max(-before, 0) : max(len(grown) + min(after, 0), 0)].tolist()
         require(len(kept) > 0, node, f"nothing is left of axis {axis}")
         found = taken(into, found, axis, tuple(kept))
     more = [(max(before, 0), max(after, 0)) for before, after in pairs]

@@ -17,6 +17,7 @@ from layoutproof.importers.onnx.translate import (
     Translation,
     axis_of,
     called,
+    entered,
     has,
     only,
     require,
@@ -75,13 +76,23 @@ def _dequantize(into: Translation, node: ModelNode) -> Made:
     dtype = str(type_of(into, node, node.operands[1]))
     same = not given["output_dtype"] or into.type_of(node, given["output_dtype"]).name == dtype
     require(same, node, "it makes numbers of its scale's type alone")
-    scale = _beside(into, node, node.operands[1], given)
-    zero = _as(into, node, _beside(into, node, node.operands[2], given), dtype) if has(node, 2) else None
-    data = _as(into, node, node.operands[0], dtype)
+    wide = _wide(dtype, str(type_of(into, node, node.operands[0])))
+    scale = _as(into, node, _beside(into, node, node.operands[1], given), wide)
+    zero = _as(into, node, _beside(into, node, node.operands[2], given), wide) if has(node, 2) else None
+    data = _as(into, node, node.operands[0], wide)
     if not any(isinstance(operand, Value) for operand in (data, scale, zero)):
-        return (_dequantized_array(into, node, np.asarray(data), np.asarray(scale), zero),)
-    apart = data if zero is None else _both(into, "subtract", data, zero, dtype)
-    return (_both(into, "multiply", apart, scale, dtype),)
+        found = _dequantized_array(into, node, np.asarray(data), np.asarray(scale), zero)
+        return (found.astype(numpy_dtype(DType.parse(dtype))),)
+    apart = data if zero is None else _both(into, "subtract", data, zero, wide)
+    made = _as(into, node, _both(into, "multiply", apart, scale, wide), dtype)
+    return (entered(into, made),)
+
+
+def _wide(dtype: str, kept: str) -> str:
+    """The float type in which numbers that are kept as integers are computed with: half precision has not all of more
+    than 8 bits.
+    """
+    return "float32" if DType.parse(dtype).bits < 32 and DType.parse(kept).bits > 8 else dtype
 
 
 def _dequantized_array(into: Translation, node: ModelNode, data: Array, scale: Array, zero: Operand | None) -> Array:
@@ -100,14 +111,13 @@ def _quantize(into: Translation, node: ModelNode) -> Made:
     require(kept in KEPT, node, f"numbers are kept as {', '.join(KEPT)}, not as {kept}")
     scale = _as(into, node, _beside(into, node, node.operands[1], given), dtype)
     ratio = _both(into, "divide", node.operands[0], scale, dtype)
-    rounded = called(into, unary("round", ratio.shape, dtype), ratio)
+    wide = _wide(dtype, kept)
+    rounded = entered(into, _as(into, node, called(into, unary("round", ratio.shape, dtype), ratio), wide))
     if has(node, 2):
-        rounded = _both(
-            into, "add", rounded, _as(into, node, _beside(into, node, node.operands[2], given), dtype), dtype
-        )
+        rounded = _both(into, "add", rounded, _as(into, node, _beside(into, node, node.operands[2], given), wide), wide)
     ends = np.iinfo(kept)
-    inside = called(into, unary("clip", rounded.shape, dtype, (float(ends.min), float(ends.max))), rounded)
-    return (called(into, cast(inside.shape, dtype, kept), inside),)
+    inside = called(into, unary("clip", rounded.shape, wide, (float(ends.min), float(ends.max))), rounded)
+    return (called(into, cast(inside.shape, wide, kept), inside),)
 
 
 def _matmul_integer(into: Translation, node: ModelNode) -> Made:

@@ -119,10 +119,12 @@ class Windows:
 
     def fitting(self, halo: Sequence[int]) -> tuple[int, ...]:
         """How many windows there are on each axis."""
-        rank = len(self.sizes)
         asked = self.steps(halo)
-        if asked is not None:
-            return asked
+        return asked if asked is not None else self.whole(halo)
+
+    def whole(self, halo: Sequence[int]) -> tuple[int, ...]:
+        """How many windows fit on each axis."""
+        rank = len(self.sizes)
         return tuple(
             window_steps(before + extent + after, span, stride)
             for extent, stride, span, before, after in zip(
@@ -293,6 +295,9 @@ def _windows(into: Translation, node: ModelNode, kinds: str, **more: Any) -> tup
     )
     halo = windows.halo()
     fitting = windows.fitting(halo)
+    # ONNX says that a window that is not whole is none then, while systems that run models add it.
+    beyond = windows.given["auto_pad"] == "VALID" and windows.steps(halo) not in (None, windows.whole(halo))
+    require(not beyond, node, "ceil_mode is not translated for auto_pad VALID where it asks for more windows")
     require(min(fitting) >= 1, node, f"windows of {list(windows.window)} leave nothing of {list(windows.sizes)}")
     for axis, (extent, number) in enumerate(zip(windows.sizes, fitting, strict=True)):
         inside = has_elements(

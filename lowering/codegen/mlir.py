@@ -28,7 +28,7 @@ from layoutproof.ir.stmt import (
     Stmt,
 )
 from layoutproof.ir.visit import free_variables, take_fresh
-from layoutproof.lowering.codegen.mlir_expr import Scope, refused, type_of
+from layoutproof.lowering.codegen.mlir_expr import Scope, index_cast, refused, type_of
 from layoutproof.verify.algebra.symbols import conjuncts
 
 
@@ -105,7 +105,8 @@ def _sizes(scope: Scope, func: PrimFunc) -> None:
     for param in func.params:
         if param in scope.values and param.dtype.is_integer:
             kind = type_of(param.dtype, param)
-            scope.affine[param] = scope.define(f"arith.index_cast {scope.values[param]} : {kind} to index")
+            cast = index_cast(param.dtype)
+            scope.affine[param] = scope.define(f"{cast} {scope.values[param]} : {kind} to index")
     for buffer in func.buffers:
         for axis, extent in enumerate(buffer.shape):
             if isinstance(extent, Var) and extent not in scope.affine:
@@ -218,7 +219,8 @@ def _allocate(scope: Scope, stmt: Allocate) -> None:
 
 def _declare(scope: Scope, stmt: DeclBuffer) -> None:
     known = [each for each in scope.memory if each.data == stmt.buffer.data and each.shape == stmt.buffer.shape]
-    if not known or stmt.buffer.strides or stmt.buffer.dtype != known[0].dtype:
+    same = bool(known) and (stmt.buffer.dtype, stmt.buffer.elem_offset) == (known[0].dtype, known[0].elem_offset)
+    if not same or stmt.buffer.strides:
         raise refused(f"{stmt.buffer.name} is another view of a memory, which is not printed", stmt)
     scope.memory[stmt.buffer], scope.types[stmt.buffer] = scope.memory[known[0]], scope.types[known[0]]
     _statement(scope, stmt.body)
@@ -291,7 +293,9 @@ def _bound(scope: Scope, whole: Expr, word: str, parts: list[Expr]) -> tuple[str
 def _plain_loop(scope: Scope, stmt: For) -> None:
     """With bounds that are computed."""
     lower = scope.index(stmt.start)
-    upper = scope.index(_sum(stmt.start, stmt.extent))
+    upper = scope.index(stmt.extent)
+    if not _is_zero(stmt.start):  # as an index, since the end need not fit the type of the variable
+        upper = scope.define(f"arith.addi {lower}, {upper} : index")
     step = scope.define("arith.constant 1 : index")
     name = scope.fresh()
     if stmt.kind is ForKind.PARALLEL:

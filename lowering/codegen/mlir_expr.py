@@ -52,6 +52,11 @@ def type_of(dtype: DType, node: Node) -> str:
     raise refused(f"there is no type for {dtype}", node)
 
 
+def index_cast(dtype: DType) -> str:
+    """The operation that makes an index of an integer."""
+    return "arith.index_cast" if dtype.kind is Kind.INT else "arith.index_castui"
+
+
 @dataclass
 class Scope:
     """The text so far. `values` has the SSA names of variables, by themselves; `affine` those that maps may use."""
@@ -120,7 +125,7 @@ class Scope:
             return self.affine[expr]
         if isinstance(expr, IntImm):
             return self.define(f"arith.constant {expr.value} : index")
-        return self.define(f"arith.index_cast {self.value(expr)} : {type_of(expr.dtype, expr)} to index")
+        return self.define(f"{index_cast(expr.dtype)} {self.value(expr)} : {type_of(expr.dtype, expr)} to index")
 
     def access(self, buffer: Buffer, indices: Sequence[Expr], node: Node) -> tuple[str, str]:
         """The dialect of an access and its text, `%m[...] : type`."""
@@ -266,7 +271,12 @@ _TRAPS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUN
 
 def _may_fail(expr: Expr) -> bool:
     """Whether an expression may be undefined where it need not be evaluated."""
-    return any(isinstance(node, BufferLoad) or (isinstance(node, Binary) and node.op in _TRAPS) for node in walk(expr))
+    return any(
+        isinstance(node, BufferLoad)
+        or (isinstance(node, Binary) and node.op in _TRAPS)
+        or (isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer)
+        for node in walk(expr)
+    )
 
 
 def _not(s: Scope, expr: Not) -> str:
@@ -318,7 +328,7 @@ _CALLS: Mapping[str, str] = {
     "exp": "math.exp", "exp2": "math.exp2", "log": "math.log", "log2": "math.log2", "log10": "math.log10",
     "sqrt": "math.sqrt", "rsqrt": "math.rsqrt", "tanh": "math.tanh", "erf": "math.erf", "pow": "math.powf",
     "floor": "math.floor", "ceil": "math.ceil", "round": "math.roundeven", "trunc": "math.trunc", "fma": "math.fma",
-    "fmax": "arith.maxnumf", "fmin": "arith.minnumf", "maximum": "arith.maximumf", "minimum": "arith.minimumf",
+    "maximum": "arith.maximumf", "minimum": "arith.minimumf",
     "sin": "math.sin", "cos": "math.cos", "tan": "math.tan", "sinh": "math.sinh", "cosh": "math.cosh",
     "atan": "math.atan",
 }  # fmt: skip
@@ -329,9 +339,24 @@ def _call(s: Scope, expr: Call) -> str:
     name = _CALLS.get(expr.function)
     if expr.function == "abs":
         name = "math.absf" if expr.dtype.is_float else "math.absi"
+    if expr.function in _PASS_OVER_NAN:
+        return _pass_over_nan(s, _PASS_OVER_NAN[expr.function], [s.value(each) for each in expr.arguments], kind)
     if name is None:
         raise refused(f"the function {expr.function} has no counterpart", expr)
     return s.define(f"{name} {', '.join(s.value(each) for each in expr.arguments)} : {kind}")
+
+
+_PASS_OVER_NAN: Mapping[str, str] = {"fmax": "arith.maximumf", "fmin": "arith.minimumf"}
+
+
+def _pass_over_nan(s: Scope, name: str, arguments: Sequence[str], kind: str) -> str:
+    """A number where one is NaN, else as IEEE 754-2019 has it: `maxnumf` and `minnumf` may give either of two zeros."""
+    a, b = arguments
+    found = s.define(f"{name} {a}, {b} : {kind}")
+    for none, other in ((b, a), (a, b)):
+        condition = s.define(f"arith.cmpf une, {none}, {none} : {kind}")
+        found = s.define(f"arith.select {condition}, {other}, {found} : {kind}")
+    return found
 
 
 def _load(s: Scope, expr: BufferLoad) -> str:

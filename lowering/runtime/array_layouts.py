@@ -34,9 +34,10 @@ from layoutproof.ir.expr import (
     Var,
 )
 from layoutproof.ir.index_map import IndexMap, index_map_text, retype
+from layoutproof.ir.interp.analysis import is_index_like
 from layoutproof.ir.intrinsics import Limit, LimitKind, Undef
 from layoutproof.ir.layout_record import LayoutRecord, boxed, layout_records
-from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
@@ -58,6 +59,15 @@ _FLOAT: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.MAX: lambda a, b: np.where(a > b, a, b),
 }
 
+_COMPARED: Mapping[CompareOp, Callable[[Any, Any], Any]] = {
+    CompareOp.EQ: np.equal,
+    CompareOp.NE: np.not_equal,
+    CompareOp.LT: np.less,
+    CompareOp.LE: np.less_equal,
+    CompareOp.GT: np.greater,
+    CompareOp.GE: np.greater_equal,
+}
+
 Positions = npt.NDArray[np.int64]
 
 
@@ -70,6 +80,11 @@ class _Cells:
     def spread(self, value: Any, dtype: DType) -> Array:
         """One value for every cell and lane."""
         return np.full((self.count, dtype.lanes), value, dtype=numpy_dtype(dtype))
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> _Cells:
+        """Some of the cells."""
+        env = {name: value[chosen] if isinstance(value, np.ndarray) else value for name, value in self.env.items()}
+        return _Cells(env, self.flat, self.shape, int(np.count_nonzero(chosen)))
 
 
 def pad_values(pad: Expr, env: Mapping[str, Any], flat: Array, shape: Sequence[int], count: int) -> Array:
@@ -101,17 +116,49 @@ def _limit(expr: Limit, cells: _Cells) -> Array:
 
 
 def _index(expr: Expr, cells: _Cells) -> Array:
-    """Index arithmetic over the physical indices, which wraps where it is a value."""
+    """Index arithmetic over the physical indices."""
     values = np.broadcast_to(np.asarray(evaluate(expr, cells.env)), (cells.count,)).reshape(-1, 1)
     return values.astype(numpy_dtype(expr.dtype))
 
 
 def _binary(expr: Binary, cells: _Cells) -> Array:
+    left, right = _value(expr.lhs, cells), _value(expr.rhs, cells)
     if not expr.dtype.is_float:
-        return _index(expr, cells)
+        return _wrapping(expr, left, right)
     with np.errstate(all="ignore"):
-        result: Array = _FLOAT[expr.op](_value(expr.lhs, cells), _value(expr.rhs, cells))
+        result: Array = _FLOAT[expr.op](left, right)
     return result.astype(numpy_dtype(expr.dtype))
+
+
+def _wrapping(expr: Binary, left: Array, right: Array) -> Array:
+    """One operation on integers, of which each wraps in its own type."""
+    dtype = expr.dtype.element
+    exact = object if dtype.bits == 64 else np.int64
+    env = {"a": left.astype(exact), "b": right.astype(exact)}
+    found = np.asarray(evaluate(Binary(expr.op, Var("a", dtype), Var("b", dtype)), env))
+    if found.dtype == object:
+        wrapped = [semantics.wrap(int(value), dtype) for value in found.reshape(-1)]
+        return np.array(wrapped, dtype=numpy_dtype(dtype)).reshape(found.shape)
+    return found.astype(numpy_dtype(dtype))
+
+
+def _compare(expr: Compare, cells: _Cells) -> Array:
+    """Index arithmetic is compared over the integers, values as they are."""
+    if is_index_like(expr.lhs) and is_index_like(expr.rhs):
+        return _index(expr, cells)
+    return np.asarray(_COMPARED[expr.op](_value(expr.lhs, cells), _value(expr.rhs, cells)))
+
+
+def _logical(expr: Logical, cells: _Cells) -> Array:
+    """The right side is asked only where it counts."""
+    found = _value(expr.lhs, cells).copy()
+    open_ = found.reshape(-1) if expr.op is LogicalOp.AND else ~found.reshape(-1)
+    found[open_] = _value(expr.rhs, cells.where(open_))
+    return found
+
+
+def _not(expr: Not, cells: _Cells) -> Array:
+    return np.logical_not(_value(expr.operand, cells))
 
 
 def _cast(expr: Cast, cells: _Cells) -> Array:
@@ -124,8 +171,14 @@ def _cast(expr: Cast, cells: _Cells) -> Array:
 
 
 def _choice(expr: Select | IfThenElseExpr, cells: _Cells) -> Array:
-    condition = np.broadcast_to(np.asarray(evaluate(expr.condition, cells.env)), (cells.count,)).reshape(-1, 1)
-    return np.where(condition, _value(expr.then, cells), _value(expr.otherwise, cells))
+    condition = _value(expr.condition, cells)
+    if isinstance(expr, Select):
+        return np.where(condition, _value(expr.then, cells), _value(expr.otherwise, cells))
+    chosen = condition.reshape(-1)
+    found = np.empty((cells.count, expr.dtype.lanes), dtype=numpy_dtype(expr.dtype))
+    for side, mask in ((expr.then, chosen), (expr.otherwise, ~chosen)):
+        found[mask] = _value(side, cells.where(mask))
+    return found
 
 
 def _broadcast(expr: Broadcast, cells: _Cells) -> Array:
@@ -151,9 +204,9 @@ _RULES: Mapping[type[Expr], Callable[[Any, _Cells], Array]] = {
     FloatImm: _constant,
     Limit: _limit,
     Var: _index,
-    Compare: _index,
-    Logical: _index,
-    Not: _index,
+    Compare: _compare,
+    Logical: _logical,
+    Not: _not,
     Binary: _binary,
     Cast: _cast,
     Select: _choice,

@@ -29,6 +29,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.expr import Cast
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.semantics import round_float
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import ERRORS, CSource, emit_c
@@ -312,7 +313,8 @@ def c_scalar(parameter: Parameter, value: int | float) -> Any:
     """A checked scalar as ctypes passes it; half-precision floats as their bits."""
     dtype = parameter.dtype
     if dtype.is_float and dtype.bits == 16:
-        return ctypes.c_uint16(int(np.array(value, dtype=numpy_dtype(dtype)).view(np.uint16)))
+        # Rounded once: ml_dtypes goes through a float32.
+        return ctypes.c_uint16(int(np.array(round_float(value, dtype), dtype=numpy_dtype(dtype)).view(np.uint16)))
     return _CTYPES[str(dtype)](value)
 
 

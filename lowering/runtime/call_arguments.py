@@ -81,6 +81,14 @@ class Symbols:
                 codes.ARGUMENT_SHAPE, f"{argument} has shape {list(shape)}; its {kind} shape is {list(wanted)}{named}"
             )
 
+    def start(self, argument: str, offset: Expr) -> None:
+        """Have an array start at its first element. Raises LayoutproofError (LP426) where it would start elsewhere."""
+        origin = f"{argument}, which starts at its first element"
+        if isinstance(offset, Var):
+            self.bind(offset.name, 0, origin)
+        elif (found := self.evaluate(offset, argument)) != 0:
+            raise error(codes.SYMBOLS, f"{extent_text(offset)} is 0 by {origin}, and {found} by the other arguments")
+
     def value(self, name: str, kernel: str) -> int:
         """A symbol's number. Raises LayoutproofError (LP426) where no argument determines it."""
         if name not in self.values:

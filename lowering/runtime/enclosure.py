@@ -144,11 +144,11 @@ class _Writer:
             case Var() if e.name in self._known:
                 return self._known[e.name]
             case Var() | FloatImm() | Limit():
-                return self.arithmetic.point(e)
+                return self.arithmetic.taken(self.arithmetic.point(e))
             case BufferLoad():
                 self._require_known(*e.indices)
                 loads = tuple(BufferLoad(part, e.indices) for part in self.parts_of(e.buffer))
-                return self.arithmetic.made(e.dtype, loads)
+                return self.arithmetic.taken(self.arithmetic.made(e.dtype, loads))
             case Binary():
                 return self._binary(e)
             case Call():

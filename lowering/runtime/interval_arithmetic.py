@@ -2,7 +2,8 @@
 
 Two forms. *Tight*: both ends have the value's own type, and operations on them are the program's, since rounding is
 monotonic; an exact value has equal ends. *Loose*, where sums may be regrouped: float64 ends of the exact result, with a
-bound on the magnitudes of all terms (`size`) and the number of roundings (`count`), in any order.
+bound on the magnitudes of all terms (`size`) and the number of roundings (`count`), in any order. Where a step on the
+way may overflow or underflow in the value's own type, in one order and not in another, the ends are moved apart.
 """
 
 from __future__ import annotations
@@ -162,6 +163,20 @@ class Arithmetic:
         """A value from its parts."""
         return Ends(dtype, *(self._bind(part) for part in parts))
 
+    def taken(self, a: Ends) -> Ends:
+        """A value as an operation takes it: a kernel that flushes may take zero for a subnormal one."""
+        if not self._inexact.flushes or a.dtype.bits > 32:
+            return a
+        low, high = self._flushed(a.low, a.high)
+        return Ends(a.dtype, low, high, a.size, a.count)
+
+    def roundings(self, dtype: DType, count: Expr, size: Expr) -> Expr:
+        """How far so many roundings in any order may lead, of terms whose magnitudes make up `size`."""
+        far = _mul(_mul(count, const(unit(dtype), count.dtype)), size)
+        if not self._inexact.flushes or dtype.bits > 32:
+            return far
+        return _add(far, _mul(count, const(smallest(FLOAT32, normal=True), count.dtype)))
+
     def _wide(self, value: Expr) -> Expr:
         wanted = FLOAT64.with_lanes(value.dtype.lanes)
         return value if value.dtype == wanted else Cast(wanted, value)
@@ -170,18 +185,42 @@ class Arithmetic:
         """The same with the roundings so far included."""
         if a.size is None or a.count is None:
             return a
-        slack = self._bind(_mul(_mul(a.count, const(unit(a.dtype), a.count.dtype)), a.size))
+        slack = self._bind(self.roundings(a.dtype, a.count, a.size))
         return self._hull(a.dtype, _sub(a.low, slack), _add(a.high, slack), 0)
 
     def _hull(self, dtype: DType, low: Expr, high: Expr, roundings: int) -> Ends:
         """A result from its ends, after as many roundings."""
         low, high = self._bind(low), self._bind(high)
+        if self.loose and roundings > 0:
+            low, high = self._ranged(dtype, low, high)
         if self._inexact.flushes and dtype.bits <= 32:
             low, high = self._flushed(low, high)
         if not self.loose:
             return Ends(dtype, low, high)
         size = self._bind(_most(_magnitude(low), _magnitude(high)))
         return Ends(dtype, low, high, size, const(float(roundings), low.dtype))
+
+    def _ranged(self, dtype: DType, low: Expr, high: Expr) -> tuple[Expr, Expr]:
+        """Ends between which a result is with and without the overflow or underflow of its own type: which of them a
+        kernel has depends on the order.
+        """
+        normal, step = smallest(dtype, normal=True), const(smallest(dtype, normal=False), low.dtype)
+        greatest, infinity = max_finite(dtype.element), const(_INFINITY, low.dtype)
+        zero, most = const(0.0, low.dtype), const(greatest, low.dtype)
+        small = [_is(CompareOp.LT, _magnitude(end), normal) for end in (low, high)]
+        if dtype.bits < 64:  # float64 ends do not underflow to zero where the type is narrower: a zero is one
+            small = [
+                Logical(LogicalOp.AND, each, _is(CompareOp.NE, end, 0.0))
+                for each, end in zip(small, (low, high), strict=True)
+            ]
+        down: Expr = Select(small[0], _sub(low, step), low)
+        down = Select(_is(CompareOp.LT, low, -greatest), _sub(zero, infinity), down)
+        up: Expr = Select(small[1], _add(high, step), high)
+        up = Select(_is(CompareOp.GT, high, greatest), infinity, up)
+        return (
+            self._bind(Select(_is(CompareOp.EQ, low, _INFINITY), most, down)),
+            self._bind(Select(_is(CompareOp.EQ, high, -_INFINITY), _sub(zero, most), up)),
+        )
 
     def _flushed(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         least = smallest(FLOAT32, normal=True)
@@ -224,7 +263,13 @@ class Arithmetic:
         if a.size is None or b.size is None or a.count is None or b.count is None:
             return self._hull(a.dtype, low, high, 0)
         count = _add(_add(a.count, b.count), const(1.0, low.dtype))
-        return self.made(a.dtype, (low, high, _add(a.size, b.size), count))
+        size, greatest = self._bind(_add(a.size, b.size)), max_finite(a.dtype.element)
+        # Finite terms: whether some of them, added first, are past the largest number depends on the order.
+        found: Expr = _is(CompareOp.GT, size, greatest)
+        for end in (a.low, a.high, b.low, b.high):
+            found = Logical(LogicalOp.AND, found, _is(CompareOp.LT, _magnitude(end), _INFINITY))
+        low, high = self._unless(found, low, high)
+        return self.made(a.dtype, (low, high, size, count))
 
     def _unless(self, condition: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         """The ends, or NaN for both where a NaN may be among the results."""
@@ -244,7 +289,8 @@ class Arithmetic:
         corners = [self._bind(Binary(BinaryOp.DIV, x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
         certain = Logical(LogicalOp.AND, Compare(CompareOp.EQ, a.low, a.high), Compare(CompareOp.EQ, b.low, b.high))
         around = Logical(LogicalOp.AND, _is(CompareOp.LE, b.low, 0.0), _is(CompareOp.GE, b.high, 0.0))
-        pole = self._bind(Select(certain, const(False, around.dtype), around))
+        # In another order a zero may have the other sign.
+        pole = self._bind(around if self.loose else Select(certain, const(False, around.dtype), around))
         anything = const(float("nan"), corners[0].dtype)  # 0 / 0 may be among the quotients
         low, high = (self._bind(Select(pole, anything, end)) for end in (_least(*corners), _most(*corners)))
         if self._inexact.division and a.dtype.bits <= 32:
@@ -306,7 +352,9 @@ class Arithmetic:
             return f(first.low), f(first.high)
         if name in _PAIRWISE:
             last = arguments[1]
-            return f(first.low, last.low), f(first.high, last.high)
+            ends = f(first.low, last.low), f(first.high, last.high)
+            # `fmax` and `fmin` pass over a NaN, which may stand for any value.
+            return ends if first.is_known and last.is_known else self._unless(open_end(first, last), *ends)
         if name == "rsqrt" and first.is_known:
             return f(first.low), f(first.low)
         if name == "rsqrt":  # an end that is 0 may stand for both zeros

@@ -11,7 +11,6 @@ import numpy as np
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Var
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables
@@ -284,9 +283,9 @@ class Kernel:
             )
             arrays[parameter.name] = array
         for parameter in self._arrays:
-            offset = parameter.buffer.elem_offset if parameter.buffer is not None else None
-            if isinstance(offset, Var) and offset.name not in symbols.values:
-                symbols.bind(offset.name, 0, f"{parameter.name}, which starts at its first element")
+            # An array is all the memory that there is: another start would lead out of it.
+            if parameter.buffer is not None:
+                symbols.start(parameter.name, parameter.buffer.elem_offset)
         check_requirements(self.name, self.assumptions, symbols)
         for name, array in arrays.items():
             parameter = self._signature.by_name[name]

@@ -16,6 +16,7 @@ from tests.tree import ROOT
 from layoutproof.cli.kernel_trial import compare_kernel
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Select, const
+from layoutproof.ir.interp.run import run
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -285,3 +286,47 @@ def test_infinities_that_cannot_cancel(value: str) -> None:
         func, {"A": np.array([1000.0], np.float32)}, Inexact({"exp": Bound(4.0), "cosh": Bound(4.0)}), limit=1000
     )["A"]
     assert outside(np.array([np.nan], np.float32), found).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "given", "kernel"),
+    [
+        ("A[0] * A[1] * A[2]", (1e-30, 1e-30, 1e30), 1e-30),
+        ("A[0] * A[1] * A[2]", (1e30, 1e30, 1e-30), 1e30),
+        ("A[0] + A[1] - A[2]", (3e38, 3e38, 3e38), 3e38),
+        ("A[0] * A[1] + A[0] * A[2]", (1e-23, 6e-23, 6e-23), 1.4e-45),
+        ("T.exp(A[0]) * A[1]", (100.0, 1e-30, 0.0), np.inf),
+        ("T.exp(A[0]) * A[1]", (-120.0, 1e30, 0.0), 0.0),
+        ("T.sqrt(A[0] * A[1])", (1e-30, 1e-30, 0.0), 1e-30),
+        ("T.fmax(T.pow(T.exp(A[0]), A[1]), A[2])", (1.0, 2.0, 3.0), 7.3890553),
+        ("T.fmin(A[0], T.pow(T.exp(A[1]), A[2]))", (30.0, 1.0, 2.0), 7.3890553),
+        ("T.sigmoid(A[0])", (-95.0, 0.0, 0.0), 0.0),
+    ],
+)
+@pytest.mark.parametrize("fast", [FAST_C, of_device(doubles=True, fast=True, division=3, regroups=True, flushes=True)])
+def test_results_out_of_range_on_the_way(
+    value: str, given: tuple[float, float, float], kernel: float, fast: Inexact
+) -> None:
+    """What overflows or underflows in one order and not in another is between the ends, as the program has it and as a
+    kernel may; and a minimum with a value that may be anything may be anything.
+    """
+    func = loads(f'@T.prim_func\ndef f(A: T.Buffer((3,), "float32")):\n    A[0] = {value}\n')
+    arguments = {"A": np.array(given, np.float32)}
+    found = enclose(func, arguments, fast, limit=1000)["A"]
+    for result in (run(func, arguments).arrays["A"][0], np.float32(kernel)):
+        assert not outside(np.array([result, *given[1:]], np.float32), found)[0]
+
+
+def test_a_device_that_flushes_takes_zero_for_what_it_reads() -> None:
+    """A product with a subnormal number may be 0 where the device flushes, and is exact where it does not."""
+    func = loads(
+        '@T.prim_func\ndef f(A: T.Buffer((1,), "float32"), B: T.Buffer((1,), "float32")):\n    B[0] = A[0] * '
+        "T.float32(1e30)\n"
+    )
+    arguments = {"A": np.array([1e-39], np.float32), "B": np.zeros(1, np.float32)}
+    devices = [
+        of_device(doubles=True, fast=False, division=0, regroups=False, flushes=flushes) for flushes in (True, False)
+    ]
+    flushing, exact = (enclose(func, arguments, device, limit=9) for device in devices)
+    assert not outside(np.array([0.0], np.float32), flushing["B"]).any()
+    assert outside(np.array([0.0], np.float32), exact["B"]).all()

@@ -22,6 +22,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.semantics import round_float
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.calling_convention import Parameter
 from layoutproof.lowering.codegen.opencl.cl_helpers import (
@@ -293,7 +294,8 @@ def _argument(
 def scalar_argument(parameter: Parameter, value: int | float) -> Any:
     """A checked scalar as pyopencl passes it: a truth value as a byte, half-precision floats as their bits."""
     dtype = parameter.dtype
-    number = np.array(value, dtype=numpy_dtype(dtype))
+    # Rounded once: ml_dtypes goes through a float32 to bfloat16.
+    number = np.array(round_float(value, dtype) if dtype.is_float else value, dtype=numpy_dtype(dtype))
     if dtype.is_float and dtype.bits == 16:
         return number.view(np.uint16)[()]
     return number.view(np.int8)[()] if dtype.is_bool else number[()]

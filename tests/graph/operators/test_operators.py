@@ -15,7 +15,7 @@ from layoutproof.graph import codes
 from layoutproof.graph.model.graph_run import interpret
 from layoutproof.graph.operators.convolution import Halo, Sliding, conv2d
 from layoutproof.graph.operators.elementwise import BINARY, UNARY, binary, unary
-from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, transpose
+from layoutproof.graph.operators.moving import concat, pad, reshape, split, strided_slice, transpose
 from layoutproof.graph.operators.normalise import batch_norm, response_norm, softmax
 from layoutproof.graph.operators.reduction import dense, matmul, reduce
 from layoutproof.graph.operators.spatial import avg_pool2d, max_pool2d
@@ -239,3 +239,13 @@ def test_operators_read_back() -> None:
     """An operator's text reads back as the operator."""
     func = avg_pool2d((1, 4, 7, 7), (3, 3), (2, 2), (1, 1, 1, 1))
     assert loads(print_func(func)) == func
+
+
+def test_zeros_of_both_signs_are_two_numbers() -> None:
+    """A function that was made with 0.0 is not given out for -0.0."""
+    x = np.ones(2, np.float32)
+    for zero in (0.0, -0.0):
+        around = interpret(pad((2,), (1,), (1,), zero), [x])[0]
+        below = interpret(unary("clip", (2,), "float32", (-1.0, zero)), [x])[0]
+        assert (np.signbit([around[0], below[0]]) == np.signbit(zero)).all()
+        assert pad((2,), (1,), (1,), zero) is pad((2,), (1,), (1,), zero)

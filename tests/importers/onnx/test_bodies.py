@@ -70,6 +70,20 @@ def sums(proto: onnx.ModelProto, axis: int = 0) -> list[float]:
     return found
 
 
+def test_attributes_of_a_function_in_its_branches() -> None:
+    """A node in a branch has the attributes of the call as well."""
+    leaky = helper.make_node("LeakyRelu", ["x"], ["b"])
+    leaky.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT))
+    branch = helper.make_graph([leaky], "then", [], [info("b")])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["c"])], "else", [], [info("c")])
+    held = helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(np.array(True)))
+    chosen = helper.make_node("If", ["k"], ["y"], then_branch=branch, else_branch=other)
+    own = function("Leaky", ["x"], ["y"], [held, chosen], ["slope"])
+    for given, slope in (({"slope": 0.5}, 0.5), ({}, 0.01)):
+        made = run_graph(graph_from(called([own], "Leaky", **given)), {"x": X})[0]
+        np.testing.assert_allclose(made, np.where(X < 0, np.float32(slope) * X, X), rtol=1e-6)
+
+
 def test_operands_of_a_function_that_are_left_out() -> None:
     """An operand that the call leaves out is left out inside as well."""
     own = function("Bounded", ["x", "low", "high"], ["y"], [helper.make_node("Clip", ["x", "low", "high"], ["y"])])

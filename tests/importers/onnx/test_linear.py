@@ -154,6 +154,12 @@ def test_rms_normalization() -> None:
         ("Softmax", [filled(2, 3)], {"axis": 2}, "no axis 2"),
         ("LayerNormalization", [filled(2, 3), filled(2)], {}, "not repeated|do not go together"),
         (
+            "MaxPool",
+            [filled(1, 1, 6)],
+            {"kernel_shape": [3], "strides": [2], "auto_pad": "VALID", "ceil_mode": 1},
+            "ceil_mode is not translated for auto_pad VALID",
+        ),
+        (
             "Gemm",
             [filled(2, 3).astype(np.int32), filled(3, 4).astype(np.int32)],
             {"alpha": 0.5},

@@ -34,6 +34,18 @@ def test_there_and_back(dtype: str, axis: int | None) -> None:
     agree(one("DequantizeLinear", [kept, Held(scale), Held(zero)], **attributes), kept)
 
 
+@pytest.mark.parametrize("kept", ["int16", "uint16"])
+def test_more_bits_than_half_precision_has(kept: str) -> None:
+    """Numbers of 16 bits and their zeros are not rounded to float16 before they are subtracted or added."""
+    one_, zero = np.array(1, np.float16), np.array(3000 if kept == "int16" else 65535, kept)
+    numbers = np.array([3001, 3000, 32767], kept)
+    agree(one("DequantizeLinear", [numbers, Held(one_), Held(zero)]), numbers)
+    assert calls(agree(one("DequantizeLinear", [Held(numbers), Held(one_), Held(zero)]))) == []
+    x = np.array([3000, -60000, 60000, -1, 0.5], np.float16)
+    agree(one("QuantizeLinear", [x, Held(one_), Held(np.array(1, kept))]), x)
+    agree(one("QuantizeLinear", [x[:4], Held(one_), Held(zero)]), x[:4])
+
+
 def test_halves_are_rounded_to_even() -> None:
     """As ONNX says; the zero is left out."""
     x = np.array([0.5, 1.5, 2.5, 3.5, -1.0, 300.0], np.float32)

@@ -17,6 +17,8 @@ from layoutproof.importers.onnx.constant_nodes import FOLDED
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.onnx_model import MOST_BYTES, model_of
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.semantics import round_float
 
 N = np.array([[3, -4, 5], [7, 2, -9]])
 J = np.array([[2, 3, -2], [-3, 1, 4]])
@@ -78,6 +80,7 @@ OTHERS: dict[str, tuple[list[Array | None], dict[str, Any]]] = {
     "Clip from below": ([F, np.array(0, np.float32)], {}),
     "Clip from above": ([F, None, np.array(0.5, np.float32)], {}),
     "Concat": ([N, J], {"axis": -1}),
+    "CumSum of large and small": ([np.array([1, 1e20, 5, np.inf, 2], np.float32), np.array(0)], {"exclusive": 1}),
     "ConstantOfShape": ([np.array([2, 3])], {"value": numpy_helper.from_array(np.array([7], np.int32))}),
     "Expand": ([N, np.array([2, 2, 3])], {}),
     "Gather": ([N, np.array([2, -1])], {"axis": 1}),
@@ -220,3 +223,11 @@ def test_what_is_made_adds_up() -> None:
     proto = model(nodes, [], [info("y0")], [numpy_helper.from_array(np.array([2**27]), "shape")])
     with pytest.raises(LayoutproofError, match=f"ConstantOfShape that makes y{count - 1}: .*more than"):
         graph_of(model_of(proto))
+
+
+@pytest.mark.parametrize("number", [1 + 2.0**-8 + 2.0**-40, -(1 + 2.0**-8 + 2.0**-40), 2**30 + 2**22 + 1])
+def test_bfloat16_is_rounded_once(number: float) -> None:
+    """What is just past the middle of two numbers is not first rounded to the middle."""
+    graph = graph_from(one("Cast", [Held(np.array([number]))], to=TensorProto.BFLOAT16))
+    wanted = round_float(number, DType.parse("bfloat16"))
+    assert graph.constants[0].data.astype(np.float64).tolist() == [wanted]

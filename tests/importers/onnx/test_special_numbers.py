@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.importers.onnx.nodes import calls, graph_from, ints, one
 from tests.importers.onnx.random_nodes import Node
 
 from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.onnx_model import model_of
+from layoutproof.ir.interp.run import same_values
 
 Array = NDArray[Any]
 NAN, INF = float("nan"), float("inf")
@@ -96,3 +98,39 @@ def test_integers_are_divided_towards_zero() -> None:
     np.testing.assert_array_equal(made(Node("Div", [first, second], {}, 14)), [3, -3, -3, 3, 0, -(2**31)])
     np.testing.assert_array_equal(made(Node("Mod", [first, second], {}, 13)), [1, 1, -1, -1, 0, 0])
     np.testing.assert_array_equal(made(Node("Mod", [first, second], {"fmod": 1}, 13)), [1, -1, 1, -1, 0, 0])
+
+
+def test_exponents_of_another_type() -> None:
+    """An odd exponent stays odd, though float32 has none as large; a known one that it has needs no other type."""
+    base, large = np.array([-1, -1, 2, -3], np.float32), np.array([2**24 + 1, 2**24, -1, 3], np.int64)
+    wanted = [-1, 1, 0.5, -27]
+    np.testing.assert_array_equal(made(Node("Pow", [base, large], {}, 15)), wanted)
+    np.testing.assert_array_equal(made(Node("Pow", [base, large], {}, 15, frozenset([1]))), wanted)
+    assert calls(graph_from(one("Pow", [base, ints(2**24 + 1)]))) == ["cast", "power", "cast"]
+    assert calls(graph_from(one("Pow", [base, ints(3)]))) == ["power"]
+
+
+def test_logarithms_of_sums_of_infinities() -> None:
+    """The largest element is taken off only where it is a number."""
+    rows = np.array([[INF, 1, 2], [-INF, -INF, -INF], [100, 1000, 3], [NAN, INF, 1], [-INF, 0, -INF]], np.float32)
+    found = made(Node("ReduceLogSumExp", [rows, np.array([1])], {"keepdims": 0}, 18, frozenset([1])))
+    np.testing.assert_array_equal(found, np.array([INF, -INF, 1000, NAN, 0], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("operator", "others"),
+    [
+        ("Relu", []),
+        ("Max", [[0.0], GIVEN[::-1]]),
+        ("Min", [[-0.0], GIVEN[::-1]]),
+        ("Clip", [0.0, 1.0]),
+        ("Clip", [-0.0, 0.0]),
+        ("Clip", [-1.0, -0.0]),
+    ],
+)
+def test_zeros_of_what_is_known(operator: str, others: list[Any]) -> None:
+    """A node that is computed when the model is read makes what the graph makes of it, signs of zeros included."""
+    operands = [GIVEN, *(np.array(other, np.float32) for other in others)]
+    live = made(Node(operator, operands, {}, 14))
+    held = made(Node(operator, operands, {}, 14, frozenset(range(len(operands)))))
+    assert same_values(live, held).all()

@@ -101,3 +101,50 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad.write_text(_program(REFUSED["function"][0], *REFUSED["function"][1]), encoding="utf-8")
     done = call("build", str(bad), *arguments)
     assert done.code == 2 and "sigmoid" in done.err and not any(file.exists() for file in files)
+
+
+def _printed(parameters: str, *lines: str) -> str:
+    return emit_mlir(loads(_program(parameters, *lines)))
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin"])
+def test_one_of_two_zeros(name: str) -> None:
+    """`maxnumf` may give either of -0.0 and 0.0, and `fmax` of a program gives one: it is printed by what it means."""
+    func = loads(
+        _program('A: T.Buffer((8,), "float32")', f"for i in range(8):\n        A[i] = T.{name}(A[i], T.float32(0))")
+    )
+    text, _, report = mlir_of(lp.Schedule(func), check=True)
+    assert "numf" not in text and report is not None and "proved" in report.self_check
+
+
+def test_what_has_no_sign() -> None:
+    """A size or an index without a sign is no negative one where its first bit is set."""
+    text = _printed(
+        'n: T.uint32, A: T.Buffer((256,), "int32"), U: T.Buffer((8,), "uint8")',
+        "for i in range(8):",
+        "    if n > T.uint32(5):",
+        "        A[U[i]] = 1",
+    )
+    assert text.count("arith.index_castui") == 2 and "arith.index_cast " not in text
+
+
+def test_a_view_further_inside() -> None:
+    """A view that starts elsewhere is not printed as the memory itself."""
+    with pytest.raises(LayoutproofError, match="another view"):
+        _printed(
+            'A: T.Buffer((8,), "int32")',
+            'V = T.decl_buffer((8,), "int32", data=A.data, elem_offset=2)',
+            "for i in range(6):",
+            "    V[i] = 1",
+        )
+
+
+def test_what_need_not_have_a_value() -> None:
+    """The integer of a float is made only where the condition before it holds."""
+    text = _printed(
+        'x: T.float32, A: T.Buffer((8,), "int32")',
+        "for i in range(8):",
+        '    if x < T.float32(3) and T.Cast("int32", x) > -5:',
+        "        A[i] = 1",
+    )
+    assert text.index("-> (i1) {") < text.index("arith.fptosi")

@@ -12,6 +12,7 @@ from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.build_c import build_c
@@ -272,3 +273,19 @@ def test_random_mistakes(raw: bool, kernel: Kernel) -> None:
             messages.append(problem.diagnostics[0].message)
     assert ran > 100 and len(messages) > 1_000
     assert all(any(name in message for name in (*good(), "n", "scaled_sum")) for message in messages)
+
+
+@pytest.mark.parametrize("offset", ["off", "off * 4"])
+def test_arrays_start_at_their_first_element(offset: str) -> None:
+    """What a caller says of an offset cannot lead out of an array, which is all the memory that there is."""
+    func = loads(
+        "from tvm.script import tir as T\n\n@T.prim_func\n"
+        'def f(a: T.handle, off: T.int32, B: T.Buffer((8,), "float32")):\n'
+        f'    A = T.match_buffer(a, (8,), "float32", elem_offset={offset})\n'
+        "    for i in range(8):\n        B[i] = A[i]\n"
+    )
+    copy = build_c(func, check=False)
+    assert np.array_equal(copy(numbers(), off=0), numbers())
+    with pytest.raises(LayoutproofError, match="A, which starts at its first element") as caught:
+        copy(numbers(), off=5)
+    assert caught.value.diagnostics[0].code == codes.SYMBOLS

@@ -12,13 +12,14 @@ from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.dtype import FLOAT32
+from layoutproof.ir.dtype import FLOAT32, DType
 from layoutproof.ir.expr import IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.interp.run import run
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import NOTHING, Allocate, BufferStore, seq
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.array_layouts import Layout, Step
+from layoutproof.lowering.runtime.array_layouts import Layout, Packer, Step, runtime_layouts
 from layoutproof.lowering.runtime.arrays import poison
 from layoutproof.lowering.runtime.build_c import build_c
 from layoutproof.lowering.runtime.kernel import Kernel
@@ -249,3 +250,47 @@ def test_a_temporary_with_an_extent_below_zero_is_empty() -> None:
         )
     ).build()
     assert [one(kernel(np.zeros(n, np.int32), n)).tolist() for n in (0, 3, 9)] == [[7] * n for n in (0, 3, 9)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "pad"),
+    [
+        ("int8", '(T.Cast("int8", p*4 + q) * T.int8(50)) // T.int8(3)'),
+        ("int8", 'T.Cast("int8", p*100 + q) % T.int8(7)'),
+        ("uint8", '(T.Cast("uint8", p*4 + q) - T.uint8(20)) // T.uint8(3)'),
+        ("int32", "p * 2147483647 // 3"),
+        ("int64", 'T.Cast("int64", p) * T.int64(9223372036854775807) // T.int64(3)'),
+        ("uint64", '(T.Cast("uint64", p) - T.uint64(20)) // T.uint64(3)'),
+        ("int32", "T.if_then_else(q != 2, p // (q - 2), 7)"),
+        ("float32", 'T.Select(T.Cast("float32", q) < T.float32(2.5), T.float32(1), T.float32(2))'),
+        ("bool", "p > 1 and (q == 3 or not p == 2)"),
+    ],
+)
+def test_padding_holds_what_the_program_computes_of_its_contract(dtype: str, pad: str) -> None:
+    """Each operation of a pad value wraps in its own type, also before a quotient or a comparison; what is not chosen
+    is not computed.
+    """
+    head = "from tvm.script import tir as T\n\n@T.prim_func\n"
+    copy = loads(
+        f'{head}def f(A: T.Buffer((10,), "{dtype}"), B: T.Buffer((10,), "{dtype}")):\n'
+        '    T.func_attr({"tir.noalias": True})\n'
+        '    for i in range(10):\n        with T.block("b"):\n            v = T.axis.spatial(10, i)\n'
+        "            B[v] = A[v]\n"
+    )
+    schedule = Schedule(copy)
+    schedule.transform_layout("b", "A", "lambda i: [i//4, i%4]", f"lambda p, q: {pad}")
+    packer = Packer(runtime_layouts(schedule.func)["A"], DType.parse(dtype))
+    packed = packer.pack(np.ones(10, numpy_type(packer.dtype)), {})
+    text = f'{head}def g(P: T.Buffer((3, 4), "{dtype}")):\n    for p, q in T.grid(3, 4):\n        P[p, q] = {pad}\n'
+    wanted = run(loads(text), {"P": np.zeros((3, 4), packed.dtype)}).arrays["P"]
+    assert packed.reshape(-1)[10:].tolist() == wanted.reshape(-1)[10:].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_scalars_are_rounded_once(dtype: str) -> None:
+    """A number that a type does not have is passed as the interpreter takes it."""
+    text = "from tvm.script import tir as T\n\n@T.prim_func\n"
+    func = loads(f'{text}def f(x: T.{dtype}, A: T.Buffer((1,), "{dtype}")):\n    A[0] = x\n')
+    kernel, cell = build_c(func, check=False), np.zeros(1, numpy_type(DType.parse(dtype)))
+    for value in (1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-11 + 2.0**-40, 65520.0, -0.0, 1e39, 2.0**-25):
+        assert one(kernel(value)).tobytes() == run(func, {"x": value, "A": cell}).arrays["A"].tobytes()

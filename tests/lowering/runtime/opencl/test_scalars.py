@@ -89,3 +89,9 @@ def test_bounds_of_scalars() -> None:
     assert array.tolist() == list(range(8))
     with pytest.raises(LayoutproofError, match="2 <= n <= 8"):
         kernel.raw(np.zeros(9, dtype=np.int32))
+
+
+def test_scalars_are_rounded_once() -> None:
+    """What is just past the middle of two numbers of bfloat16 is not first rounded to the middle."""
+    found = build_opencl(filled(DType.parse("bfloat16")), check=False)(1 + 2.0**-8 + 2.0**-40)
+    assert isinstance(found, np.ndarray) and found.astype(np.float64).tolist() == [1 + 2.0**-7] * 3
