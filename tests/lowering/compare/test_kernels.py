@@ -342,3 +342,28 @@ def test_a_start_that_threads_may_leave_out() -> None:
     assert compare(*most).status is Status.UNKNOWN
     least = "T.int32(-2147483648)"
     assert compare(most[0].replace("= 0", f"= {least}"), most[1].replace("T.int32(0)", least)).status is Status.PROVED
+
+
+COUNTED = """counted(N: T.Buffer((1,), "int32"), A: T.Buffer((32,), "int32"), C: T.Buffer((32,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    if 0 < N[0]:
+        N[0] = 3
+        for t in range(N[0]):
+            if t < 32:
+                C[t] = A[t]
+"""
+LAUNCHED = """launched(N: T.Buffer((1,), "int32"), A: T.Buffer((32,), "int32"), C: T.Buffer((32,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for t in T.thread_binding(N[0], thread="threadIdx.x"):
+        N[0] = 3
+        T.tvm_storage_sync("shared")
+        if t < 32:
+            C[t] = A[t]
+"""
+
+
+def test_the_number_of_threads_is_found_once() -> None:
+    """What a kernel stores changes nothing about how many threads it has."""
+    assert compare(COUNTED, LAUNCHED).status is Status.UNKNOWN
+    kept = [text.replace("    N[0] = 3\n", "    C[0] = A[0]\n") for text in (COUNTED, LAUNCHED)]
+    assert compare(*kept).status is Status.PROVED
