@@ -135,6 +135,11 @@ class Tiles:
             raise NotATile("an instruction on what is no view of a region")
         if list(view.buffer.shape) != [IntImm(size), IntImm(size)]:
             raise NotATile(f"{view.buffer.name} is not a tile of {size} by {size}")
+        # What it says of its own about where it lies need not be so, and a name may stand for one thing only.
+        layout = len(view.buffer.strides) + 2
+        taken = [name for each in self.views.values() for name in each.names]
+        if len(view.names) < layout or any(taken.count(name) > 1 for name in view.names):
+            raise NotATile(f"{view.buffer.name} does not take its strides and its place from its region")
         return view
 
 
