@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from math import isfinite
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IntImm, Logical, Var, binary, const
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IntImm, Logical, Var, binary, const
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.stmt import NOTHING, BufferStore, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.threads.kernel_text import Across, NotSequential, is_sync
 from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
 
-_JOINS = frozenset((BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX))
+_EXTREMES = frozenset((BinaryOp.MIN, BinaryOp.MAX))
+_JOINS = frozenset((BinaryOp.ADD, BinaryOp.MUL)) | _EXTREMES
 
 
 @dataclass(frozen=True, slots=True)
 class Joins:
     """How a reduction over threads joins values: the operators that join floats, and the memories of which several hold
-    one value together (`tuples`), whose joining may depend on the order.
+    one value together (`tuples`), whose joining may depend on the order. `bounded`: whether a least or greatest float
+    starts from a finite number. Threads may leave out what they start from, and what they join may be infinite.
     """
 
     floats: frozenset[BinaryOp]
     tuples: frozenset[Var]
+    bounded: bool
 
 
 def joins_of(across: Across, axes: AbstractSet[Var]) -> Joins:
@@ -50,7 +54,9 @@ def joins_of(across: Across, axes: AbstractSet[Var]) -> Joins:
     if axes and any(_part(store) is None and store.buffer.data not in tuples for store in stores_in(body)):
         raise NotSequential("a reduction over threads that starts anew on its way", across)
     of_floats = {store.buffer.data for store in stores_in(across) if store.buffer.dtype.is_float}
-    return Joins(frozenset(op for data, op in joined.items() if data in of_floats), frozenset(tuples))
+    starts = (s for s in stores_in(start) if s.buffer.data in of_floats and joined.get(s.buffer.data) in _EXTREMES)
+    bounded = any(not isinstance(s.value, FloatImm) or isfinite(s.value.value) for s in starts)
+    return Joins(frozenset(op for data, op in joined.items() if data in of_floats), frozenset(tuples), bounded)
 
 
 def _is_simple(store: BufferStore, written: AbstractSet[Var], axes: AbstractSet[Var]) -> bool:

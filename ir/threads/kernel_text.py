@@ -322,6 +322,8 @@ class _Reader:
         known = len(tags) + sum(isinstance(index, IntImm) for index in indices)
         if len(loads) != number or known != len(indices) or len({place.buffer.data for place in loads}) != number:
             raise NotSequential("a reduction over threads of another form", stmt)
+        if number > 1 and not all(map(self._is_owned, values)):
+            raise NotSequential("a reduction over threads of tuples without what they start from in each", stmt)
         names = dict(zip((*reducer.left, *reducer.right), (*loads, *values), strict=True))
         update = self._joined(loads, [substitute(result, names) for result in reducer.results], stmt)
         joined = reducer.results[0]
@@ -334,6 +336,13 @@ class _Reader:
             start = IfThenElse(condition_, start, span=stmt.span)
         guarded = update if condition == TRUE else IfThenElse(condition, update, span=stmt.span)
         return Across(seq(start, guarded), tuple(tags), span=stmt.span)
+
+    def _is_owned(self, value: Expr) -> bool:
+        """Whether a value is loaded from memory of the kernel. A tuple there is started before anything is joined to
+        it, or it is not understood; then starting it once more changes nothing, and nor does it if threads do not.
+        """
+        own = {buffer.data for buffer in self.kernel.memories}
+        return isinstance(value, BufferLoad) and (value.buffer.data in own or value.buffer.scope != "global")
 
     def _joined(self, places: Sequence[BufferLoad], results: Sequence[Expr], stmt: Stmt) -> Stmt:
         """The stores of results, each of which is of what all places hold before."""

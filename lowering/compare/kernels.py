@@ -211,7 +211,7 @@ class Question:
         disturbed = self._disturbed()
         if disturbed is not None:
             return _with_first(answer, Status.UNKNOWN, disturbed, ())
-        needed = licences_needed(op for form in self.forms for op in form.crosswise)
+        needed = licences_needed(self.forms)
         if not needed <= answer.allowed:
             missing = ", ".join(sorted(needed - answer.allowed))
             why = f"threads join floats in an order that is not fixed, which takes {missing}"

@@ -367,3 +367,29 @@ def test_the_number_of_threads_is_found_once() -> None:
     assert compare(COUNTED, LAUNCHED).status is Status.UNKNOWN
     kept = [text.replace("    N[0] = 3\n", "    C[0] = A[0]\n") for text in (COUNTED, LAUNCHED)]
     assert compare(*kept).status is Status.PROVED
+
+
+GREATEST = """greatest(A: T.Buffer((32,), "float32"), C: T.Buffer((1,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    C[0] = START
+    for k in range(32):
+        C[0] = T.max(C[0], A[k])
+"""
+GREATEST_ACROSS = """across(A: T.Buffer((32,), "float32"), C: T.Buffer((1,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    tx = T.launch_thread("threadIdx.x", 32)
+    L = T.decl_buffer((1,), "float32", scope="local")
+    with T.attr(T.comm_reducer(lambda x, y: T.max(x, y), [START]), "reduce_scope", T.reinterpret("handle", T.uint64(0))):
+        T.tvm_thread_allreduce(T.uint32(1), A[tx], T.bool(True), L[0], tx)
+    C[0] = L[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "licences"),
+    [('T.float32("-inf")', {"nnan", "nsz"}), ('T.min_value("float32")', {"nnan", "ninf", "nsz"})],
+)
+def test_threads_may_leave_out_where_a_maximum_starts(start: str, licences: set[str]) -> None:
+    """If all elements are minus infinity, the least finite number is the result only where it is joined to them."""
+    found = compare(*(text.replace("START", start) for text in (GREATEST, GREATEST_ACROSS)))
+    assert (found.status, set(found.strictness)) == (Status.PROVED, licences)
