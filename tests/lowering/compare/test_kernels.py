@@ -379,7 +379,7 @@ GREATEST_ACROSS = """across(A: T.Buffer((32,), "float32"), C: T.Buffer((1,), "fl
     T.func_attr({"tirx.noalias": True})
     tx = T.launch_thread("threadIdx.x", 32)
     L = T.decl_buffer((1,), "float32", scope="local")
-    with T.attr(T.comm_reducer(lambda x, y: T.max(x, y), [START]), "reduce_scope", T.reinterpret("handle", T.uint64(0))):
+    with T.attr(T.comm_reducer(lambda x, y: T.max(x, y), [START]), "reduce_scope", T.int32(0)):
         T.tvm_thread_allreduce(T.uint32(1), A[tx], T.bool(True), L[0], tx)
     C[0] = L[0]
 """
