@@ -88,29 +88,55 @@ def _parted(across: Across, axes: AbstractSet[Var]) -> tuple[Stmt, Stmt]:
     """
     if any(isinstance(node, Across) or is_sync(node) for node in walk(across.body)):
         raise NotSequential("threads that wait for one another in a reduction over threads", across)
-    body = _plain(across.body)
+    body, guards = _plain(across.body), tuple[Expr, ...]()
     if isinstance(body, IfThenElse) and body.otherwise is None:
-        body = body.then
+        guards, body = tuple(_terms(body.condition)), body.then
     if not axes or not isinstance(body, Seq):
         return NOTHING, _plain(across.body)
     start, *others = body.body
     known = {_normal(part.lhs) for part in _conditions(start) if isinstance(part, Compare) and part.op is CompareOp.EQ}
     if not all(_is_first(known, axis) for axis in axes):
         raise NotSequential("a reduction that another thread than the first may start", across)
+    along = {v for value in known for v in free_variables(value)}
+    if not all(_keeps_first(guard, along) for guard in guards):
+        raise NotSequential("a reduction in which the first thread may not take part, and start it", across)
     return start, seq(*others)
 
 
 def _conditions(stmt: Stmt) -> Iterator[Expr]:
     """What has to hold for what stands in branches."""
     while isinstance(stmt, IfThenElse) and stmt.otherwise is None:
-        stack = [stmt.condition]
-        while stack:
-            part = stack.pop()
-            if isinstance(part, Logical) and part.op is LogicalOp.AND:
-                stack += [part.lhs, part.rhs]
-            else:
-                yield part
+        yield from _terms(stmt.condition)
         stmt = stmt.then
+
+
+def _terms(condition: Expr) -> Iterator[Expr]:
+    """What a conjunction says."""
+    if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
+        yield from _terms(condition.lhs)
+        yield from _terms(condition.rhs)
+    else:
+        yield condition
+
+
+def _keeps_first(guard: Expr, along: AbstractSet[Var]) -> bool:
+    """Whether the first thread, in the first iteration of loops, takes part where any does: a bound on what does not
+    shrink `along` variables. TVM starts a reduction whoever takes part: where the first does not, results differ.
+    """
+    if next(loads_in(guard), None) is not None:
+        return False
+    used = along & set(free_variables(guard))
+    match guard:
+        case Compare(op=CompareOp.LT | CompareOp.LE, lhs=lhs, rhs=rhs):
+            while isinstance(lhs, Binary) and lhs.op is BinaryOp.FLOORDIV and _is_positive(lhs.rhs):
+                lhs = lhs.lhs
+            return not used & set(free_variables(rhs)) and all(_grows(lhs, axis) for axis in used)
+        case _:
+            return not used
+
+
+def _is_positive(number: Expr) -> bool:
+    return isinstance(number, IntImm) and number.value > 0
 
 
 def _is_first(values: AbstractSet[Expr], axis: Var) -> bool:

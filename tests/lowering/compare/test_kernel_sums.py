@@ -201,6 +201,25 @@ def test_only_the_first_thread_starts_a_sum(place: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("guard", "expected"),
+    [
+        ("t < 5", Status.PROVED),
+        ("t // 4 <= 5 and t * 2 < 40", Status.PROVED),
+        ("t >= 1", Status.UNKNOWN),
+        ("t != 0", Status.UNKNOWN),
+        ("t % 4 == 3", Status.UNKNOWN),
+        ("t < 5 and 3 < t", Status.UNKNOWN),
+        ("A[t] < 4", Status.UNKNOWN),
+    ],
+)
+def test_the_first_thread_takes_part(guard: str, expected: Status) -> None:
+    """TVM starts a sum also where the first thread adds nothing to it, but not in a loop that leaves out the first."""
+    guarded = f"            T.where({guard})\n            with T.init():"
+    text = HEAD + JOINED.replace("            with T.init():", guarded)
+    assert lp.compare(*(loads(text.replace("LOOP", loop)) for loop in ("range(32)", THREADS))).status is expected
+
+
+@pytest.mark.parametrize(
     ("domains", "places"),
     [
         ((2, 16), ("t // 16", "t % 16")),
