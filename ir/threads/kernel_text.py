@@ -301,7 +301,8 @@ class _Reader:
             return self._asynchronous(stmt, substitute(value, values))
         if isinstance(value, OpaqueCall):
             raise NotSequential(f"{value.function} in a kernel, which is opaque", stmt)
-        return NOTHING
+        # What is evaluated for nothing may still fault, or read what another thread writes.
+        return NOTHING if isinstance(value, IntImm | StringImm) else substitute(stmt, values)
 
     def _asynchronous(self, stmt: Evaluate, call: OpaqueCall) -> Stmt:
         self.kernel.asynchronous = True

@@ -393,3 +393,18 @@ def test_threads_may_leave_out_where_a_maximum_starts(start: str, licences: set[
     """If all elements are minus infinity, the least finite number is the result only where it is joined to them."""
     found = compare(*(text.replace("START", start) for text in (GREATEST, GREATEST_ACROSS)))
     assert (found.status, set(found.strictness)) == (Status.PROVED, licences)
+
+
+@pytest.mark.parametrize("what", ["A[t + 5]", "1 // A[t]", "C[31 - t]"])
+def test_what_is_evaluated_for_nothing_may_fault(what: str) -> None:
+    """A load out of bounds, an operation without a result and a race are faults, whatever becomes of the value."""
+    text = """f(A: T.Buffer((32,), "int32"), C: T.Buffer((32,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for t in LOOP:
+        T.evaluate(0)
+        C[t] = A[t]
+"""
+    before = text.replace("LOOP", "range(32)")
+    after = text.replace("LOOP", 'T.thread_binding(32, thread="threadIdx.x")')
+    assert compare(before, after).status is Status.PROVED
+    assert compare(before, after.replace("evaluate(0)", f"evaluate({what})")).status is not Status.PROVED
