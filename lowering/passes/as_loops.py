@@ -116,6 +116,19 @@ def may_overlap(func: PrimFunc) -> bool:
     return not func.noalias and len(func.buffers) > 1
 
 
+def check_domains(func: PrimFunc, where: Expr | None, called_as: PrimFunc | None = None) -> Iterator[Verdict]:
+    """That block variables in kernels stay in their domains, of which parallel loops say nothing; no verdict where that
+    is proved. Two loops that are bound to one axis have an index each here, so nothing is refuted.
+    """
+    from layoutproof.verify.faults.facts import Facts
+    from layoutproof.verify.faults.no_faults import prove_bindings
+
+    if has_threads(func.body):
+        for verdict in prove_bindings(Facts.of(func, where, called_as)):
+            if verdict.status is not Status.PROVED:
+                yield replace(verdict, status=Status.UNKNOWN, counterexample=None)
+
+
 def check_part(part: PrimFunc | None) -> Iterator[Verdict]:
     """That a part of a kernel has no race, which stands for what its form leaves out."""
     from layoutproof.verify.faults.facts import Facts

@@ -408,3 +408,35 @@ def test_what_is_evaluated_for_nothing_may_fault(what: str) -> None:
     after = text.replace("LOOP", 'T.thread_binding(32, thread="threadIdx.x")')
     assert compare(before, after).status is Status.PROVED
     assert compare(before, after.replace("evaluate(0)", f"evaluate({what})")).status is not Status.PROVED
+
+
+@pytest.mark.parametrize(
+    ("domain", "expected"), [("32", Status.PROVED), ("16", Status.UNKNOWN), ("(1, 32)", Status.UNKNOWN)]
+)
+def test_block_variables_of_kernels_stay_in_their_domains(domain: str, expected: Status) -> None:
+    """As those of loops have to: what TVM makes of a block rests on them."""
+    head = 'f(A: T.Buffer((32,), "int32"), C: T.Buffer((32,), "int32")):\n    T.func_attr({"tirx.noalias": True})\n'
+    loop = head + "    for i in range(32):\n        C[i] = A[i]\n"
+    kernel = (
+        '    for i in T.thread_binding(32, thread="threadIdx.x"):\n        with T.block("copy"):\n'
+        f"            v = T.axis.spatial({domain}, i)\n            C[v] = A[v]\n"
+    )
+    assert compare(loop, head + kernel).status is expected
+
+
+@pytest.mark.parametrize(
+    ("strides", "expected"), [("32, 1", Status.PROVED), ("16, 1", Status.UNKNOWN), ("32, 2", Status.UNKNOWN)]
+)
+def test_views_in_kernels_lie_as_they_say(strides: str, expected: Status) -> None:
+    """A view with constant strides that its region does not have is none of that region."""
+    head = (
+        'f(A: T.Buffer((32, 32), "int32"), C: T.Buffer((16, 16), "int32")):\n    T.func_attr({"tirx.noalias": True})\n'
+    )
+    loop = head + "    for i, j in T.grid(16, 16):\n        C[i, j] = A[i, j]\n"
+    kernel = (
+        '    for i in T.thread_binding(16, thread="threadIdx.x"):\n        with T.block("copy"):\n'
+        "            v = T.axis.spatial(16, i)\n"
+        f'            X = T.match_buffer(A[0:16, 0:16], (16, 16), "int32", strides=({strides}), offset_factor=1)\n'
+        "            for j in range(16):\n                C[v, j] = X[v, j]\n"
+    )
+    assert compare(loop, head + kernel).status is expected
