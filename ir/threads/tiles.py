@@ -163,6 +163,8 @@ def _distances(buffer: Buffer) -> tuple[Expr | None, ...]:
 def is_multiple(value: Expr, size: int) -> bool:
     """Whether a value is seen to be a multiple of a number."""
     match value:
+        case _ if size == 1:
+            return True
         case IntImm(value=number):
             return number % size == 0
         case Binary(op=BinaryOp.MUL, lhs=lhs, rhs=rhs):
