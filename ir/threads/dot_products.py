@@ -57,8 +57,9 @@ def _added(value: Expr, own: BufferLoad) -> Callable[[Expr], Expr] | None:
     if call is None or dot is None:
         return None
     rest = [part for part in (*parts, call.arguments[3]) if part is not call and part != IntImm(0, part.dtype)]
-    # What is read may not change on the way: the cell is in memory of the kernel, the bytes are in other memory.
-    read = {load.buffer.data for load in loads_in(dot(IntImm(0)))}
+    # What is read may not change on the way: the cell is in memory of the kernel, and what says which one it is, and
+    # the bytes, are in other memory.
+    read = {load.buffer.data for part in (dot(IntImm(0)), *own.indices) for load in loads_in(part)}
     apart = own.buffer.scope != "global" and own.buffer.data not in read
     return dot if rest == [own] and apart else None
 

@@ -301,7 +301,8 @@ class _Reader:
             return self._asynchronous(stmt, substitute(value, values))
         if isinstance(value, OpaqueCall):
             raise NotSequential(f"{value.function} in a kernel, which is opaque", stmt)
-        return NOTHING
+        # What is evaluated for nothing may still fault, or read what another thread writes.
+        return NOTHING if isinstance(value, IntImm | StringImm) else substitute(stmt, values)
 
     def _asynchronous(self, stmt: Evaluate, call: OpaqueCall) -> Stmt:
         self.kernel.asynchronous = True
@@ -322,6 +323,8 @@ class _Reader:
         known = len(tags) + sum(isinstance(index, IntImm) for index in indices)
         if len(loads) != number or known != len(indices) or len({place.buffer.data for place in loads}) != number:
             raise NotSequential("a reduction over threads of another form", stmt)
+        if number > 1 and not all(map(self._is_owned, values)):
+            raise NotSequential("a reduction over threads of tuples without what they start from in each", stmt)
         names = dict(zip((*reducer.left, *reducer.right), (*loads, *values), strict=True))
         update = self._joined(loads, [substitute(result, names) for result in reducer.results], stmt)
         joined = reducer.results[0]
@@ -334,6 +337,13 @@ class _Reader:
             start = IfThenElse(condition_, start, span=stmt.span)
         guarded = update if condition == TRUE else IfThenElse(condition, update, span=stmt.span)
         return Across(seq(start, guarded), tuple(tags), span=stmt.span)
+
+    def _is_owned(self, value: Expr) -> bool:
+        """Whether a value is loaded from memory of the kernel. A tuple there is started before anything is joined to
+        it, or it is not understood; then starting it once more changes nothing, and nor does it if threads do not.
+        """
+        own = {buffer.data for buffer in self.kernel.memories}
+        return isinstance(value, BufferLoad) and (value.buffer.data in own or value.buffer.scope != "global")
 
     def _joined(self, places: Sequence[BufferLoad], results: Sequence[Expr], stmt: Stmt) -> Stmt:
         """The stores of results, each of which is of what all places hold before."""

@@ -182,11 +182,20 @@ class Phases:
 
     def all_phases(self) -> Stmt:
         """The kernel in phases. A thread's own memory has a copy for each thread that stores to it."""
+        self._check_extents()
         while True:
             self.open, self.unordered = OpenPhases(self.on_all_threads, self.names), set()
             result = self.arrange(self.kernel.body)
             if not self._spread_over(result):
                 return result
+
+    def _check_extents(self) -> None:
+        """That the numbers of threads, which are found before the kernel begins, are the same in each phase."""
+        loaded = {load.buffer.data for axis in self.kernel.axes.values() for load in loads_in(axis.extent)}
+        written = {store.buffer.data for store in stores_in(self.kernel.body)}
+        if loaded & written:
+            raise NotSequential("a kernel stores to memory that says how many threads it has", self.kernel.body)
+        self.overlaps |= bool(loaded & self.parameters and written & self.parameters)
 
     def _spread_over(self, arranged: Stmt) -> bool:
         """Have memory differ along the loops in which it is stored to; whether that is new of any."""

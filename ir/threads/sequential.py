@@ -55,8 +55,9 @@ WARP = 32  # threads, that have one threadIdx.y and threadIdx.z
 @dataclass(frozen=True, slots=True)
 class Sequential:
     """A function whose kernels are written as parallel loops. `crosswise`: how floats are joined over threads, in an
-    order that is not fixed. `implied`: whether barriers were put in. `apart`: kernels whose threads meet in memory of
-    the whole grid without a barrier between, each thread with shared memory of its own; there may be no race in it.
+    order that is not fixed; `bounded`: whether from a finite least or greatest number, which they may leave out.
+    `implied`: whether barriers were put in. `apart`: kernels whose threads meet in memory of the whole grid without a
+    barrier between, each thread with shared memory of its own; there may be no race in it.
     `fitting`: index arithmetic of sizes that is no longer in the text, and taken not to overflow.
     `axes`: the tags of the loops over threads, by variable. `copies`: the tags along which each thread has a copy of a
     memory, as its first axes, by the name of its data.
@@ -75,6 +76,7 @@ class Sequential:
     under_way: PrimFunc | None = None
     tuples: frozenset[Var] = frozenset()
     overlaps: bool = False
+    bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,7 @@ def sequential(
         body = writer.write(func.body)
     except NotSequential as problem:
         return NoSequence(problem.reason, problem.stmt)
-    apart = func.with_body(seq(*writer.apart)) if writer.apart else None
-    under_way = func.with_body(seq(*writer.under_way)) if writer.under_way else None
+    apart, under_way = (func.with_body(seq(*part)) if part else None for part in (writer.apart, writer.under_way))
     return Sequential(
         _without_records(func.with_body(body), writer.copies),
         frozenset(writer.crosswise),
@@ -118,6 +119,7 @@ def sequential(
         under_way=under_way,
         tuples=frozenset(writer.tuples),
         overlaps=writer.overlaps,
+        bounded=writer.bounded,
     )
 
 
@@ -146,7 +148,7 @@ class _Writer:
         self.parameters = frozenset(b.data for b in func.buffers if not func.noalias and len(func.buffers) > 1)
         self.crosswise: set[BinaryOp] = set()
         self.tuples: set[Var] = set()
-        self.implied = self.overlaps = False
+        self.implied = self.overlaps = self.bounded = False
         self.apart: list[Stmt] = []
         self.axes: dict[Var, str] = {}
         self.copies: dict[str, tuple[str, ...]] = {}
@@ -294,9 +296,9 @@ class _Writer:
             self.crosswise |= kernel.joins
         for node in walk(kernel.body):
             if isinstance(node, Across):
-                axes = {kernel.axes[tag].var for tag in node.axes}
-                joins = joins_of(node, axes)
+                joins = joins_of(node, {kernel.axes[tag].var for tag in node.axes})
                 self.crosswise |= joins.floats
+                self.bounded |= joins.bounded
                 self.tuples |= joins.tuples
                 written = {store.buffer.data for store in stores_in(node)} & self.parameters
                 self.overlaps |= bool(written) and any(load.buffer.data in self.parameters for load in loads_in(node))
@@ -362,8 +364,7 @@ def _alone(kernel: Kernel, unordered: set[Var]) -> Stmt:
         if any(load.buffer.data in unordered - written for load in loads_in(node)):
             raise NotSequential("a reduction over threads reads what the kernel writes elsewhere", node)
         body: Stmt = node.body
-        for tag in node.axes:
-            axis = kernel.axes[tag]
+        for axis in map(kernel.axes.__getitem__, node.axes):
             body = IfThenElse(equal(axis.var, IntImm(0, axis.var.dtype)), body, span=node.span)
         return body
 

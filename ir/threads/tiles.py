@@ -54,6 +54,9 @@ class View:
         for extent, found in zip(wanted, source.ranges, strict=True):
             if widen(extent, found.extent.dtype) != found.extent:
                 raise NotATile(f"{view.name} has other extents than its region")
+        for given, known in zip(view.strides, _distances(source.buffer)[before:], strict=False):
+            if not isinstance(given, Var) and given != known:
+                raise NotATile(f"{view.name} has other strides than its region")
         return View(view, source)
 
     def cell(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -135,12 +138,33 @@ class Tiles:
             raise NotATile("an instruction on what is no view of a region")
         if list(view.buffer.shape) != [IntImm(size), IntImm(size)]:
             raise NotATile(f"{view.buffer.name} is not a tile of {size} by {size}")
+        # What it says of its own about where it lies need not be so, and a name may stand for one thing only.
+        layout = len(view.buffer.strides) + 2
+        taken = [name for each in self.views.values() for name in each.names]
+        if len(view.names) < layout or any(taken.count(name) > 1 for name in view.names):
+            raise NotATile(f"{view.buffer.name} does not take its strides and its place from its region")
         return view
+
+
+def _distances(buffer: Buffer) -> tuple[Expr | None, ...]:
+    """How far the elements along each axis are apart, where that is known."""
+    if buffer.strides:
+        return buffer.strides
+    found: list[Expr | None] = [IntImm(1)]
+    for extent in reversed(buffer.shape[1:]):
+        match found[0], extent:
+            case IntImm(value=inner), IntImm(value=number):
+                found.insert(0, IntImm(inner * number))
+            case _:
+                found.insert(0, None)
+    return tuple(found)
 
 
 def is_multiple(value: Expr, size: int) -> bool:
     """Whether a value is seen to be a multiple of a number."""
     match value:
+        case _ if size == 1:
+            return True
         case IntImm(value=number):
             return number % size == 0
         case Binary(op=BinaryOp.MUL, lhs=lhs, rhs=rhs):

@@ -32,7 +32,7 @@ from layoutproof.lowering.compare.answers import ENGINE
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.compare.tuple_joins import packed
 from layoutproof.lowering.compare.tuple_laws import NotPacked
-from layoutproof.lowering.passes.as_loops import check_part, forms_of, licences_needed
+from layoutproof.lowering.passes.as_loops import check_domains, check_part, forms_of, licences_needed
 from layoutproof.verify.lockstep.memories import ASKED
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.values.fast_math import Licences
@@ -181,6 +181,11 @@ class Question:
                     return f"{what}{claim}: {counterexample_text(verdict)}"
         return None
 
+    def _outside(self, where: Expr | None) -> str | None:
+        """Which block variable of the function after may leave its domain; None if none does."""
+        found = next(check_domains(self.asked[1], where, self.asked[0]), None)
+        return None if found is None else f"{found.claim}: {found.reason}"
+
     def _but_one_value(self, answer: Comparison) -> Comparison:
         """The answer, nothing refuted by threads of which one statement may store one value: those are no race."""
         threads = {var.name for form in self.forms for var in form.axes}
@@ -208,10 +213,10 @@ class Question:
                 return replace(answer, verdicts=(said,))
         if answer.status is not Status.PROVED:
             return self._but_one_value(answer)
-        disturbed = self._disturbed()
+        disturbed = self._disturbed() or self._outside(answer.where)
         if disturbed is not None:
             return _with_first(answer, Status.UNKNOWN, disturbed, ())
-        needed = licences_needed(op for form in self.forms for op in form.crosswise)
+        needed = licences_needed(self.forms)
         if not needed <= answer.allowed:
             missing = ", ".join(sorted(needed - answer.allowed))
             why = f"threads join floats in an order that is not fixed, which takes {missing}"

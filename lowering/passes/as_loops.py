@@ -33,6 +33,8 @@ _ORDER: Mapping[BinaryOp, Licences] = {
 """What it takes for a result to be the same in every order of threads: sums of floats differ by rounding, and which NaN
 or zero a minimum yields depends on the order."""
 
+_FINITE: Licences = frozenset({Licence.NINF})
+
 _FORMS: Kept[Sequential | NoSequence] = Kept(16)
 
 
@@ -68,11 +70,11 @@ def _has_blocks(func: PrimFunc) -> bool:
     return any(isinstance(node, Block) and not node.is_root for node in walk(func.body))
 
 
-def licences_needed(operators: Iterable[BinaryOp]) -> Licences:
-    """The fast-math assumptions under which the order makes no difference in which floats are joined."""
+def licences_needed(forms: Iterable[Sequential]) -> Licences:
+    """The fast-math assumptions under which it makes no difference how threads join floats."""
     needed: Licences = frozenset()
-    for op in operators:
-        needed |= _ORDER[op]
+    for form in forms:
+        needed = needed.union(*(_ORDER[op] for op in form.crosswise), _FINITE if form.bounded else ())
     return needed
 
 
@@ -114,6 +116,19 @@ def may_overlap(func: PrimFunc) -> bool:
     return not func.noalias and len(func.buffers) > 1
 
 
+def check_domains(func: PrimFunc, where: Expr | None, called_as: PrimFunc | None = None) -> Iterator[Verdict]:
+    """That block variables in kernels stay in their domains, of which parallel loops say nothing; no verdict where that
+    is proved. Two loops that are bound to one axis have an index each here, so nothing is refuted.
+    """
+    from layoutproof.verify.faults.facts import Facts
+    from layoutproof.verify.faults.no_faults import prove_bindings
+
+    if has_threads(func.body):
+        for verdict in prove_bindings(Facts.of(func, where, called_as)):
+            if verdict.status is not Status.PROVED:
+                yield replace(verdict, status=Status.UNKNOWN, counterexample=None)
+
+
 def check_part(part: PrimFunc | None) -> Iterator[Verdict]:
     """That a part of a kernel has no race, which stands for what its form leaves out."""
     from layoutproof.verify.faults.facts import Facts
@@ -125,7 +140,7 @@ def check_part(part: PrimFunc | None) -> Iterator[Verdict]:
 
 def check_order(forms: Iterable[Sequential], allowed: Licences) -> Iterator[Verdict]:
     """That the order in which threads join floats makes no difference, under what is allowed."""
-    needed = licences_needed(op for form in forms for op in form.crosswise)
+    needed = licences_needed(forms)
     if needed:
         claim = Claim(ClaimKind.OTHER, "threads join floats in an order that is not fixed", about=("join-order",))
         if needed <= allowed:

@@ -16,7 +16,7 @@ from layoutproof.ir.threads.sequential import Barriers, NoSequence, sequential
 from layoutproof.ir.visit import free_variables, nodes_of, walk
 from layoutproof.verify.faults.facts import STRUCTURE, Facts, left_open, proved, refuted, unknown, values_text
 from layoutproof.verify.program.instances import IterationDomain
-from layoutproof.verify.program.questions import above
+from layoutproof.verify.program.questions import above, below
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
@@ -55,6 +55,10 @@ def _prove(facts: Facts, kernel: AttrStmt, number: int, limit: int, loose: set[V
     if inner is not None:
         return unknown(claim, STRUCTURE, f"its size depends on {inner.name}", watch)
     found = facts.search(IterationDomain(), above(size, limit))
+    negative = next((b for b in shared if _may_be_negative(facts, b)), None) if found.is_empty else None
+    if negative is not None:
+        # It would take from the sum what the others have.
+        return unknown(claim, STRUCTURE, f"an extent of {negative.name} may be negative", watch)
     if found.is_empty:
         return proved(claim, found.engine, watch, f"{expr_text(size, Style.PLAIN)} bytes")
     if found.point is None or not found.exact:
@@ -63,6 +67,10 @@ def _prove(facts: Facts, kernel: AttrStmt, number: int, limit: int, loose: set[V
     taken = int(evaluate(size, values))
     text = f"{taken} bytes ({expr_text(size, Style.PLAIN)})" + (f" at {values_text(values)}" if values else "")
     return refuted(claim, found.engine, {"bytes": taken, "values": values}, text, watch)
+
+
+def _may_be_negative(facts: Facts, buffer: Buffer) -> bool:
+    return any(not facts.search(IterationDomain(), below(extent, 0)).is_empty for extent in buffer.shape)
 
 
 def _bytes(buffers: list[Buffer]) -> Expr:

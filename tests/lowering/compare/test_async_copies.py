@@ -156,7 +156,13 @@ INSTRUCTIONS = """instructions(A: T.Buffer((8, 64), "float32"), C: T.Buffer((8, 
 RAW = INSTRUCTIONS.replace('T.ptx_cp_async("float32", ', 'T.s_tir.cp_async_raw("float32", ').replace(
     "T.ptx_commit_group", "T.ptx.cp.async_.commit_group"
 )
+# One element by one instruction.
+SINGLE = (
+    INSTRUCTIONS.replace(", 16)\n", ", 4)\n").replace("tx * 4", "tx").replace('"threadIdx.x", 4)', '"threadIdx.x", 64)')
+)
+SINGLE = SINGLE.replace("range(4)", "range(1)")
 RIGHT = {
+    "copies of one element": (WHOLE, SINGLE),
     "copies by instructions": (WHOLE, INSTRUCTIONS),
     "copies by instructions of another name": (WHOLE, RAW.replace("T.ptx_wait_group", "T.ptx.cp.async_.wait_group")),
     "three stages ahead": (PLAIN, PIPELINE),

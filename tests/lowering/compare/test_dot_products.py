@@ -53,6 +53,24 @@ def test_four_bytes_at_once(signed: bool) -> None:
     assert lp.compare(plain, program(joined, signed=signed)).status is Status.PROVED
 
 
+def test_the_cell_is_chosen_once() -> None:
+    """One instruction stores to one cell; a loop whose sums say where the next one goes is another program."""
+    head = (
+        HEAD + 'def f(A: T.Buffer((4,), "int8"), B: T.Buffer((4,), "int8"), C: T.Buffer((2,), "int32")):\n'
+        '    T.func_attr({"tirx.noalias": True})\n'
+        '    for tx in T.thread_binding(1, thread="threadIdx.x"):\n'
+        '        L = T.decl_buffer((2,), "int32", scope="local")\n'
+        "        L[0] = 0\n        L[1] = 0\n"
+    )
+    tail = "        C[0] = L[0]\n        C[1] = L[1]\n"
+    place = "L[L[0] % 2]"
+    product = 'T.Cast("int32", A[k]) * T.Cast("int32", B[k])'
+    plain = f"        for k in range(4):\n            {place} = {place} + {product}\n"
+    four = f'        {place} = T.call_pure_extern("int32", "__dp4a", A[0:4], B[0:4], {place})\n'
+    loop, once = (lp.loads(head + body + tail) for body in (plain, four))
+    assert lp.compare(loop, once).status is not Status.PROVED
+
+
 def test_a_loop_may_have_any_name() -> None:
     """The loop over bytes that is written out does not take the name of one that is there."""
     plain, fours = (program(text.replace("ko", "lane")) for text in (PLAIN, FOURS))

@@ -147,3 +147,94 @@ def test_other_loops_are_left_alone(old: str, new: str) -> None:
     assert old in LOOP
     func = loads(HEAD + LOOP.replace(old, new))
     assert with_split_loops(func) == (func, ())
+
+
+JOINED = """joined(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32"), C: T.Buffer((1,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for t in LOOP:
+        with T.block("sum"):
+            k = T.axis.reduce(32, t)
+            with T.init():
+                C[0] = 0
+            C[0] = C[0] + A[k]
+"""
+THREADS = 'T.thread_binding(32, thread="threadIdx.x")'
+UPDATE = "            C[0] = C[0] + A[k]\n"
+
+
+def joined(update: str, place: str) -> Comparison:
+    """A loop that joins to one cell, and threads that do it."""
+    text = HEAD + JOINED.replace(UPDATE, update).replace("(32, t)", f"(32, {place})")
+    return lp.compare(*(loads(text.replace("LOOP", loop)) for loop in ("range(32)", THREADS)))
+
+
+@pytest.mark.parametrize(
+    "update", [UPDATE, f"            if A[k] < 5:\n    {UPDATE}", UPDATE.replace("+ A", "+ 2 * A")]
+)
+def test_threads_join_by_one_operator(update: str) -> None:
+    """The order of threads is not seen."""
+    assert joined(update, "t").status is Status.PROVED
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        f"            if C[0] < 5:\n    {UPDATE}",
+        f"            for j in range(C[0] % 4):\n    {UPDATE}",
+        UPDATE + "            C[0] = T.max(C[0], B[k])\n",
+        "            C[0] = C[0] * 2\n" + UPDATE,
+        "            if k == 5:\n                C[0] = 0\n" + UPDATE,
+        f"            if k < 16:\n    {UPDATE}            else:\n                C[0] = T.min(C[0], A[k])\n",
+        '            with T.block("inner"):\n                q = T.axis.reduce(32, k)\n'
+        f"                with T.init():\n                    C[0] = 7\n    {UPDATE.replace('A[k]', 'A[q]')}",
+    ],
+)
+def test_the_order_of_threads_may_not_be_seen(update: str) -> None:
+    """Conditions on what was joined, several operators, and starting anew have a result that depends on it."""
+    assert joined(update, "t").status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("place", ["(t + 5) % 32", "31 - t", "t // 2", "t % 16"])
+def test_only_the_first_thread_starts_a_sum(place: str) -> None:
+    """Where another one does, what was added before is lost, or not."""
+    assert joined(UPDATE, place).status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("guard", "expected"),
+    [
+        ("t < 5", Status.PROVED),
+        ("t // 4 <= 5 and t * 2 < 40", Status.PROVED),
+        ("t >= 1", Status.UNKNOWN),
+        ("t != 0", Status.UNKNOWN),
+        ("t % 4 == 3", Status.UNKNOWN),
+        ("t < 5 and 3 < t", Status.UNKNOWN),
+        ("A[t] < 4", Status.UNKNOWN),
+    ],
+)
+def test_the_first_thread_takes_part(guard: str, expected: Status) -> None:
+    """TVM starts a sum also where the first thread adds nothing to it, but not in a loop that leaves out the first."""
+    guarded = f"            T.where({guard})\n            with T.init():"
+    text = HEAD + JOINED.replace("            with T.init():", guarded)
+    assert lp.compare(*(loads(text.replace("LOOP", loop)) for loop in ("range(32)", THREADS))).status is expected
+
+
+@pytest.mark.parametrize(
+    ("domains", "places"),
+    [
+        ((2, 16), ("t // 16", "t % 16")),
+        ((4, 4, 2), ("t // 8", "t // 2 % 4", "t % 2")),
+        ((4, 4, 2), ("t // 8", "t % 8 // 2", "t % 2")),
+        ((64,), ("t * 2 + 1",)),
+    ],
+)
+def test_reductions_along_parts_of_a_thread_axis(domains: tuple[int, ...], places: tuple[str, ...]) -> None:
+    """Several reduce variables, which the first thread starts, may be found from one axis."""
+    names = ("k0", "k1", "k2")
+    axes = "".join(
+        f"            {name} = T.axis.reduce({domain}, {place})\n"
+        for name, domain, place in zip(names, domains, places, strict=False)
+    )
+    text = HEAD + JOINED.replace("            k = T.axis.reduce(32, t)\n", axes).replace("A[k]", "A[0]")
+    loop, threads = (loads(text.replace("LOOP", each)) for each in ("range(32)", THREADS))
+    assert lp.compare(loop, threads).status is Status.PROVED

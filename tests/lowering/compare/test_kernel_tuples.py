@@ -316,3 +316,48 @@ def test_elements_that_are_loaded_only_where_they_are_there(guard: str) -> None:
     assert isinstance(found, Result)
     assert (found["R"].tolist() == [-1] * 4) is (guard == "if n >= 64:")
     assert status(before, after) is not Status.PROVED
+
+
+RAW = """def {name}(A: T.Buffer((32,), "int32"), R: T.Buffer((1,), "int32"), M: T.Buffer((1,), "int32")):
+    T.func_attr({{"tirx.noalias": True}})
+{body}"""
+BY_ONE = """    R[0] = -1
+    M[0] = 5
+    for k in range(32):
+        r: T.int32 = T.Select(M[0] > A[k] or M[0] == A[k] and R[0] <= k, R[0], k)
+        m: T.int32 = T.Select(M[0] > A[k] or M[0] == A[k] and R[0] <= k, M[0], A[k])
+        R[0] = r
+        M[0] = m
+"""
+BY_ALL = """    tx = T.launch_thread("threadIdx.x", 32)
+    X = T.decl_buffer((1,), "int32", scope="local")
+    Y = T.decl_buffer((1,), "int32", scope="local")
+    PARTS
+    P = T.decl_buffer((1,), "int32", scope="local")
+    Q = T.decl_buffer((1,), "int32", scope="local")
+    with T.attr(T.comm_reducer(lambda x0, x1, y0, y1: (
+        T.Select(x1 > y1 or x1 == y1 and x0 <= y0, x0, y0), T.Select(x1 > y1 or x1 == y1 and x0 <= y0, x1, y1)
+    ), [-1, 5]), "reduce_scope", T.int32(0)):
+        T.evaluate(T.tvm_thread_allreduce(T.uint32(2), VALUES, True, P[0], Q[0], tx, dtype="handle"))
+    if tx == 0:
+        R[0] = P[0]
+        M[0] = Q[0]
+"""
+STARTED = """X[0] = -1
+    Y[0] = 5
+    for part in range(1):
+        r: T.int32 = T.Select(Y[0] > A[tx] or Y[0] == A[tx] and X[0] <= tx, X[0], tx)
+        m: T.int32 = T.Select(Y[0] > A[tx] or Y[0] == A[tx] and X[0] <= tx, Y[0], A[tx])
+        X[0] = r
+        Y[0] = m"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "values", "expected"),
+    [("X[0] = 0", "tx, A[tx]", Status.UNKNOWN), (STARTED, "X[0], Y[0]", Status.PROVED)],
+)
+def test_threads_may_leave_out_what_they_start_from(parts: str, values: str, expected: Status) -> None:
+    """Where all elements are smaller, a start is seen in the result if each thread has joined it to its own."""
+    loop = HEAD + RAW.format(name="loop", body=BY_ONE)
+    kernel = HEAD + RAW.format(name="kernel", body=BY_ALL.replace("PARTS", parts).replace("VALUES", values))
+    assert status(loop, kernel) is expected

@@ -342,3 +342,101 @@ def test_a_start_that_threads_may_leave_out() -> None:
     assert compare(*most).status is Status.UNKNOWN
     least = "T.int32(-2147483648)"
     assert compare(most[0].replace("= 0", f"= {least}"), most[1].replace("T.int32(0)", least)).status is Status.PROVED
+
+
+COUNTED = """counted(N: T.Buffer((1,), "int32"), A: T.Buffer((32,), "int32"), C: T.Buffer((32,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    if 0 < N[0]:
+        N[0] = 3
+        for t in range(N[0]):
+            if t < 32:
+                C[t] = A[t]
+"""
+LAUNCHED = """launched(N: T.Buffer((1,), "int32"), A: T.Buffer((32,), "int32"), C: T.Buffer((32,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for t in T.thread_binding(N[0], thread="threadIdx.x"):
+        N[0] = 3
+        T.tvm_storage_sync("shared")
+        if t < 32:
+            C[t] = A[t]
+"""
+
+
+def test_the_number_of_threads_is_found_once() -> None:
+    """What a kernel stores changes nothing about how many threads it has."""
+    assert compare(COUNTED, LAUNCHED).status is Status.UNKNOWN
+    kept = [text.replace("    N[0] = 3\n", "    C[0] = A[0]\n") for text in (COUNTED, LAUNCHED)]
+    assert compare(*kept).status is Status.PROVED
+
+
+GREATEST = """greatest(A: T.Buffer((32,), "float32"), C: T.Buffer((1,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    C[0] = START
+    for k in range(32):
+        C[0] = T.max(C[0], A[k])
+"""
+GREATEST_ACROSS = """across(A: T.Buffer((32,), "float32"), C: T.Buffer((1,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    tx = T.launch_thread("threadIdx.x", 32)
+    L = T.decl_buffer((1,), "float32", scope="local")
+    with T.attr(T.comm_reducer(lambda x, y: T.max(x, y), [START]), "reduce_scope", T.int32(0)):
+        T.tvm_thread_allreduce(T.uint32(1), A[tx], T.bool(True), L[0], tx)
+    C[0] = L[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "licences"),
+    [('T.float32("-inf")', {"nnan", "nsz"}), ('T.min_value("float32")', {"nnan", "ninf", "nsz"})],
+)
+def test_threads_may_leave_out_where_a_maximum_starts(start: str, licences: set[str]) -> None:
+    """If all elements are minus infinity, the least finite number is the result only where it is joined to them."""
+    found = compare(*(text.replace("START", start) for text in (GREATEST, GREATEST_ACROSS)))
+    assert (found.status, set(found.strictness)) == (Status.PROVED, licences)
+
+
+@pytest.mark.parametrize("what", ["A[t + 5]", "1 // A[t]", "C[31 - t]"])
+def test_what_is_evaluated_for_nothing_may_fault(what: str) -> None:
+    """A load out of bounds, an operation without a result and a race are faults, whatever becomes of the value."""
+    text = """f(A: T.Buffer((32,), "int32"), C: T.Buffer((32,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for t in LOOP:
+        T.evaluate(0)
+        C[t] = A[t]
+"""
+    before = text.replace("LOOP", "range(32)")
+    after = text.replace("LOOP", 'T.thread_binding(32, thread="threadIdx.x")')
+    assert compare(before, after).status is Status.PROVED
+    assert compare(before, after.replace("evaluate(0)", f"evaluate({what})")).status is not Status.PROVED
+
+
+@pytest.mark.parametrize(
+    ("domain", "expected"), [("32", Status.PROVED), ("16", Status.UNKNOWN), ("(1, 32)", Status.UNKNOWN)]
+)
+def test_block_variables_of_kernels_stay_in_their_domains(domain: str, expected: Status) -> None:
+    """As those of loops have to: what TVM makes of a block rests on them."""
+    head = 'f(A: T.Buffer((32,), "int32"), C: T.Buffer((32,), "int32")):\n    T.func_attr({"tirx.noalias": True})\n'
+    loop = head + "    for i in range(32):\n        C[i] = A[i]\n"
+    kernel = (
+        '    for i in T.thread_binding(32, thread="threadIdx.x"):\n        with T.block("copy"):\n'
+        f"            v = T.axis.spatial({domain}, i)\n            C[v] = A[v]\n"
+    )
+    assert compare(loop, head + kernel).status is expected
+
+
+@pytest.mark.parametrize(
+    ("strides", "expected"), [("32, 1", Status.PROVED), ("16, 1", Status.UNKNOWN), ("32, 2", Status.UNKNOWN)]
+)
+def test_views_in_kernels_lie_as_they_say(strides: str, expected: Status) -> None:
+    """A view with constant strides that its region does not have is none of that region."""
+    head = (
+        'f(A: T.Buffer((32, 32), "int32"), C: T.Buffer((16, 16), "int32")):\n    T.func_attr({"tirx.noalias": True})\n'
+    )
+    loop = head + "    for i, j in T.grid(16, 16):\n        C[i, j] = A[i, j]\n"
+    kernel = (
+        '    for i in T.thread_binding(16, thread="threadIdx.x"):\n        with T.block("copy"):\n'
+        "            v = T.axis.spatial(16, i)\n"
+        f'            X = T.match_buffer(A[0:16, 0:16], (16, 16), "int32", strides=({strides}), offset_factor=1)\n'
+        "            for j in range(16):\n                C[v, j] = X[v, j]\n"
+    )
+    assert compare(loop, head + kernel).status is expected

@@ -92,6 +92,12 @@ WRONG = {
             1,
         ),
     ),
+    "a view that says itself how far its rows are apart": (
+        product(),
+        wmma().replace('strides=("M_s0", "M_s1")', "strides=(16, 1)", 1),
+    ),
+    "a view that says itself where it lies": (product(), wmma().replace("offset_factor=16", "elem_offset=0")),
+    "one name for two distances": (product(), wmma().replace('("M_s0", "M_s1")', '("M_s0", "M_s0")')),
     "memory of fragments as shared memory": (product(), wmma().replace('scope="wmma.matrix_a"', 'scope="shared"')),
 }
 

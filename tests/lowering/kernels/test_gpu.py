@@ -25,7 +25,7 @@ from layoutproof.verify.verdict.verdict import Status
 
 EVERY: dict[str, tuple[Callable[[], Schedule], set[str]]] = {
     "matmul": (matmul_on_threads, set()),
-    "softmax": (softmax_on_threads, {"nnan", "nsz", "reassoc"}),
+    "softmax": (softmax_on_threads, {"ninf", "nnan", "nsz", "reassoc"}),
     "transpose": (transpose_on_threads, set()),
     "conv2d": (conv2d_on_threads, set()),
 }

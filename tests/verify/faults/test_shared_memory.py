@@ -96,3 +96,12 @@ def test_a_schedule_without_kernels_shares_nothing() -> None:
     assert lp.Schedule(schedule.original).prove_shared_memory(0) == ()
     with pytest.raises(lp.LayoutproofError, match="a number of bytes"):
         schedule.prove_shared_memory("48 KB")  # type: ignore[arg-type]  # what a user may write
+
+
+def test_a_negative_extent_takes_nothing_away() -> None:
+    """The bytes of one buffer are not fewer because another one has an extent below zero, which no text rules out."""
+    text = KERNELS.replace("(3,)", "(103 - m,)").replace("T.evaluate(T.assume(m <= 100))", "ASSUMED")
+    text = text.replace("(m, 2)", "(m, 4)")
+    for assumed, expected in (("T.evaluate(T.assume(m <= 103))", Status.PROVED), ("pass", Status.UNKNOWN)):
+        verdict, _ = prove_shared_fits(lp.loads(text.replace("ASSUMED", assumed)), 824)
+        assert verdict.status is expected
