@@ -152,3 +152,13 @@ def test_complements_keep_the_type(dtype: str) -> None:
     numbers = ("(2 * 3)", "0", "True") if not dtype.startswith("uint") else ()
     found = list(differences("~{} & A[1]", ((number, "", dtype, dtype) for number in numbers)))
     assert not found, "\n".join(found)
+
+
+ROUNDED = ("T.float32(0.1)", "T.float32(16777217)", "T.float64(T.float32(0.1))", "T.float32(0.1).astype('float64')")
+
+
+@pytest.mark.parametrize("operator", ("{} + {}", "T.max({}, {})", "T.if_then_else(c > 0, {}, {})"))
+def test_a_conversion_begins_at_the_number_that_is_written(operator: str) -> None:
+    """Beside a wider float a constant has the digits of the text, though its own type rounds them."""
+    found = list(differences(operator, (("A[0]", number, "float64", "float64") for number in ROUNDED)))
+    assert not found, "\n".join(found)
