@@ -131,7 +131,9 @@ class OperandReader:
         return value
 
     def cast(self, dtype: DType, value: Expr, span: Span | None = None) -> Expr:
-        """A conversion, which begins at the number that the text has."""
+        """A conversion, which begins at the number that the text has; so does that of its broadcast."""
+        if isinstance(value, Broadcast) and self.written(value.value) is not None and value.lanes == dtype.lanes:
+            return Broadcast(self.cast(dtype.element, value.value, span), value.lanes, span=span)
         number = self.written(value)
         if number is None or dtype.is_bool or dtype.lanes != 1:
             return Cast(dtype, value, span=span)
@@ -181,6 +183,8 @@ class OperandReader:
         if isinstance(value, Weak):
             return value.build(dtype.with_lanes(lanes))
         if value.dtype.lanes == 1 < lanes:
+            if self.written(value) is not None:
+                value = self.converted(value, dtype)
             value = Broadcast(value, lanes)
         wanted = dtype.with_lanes(value.dtype.lanes)
         if value.dtype == wanted or Kind.HANDLE in (dtype.kind, value.dtype.kind):

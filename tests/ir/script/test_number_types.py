@@ -43,6 +43,10 @@ def shown(*lines: str) -> list[str]:
         ("W[0] = T.float32(16777217)", 'W[0] = T.Cast("int32", T.float64(16777217.0))'),
         ("H[0] = T.float32(1.0004882813)", "H[0] = T.float16(1.0009765625)"),
         ("H[0] = T.cast(T.float32(1.0004882813), 'float16')", "H[0] = T.float16(1.0009765625)"),
+        (
+            "H[0:4] = T.Broadcast(T.float32(1.0004882813), 4)",
+            "H[T.Ramp(0, 1, 4)] = T.Broadcast(T.float16(1.0009765625), 4)",
+        ),
         ("H[0] = T.float32(65519.9999)", "H[0] = T.float16(65504.0)"),
         ("H[0] = T.float32(0.5)", 'H[0] = T.Cast("float16", T.float32(0.5))'),
     ],
