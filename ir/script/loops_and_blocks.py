@@ -245,9 +245,8 @@ class BlockReader:
         elif name in self.statements.block_allocations:
             target = self._target(node)
             bound = bind(self.text, call, f"T.{name}", BUFFER_PARAMETERS, 1)
-            buffer = BufferArguments(self.reader, self.env).buffer(node, target, bound)
+            buffer = BufferArguments(self.reader, self.env).allocated(node, target, bound)
             self.env.bind(target, buffer, node.targets[0])
-            self.env.allocated.add(buffer.data)
             self.header.allocations.append(buffer)
         elif name == "match_buffer":
             self._match(node, call)
