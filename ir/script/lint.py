@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from layoutproof.ir import codes
@@ -122,7 +123,7 @@ def check_upstream(f: PrimFunc) -> tuple[Diagnostic, ...]:
     found = (
         narrow,
         *(check(expressions) for check in _CHECKS),
-        *(check(loops) for check in (_loops, _lets_in_lanes, _loaded_starts)),
+        *(check(loops) for check in (_loops, _cells_in_lanes, _loaded_starts)),
         _strided_memory(f),
         _shifted_remainders(nodes),
     )
@@ -225,18 +226,27 @@ def _signs_of_zero(expressions: Sequence[Expr]) -> Diagnostic | None:
     return None
 
 
-def _lets_in_lanes(loops: Sequence[For]) -> Diagnostic | None:
-    """A let in a vectorized loop whose value differs from lane to lane."""
+def _cells_in_lanes(loops: Sequence[For]) -> Diagnostic | None:
+    """A name in a vectorized loop whose value differs from lane to lane, and which is a cell in TVM."""
     for loop in (loop for loop in loops if loop.kind is ForKind.VECTORIZED):
         varying = {loop.var}
         for let in nodes_of(loop.body, Let):
             if varying.isdisjoint(free_variables(let.value)):
                 continue
             varying.add(let.var)
-            if not (let is loop.body and loop.var.name.startswith(f"{let.var.name}_step")):  # of a range with a step
-                message = f"{let.var.name} has one value in each lane; TVM may give all lanes that of the last one"
-                return _warning(let, message, "write the value where it is used, as T.meta_var does")
+            if _is_cell(let):
+                message = f"{let.var.name} has a value in each lane; in TVM it is one cell, which the last lane stores"
+                return _warning(let, message, f"write {let.var.name} = T.bind(...)")
     return None
+
+
+def _is_cell(let: Let) -> bool:
+    """Whether the text of a let is `x = e` or `x: T.int32 = e`."""
+    if let.span is None:
+        return False
+    name, _, rest = let.span.text.partition("=")
+    plain = name.partition(":")[0].strip() == let.var.name and ".let" not in name
+    return plain and not re.match(r"\s*\w+(\.\w+)*\.bind\(", rest)
 
 
 def _loaded_starts(loops: Sequence[For]) -> Diagnostic | None:

@@ -138,6 +138,10 @@ def test_temporaries_of_bfloat16_are_not_rounded(kept: str, used: str, told: boo
     [
         (("for i in T.vectorized(4):", "    x = N[i] + 1", "    N[i] = x * x"), True),
         (("for i in T.vectorized(4):", "    x: T.int32 = N[i]", "    N[i] = x"), True),
+        (("for i in T.vectorized(4):", "    x = T.bind(N[i])", "    N[i] = x * x"), False),
+        (("for i in T.vectorized(4):", "    x: T.let[T.int32] = N[i]", "    N[i] = x * x"), False),
+        (("for i in T.vectorized(4):", "    with T.LetStmt(N[i]) as x:", "        N[i] = x * x"), False),
+        (("for i in T.vectorized(4):", "    x = T.bind(N[i])", "    y = x", "    N[i] = y * y"), True),
         (("for i in T.vectorized(4):", "    x = N[7]", "    N[i] = x"), False),
         (("for i in T.vectorized(4):", "    x = T.meta_var(N[i])", "    N[i] = x + x"), False),
         (("for i in range(4):", "    x = N[i] + 1", "    N[i] = x * x"), False),
@@ -160,7 +164,7 @@ def test_temporaries_of_bfloat16_are_not_rounded(kept: str, used: str, told: boo
     ],
 )
 def test_statements_that_tvm_runs_otherwise(lines: tuple[str, ...], told: bool) -> None:
-    """Lets in the lanes of a vector, a start that the loop changes, and strides of memory that is seen otherwise."""
+    """Cells in the lanes of a vector, a start that the loop changes, and strides of memory that is seen otherwise."""
     head = '@T.prim_func\ndef f(N: T.Buffer((8,), "int32"), M: T.Buffer((8,), "int32")):'
     found = check_upstream(loads("\n".join([head, *(f"    {line}" for line in lines)])))
     assert [(d.code, d.span is not None) for d in found] == ([("LP133", True)] if told else [])
