@@ -31,7 +31,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script.parsing import Text
-from layoutproof.ir.semantics import round_float
+from layoutproof.ir.semantics import int_to_float, round_float
 from layoutproof.ir.text import python_number
 
 Literal = int | float | bool
@@ -135,6 +135,9 @@ class OperandReader:
         if isinstance(value, Broadcast) and self.written(value.value) is not None and value.lanes == dtype.lanes:
             return Broadcast(self.cast(dtype.element, value.value, span), value.lanes, span=span)
         number = self.written(value)
+        if isinstance(value, IntImm) and value.dtype.is_integer and dtype.is_float:
+            whole = float(value.value)  # TVM goes by way of a float64
+            number = whole if int_to_float(value.value, dtype) != whole else None
         if number is None or dtype.is_bool or dtype.lanes != 1:
             return Cast(dtype, value, span=span)
         rounded = round_float(number, dtype) if dtype.is_float else number
