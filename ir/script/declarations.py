@@ -17,7 +17,7 @@ from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer, Range
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span
 from layoutproof.ir.dtype import FLOAT32, HANDLE, DType, Kind
-from layoutproof.ir.expr import Expr, FloatImm, IntImm, Var
+from layoutproof.ir.expr import Expr, FloatImm, IntImm, Var, is_zero
 from layoutproof.ir.intrinsics import OpaqueCall, StringImm
 from layoutproof.ir.script.expressions import ExpressionReader, syntax_name
 from layoutproof.ir.script.parsing import Bound, Text, bind, read_dtype, read_integer, read_list, read_string
@@ -221,6 +221,16 @@ class BufferArguments:
             code=codes.BUFFER_USE,
         )
 
+    def allocated(self, node: ast.AST, name: str, bound: Bound) -> Buffer:
+        """The buffer of an allocation, which begins where its memory does: TVM takes as much as the shape has."""
+        buffer = self.buffer(node, name, bound)
+        if not is_zero(buffer.elem_offset):
+            message = "memory that is allocated for a buffer has no room before its first element"
+            help = "allocate the memory by itself, and view it by T.decl_buffer(..., data=..., elem_offset=...)"
+            raise self.text.fail(codes.UNSUPPORTED, message, bound["elem_offset"], help=help)
+        self.env.allocated.add(buffer.data)
+        return buffer
+
     def data(self, node: ast.expr) -> Var:
         """A data variable: `A.data`, or the name of a handle."""
         named = self.env.lookup(node.id) if isinstance(node, ast.Name) else None
@@ -318,13 +328,13 @@ def read_decl(
     """`T.decl_buffer(shape, dtype, data=...)`: an alias; without `data`, an allocation, as upstream has it."""
     arguments = BufferArguments(reader, env)
     bound = _bind_decl(reader, call, name)
-    buffer = arguments.buffer(node, target.id, bound)
-    if "data" in bound:
+    if _given(bound, "data"):
+        buffer = arguments.buffer(node, target.id, bound)
         return Scoped(
             lambda e: e.bind(target.id, buffer, target), lambda body: reader.make(node, DeclBuffer, buffer, body)
         )
-    env.allocated.add(buffer.data)
-    return Scoped(lambda e: e.bind(target.id, buffer, target), lambda body: reader.make(node, Allocate, buffer, body))
+    own = arguments.allocated(node, target.id, bound)
+    return Scoped(lambda e: e.bind(target.id, own, target), lambda body: reader.make(node, Allocate, own, body))
 
 
 def _bind_decl(reader: ExpressionReader, call: ast.Call, name: str) -> dict[str, ast.expr]:
@@ -350,8 +360,7 @@ def read_allocation(
         annotations = (
             read_attributes(reader, bound.pop("annotations"), "annotations") if "annotations" in bound else Attributes()
         )
-        buffer = BufferArguments(reader, env).buffer(node, target.id, bound)
-        env.allocated.add(buffer.data)
+        buffer = BufferArguments(reader, env).allocated(node, target.id, bound)
         return Scoped(
             lambda e: e.bind(target.id, buffer, target), lambda b: reader.make(node, Allocate, buffer, b, annotations)
         )

@@ -130,7 +130,7 @@ def _cast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     dtype, value = read_dtype(reader.text, dtype_node), reader.read(value_node)
     if isinstance(value, Weak) and value.default is None and value.literal is None:
         return value.build(dtype)  # T.Cast("float32", T.undef()) is how TVM 0.27 writes an undefined float
-    return reader.make(node, Cast, dtype, reader.strong(value))
+    return reader.make(node, reader.cast if name.endswith("cast") else Cast, dtype, reader.strong(value))
 
 
 def _reinterpret(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
@@ -163,7 +163,7 @@ def _astype(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     assert isinstance(node.func, ast.Attribute)
     bound = bind(reader.text, node, name, ("dtype",), 1)
     value, dtype = reader.expr(node.func.value), read_dtype(reader.text, bound["dtype"])
-    return value if value.dtype == dtype else reader.make(node, Cast, dtype, value)
+    return value if value.dtype == dtype else reader.make(node, reader.cast, dtype, value)
 
 
 def _typed(dtype: DType) -> Handler:
@@ -175,9 +175,10 @@ def _typed(dtype: DType) -> Handler:
             return reader.make(node, FloatImm, _special_float(reader, argument), dtype)
         value = reader.read(argument)
         if isinstance(value, Weak) and (value.literal is not None or value.default is None):
-            return replace(value.build(dtype), span=reader.text.span(node))
+            built = value.build(dtype)
+            return reader.note_written(replace(built, span=reader.text.span(node)), reader.written(built))
         strong = reader.strong(value)
-        return strong if strong.dtype == dtype else reader.make(node, Cast, dtype, strong)
+        return strong if strong.dtype == dtype else reader.make(node, reader.cast, dtype, strong)
 
     return handle
 

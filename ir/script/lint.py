@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from layoutproof.ir import codes
-from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, Severity
 from layoutproof.ir.dtype import BFLOAT16
 from layoutproof.ir.expr import (
@@ -31,7 +33,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.stmt import Block, BufferStore, For, IterKind
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, ForKind, IterKind, Let
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, free_variables, loads_in, nodes_of, substitute, walk
 
@@ -116,17 +118,21 @@ def check_upstream(f: PrimFunc) -> tuple[Diagnostic, ...]:
     """One diagnostic for each kind of difference from TVM, at its first place; notes where only LLVM code differs."""
     nodes = list(walk(f.body))
     expressions = [node for node in nodes if isinstance(node, Expr)]
+    loops = [node for node in nodes if isinstance(node, For)]
     narrow = _narrow_floats(expressions, _unrounded(f, [node for node in nodes if isinstance(node, BufferStore)]))
     found = (
         narrow,
         *(check(expressions) for check in _CHECKS),
-        _loops([node for node in nodes if isinstance(node, For)]),
+        *(check(loops) for check in (_loops, _cells_in_lanes, _loaded_starts)),
+        _strided_memory(f),
         _shifted_remainders(nodes),
     )
     return tuple(each for each in found if each is not None)
 
 
-def _warning(e: Expr | For, message: str, help: str | None = None, severity: Severity = Severity.WARNING) -> Diagnostic:
+def _warning(
+    e: Expr | For | Let, message: str, help: str | None = None, severity: Severity = Severity.WARNING
+) -> Diagnostic:
     return Diagnostic(codes.UPSTREAM_DIFFERS, message, e.span, severity, help=help)
 
 
@@ -186,9 +192,97 @@ def _folded_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
                 return _warning(
                     e, "a term with both signs is added and taken away, with roundings between; TVM leaves both out"
                 )
-        if e.op is BinaryOp.MUL and any(isinstance(side, FloatImm) and side.value == 0 for side in (e.lhs, e.rhs)):
+            if _cancels(e):
+                return _warning(e, "a constant is added and taken away, with roundings between; TVM leaves both out")
+        if e.op is BinaryOp.MUL and any(_is_zero(side) for side in (e.lhs, e.rhs)):
             return _warning(e, "a product with zero may be NaN or a zero of either sign; TVM takes it for 0")
+        if e.op is BinaryOp.DIV and _is_zero(e.lhs):
+            return _warning(e, "a quotient of zero may be NaN or a zero of either sign; TVM takes it for 0")
     return None
+
+
+def _is_zero(e: Expr, sign: float = 0.0) -> bool:
+    """Whether a constant is a zero; with `sign`, one of that sign."""
+    return isinstance(e, FloatImm) and e.value == 0 and sign in (0.0, math.copysign(1.0, e.value))
+
+
+def _cancels(e: Binary) -> bool:
+    """Whether a difference is of a sum with a constant and this constant, either way round."""
+    pairs = ((e.lhs, e.rhs), (e.rhs, e.lhs)) if e.op is BinaryOp.SUB else ()
+    for whole, part in pairs:
+        if isinstance(part, FloatImm) and isinstance(whole, Binary) and whole.op is BinaryOp.ADD:
+            return part in (whole.lhs, whole.rhs)
+    return False
+
+
+def _signs_of_zero(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """A sum with zero, which is 0 where the other side is -0."""
+    for e in expressions:
+        if not isinstance(e, Binary) or not e.dtype.is_float:
+            continue
+        sum_ = e.op is BinaryOp.ADD and (_is_zero(e.lhs, 1.0) or _is_zero(e.rhs, 1.0))
+        if sum_ or (e.op is BinaryOp.SUB and _is_zero(e.rhs, -1.0)):
+            return _warning(e, "a sum with zero is 0 where the other side is -0; TVM leaves the zero out")
+    return None
+
+
+def _cells_in_lanes(loops: Sequence[For]) -> Diagnostic | None:
+    """A name in a vectorized loop whose value differs from lane to lane, and which is a cell in TVM."""
+    for loop in (loop for loop in loops if loop.kind is ForKind.VECTORIZED):
+        varying = {loop.var}
+        for let in nodes_of(loop.body, Let):
+            if varying.isdisjoint(free_variables(let.value)):
+                continue
+            varying.add(let.var)
+            if _is_cell(let):
+                message = f"{let.var.name} has a value in each lane; in TVM it is one cell, which the last lane stores"
+                return _warning(let, message, f"write {let.var.name} = T.bind(...)")
+    return None
+
+
+def _is_cell(let: Let) -> bool:
+    """Whether the text of a let is `x = e` or `x: T.int32 = e`."""
+    if let.span is None:
+        return False
+    name, _, rest = let.span.text.partition("=")
+    plain = name.partition(":")[0].strip() == let.var.name and ".let" not in name
+    return plain and not re.match(r"\s*\w+(\.\w+)*\.bind\(", rest)
+
+
+def _loaded_starts(loops: Sequence[For]) -> Diagnostic | None:
+    """A loop that begins at a value which its body may store."""
+    for loop in loops:
+        stored = {store.buffer.data for store in nodes_of(loop.body, BufferStore)}
+        if any(load.buffer.data in stored for load in loads_in(loop.start)):
+            message = f"{loop.var.name} begins at what is loaded once, before the loop; TVM loads it in each iteration"
+            return _warning(loop, message, "bind the start to a name before the loop")
+    return None
+
+
+def _strided_memory(f: PrimFunc) -> Diagnostic | None:
+    """Allocated memory with strides that another buffer sees, or by which elements share cells."""
+    nodes = list(walk(f.body))
+    own = [node.buffer for node in nodes if isinstance(node, Allocate)]
+    own += [buffer for node in nodes if isinstance(node, Block) for buffer in node.alloc_buffers]
+    seen = {node.buffer.data for node in nodes if isinstance(node, DeclBuffer)}
+    for buffer in own:
+        if buffer.strides and (buffer.data in seen or _overlaps(buffer)):
+            what = "its memory is seen by another buffer" if buffer.data in seen else "its elements may share cells"
+            message = f"{buffer.name} has strides, and {what}; TVM leaves the strides of allocated memory out"
+            return Diagnostic(codes.UPSTREAM_DIFFERS, message, buffer.span or f.span, Severity.WARNING)
+    return None
+
+
+def _overlaps(buffer: Buffer) -> bool:
+    """Whether two elements may have one cell: unless each stride goes past all that the smaller ones reach."""
+    reached = 0
+    axes = list(zip(buffer.shape, buffer.strides, strict=True))
+    known = [(k.value, n.value) for n, k in axes if isinstance(n, IntImm) and isinstance(k, IntImm)]
+    for stride, extent in sorted(known):
+        if stride <= reached and extent > 1:
+            return True
+        reached += stride * max(0, extent - 1)
+    return len(known) < len(axes)
 
 
 def _ordered(expressions: Sequence[Expr]) -> Diagnostic | None:
@@ -336,6 +430,7 @@ def _is_loaded(load: BufferLoad, left: Node) -> bool:
 
 _CHECKS: Sequence[Callable[[Sequence[Expr]], Diagnostic | None]] = (
     _folded_floats,
+    _signs_of_zero,
     _ordered,
     _truth_of_constant,
     _limit_of_bfloat16,

@@ -13,6 +13,7 @@ from typing import Protocol
 from layoutproof.ir import codes
 from layoutproof.ir.buffer import Buffer, BufferRegion, Range
 from layoutproof.ir.diagnostic import counted
+from layoutproof.ir.dtype import INT32, INT64, DType, Kind
 from layoutproof.ir.expr import TRUE, Binary, Expr, IntImm, Var
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.script.declarations import BUFFER_PARAMETERS, BufferArguments, Environment, read_attributes
@@ -96,7 +97,8 @@ def read_loop(reader: ExpressionReader, call: ast.Call, name: str, shown: str) -
     step = read_integer(reader.text, bound["step"], "the step of a loop") if "step" in bound else 1
     if step < 1:
         raise reader.text.fail(codes.WRONG_ARGUMENTS, f"a loop in steps of {step}", bound["step"])
-    return LoopHead(_in_steps(reader, _domain(reader, limits, call), step, call), kind, thread, annotations, step)
+    domain = _domain(reader, limits, call, name == "range")
+    return LoopHead(_in_steps(reader, domain, step, call), kind, thread, annotations, step)
 
 
 def _in_steps(reader: ExpressionReader, domain: Range, step: int, call: ast.Call) -> Range:
@@ -114,18 +116,32 @@ def _in_steps(reader: ExpressionReader, domain: Range, step: int, call: ast.Call
     )
 
 
-def _domain(reader: ExpressionReader, limits: list[ast.expr], call: ast.Call) -> Range:
+def _domain(reader: ExpressionReader, limits: list[ast.expr], call: ast.Call, from_int32: bool) -> Range:
+    """The range between two limits, or from 0, which is an int32 in `range(n)` and has n's type in `T.serial(n)`."""
     if len(limits) == 1:
         extent = reader.integer(limits[0], "the extent of a loop")
+        extent = reader.converted(extent, _loop_type(extent.dtype, INT32)) if from_int32 else extent
         _check_extent(reader, limits[0], extent)
         return Range(IntImm(0, extent.dtype), extent, span=reader.text.span(limits[0]))
-    start, stop = reader.matched(call, reader.read(limits[0]), reader.read(limits[1]))
-    for node, value in zip(limits, (start, stop), strict=True):
-        if not value.dtype.is_integer or value.dtype.lanes > 1:
-            raise reader.text.fail(codes.WRONG_TYPE, f"a loop ranges over integers, this has type {value.dtype}", node)
+    values = [reader.read(limit) for limit in limits]
+    types = [value.dtype if isinstance(value, Expr) else value.default for value in values]
+    for node, known in zip(limits, types, strict=True):
+        if known is not None and (not known.is_integer or known.lanes > 1):
+            raise reader.text.fail(codes.WRONG_TYPE, f"a loop ranges over integers, this has type {known}", node)
+    dtype = _loop_type(*(known if known is not None else INT64 for known in types))
+    start, stop = (reader.converted(value, dtype) for value in values)
     extent = extent_between(start, stop)
     _check_extent(reader, limits[1], extent)
     return Range(start, extent, span=reader.text.span(call))
+
+
+def _loop_type(a: DType, b: DType) -> DType:
+    """The type of a variable between limits of two types: as wide as the wider one, unsigned if one of them is.
+
+    In arithmetic, TVM takes the wider type with its sign.
+    """
+    kind = Kind.UINT if Kind.UINT in (a.kind, b.kind) else Kind.INT
+    return DType(kind, max(a.bits, b.bits))
 
 
 def _check_extent(reader: ExpressionReader, node: ast.expr, extent: Expr) -> None:
@@ -245,9 +261,8 @@ class BlockReader:
         elif name in self.statements.block_allocations:
             target = self._target(node)
             bound = bind(self.text, call, f"T.{name}", BUFFER_PARAMETERS, 1)
-            buffer = BufferArguments(self.reader, self.env).buffer(node, target, bound)
+            buffer = BufferArguments(self.reader, self.env).allocated(node, target, bound)
             self.env.bind(target, buffer, node.targets[0])
-            self.env.allocated.add(buffer.data)
             self.header.allocations.append(buffer)
         elif name == "match_buffer":
             self._match(node, call)

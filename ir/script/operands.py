@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from layoutproof.ir import codes
+from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, Kind
 from layoutproof.ir.expr import (
     Binary,
@@ -30,6 +31,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script.parsing import Text
+from layoutproof.ir.semantics import int_to_float, round_float
 from layoutproof.ir.text import python_number
 
 Literal = int | float | bool
@@ -113,6 +115,37 @@ class OperandReader:
 
     def __init__(self, text: Text) -> None:
         self.text = text
+        self._numbers: dict[int, tuple[Expr, float]] = {}
+
+    def written(self, value: Expr) -> float | None:
+        """The number that the text has for a constant, where its type has rounded it."""
+        found = self._numbers.get(id(value))
+        return found[1] if found is not None else None
+
+    def note_written(self, value: Expr, number: float | None) -> Expr:
+        """The value, of which it is known that the text has this number: TVM keeps its digits, and a conversion starts
+        from them, `D[i] = T.float32(0.1)` from 0.1 where D holds float64.
+        """
+        if isinstance(value, FloatImm) and number is not None and math.isfinite(number) and number != value.value:
+            self._numbers[id(value)] = value, number  # the value is kept, so that its id stays its own
+        return value
+
+    def cast(self, dtype: DType, value: Expr, span: Span | None = None) -> Expr:
+        """A conversion, which begins at the number that the text has; so does that of its broadcast."""
+        if isinstance(value, Broadcast) and self.written(value.value) is not None and value.lanes == dtype.lanes:
+            return Broadcast(self.cast(dtype.element, value.value, span), value.lanes, span=span)
+        number = self.written(value)
+        if isinstance(value, IntImm) and value.dtype.is_integer and dtype.is_float:
+            whole = float(value.value)  # TVM goes by way of a float64
+            number = whole if int_to_float(value.value, dtype) != whole else None
+        if number is None or dtype.is_bool or dtype.lanes != 1:
+            return Cast(dtype, value, span=span)
+        rounded = round_float(number, dtype) if dtype.is_float else number
+        if math.isinf(rounded):
+            return Cast(dtype, value, span=span)
+        if dtype.is_float:
+            return self.note_written(FloatImm(rounded, dtype, span=span), number)
+        return Cast(dtype, FloatImm(number, FLOAT64, span=value.span), span=span)
 
     def strong(self, value: Value, dtype: DType | None = None) -> Expr:
         """The value with a type: its own, else `dtype`, else its default."""
@@ -153,13 +186,15 @@ class OperandReader:
         if isinstance(value, Weak):
             return value.build(dtype.with_lanes(lanes))
         if value.dtype.lanes == 1 < lanes:
+            if self.written(value) is not None:
+                value = self.converted(value, dtype)
             value = Broadcast(value, lanes)
         wanted = dtype.with_lanes(value.dtype.lanes)
         if value.dtype == wanted or Kind.HANDLE in (dtype.kind, value.dtype.kind):
             return value
         if isinstance(value, IntImm) and wanted.is_integer and wanted.min_int <= value.value <= wanted.max_int:
             return IntImm(value.value, wanted, span=value.span)
-        return Cast(wanted, value, span=value.span)
+        return self.cast(wanted, value, value.span)
 
     def stored(self, value: Value, dtype: DType) -> Expr:
         """A value as what a cell of type `dtype` holds after it was stored there; lanes are left as they are."""
@@ -280,6 +315,7 @@ class OperandReader:
             if isinstance(scalar, IntImm | FloatImm)
             else scalar
         )
+        self.note_written(element, float(value))
         return element if dtype.lanes == 1 else self.make(node, Broadcast, element, dtype.lanes)
 
 

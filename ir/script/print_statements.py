@@ -286,10 +286,12 @@ def _grid(s: For) -> list[For]:
 
 def _loop_range(page: Page, s: For) -> str:
     domain = Range(s.start, s.extent)
-    limits = page.expr(s.extent) if s.start == IntImm(0, s.var.dtype) else page.range(domain)
+    from_zero = s.start == IntImm(0, s.var.dtype)
+    limits = page.expr(s.extent) if from_zero else page.range(domain)
+    narrow = from_zero and s.var.dtype.bits < 32  # `range(n)` would begin at an int32
     notes = f", annotations={page.attributes(s.annotations)}" if s.annotations else ""
     thread = f", thread={string_text(s.thread)}" if s.thread is not None else ""
-    word = page.dialect.serial if s.kind is ForKind.SERIAL and not notes else f"T.{s.kind.value}"
+    word = page.dialect.serial if s.kind is ForKind.SERIAL and not notes and not narrow else f"T.{s.kind.value}"
     return f"{word}({limits}{thread}{notes})"
 
 

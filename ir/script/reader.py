@@ -221,9 +221,8 @@ class PrimFuncReader:
             self._match(node, target, call)
         else:
             bound = bind(self.text, call, f"T.{name}", BUFFER_PARAMETERS, 1)
-            buffer = self.buffers.buffer(node, target.id, bound)
+            buffer = self.buffers.allocated(node, target.id, bound)
             self.env.bind(target.id, buffer, target)
-            self.env.allocated.add(buffer.data)
             self.allocations.append(buffer)
         return True
 

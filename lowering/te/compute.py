@@ -48,7 +48,10 @@ def _value(function: Callable[..., Any], axes: Sequence[Axis], name: str) -> Exp
         result = function(*axes)
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as problem:
         raise error(codes.TE_VALUE, f"the value of {name} cannot be made: {problem}") from problem
-    if isinstance(result, bool | int | float | np.bool_ | np.integer | np.floating):
+    if isinstance(result, bool | np.bool_):
+        message = f"the value of {name} is Python's {result}: `==` and `!=` compare expressions, and make none"
+        raise error(codes.TE_VALUE, message, help="write te.equal(a, b), and a truth value as te.const(True, 'bool')")
+    if isinstance(result, int | float | np.integer | np.floating):
         number = result.item() if isinstance(result, np.generic) else result
         return const(number, FLOAT32 if isinstance(number, float) else None)
     if not isinstance(result, Expr):

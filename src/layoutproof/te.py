@@ -1,6 +1,9 @@
 """The compute front end as `from layoutproof import te`.
 
 Loaded on demand, since it imports the schedule and, with it, the solvers.
+
+A number has the type of the expression beside it: `H[i] * 0.1` is a float16 where H is one, and a float32 in TVM. `==`
+compares two expressions and is True or False: comparisons are written `te.equal(a, b)`.
 """
 
 from layoutproof.ir.expr import Expr, Var, equal

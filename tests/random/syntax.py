@@ -200,6 +200,10 @@ class RandomProgram:
             offset_factor=1 if custom else 0,
         )
 
+    def own(self, stem: str) -> Buffer:
+        """A buffer that memory is allocated for: it begins where its memory does."""
+        return replace(self.buffer(stem), elem_offset=const(0))
+
     def region(self, buffer: Buffer) -> BufferRegion:
         ranges: list[Range] = []
         for _ in buffer.shape:
@@ -282,9 +286,9 @@ class RandomProgram:
         return Let(var, value, body)
 
     def allocation(self, depth: int) -> Stmt:
-        buffer = self.buffer("L")
-        plain = not buffer.strides and buffer.elem_offset == IntImm(0) and not buffer.align and not buffer.offset_factor
-        if not plain:  # the old dialect has no words for memory of its own name that is viewed at an offset
+        buffer = self.own("L")
+        plain = not buffer.strides and not buffer.align and not buffer.offset_factor
+        if not plain:  # the old dialect has no words for memory of its own name that is viewed with strides
             buffer = replace(buffer, data=Var(f"{buffer.name}_data", HANDLE))
         self.buffers.append(buffer)
         body = self.statement(depth)
@@ -331,7 +335,7 @@ class RandomProgram:
         reads = self.rng.choice([None, tuple(self.region(b) for b in self.buffers[:2])])
         writes = self.rng.choice([None, tuple(self.region(b) for b in self.buffers[:1])])
         outer = len(self.buffers)
-        allocated = tuple(self.buffer("M") for _ in range(self.rng.choice([0, 1])))
+        allocated = tuple(self.own("M") for _ in range(self.rng.choice([0, 1])))
         matches = tuple(MatchBuffer(self.buffer("S"), self.region(b)) for b in self.buffers[: self.rng.choice([0, 1])])
         self.buffers += [*allocated, *(m.buffer for m in matches)]
         init = self.rng.choice([None, self.effect()])
@@ -372,7 +376,7 @@ class RandomProgram:
         self.vars += [Var("n"), Var("m", INT64), Var("scale", DType.parse("float32"))]
         body = self.statement(depth)
         if self.rng.random() < 0.3:
-            body = Block("root", (), body, alloc_buffers=(self.buffer("R"), self.buffer("R")))
+            body = Block("root", (), body, alloc_buffers=(self.own("R"), self.own("R")))
         attrs = {
             "tirx.noalias": True,
             "layout": {"A": ["lambda i: [i // 4]"]},

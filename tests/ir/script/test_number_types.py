@@ -40,6 +40,18 @@ def shown(*lines: str) -> list[str]:
         ("W[0] = T.cast(T.ceil(H[0], dtype='float16'), dtype='int32')", 'W[0] = T.Cast("int32", T.ceil(H[0]))'),
         ("W[0] = T.nearbyint(n)", "W[0] = n"),
         ("H[0] = T.nearbyint(H[1])", "H[0] = T.round(H[1])"),
+        ("W[0] = T.float32(16777217)", 'W[0] = T.Cast("int32", T.float64(16777217.0))'),
+        ("H[0] = T.float32(1.0004882813)", "H[0] = T.float16(1.0009765625)"),
+        ("H[0] = T.cast(T.float32(1.0004882813), 'float16')", "H[0] = T.float16(1.0009765625)"),
+        (
+            "H[0:4] = T.Broadcast(T.float32(1.0004882813), 4)",
+            "H[T.Ramp(0, 1, 4)] = T.Broadcast(T.float16(1.0009765625), 4)",
+        ),
+        ("H[0] = T.int64(2049)", "H[0] = T.float16(2048.0)"),
+        ("H[0] = T.int64(2048)", 'H[0] = T.Cast("float16", T.int64(2048))'),
+        ("W[0] = T.float32(T.int64(16777217))", 'W[0] = T.Cast("int32", T.float64(16777217.0))'),
+        ("H[0] = T.float32(65519.9999)", "H[0] = T.float16(65504.0)"),
+        ("H[0] = T.float32(0.5)", 'H[0] = T.Cast("float16", T.float32(0.5))'),
     ],
 )
 def test_types_of_numbers(line: str, expected: str) -> None:

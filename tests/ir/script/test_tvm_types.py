@@ -15,6 +15,7 @@ from tvm_ffi import structural_equal
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
+from layoutproof.ir.stmt import For
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -152,3 +153,40 @@ def test_complements_keep_the_type(dtype: str) -> None:
     numbers = ("(2 * 3)", "0", "True") if not dtype.startswith("uint") else ()
     found = list(differences("~{} & A[1]", ((number, "", dtype, dtype) for number in numbers)))
     assert not found, "\n".join(found)
+
+
+ROUNDED = ("T.float32(0.1)", "T.float32(16777217)", "T.float64(T.float32(0.1))", "T.float32(0.1).astype('float64')")
+
+
+@pytest.mark.parametrize("operator", ("{} + {}", "T.max({}, {})", "T.if_then_else(c > 0, {}, {})"))
+def test_a_conversion_begins_at_the_number_that_is_written(operator: str) -> None:
+    """Beside a wider float a constant has the digits of the text, though its own type rounds them."""
+    found = list(differences(operator, (("A[0]", number, "float64", "float64") for number in ROUNDED)))
+    assert not found, "\n".join(found)
+
+
+def loop_type(text: str) -> str:
+    """The type of the loop variable of a text, by TVM."""
+    found = tvm.script.from_source(
+        f"@T.prim_func\ndef main(n: T.int32):\n    for i in {text}:\n        T.evaluate(i)\n"
+    )
+    return str(found.body.loop_var.expr_ty().dtype)
+
+
+def loop_type_here(text: str) -> str:
+    """The same here, and of what is printed, by TVM."""
+    func = loads(f"@T.prim_func(s_tir=True)\ndef main(n: T.int32):\n    for i in {text}:\n        T.evaluate(i)\n")
+    assert isinstance(func.body, For)
+    (line,) = [line.split(" in ")[1][:-1] for line in print_func(func).splitlines() if " in " in line]
+    assert loop_type(line) == str(func.body.var.dtype)
+    return str(func.body.var.dtype)
+
+
+@pytest.mark.parametrize("word", ["range", "T.serial", "T.unroll"])
+def test_loops_between_limits_of_two_types(word: str) -> None:
+    """A loop variable is as wide as the wider limit, and unsigned if one is; `range(n)` begins at an int32."""
+    for one in INTEGERS:
+        texts = [f"{word}(T.{one}(2), T.{other}(8))" for other in INTEGERS]
+        texts += [f"{word}(T.{one}(8))", f"{word}(2, T.{one}(8))", f"{word}(T.{one}(2), 8)"]
+        for text in texts:
+            assert loop_type_here(text) == loop_type(text), text

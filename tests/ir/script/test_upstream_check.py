@@ -19,7 +19,18 @@ HEAD = (
         ("A[i] = A[i] - (A[0] + A[i])", ["warning"]),
         ("A[i] = A[i] - (A[0] - A[i])", []),
         ("A[i] = (A[i] + A[0]) - A[1]", []),
-        ("A[i] = (A[i] + T.float32(1)) - T.float32(1)", []),
+        ("A[i] = (A[i] + T.float32(1)) - T.float32(1)", ["warning"]),
+        ("A[i] = T.float32(1) - (T.float32(1) + A[i])", ["warning"]),
+        ("A[i] = (A[i] + T.float32(1)) - T.float32(2)", []),
+        ("A[i] = (A[i] - T.float32(1)) + T.float32(1)", []),
+        ("A[i] = A[i] + T.float32(0)", ["warning"]),
+        ("A[i] = 0 + A[i]", ["warning"]),
+        ("A[i] = A[i] - T.float32(-0.0)", ["warning"]),
+        ("A[i] = A[i] + T.float32(-0.0)", []),
+        ("A[i] = A[i] - T.float32(0)", []),
+        ("A[i] = T.float32(0) - A[i]", []),
+        ("A[i] = T.float32(0) / A[i]", ["warning"]),
+        ("A[i] = T.float32(1) / A[i]", []),
         ("A[i] = A[i] * T.float32(0)", ["warning"]),
         ("A[i] = A[i] * T.float32(2)", []),
         ("C[i] = A[i] != A[i]", ["warning"]),
@@ -120,3 +131,40 @@ def test_temporaries_of_bfloat16_are_not_rounded(kept: str, used: str, told: boo
     )
     text = HEAD.replace("    for i in range(8):\n", "") + "\n".join(lines)
     assert [d.code for d in check_upstream(loads(text))] == (["LP133"] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("for i in T.vectorized(4):", "    x = N[i] + 1", "    N[i] = x * x"), True),
+        (("for i in T.vectorized(4):", "    x: T.int32 = N[i]", "    N[i] = x"), True),
+        (("for i in T.vectorized(4):", "    x = T.bind(N[i])", "    N[i] = x * x"), False),
+        (("for i in T.vectorized(4):", "    x: T.let[T.int32] = N[i]", "    N[i] = x * x"), False),
+        (("for i in T.vectorized(4):", "    with T.LetStmt(N[i]) as x:", "        N[i] = x * x"), False),
+        (("for i in T.vectorized(4):", "    x = T.bind(N[i])", "    y = x", "    N[i] = y * y"), True),
+        (("for i in T.vectorized(4):", "    x = N[7]", "    N[i] = x"), False),
+        (("for i in T.vectorized(4):", "    x = T.meta_var(N[i])", "    N[i] = x + x"), False),
+        (("for i in range(4):", "    x = N[i] + 1", "    N[i] = x * x"), False),
+        (("for i in T.vectorized(0, 8, step=2):", "    N[i] = 0"), False),
+        (("for i in range(N[0], 6):", "    N[i] = 0"), True),
+        (("s = N[0]", "for i in range(s, 6):", "    N[i] = 0"), False),
+        (("for i in range(N[0]):", "    N[i] = 0"), False),
+        (("for i in range(M[0], 6):", "    N[i] = 0"), False),
+        (('C = T.alloc_buffer((2, 2), "int32", strides=(1, 2))', "C[0, 0] = 1"), False),
+        (('C = T.alloc_buffer((2, 2), "int32", strides=(1, 1))', "C[0, 0] = 1"), True),
+        (('C = T.alloc_buffer((2, 2), "int32", strides=(2, 2))', "C[0, 0] = 1"), True),
+        (
+            (
+                'C = T.alloc_buffer((2, 2), "int32", strides=(1, 2))',
+                'D = T.decl_buffer((4,), "int32", data=C.data)',
+                "D[0] = 1",
+            ),
+            True,
+        ),
+    ],
+)
+def test_statements_that_tvm_runs_otherwise(lines: tuple[str, ...], told: bool) -> None:
+    """Cells in the lanes of a vector, a start that the loop changes, and strides of memory that is seen otherwise."""
+    head = '@T.prim_func\ndef f(N: T.Buffer((8,), "int32"), M: T.Buffer((8,), "int32")):'
+    found = check_upstream(loads("\n".join([head, *(f"    {line}" for line in lines)])))
+    assert [(d.code, d.span is not None) for d in found] == ([("LP133", True)] if told else [])

@@ -380,6 +380,23 @@ def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.i
     M = T.allocate([16], 'float32', 'global', n > 3)
     # error[LP117] 47-51: an allocation under a condition is not supported
 
+# ----- allocation_with_an_offset
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    C = T.alloc_buffer((4,), "float32", elem_offset=2)
+    # error[LP117] 53-53: memory that is allocated for a buffer has no room before its first element
+    # help: allocate the memory by itself, and view it by T.decl_buffer(..., data=..., elem_offset=...)
+    B[0] = C[0]
+
+# ----- declaration_of_memory_with_an_offset
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = A[0, 0]
+    C = T.decl_buffer((4,), "float32", data=None, elem_offset=n)
+    # error[LP117] 63-63: memory that is allocated for a buffer has no room before its first element
+    # help: allocate the memory by itself, and view it by T.decl_buffer(..., data=..., elem_offset=...)
+    B[0] = C[0]
+
 # ----- wide_characters
 @T.prim_func
 def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
