@@ -247,16 +247,27 @@ class Builder:
         """A vector that does not change while it is stored to a buffer lane by lane, each lane to its cell: itself
         if a lane reads no other cell of what may be the same memory, else in memory of its own.
         """
-        lanes = self._lanes(vector)
+        lanes = self.lanes(vector)
         target = tuple(cell(lanes))
         loads = list(loads_in(vector.at(lanes)))
         if all(self.is_apart(load.buffer, buffer) or (load.buffer, load.indices) == (buffer, target) for load in loads):
             return vector
         return self.kept(vector, span)
 
+    def settled(self, numbers: Indices, memories: Sequence[Buffer], span: Span) -> list[Expr]:
+        """Numbers that do not change while memories are stored to element by element."""
+        return [each if self._unwritten(each, memories) else self.named(None, each, span) for each in numbers]
+
+    def unwritten(self, vector: Vector, memory: Buffer, span: Span) -> Vector:
+        """A vector that does not change while a memory is stored to."""
+        return vector if self._unwritten(vector.at(self.lanes(vector)), [memory]) else self.kept(vector, span)
+
+    def _unwritten(self, expr: Expr, memories: Sequence[Buffer]) -> bool:
+        return all(self.is_apart(load.buffer, memory) for load in loads_in(expr) for memory in memories)
+
     def whole(self, vector: Vector, span: Span) -> Vector:
         """A vector of which not every lane may be used: what it reads is read, since that may be a fault."""
-        for load in loads_in(vector.at(self._lanes(vector))):
+        for load in loads_in(vector.at(self.lanes(vector))):
             pairs = zip(load.indices, load.buffer.shape, strict=True)
             if not all(self.is_inside(i, n) for i, n in pairs):
                 return self.kept(vector, span)
@@ -264,12 +275,13 @@ class Builder:
 
     def kept(self, vector: Vector, span: Span) -> Vector:
         """A vector in memory of its own."""
-        dtype = vector.at(self._lanes(vector)).dtype
+        dtype = vector.at(self.lanes(vector)).dtype
         kept = View.of(self.allocate("vector", [number(n) for n in vector.shape], dtype, span))
         self.fill(kept, vector.at, span)
         return Vector(vector.shape, lambda at: kept.load(at, self.is_inside, span))
 
-    def _lanes(self, vector: Vector) -> list[Expr]:
+    def lanes(self, vector: Vector) -> list[Expr]:
+        """Indices of any lane: what is read of the first one need not be all that is read."""
         lanes = [Var(self.name("lane", "lane"), INT64) for _ in vector.shape]
         self.ranges |= {lane: Interval(0, extent - 1) for lane, extent in zip(lanes, vector.shape, strict=True)}
         return list(lanes)

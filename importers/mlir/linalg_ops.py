@@ -38,10 +38,13 @@ class Structure:
 def run(b: Builder, op: Op, structure: Structure) -> None:
     """The loops of a structured operation."""
     inputs, outputs = op.segments()
-    views: list[View | Expr] = []
-    for value in inputs:
-        views.append(live(b, op, value) if isinstance(value.type, Shaped) else b.expr(op, value))
+    given = [live(b, op, value) if isinstance(value.type, Shaped) else None for value in inputs]
     targets = [_target(b, op, value, structure) for value in outputs]
+    stored = [target.buffer for target in targets]
+    views: list[View | Expr] = [
+        view if view is not None else b.settled([b.expr(op, value)], stored, op.span)[0]
+        for view, value in zip(given, inputs, strict=True)
+    ]
     operands = [*views, *targets]
     extents = domain(b, op, structure, operands)
     count = len(inputs)

@@ -74,20 +74,20 @@ def put_all(b: Builder, op: Op, cells: Sequence[Carried], values: Sequence[Value
     for k, (cell, value, meaning) in enumerate(zip(cells, values, found, strict=True)):
         if meaning is None:
             raise op.fail("an operand has no translation")
-        if len(cells) > 1 and _reads(meaning) & (own - {cell.buffer}):
-            if not isinstance(meaning, Expr):
-                raise op.fail("vectors or tensors that change places are not translated")
-            found[k] = b.named(value, meaning, op.span)
+        if len(cells) > 1 and _reads(b, meaning) & (own - {cell.buffer}):
+            if isinstance(meaning, View):
+                raise op.fail("tensors that change places are not translated")
+            found[k] = b.named(value, meaning, op.span) if isinstance(meaning, Expr) else b.kept(meaning, op.span)
     for cell, value, meaning in zip(cells, values, found, strict=True):
         assert meaning is not None
         if value.owner is None or value.owner.name not in EMPTY:
             cell.put(b, op, meaning)
 
 
-def _reads(meaning: Meaning) -> set[Buffer]:
+def _reads(b: Builder, meaning: Meaning) -> set[Buffer]:
     if isinstance(meaning, View):
         return {meaning.buffer}
-    expr = meaning.at([ZERO] * len(meaning.shape)) if isinstance(meaning, Vector) else meaning
+    expr = meaning.at(b.lanes(meaning)) if isinstance(meaning, Vector) else meaning
     return {load.buffer for load in loads_in(expr)}
 
 

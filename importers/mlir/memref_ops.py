@@ -65,6 +65,7 @@ def write(b: Builder, op: Op, memory: Value, indices: Indices, value: Value) -> 
     _check_rank(op, view, indices)
     meaning = b.meanings.get(value)
     if isinstance(meaning, Vector) and view.inner == len(meaning.shape):
+        indices = b.settled(indices, [view.buffer], op.span)
         vector = b.steady(meaning, view.buffer, lambda at: view.cell(indices, b.is_inside, at), op.span)
         b.nest(
             [number(extent) for extent in vector.shape],

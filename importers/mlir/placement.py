@@ -119,6 +119,10 @@ def is_evaluated(value: Value, expressions: Collection[str]) -> bool:
 _EVALUATE = frozenset(("memref.load", "memref.store", "affine.load", "affine.store", "func.return"))
 
 
+# Reads, which may themselves be written where they are used, with their indices and padding.
+_READS = frozenset(("memref.load", "affine.load", "vector.load", "affine.vector_load", "vector.transfer_read"))
+
+
 def read_memory(op: Op) -> Value:
     """What a reading operation reads."""
     return op.operands[0]
@@ -142,9 +146,11 @@ def _end(op: Op, value: Value, expressions: Collection[str]) -> int | None:
         if use.parent is not op.parent or use.regions:
             return None
         end: int | None = use.position
-        if use.name in expressions:
+        if use.name in expressions or use.name in _READS:
             ends = [_end(op, result, expressions) for result in use.results]
             end = None if None in ends else max((e for e in ends if e is not None), default=None)
+            if end is None and use.name in _READS:
+                end = use.position  # a read that is not written where it is used has its operands where it stands
         if end is None:
             return None
         last = end if last is None else max(last, end)

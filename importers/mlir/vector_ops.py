@@ -21,7 +21,7 @@ def _shape(kind: object) -> tuple[int, ...]:
 class _Transfer:
     """Which element of memory each lane is, and whether there is one."""
 
-    def __init__(self, b: Builder, op: Op, view: View, base: Sequence[Expr], mask: Sequence[Value]) -> None:
+    def __init__(self, b: Builder, op: Op, view: View, base: Sequence[Expr], mask: Vector | None) -> None:
         found = op.attribute("permutation_map")
         assert isinstance(found, AffineMap)
         self.b = b
@@ -30,7 +30,7 @@ class _Transfer:
         self.base = base
         self.results = found.results
         self.in_bounds = [flag != 0 for flag in op.attributes.get("in_bounds", [0] * len(found.results))]
-        self.mask = b.vector(op, mask[0]) if mask else None
+        self.mask = mask
         # A mask has an axis for each axis of memory that lanes go along, in memory's order.
         along = [(result.number, k) for k, result in enumerate(self.results) if isinstance(result, Dim)]
         self.mask_lanes = [k for _, k in sorted(along)]
@@ -61,7 +61,7 @@ class _Transfer:
 def _read(b: Builder, op: Op) -> None:
     source, indices, padding, mask = op.segments()
     view = live(b, op, source[0])
-    transfer = _Transfer(b, op, view, [b.expr(op, value) for value in indices], mask)
+    transfer = _Transfer(b, op, view, [b.expr(op, each) for each in indices], b.vector(op, mask[0]) if mask else None)
     if view.inner:
         raise op.fail("of memory of vectors is not translated")
     pad = b.expr(op, padding[0])
@@ -78,7 +78,8 @@ def _read(b: Builder, op: Op) -> None:
 def _write(b: Builder, op: Op) -> None:
     value, target, indices, mask = op.segments()
     view = destination(b, op, target[0]) if op.results else live(b, op, target[0])
-    transfer = _Transfer(b, op, view, [b.expr(op, each) for each in indices], mask)
+    base = b.settled([b.expr(op, each) for each in indices], [view.buffer], op.span)
+    transfer = _Transfer(b, op, view, base, b.unwritten(b.vector(op, mask[0]), view.buffer, op.span) if mask else None)
     given = b.vector(op, value[0])
     some = [number(extent - 1) for extent in given.shape]
     if transfer.exists(some, transfer.element(some)) != TRUE:
@@ -113,6 +114,7 @@ def load_lanes(b: Builder, op: Op, memory: Value, indices: Sequence[Expr]) -> No
 def store_lanes(b: Builder, op: Op, memory: Value, indices: Sequence[Expr], value: Value) -> None:
     """A vector as consecutive elements of the last axes."""
     view = live(b, op, memory)
+    indices = b.settled(indices, [view.buffer], op.span)
     vector = b.steady(
         b.vector(op, value), view.buffer, lambda lanes: view.cell(_behind(indices, lanes), b.is_inside), op.span
     )
