@@ -39,9 +39,14 @@ WRITES = {
 
 
 def root(value: Value) -> Value:
-    """The value that a memref or tensor is a view of."""
-    while value.owner is not None and value.owner.name in VIEWS:
-        value = value.owner.operands[0]
+    """The value that a memref or tensor is a view of, or that a region yields as it."""
+    while value.owner is not None:
+        if value.owner.name == "scf.execute_region" and len(value.owner.regions[0]) == 1:
+            value = value.owner.block().ops[-1].operands[value.owner.results.index(value)]
+        elif value.owner.name in VIEWS:
+            value = value.owner.operands[0]
+        else:
+            break
     return value
 
 
@@ -132,11 +137,14 @@ def may_be_same(one: Value, other: Value, may_alias: bool) -> bool:
     """Whether two roots may be of one memory: the same value, or two arguments that may overlap, or unknown ones."""
     if one is other:
         return True
-    return (may_alias or one.owner is not None or other.owner is not None) and not (_is_fresh(one) or _is_fresh(other))
+    if one.owner is None and other.owner is None:
+        return may_alias
+    return not (_is_told_apart(one) and _is_told_apart(other))
 
 
-def _is_fresh(value: Value) -> bool:
-    return value.owner is not None and value.owner.name in ("memref.alloc", "memref.alloca")
+def _is_told_apart(value: Value) -> bool:
+    """Whether memory is an argument's, or new: one of which no other value can be, unless it is a view."""
+    return value.owner is None or value.owner.name in ("memref.alloc", "memref.alloca")
 
 
 def _end(op: Op, value: Value, expressions: Collection[str]) -> int | None:

@@ -61,7 +61,11 @@ def _forall(b: Builder, op: Op) -> None:
         for meaning in (argument, result):
             b.bind(meaning, views[-1])
     inside = _Inserts(b, dict(zip(shared, views, strict=True)))
+    # Only what is inserted at the end is in the result: inside, no new tensor is made in this memory.
+    taken = {view.buffer for view in views}
+    b.own -= taken
     inside.loops(op, bounds)
+    b.own |= taken
 
 
 class _Inserts:

@@ -202,6 +202,8 @@ class _Translation:
             return
         if not isinstance(meaning, View):
             raise end.fail("a result has no translation")
+        if value.type.kind == "memref":
+            memref_ops.check_returned(b, end, value)
         if value.type.kind == "memref" and root(value) in self.op.block().arguments:
             self._described(end, name, root(value), meaning)
             return
