@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from layoutproof.importers.mlir.model import Block, Op, Scalar, Shaped, Value
 from layoutproof.importers.mlir.placement import is_movable
-from layoutproof.importers.mlir.values import ZERO, Indices, Meaning, Vector, View, number, value_of
+from layoutproof.importers.mlir.values import ONE, ZERO, Indices, Meaning, Vector, View, number, value_of
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import INT64, DType
-from layoutproof.ir.expr import Compare, Expr, IntImm, Not, Var
+from layoutproof.ir.expr import Compare, Expr, IfThenElseExpr, IntImm, Not, Var, equal
 from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
@@ -153,6 +153,18 @@ class Builder:
         symbols = set(free_variables(condition))
         if self.depth == 0 and symbols and symbols <= self.symbols:
             self.emit(Evaluate(Assume(condition, span=span), span=span))
+
+    def require_same(self, one: Sequence[Expr], other: Sequence[Expr], span: Span) -> None:
+        """That extents are the same: assumed of those that callers know; of others it is a fault where they are not."""
+        for a, b in zip(one, other, strict=True):
+            if a == b:
+                continue
+            condition = equal(a, b)
+            symbols = set(free_variables(condition))
+            if self.depth == 0 and symbols and symbols <= self.symbols:
+                self.assume(condition, span)
+            else:
+                self.data_at(ONE // IfThenElseExpr(condition, ONE, ZERO), span)
 
     def store(self, buffer: Buffer, indices: Indices, value: Expr, span: Span) -> None:
         """Append a store."""

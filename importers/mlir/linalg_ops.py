@@ -16,7 +16,7 @@ from layoutproof.importers.mlir.placement import EMPTY
 from layoutproof.importers.mlir.tensor_ops import destination, shaped
 from layoutproof.importers.mlir.values import View, value_of
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Expr, equal
+from layoutproof.ir.expr import Expr
 from layoutproof.ir.visit import loads_in
 
 Body = Callable[[list[Expr], list[Expr]], list[Expr]]  # elements of inputs and outputs -> elements of outputs
@@ -112,7 +112,7 @@ def domain(b: Builder, op: Op, structure: Structure, operands: Sequence[View | E
 def _same_extents(b: Builder, op: Op, known: Expr, extent: Expr) -> None:
     if value_of(known) is not None and value_of(extent) is not None:
         raise op.fail(f"extents {value_of(known)} and {value_of(extent)} of one dimension")
-    b.assume(equal(known, extent), op.span)
+    b.require_same([known], [extent], op.span)
 
 
 # ---- generic

@@ -74,6 +74,8 @@ def put_all(b: Builder, op: Op, cells: Sequence[Carried], values: Sequence[Value
     for k, (cell, value, meaning) in enumerate(zip(cells, values, found, strict=True)):
         if meaning is None:
             raise op.fail("an operand has no translation")
+        if isinstance(meaning, View) and tuple(meaning.shape) != cell.buffer.shape:
+            raise op.fail("a tensor whose extents may not be those of the other ones is not translated")
         if len(cells) > 1 and _reads(b, meaning) & (own - {cell.buffer}):
             if isinstance(meaning, View):
                 raise op.fail("tensors that change places are not translated")

@@ -180,7 +180,9 @@ def _store(b: Builder, op: Op) -> None:
 def _copy(b: Builder, op: Op) -> None:
     if root(op.operands[0]) is root(op.operands[1]):
         raise op.fail("a copy inside one memory is not translated")
-    b.copy(live(b, op, op.operands[0]), live(b, op, op.operands[1]), op.span)
+    source, target = (live(b, op, each) for each in op.operands)
+    b.require_same(source.shape, target.shape, op.span)
+    b.copy(source, target, op.span)
 
 
 # ---- views

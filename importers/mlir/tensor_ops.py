@@ -73,6 +73,7 @@ def insert(b: Builder, op: Op, target: View) -> None:
     source = b.view(op, op.operands[0])
     offsets, sizes, strides = offsets_sizes_strides(b, op, 2)
     kept = kept_axes(op, sizes, shaped(op, op.operands[0]))
+    b.require_same([sizes[axis] for axis in kept], source.shape, op.span)
     part = replace(target.part(source.shape, element_of_slice(kept, offsets, strides)), whole=True)
     if source.buffer is target.buffer:
         raise op.fail("of a part of the tensor itself is not translated")
@@ -234,7 +235,9 @@ def _materialize(b: Builder, op: Op) -> None:
     """A tensor's elements in a memref, or as the tensor that results."""
     source = b.view(op, op.operands[0])
     if shaped(op, op.operands[1]).kind == "memref":
-        b.copy(source, live(b, op, op.operands[1]), op.span)
+        memory = live(b, op, op.operands[1])
+        b.require_same(source.shape, memory.shape, op.span)
+        b.copy(source, memory, op.span)
         return
     target = destination(b, op, op.operands[1], contents=False)
     b.copy(source, target, op.span)
