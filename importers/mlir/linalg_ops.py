@@ -71,15 +71,17 @@ def run(b: Builder, op: Op, structure: Structure) -> None:
 
 
 def _parallel(op: Op, structure: Structure, views: Sequence[View | Expr], targets: Sequence[View]) -> list[bool]:
-    """Which dimensions have no order, where that can be seen: where memory that is stored to is read elsewhere, too."""
+    """Which dimensions have no order, where that can be seen: where memory that is stored to is read elsewhere, too,
+    or where several points store to one element.
+    """
     stored = [target.buffer for target in targets]
-    if not any(isinstance(view, View) and any(view.buffer is buffer for buffer in stored) for view in views):
-        return []
-    kinds = op.attributes.get("iterator_types")
-    if kinds is not None:
-        return ["parallel" in str(kind) for kind in kinds]
+    is_read = any(isinstance(view, View) and any(view.buffer is buffer for buffer in stored) for view in views)
     of_outputs = [set(_numbers(each)) for each in structure.maps[len(views) :]]
-    return [all(d in numbers for numbers in of_outputs) for d in range(structure.dims)]
+    apart = [all(d in numbers for numbers in of_outputs) for d in range(structure.dims)]
+    kinds = op.attributes.get("iterator_types")
+    if kinds is None:
+        return apart if is_read else []
+    return ["parallel" in str(kind) and (is_read or not alone) for kind, alone in zip(kinds, apart, strict=True)]
 
 
 def _target(b: Builder, op: Op, value: Value, structure: Structure) -> View:

@@ -381,3 +381,23 @@ def test_iterations_that_overlap_in_memory() -> None:
     )
     assert compared(before, after).status.value == "refuted"
     assert compared(after, before).status.value == "unknown"
+
+
+def test_iterations_that_store_to_one_element() -> None:
+    """Of parallel iterations that store to one element none is the last one; of a reduction's it is."""
+    maps = "indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]"
+    generic = f"""linalg.generic {{{{{maps}, iterator_types = ["parallel", "{{}}"]}}}}
+    ins(%a : memref<4x4xf32>) outs(%b : memref<4xf32>) {{{{
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    }}}}"""
+    loop = """affine.for %i = 0 to 4 {
+      affine.for %j = 0 to 4 {
+        %x = affine.load %a[%i, %j] : memref<4x4xf32>
+        affine.store %x, %b[%i] : memref<4xf32>
+      }
+    }"""
+    arguments = "%a: memref<4x4xf32>, %b: memref<4xf32>"
+    for kind, proved in (("parallel", False), ("reduction", True)):
+        after = function(arguments, generic.format(kind))
+        assert (compared(function(arguments, loop), after).status.value == "proved") is proved
