@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.importers.mlir.builder import Builder, Overflow
-from layoutproof.importers.mlir.flags import OVERFLOW, check_overflow, flags_of
+from layoutproof.importers.mlir.flags import OVERFLOW, check_attributes, check_overflow, flags_of
 from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub, unsigned_order
 from layoutproof.importers.mlir.placement import is_evaluated
 from layoutproof.importers.mlir.values import Indices, Vector, View, divides, number, value_of
@@ -309,6 +309,7 @@ _UNSIGNED = ("arith.minui", "arith.maxui", "arith.shrui", "arith.divui", "arith.
 
 def translate(b: Builder, op: Op) -> None:
     """An operation of the table, on numbers, vectors or tensors."""
+    check_attributes(op)
     meaning = EXPRESSIONS[op.name]
     result = op.results[0]
     kind = result.type

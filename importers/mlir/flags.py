@@ -37,6 +37,16 @@ def flags_of(op: Op, kind: str) -> frozenset[str]:
     return _FAST if "fast" in found else found
 
 
+def check_attributes(op: Op) -> None:
+    """Refuse an attribute that says more of an operation on numbers, such as how a cast rounds."""
+    unknown = sorted(name for name in op.attributes if name not in _ATTRIBUTES and "." not in name)
+    if unknown:
+        raise op.fail(f"the attribute {unknown[0]} is not translated")
+
+
+_ATTRIBUTES = frozenset((FASTMATH, OVERFLOW, "predicate"))
+
+
 def _of_indices(op: Op) -> bool:
     """Whether integers are indices, whose arithmetic is proved not to overflow anyway."""
     return bool(op.results) and isinstance(op.results[0].type, Scalar) and op.results[0].type.index
