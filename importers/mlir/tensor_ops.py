@@ -194,7 +194,7 @@ def _pack(b: Builder, op: Op) -> None:
     groups = op.segments()
     source, target = b.view(op, groups[0][0]), destination(b, op, groups[1][0], contents=False)
     packing = _Packing(b, op, source.shape)
-    pad = b.expr(op, groups[2][0]) if groups[2] else None
+    pad = b.fixed(op, groups[2][0]) if groups[2] else None
 
     def at(indices: list[Expr]) -> Expr:
         plain = packing.plain_index(indices)

@@ -58,13 +58,19 @@ class _Transfer:
         return logical_and(*terms)
 
 
+def _indices(b: Builder, op: Op, values: Sequence[Value], mask: Vector | None) -> list[Expr]:
+    """Where a transfer begins, read also where the mask has no lane."""
+    return [b.expr(op, value) if mask is None else b.fixed(op, value) for value in values]
+
+
 def _read(b: Builder, op: Op) -> None:
     source, indices, padding, mask = op.segments()
     view = live(b, op, source[0])
-    transfer = _Transfer(b, op, view, [b.expr(op, each) for each in indices], b.vector(op, mask[0]) if mask else None)
+    given = b.whole(b.vector(op, mask[0]), op.span) if mask else None
+    transfer = _Transfer(b, op, view, _indices(b, op, indices, given), given)
     if view.inner:
         raise op.fail("of memory of vectors is not translated")
-    pad = b.expr(op, padding[0])
+    pad = b.fixed(op, padding[0])  # read also where no lane is outside
 
     def at(lanes: Indices) -> Expr:
         element = transfer.element(lanes)
@@ -78,11 +84,12 @@ def _read(b: Builder, op: Op) -> None:
 def _write(b: Builder, op: Op) -> None:
     value, target, indices, mask = op.segments()
     view = destination(b, op, target[0]) if op.results else live(b, op, target[0])
-    base = b.settled([b.expr(op, each) for each in indices], [view.buffer], op.span)
-    transfer = _Transfer(b, op, view, base, b.unwritten(b.vector(op, mask[0]), view.buffer, op.span) if mask else None)
+    some = b.unwritten(b.whole(b.vector(op, mask[0]), op.span), view.buffer, op.span) if mask else None
+    base = b.settled(_indices(b, op, indices, some), [view.buffer], op.span)
+    transfer = _Transfer(b, op, view, base, some)
     given = b.vector(op, value[0])
-    some = [number(extent - 1) for extent in given.shape]
-    if transfer.exists(some, transfer.element(some)) != TRUE:
+    last = [number(extent - 1) for extent in given.shape]
+    if transfer.exists(last, transfer.element(last)) != TRUE:
         given = b.whole(given, op.span)
     vector = b.steady(given, view.buffer, lambda lanes: view.cell(transfer.element(lanes), b.is_inside), op.span)
 

@@ -99,3 +99,26 @@ def test_padding_that_a_loop_carries() -> None:
     before = function(arguments, INDEX + LOOP)
     assert compared(before, function(arguments, INDEX + BY_HAND.format("%s"))).status.value != "refuted"
     assert compared(before, function(arguments, INDEX + BY_HAND.format("%t"))).status.value == "refuted"
+
+
+TRANSFER = "%v = vector.transfer_read %a[%c0], {} : memref<8xf32>, vector<8xf32>\n"
+MASKED = """%m = vector.load %b[{}] : memref<4xi1>, vector<4xi1>
+%v = vector.transfer_read %a[%c8], %one, %m : memref<8xf32>, vector<4xf32>
+vector.store %v, %a[%c0] : memref<8xf32>, vector<4xf32>"""
+UNUSED = {
+    "padding": [
+        f"%p = memref.load %p1[{place}] : memref<1xf32>\n{TRANSFER.format('%p')}"
+        "vector.store %v, %a[%c0] : memref<8xf32>, vector<8xf32>"
+        for place in ("%c0", "%c2")
+    ],
+    "mask": [f"%c8 = arith.constant 8 : index\n{MASKED.format(place)}" for place in ("%c0", "%c2")],
+}
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_what_is_read_in_vain(name: str) -> None:
+    """Padding and masks are read also where no lane depends on them: a read outside is one."""
+    arguments = "%a: memref<8xf32>, %p1: memref<1xf32>, %b: memref<4xi1>"
+    before, after = (function(arguments, INDEX + text) for text in UNUSED[name])
+    assert compared(before, before).status.value == "proved"
+    assert compared(before, after).status.value == "refuted"
