@@ -12,7 +12,7 @@ from layoutproof.importers.mlir.arith_ops import EXPRESSIONS
 from layoutproof.importers.mlir.builder import Builder
 from layoutproof.importers.mlir.memref_ops import live
 from layoutproof.importers.mlir.model import AffineExpr, AffineMap, Dim, Num, Op, Operation2, Shaped, Value
-from layoutproof.importers.mlir.placement import EMPTY
+from layoutproof.importers.mlir.placement import EMPTY, WRITES, may_be_same, root
 from layoutproof.importers.mlir.tensor_ops import destination, shaped
 from layoutproof.importers.mlir.values import View, value_of
 from layoutproof.ir.dtype import DType
@@ -64,24 +64,41 @@ def run(b: Builder, op: Op, structure: Structure) -> None:
             b.store(target.buffer, target.cell(cell, b.is_inside), value, op.span)
         b.dims.pop()
 
-    b.nest(extents, point, op.span, _parallel(op, structure, views, targets))
+    b.nest(extents, point, op.span, _parallel(b, op, structure, views, targets))
     made = [target for value, target in zip(outputs, targets, strict=True) if shaped(op, value).kind == "tensor"]
     for result, target in zip(op.results, made, strict=True):
         b.bind(result, target)
 
 
-def _parallel(op: Op, structure: Structure, views: Sequence[View | Expr], targets: Sequence[View]) -> list[bool]:
+def _parallel(
+    b: Builder, op: Op, structure: Structure, views: Sequence[View | Expr], targets: Sequence[View]
+) -> list[bool]:
     """Which dimensions have no order, where that can be seen: where memory that is stored to is read elsewhere, too,
     or where several points store to one element.
     """
-    stored = [target.buffer for target in targets]
-    is_read = any(isinstance(view, View) and any(view.buffer is buffer for buffer in stored) for view in views)
+    is_read = _stores_in_region(b, op) or any(
+        isinstance(view, View) and not b.is_apart(view.buffer, target.buffer) for view in views for target in targets
+    )
     of_outputs = [set(_numbers(each)) for each in structure.maps[len(views) :]]
     apart = [all(d in numbers for numbers in of_outputs) for d in range(structure.dims)]
     kinds = op.attributes.get("iterator_types")
     if kinds is None:
         return apart if is_read else []
     return ["parallel" in str(kind) and (is_read or not alone) for kind, alone in zip(kinds, apart, strict=True)]
+
+
+def _stores_in_region(b: Builder, op: Op) -> bool:
+    """Whether the region of an operation writes memory, or reads what the operation writes."""
+    outputs = [root(value) for value in op.segments()[1]]
+    for each in op.nested():
+        if each.name in WRITES:
+            return True
+        reads = [
+            root(value) for value in each.operands if isinstance(value.type, Shaped) and value.type.kind == "memref"
+        ]
+        if any(may_be_same(memory, output, b.may_alias) for memory in reads for output in outputs):
+            return True
+    return False
 
 
 def _target(b: Builder, op: Op, value: Value, structure: Structure) -> View:
