@@ -7,7 +7,7 @@ variable. So a read is neither dropped nor delayed past a branch: a fault of the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from layoutproof.importers.mlir.model import Op, Shaped, Value
 
@@ -51,12 +51,15 @@ def root(value: Value) -> Value:
 
 
 def written(op: Op) -> Iterator[Value]:
-    """The roots of the memories that an operation writes, nested ones included."""
+    """The roots of the memories that an operation writes, nested ones included; a tensor is none."""
     for each in (op, *op.nested()):
+        outs: Sequence[Value] = ()
         if each.name in WRITES:
-            yield root(each.operands[WRITES[each.name]])
+            outs = [each.operands[WRITES[each.name]]]
         elif each.name.startswith("linalg.") and each.operands and each.is_grouped:
-            for out in each.segments()[1]:
+            outs = each.segments()[1]
+        for out in outs:
+            if isinstance(out.type, Shaped) and out.type.kind == "memref":
                 yield root(out)
 
 
@@ -77,6 +80,30 @@ def _used_before(use: Op, op: Op) -> bool:
     if use.parent is not op.parent or use.position >= op.position:
         return False
     return use.name not in VIEWS or all(_used_before(u, op) for result in use.results for u in result.uses)
+
+
+def used_after_write(op: Op, may_alias: bool) -> bool:
+    """Whether the result of an operation, or a view of it, is used after a write of the memory that it is made of."""
+    assert op.parent is not None
+    memory = root(op.operands[0])
+    used = set(_uses(op.results[0]))
+    is_written = False
+    for later in op.parent.ops[op.position + 1 :]:
+        nested = any(each in used for each in later.nested())
+        if is_written and (nested or later in used):
+            return True
+        is_written |= any(may_be_same(memory, other, may_alias) for other in written(later))
+        if is_written and nested:
+            return True
+    return False
+
+
+def _uses(value: Value) -> Iterator[Op]:
+    for use in value.uses:
+        yield use
+        if use.name in VIEWS:
+            for result in use.results:
+                yield from _uses(result)
 
 
 def dead_operations(function: Op) -> frozenset[Op]:

@@ -22,7 +22,7 @@ from layoutproof.importers.mlir.memref_ops import (
     slice_of,
 )
 from layoutproof.importers.mlir.model import Op, Shaped, Value, add, floordiv, floormod, mul, sub
-from layoutproof.importers.mlir.placement import EMPTY, last_use, root
+from layoutproof.importers.mlir.placement import EMPTY, last_use, root, used_after_write
 from layoutproof.importers.mlir.values import ZERO, Indices, View
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, logical_and
 
@@ -217,8 +217,10 @@ def _unpack(b: Builder, op: Op) -> None:
 
 
 def _to_tensor(b: Builder, op: Op) -> None:
-    """A copy, as the memref may be written later."""
+    """A copy, as the memref may be written later: but not while the tensor is used, which is undefined then."""
     source = live(b, op, op.operands[0])
+    if used_after_write(op, b.may_alias):
+        raise op.fail("memory that is written, or freed, while its tensor is used is not translated")
     target = new_tensor(b, op, op.results[0], source.shape)
     b.copy(source, target, op.span)
     b.bind(op.results[0], target)

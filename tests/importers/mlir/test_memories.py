@@ -108,3 +108,22 @@ def test_a_number_as_axes() -> None:
         function("%a: memref<f32>", INDEX + body) for body in (expanded, "memref.store %one, %a[] : memref<f32>")
     )
     assert compared(before, after).status.value == "proved"
+
+
+USED = """%t = bufferization.to_tensor %a restrict : memref<4xf32>
+%e = tensor.empty() : tensor<4xf32>
+%z = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+%s = linalg.add ins(%t, %z : tensor<4xf32>, tensor<4xf32>) outs(%t : tensor<4xf32>) -> tensor<4xf32>
+{}%x = tensor.extract %t[%c0] : tensor<4xf32>
+{}memref.store %x, %o[%c0] : memref<1xf32>"""
+STORE = "memref.store %one, %a[%c0] : memref<4xf32>\n"
+
+
+def test_memory_that_is_written_under_a_tensor() -> None:
+    """A tensor made of memory is undefined once that is written; other tensors are no memory."""
+    arguments = "%a: memref<4xf32>, %o: memref<1xf32>"
+    after = function(arguments, INDEX + USED.format("", STORE))
+    plain = f"%x = memref.load %a[%c0] : memref<4xf32>\n{STORE}memref.store %x, %o[%c0] : memref<1xf32>"
+    assert compared(function(arguments, INDEX + plain), after).status.value == "proved"
+    with pytest.raises(LayoutproofError, match="while its tensor is used"):
+        read_functions(function(arguments, INDEX + USED.format(STORE, "")), "file.mlir")
