@@ -40,11 +40,11 @@ WRITES = {
 
 def root(value: Value) -> Value:
     """The value that a memref or tensor is a view of, or that a region yields as it."""
-    while value.owner is not None:
-        if value.owner.name == "scf.execute_region" and len(value.owner.regions[0]) == 1:
-            value = value.owner.block().ops[-1].operands[value.owner.results.index(value)]
-        elif value.owner.name in VIEWS:
-            value = value.owner.operands[0]
+    while (owner := value.owner) is not None:
+        if owner.name == "scf.execute_region" and len(owner.regions[0]) == 1:
+            value = owner.block().ops[-1].operands[owner.results.index(value)]
+        elif owner.name in VIEWS:
+            value = owner.operands[0]
         else:
             break
     return value
