@@ -318,8 +318,8 @@ def translate(b: Builder, op: Op) -> None:
         if op.name == "arith.select":
             args = [args[0], *(_settled(b, op, arm) for arm in args[1:])]
         expr = meaning(op, args, kind.dtype)
-        if b.no_overflow is not Overflow.WRAPS and not kind.index and flags_of(op, OVERFLOW):
-            check_overflow(b, op, args, kind.dtype)
+        if b.no_overflow is not Overflow.WRAPS and flags_of(op, OVERFLOW):
+            check_overflow(b, op, args, kind)
         wraps = kind.index and op.name in _UNSIGNED and any(interval_of(arg, b.ranges).low < 0 for arg in args)
         if wraps or _needs_memory(b, op, kind, args, expr):
             args = [b.data(op, arg) for arg in args]

@@ -22,6 +22,7 @@ from layoutproof.ir.visit import free_variables, loads_in, walk
 
 Wrapper = Callable[[Stmt], Stmt]
 M = TypeVar("M", Expr, View, Vector)
+MOST = 1 << 31  # of an extent or an index that callers pass
 _LONG = 48  # nodes of an expression that is used more than once
 
 

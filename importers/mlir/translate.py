@@ -16,7 +16,7 @@ from layoutproof.importers.mlir import (
     vector_ops,
 )
 from layoutproof.importers.mlir.arith_ops import of_buffer
-from layoutproof.importers.mlir.builder import Builder, Overflow, fold
+from layoutproof.importers.mlir.builder import MOST, Builder, Overflow, fold
 from layoutproof.importers.mlir.model import AffineMap, Op, Scalar, Shaped, Value
 from layoutproof.importers.mlir.placement import VIEWS, dead_operations, root
 from layoutproof.importers.mlir.values import Vector, View, number
@@ -45,8 +45,6 @@ EXPRESSIONS = frozenset((
     *arith_ops.EXPRESSIONS, *VIEWS, "affine.apply", "affine.min", "affine.max", "affine.delinearize_index",
     "vector.broadcast", "vector.splat", "vector.extract", "vector.transpose", "vector.shape_cast",
 ))  # fmt: skip
-
-MOST = 1 << 31  # of an extent or an index that callers pass
 
 
 @dataclass(frozen=True)
