@@ -12,7 +12,7 @@ from layoutproof.importers.mlir.arith_ops import EXPRESSIONS
 from layoutproof.importers.mlir.builder import Builder
 from layoutproof.importers.mlir.memref_ops import live
 from layoutproof.importers.mlir.model import AffineExpr, AffineMap, Dim, Num, Op, Operation2, Shaped, Value
-from layoutproof.importers.mlir.placement import EMPTY, WRITES, may_be_same, root
+from layoutproof.importers.mlir.placement import WRITES, may_be_same, root
 from layoutproof.importers.mlir.tensor_ops import destination, shaped
 from layoutproof.importers.mlir.values import View, value_of
 from layoutproof.ir.dtype import DType
@@ -104,8 +104,7 @@ def _stores_in_region(b: Builder, op: Op) -> bool:
 def _target(b: Builder, op: Op, value: Value, structure: Structure) -> View:
     if shaped(op, value).kind == "memref":
         return live(b, op, value)
-    empty = value.owner is not None and value.owner.name in EMPTY
-    return destination(b, op, value, contents=structure.reads_out and not empty)
+    return destination(b, op, value, contents=structure.reads_out)
 
 
 def domain(b: Builder, op: Op, structure: Structure, operands: Sequence[View | Expr]) -> list[Expr]:

@@ -22,8 +22,7 @@ VIEWS = frozenset((
 # Of these a copy.
 COPIES = ("bufferization.to_tensor",)
 
-# Tensors without contents.
-EMPTY = ("tensor.empty", "bufferization.alloc_tensor")
+_EMPTY = ("tensor.empty", "bufferization.alloc_tensor")
 
 # The operands that an operation writes; all others of memref type are only read.
 WRITES = {
@@ -48,6 +47,14 @@ def root(value: Value) -> Value:
         else:
             break
     return value
+
+
+def is_empty(value: Value) -> bool:
+    """Whether a tensor has no contents: it is new, and no copy of another one."""
+    owner = value.owner
+    if owner is None or owner.name not in _EMPTY:
+        return False
+    return "operandSegmentSizes" not in owner.attributes or not any(owner.segments()[1:2])
 
 
 def written(op: Op) -> Iterator[Value]:

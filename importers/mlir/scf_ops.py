@@ -131,7 +131,7 @@ def _while(b: Builder, op: Op) -> None:
             for k, cell in zip(others, cells, strict=True):
                 b.bind(arguments[k], cell.meaning(b, op))
         end = b.block(after)
-        put_all(b, end, cells, [end.operands[k] for k in others])
+        put_all(b, end, cells, [end.operands[k] for k in others], again=True)
 
     iterate(b, op, bounds, body, ForKind.SERIAL)
     b.bind(op.results[position], final_value(op, bounds))

@@ -22,7 +22,7 @@ from layoutproof.importers.mlir.memref_ops import (
     slice_of,
 )
 from layoutproof.importers.mlir.model import Op, Shaped, Value, add, floordiv, floormod, mul, sub
-from layoutproof.importers.mlir.placement import EMPTY, last_use, root, used_after_write
+from layoutproof.importers.mlir.placement import is_empty, last_use, root, used_after_write
 from layoutproof.importers.mlir.values import ZERO, Indices, View
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, logical_and
 
@@ -45,7 +45,7 @@ def destination(b: Builder, op: Op, value: Value, *, contents: bool = True) -> V
     if view.whole and view.buffer in b.own and last_use(value, op):
         return view
     target = new_tensor(b, op, value, view.shape)
-    if contents and (value.owner is None or value.owner.name not in EMPTY):
+    if contents and not is_empty(value):
         b.copy(view, target, op.span)
     return target
 

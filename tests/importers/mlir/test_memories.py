@@ -127,3 +127,26 @@ def test_memory_that_is_written_under_a_tensor() -> None:
     assert compared(function(arguments, INDEX + plain), after).status.value == "proved"
     with pytest.raises(LayoutproofError, match="while its tensor is used"):
         read_functions(function(arguments, INDEX + USED.format(STORE, "")), "file.mlir")
+
+
+T = "tensor<4xf32>"
+YIELDS = f"""%r = scf.for %i = %c0 to %c2 step %c2 iter_args(%a = %t) -> ({T}) {{
+  %e = tensor.empty() : {T}
+  scf.yield %e : {T}
+}}
+return %r : {T}"""
+COPIED = f"""%a = bufferization.alloc_tensor() copy(%t) : {T}
+%r = tensor.insert %one into %a[%c0] : {T}
+%x = tensor.extract %a[%c2] : {T}
+%s = tensor.insert VALUE into %r[%c2] : {T}
+return %s : {T}"""
+
+
+def test_tensors_without_contents() -> None:
+    """A tensor without contents that a loop yields has none; one that is allocated as a copy has those of another."""
+    with pytest.raises(LayoutproofError, match="without contents that an iteration yields"):
+        read_functions(function(f"%t: {T}", INDEX + YIELDS, T), "file.mlir")
+    after = function(f"%t: {T}", f"{INDEX}%r = tensor.insert %one into %t[%c0] : {T}\nreturn %r : {T}", T)
+    for value, wanted in (("%x", "proved"), ("%one", "refuted")):
+        before = function(f"%t: {T}", INDEX + COPIED.replace("VALUE", value), T)
+        assert compared(before, after).status.value == wanted
