@@ -49,10 +49,13 @@ EXPRESSIONS = frozenset((
 
 @dataclass(frozen=True)
 class Function:
-    """A translated function, and the layout maps of its arguments by name, which a program has no place for."""
+    """A translated function, and the layout maps of its arguments by name, which a program has no place for. `fresh`:
+    the names of results that are new memory, which holds nothing in particular where nothing is stored.
+    """
 
     program: PrimFunc
     layouts: Mapping[str, AffineMap]
+    fresh: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ class _Translation:
             Attributes({MAY_OVERLAP if self.options.may_alias else "tirx.noalias": True}),
             span=_first_line(self.op),
         )
-        return Function(program, self.layouts)
+        return Function(program, self.layouts, frozenset(buffer.name for buffer in b.results))
 
     def _assume_sizes(self) -> None:
         """That sizes and indices of callers are numbers that a memory of 64-bit addresses can have."""

@@ -150,3 +150,12 @@ def test_tensors_without_contents() -> None:
     for value, wanted in (("%x", "proved"), ("%one", "refuted")):
         before = function(f"%t: {T}", INDEX + COPIED.replace("VALUE", value), T)
         assert compared(before, after).status.value == wanted
+
+
+def test_results_that_are_more_defined() -> None:
+    """A result that the program before leaves undefined may be anything after; one that it stores may not."""
+    fresh = f"{INDEX}%m = memref.alloc() : memref<1xf32>\n{{}}return %m : memref<1xf32>"
+    stored = "memref.store %one, %m[%c0] : memref<1xf32>\n"
+    nothing, something = (function("", fresh.format(text), "memref<1xf32>") for text in ("", stored))
+    assert compared(nothing, something).status.value == "unknown"
+    assert compared(something, nothing).status.value == "refuted"
