@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.importers.mlir.builder import Builder, Overflow
-from layoutproof.importers.mlir.flags import OVERFLOW, check_overflow, flags_of
+from layoutproof.importers.mlir.flags import OVERFLOW, check_attributes, check_overflow, flags_of
 from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub, unsigned_order
 from layoutproof.importers.mlir.placement import is_evaluated
 from layoutproof.importers.mlir.values import Indices, Vector, View, divides, number, value_of
@@ -309,6 +309,7 @@ _UNSIGNED = ("arith.minui", "arith.maxui", "arith.shrui", "arith.divui", "arith.
 
 def translate(b: Builder, op: Op) -> None:
     """An operation of the table, on numbers, vectors or tensors."""
+    check_attributes(op)
     meaning = EXPRESSIONS[op.name]
     result = op.results[0]
     kind = result.type
@@ -317,8 +318,8 @@ def translate(b: Builder, op: Op) -> None:
         if op.name == "arith.select":
             args = [args[0], *(_settled(b, op, arm) for arm in args[1:])]
         expr = meaning(op, args, kind.dtype)
-        if b.no_overflow is not Overflow.WRAPS and not kind.index and flags_of(op, OVERFLOW):
-            check_overflow(b, op, args, kind.dtype)
+        if b.no_overflow is not Overflow.WRAPS and flags_of(op, OVERFLOW):
+            check_overflow(b, op, args, kind)
         wraps = kind.index and op.name in _UNSIGNED and any(interval_of(arg, b.ranges).low < 0 for arg in args)
         if wraps or _needs_memory(b, op, kind, args, expr):
             args = [b.data(op, arg) for arg in args]

@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from layoutproof.importers.mlir.model import Block, Op, Scalar, Shaped, Value
 from layoutproof.importers.mlir.placement import is_movable
-from layoutproof.importers.mlir.values import ZERO, Indices, Meaning, Vector, View, number, value_of
+from layoutproof.importers.mlir.values import ONE, ZERO, Indices, Meaning, Vector, View, number, value_of
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import INT64, DType
-from layoutproof.ir.expr import Compare, Expr, IntImm, Not, Var
+from layoutproof.ir.expr import Compare, Expr, IfThenElseExpr, IntImm, Not, Var, equal
 from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
@@ -22,6 +22,7 @@ from layoutproof.ir.visit import free_variables, loads_in, walk
 
 Wrapper = Callable[[Stmt], Stmt]
 M = TypeVar("M", Expr, View, Vector)
+MOST = 1 << 31  # of an extent or an index that callers pass
 _LONG = 48  # nodes of an expression that is used more than once
 
 
@@ -154,6 +155,18 @@ class Builder:
         if self.depth == 0 and symbols and symbols <= self.symbols:
             self.emit(Evaluate(Assume(condition, span=span), span=span))
 
+    def require_same(self, one: Sequence[Expr], other: Sequence[Expr], span: Span) -> None:
+        """That extents are the same: assumed of those that callers know; of others it is a fault where they are not."""
+        for a, b in zip(one, other, strict=True):
+            if a == b:
+                continue
+            condition = equal(a, b)
+            symbols = set(free_variables(condition))
+            if self.depth == 0 and symbols and symbols <= self.symbols:
+                self.assume(condition, span)
+            else:
+                self.data_at(ONE // IfThenElseExpr(condition, ONE, ZERO), span)
+
     def store(self, buffer: Buffer, indices: Indices, value: Expr, span: Span) -> None:
         """Append a store."""
         self.emit(BufferStore(buffer, tuple(indices), value, span=span))
@@ -247,16 +260,27 @@ class Builder:
         """A vector that does not change while it is stored to a buffer lane by lane, each lane to its cell: itself
         if a lane reads no other cell of what may be the same memory, else in memory of its own.
         """
-        lanes = self._lanes(vector)
+        lanes = self.lanes(vector)
         target = tuple(cell(lanes))
         loads = list(loads_in(vector.at(lanes)))
         if all(self.is_apart(load.buffer, buffer) or (load.buffer, load.indices) == (buffer, target) for load in loads):
             return vector
         return self.kept(vector, span)
 
+    def settled(self, numbers: Indices, memories: Sequence[Buffer], span: Span) -> list[Expr]:
+        """Numbers that do not change while memories are stored to element by element."""
+        return [each if self._unwritten(each, memories) else self.named(None, each, span) for each in numbers]
+
+    def unwritten(self, vector: Vector, memory: Buffer, span: Span) -> Vector:
+        """A vector that does not change while a memory is stored to."""
+        return vector if self._unwritten(vector.at(self.lanes(vector)), [memory]) else self.kept(vector, span)
+
+    def _unwritten(self, expr: Expr, memories: Sequence[Buffer]) -> bool:
+        return all(self.is_apart(load.buffer, memory) for load in loads_in(expr) for memory in memories)
+
     def whole(self, vector: Vector, span: Span) -> Vector:
         """A vector of which not every lane may be used: what it reads is read, since that may be a fault."""
-        for load in loads_in(vector.at(self._lanes(vector))):
+        for load in loads_in(vector.at(self.lanes(vector))):
             pairs = zip(load.indices, load.buffer.shape, strict=True)
             if not all(self.is_inside(i, n) for i, n in pairs):
                 return self.kept(vector, span)
@@ -264,12 +288,13 @@ class Builder:
 
     def kept(self, vector: Vector, span: Span) -> Vector:
         """A vector in memory of its own."""
-        dtype = vector.at(self._lanes(vector)).dtype
+        dtype = vector.at(self.lanes(vector)).dtype
         kept = View.of(self.allocate("vector", [number(n) for n in vector.shape], dtype, span))
         self.fill(kept, vector.at, span)
         return Vector(vector.shape, lambda at: kept.load(at, self.is_inside, span))
 
-    def _lanes(self, vector: Vector) -> list[Expr]:
+    def lanes(self, vector: Vector) -> list[Expr]:
+        """Indices of any lane: what is read of the first one need not be all that is read."""
         lanes = [Var(self.name("lane", "lane"), INT64) for _ in vector.shape]
         self.ranges |= {lane: Interval(0, extent - 1) for lane, extent in zip(lanes, vector.shape, strict=True)}
         return list(lanes)

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from layoutproof.importers.mlir.builder import Builder, Overflow
+from layoutproof.importers.mlir.builder import MOST, Builder, Overflow
 from layoutproof.importers.mlir.model import Op, Scalar, Value
 from layoutproof.ir.dtype import INT64, DType, Kind
 from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, const, logical_and
-from layoutproof.ir.interval import interval_of
+from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.verdict.verdict import Status, Verdict
@@ -37,19 +37,30 @@ def flags_of(op: Op, kind: str) -> frozenset[str]:
     return _FAST if "fast" in found else found
 
 
+def check_attributes(op: Op) -> None:
+    """Refuse an attribute that says more of an operation on numbers, such as how a cast rounds."""
+    unknown = sorted(name for name in op.attributes if name not in _ATTRIBUTES and "." not in name)
+    if unknown:
+        raise op.fail(f"the attribute {unknown[0]} is not translated")
+
+
+_ATTRIBUTES = frozenset((FASTMATH, OVERFLOW, "predicate"))
+
+
 def _of_indices(op: Op) -> bool:
-    """Whether integers are indices, whose arithmetic is proved not to overflow anyway."""
+    """Whether integers are indices, whose flags are judged by the ranges of indices."""
     return bool(op.results) and isinstance(op.results[0].type, Scalar) and op.results[0].type.index
 
 
 @dataclass(frozen=True)
 class Flags:
-    """What the operations of a function have: for each name the flags that all operations of that name have, and the
-    first operation with each flag.
+    """What the operations of a function have: for each name the flags that all operations of that name have, the
+    first operation with each flag, and whether operations on indices have flags, which are not among these.
     """
 
     common: dict[str, frozenset[str]]
     first: dict[tuple[str, str], Op]
+    of_indices: bool
 
     @staticmethod
     def of(function: Op) -> Flags:
@@ -61,7 +72,7 @@ class Flags:
             common[op.name] = common.get(op.name, found) & found
             for flag in found:
                 first.setdefault((op.name, flag), op)
-        return Flags(common, first)
+        return Flags(common, first, any(_of_indices(op) and flags_of(op, OVERFLOW) for op in function.nested()))
 
     def unmatched(self, before: Flags) -> list[tuple[Op, str]]:
         """The first operation of each name with a flag that not every one of this name before has."""
@@ -92,7 +103,7 @@ def must_not_overflow(before: Flags, after: Flags) -> bool:
             raise op.fail(
                 f"the flag {flag} is not on every {op.name} before; results that it leaves open are not translated"
             )
-    return any(flag in ("nsw", "nuw") for _, flag in after.first)
+    return after.of_indices or any(flag in ("nsw", "nuw") for _, flag in after.first)
 
 
 def loosened(found: Comparison, before: Flags, after: Flags) -> Comparison:
@@ -128,13 +139,17 @@ def _open(verdict: Verdict, flags: Sequence[str]) -> Verdict:
     return replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
 
 
-def check_overflow(b: Builder, op: Op, args: Sequence[Expr], dtype: DType) -> None:
+def check_overflow(b: Builder, op: Op, args: Sequence[Expr], scalar: Scalar) -> None:
     """That a result with `nsw` or `nuw` fits is checked where it is computed: else the program has a fault there.
 
     Of the program before only what is stored counts: a result that does not fit is no fault of its own.
     """
-    flags = flags_of(op, OVERFLOW)
+    flags, dtype = flags_of(op, OVERFLOW), scalar.dtype
     wide_op = _WIDE.get(op.name)
+    if scalar.index:
+        if b.no_overflow is Overflow.FAULT and not (wide_op and _index_fits(b, Binary(wide_op, *args), flags)):
+            raise op.fail(f"the flags {', '.join(sorted(flags))} of an index that may not fit are not translated")
+        return
     if b.no_overflow is Overflow.OF_STORED and not (_is_stored(op.results[0]) and wide_op and dtype.bits <= 32):
         return
     if wide_op is None or dtype.bits > 32:
@@ -148,6 +163,14 @@ def check_overflow(b: Builder, op: Op, args: Sequence[Expr], dtype: DType) -> No
         fits = logical_and(result >= const(kind.min_int, INT64), result <= const(kind.max_int, INT64))
         # A division by zero where it does not fit.
         b.data(op, const(1, INT64) // IfThenElseExpr(fits, const(1, INT64), const(0, INT64)))
+
+
+def _index_fits(b: Builder, result: Binary, flags: frozenset[str]) -> bool:
+    """Whether a result of indices fits, by what is assumed of those that callers pass."""
+    ranges = {**dict.fromkeys(b.symbols, Interval(-MOST, MOST)), **b.ranges}
+    found = interval_of(result, ranges)
+    lowest = min(interval_of(each, ranges).low for each in (result, result.lhs, result.rhs))
+    return found.fits(INT64) and ("nuw" not in flags or lowest >= 0)
 
 
 def _is_stored(value: Value) -> bool:

@@ -12,11 +12,11 @@ from layoutproof.importers.mlir.arith_ops import EXPRESSIONS
 from layoutproof.importers.mlir.builder import Builder
 from layoutproof.importers.mlir.memref_ops import live
 from layoutproof.importers.mlir.model import AffineExpr, AffineMap, Dim, Num, Op, Operation2, Shaped, Value
-from layoutproof.importers.mlir.placement import EMPTY
+from layoutproof.importers.mlir.placement import WRITES, may_be_same, root
 from layoutproof.importers.mlir.tensor_ops import destination, shaped
 from layoutproof.importers.mlir.values import View, value_of
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Expr, equal
+from layoutproof.ir.expr import Expr
 from layoutproof.ir.visit import loads_in
 
 Body = Callable[[list[Expr], list[Expr]], list[Expr]]  # elements of inputs and outputs -> elements of outputs
@@ -38,10 +38,13 @@ class Structure:
 def run(b: Builder, op: Op, structure: Structure) -> None:
     """The loops of a structured operation."""
     inputs, outputs = op.segments()
-    views: list[View | Expr] = []
-    for value in inputs:
-        views.append(live(b, op, value) if isinstance(value.type, Shaped) else b.expr(op, value))
+    given = [live(b, op, value) if isinstance(value.type, Shaped) else None for value in inputs]
     targets = [_target(b, op, value, structure) for value in outputs]
+    stored = [target.buffer for target in targets]
+    views: list[View | Expr] = [
+        view if view is not None else b.settled([b.expr(op, value)], stored, op.span)[0]
+        for view, value in zip(given, inputs, strict=True)
+    ]
     operands = [*views, *targets]
     extents = domain(b, op, structure, operands)
     count = len(inputs)
@@ -61,29 +64,47 @@ def run(b: Builder, op: Op, structure: Structure) -> None:
             b.store(target.buffer, target.cell(cell, b.is_inside), value, op.span)
         b.dims.pop()
 
-    b.nest(extents, point, op.span, _parallel(op, structure, views, targets))
+    b.nest(extents, point, op.span, _parallel(b, op, structure, views, targets))
     made = [target for value, target in zip(outputs, targets, strict=True) if shaped(op, value).kind == "tensor"]
     for result, target in zip(op.results, made, strict=True):
         b.bind(result, target)
 
 
-def _parallel(op: Op, structure: Structure, views: Sequence[View | Expr], targets: Sequence[View]) -> list[bool]:
-    """Which dimensions have no order, where that can be seen: where memory that is stored to is read elsewhere, too."""
-    stored = [target.buffer for target in targets]
-    if not any(isinstance(view, View) and any(view.buffer is buffer for buffer in stored) for view in views):
-        return []
-    kinds = op.attributes.get("iterator_types")
-    if kinds is not None:
-        return ["parallel" in str(kind) for kind in kinds]
+def _parallel(
+    b: Builder, op: Op, structure: Structure, views: Sequence[View | Expr], targets: Sequence[View]
+) -> list[bool]:
+    """Which dimensions have no order, where that can be seen: where memory that is stored to is read elsewhere, too,
+    or where several points store to one element.
+    """
+    is_read = _stores_in_region(b, op) or any(
+        isinstance(view, View) and not b.is_apart(view.buffer, target.buffer) for view in views for target in targets
+    )
     of_outputs = [set(_numbers(each)) for each in structure.maps[len(views) :]]
-    return [all(d in numbers for numbers in of_outputs) for d in range(structure.dims)]
+    apart = [all(d in numbers for numbers in of_outputs) for d in range(structure.dims)]
+    kinds = op.attributes.get("iterator_types")
+    if kinds is None:
+        return apart if is_read else []
+    return ["parallel" in str(kind) and (is_read or not alone) for kind, alone in zip(kinds, apart, strict=True)]
+
+
+def _stores_in_region(b: Builder, op: Op) -> bool:
+    """Whether the region of an operation writes memory, or reads what the operation writes."""
+    outputs = [root(value) for value in op.segments()[1]]
+    for each in op.nested():
+        if each.name in WRITES:
+            return True
+        reads = [
+            root(value) for value in each.operands if isinstance(value.type, Shaped) and value.type.kind == "memref"
+        ]
+        if any(may_be_same(memory, output, b.may_alias) for memory in reads for output in outputs):
+            return True
+    return False
 
 
 def _target(b: Builder, op: Op, value: Value, structure: Structure) -> View:
     if shaped(op, value).kind == "memref":
         return live(b, op, value)
-    empty = value.owner is not None and value.owner.name in EMPTY
-    return destination(b, op, value, contents=structure.reads_out and not empty)
+    return destination(b, op, value, contents=structure.reads_out)
 
 
 def domain(b: Builder, op: Op, structure: Structure, operands: Sequence[View | Expr]) -> list[Expr]:
@@ -109,7 +130,7 @@ def domain(b: Builder, op: Op, structure: Structure, operands: Sequence[View | E
 def _same_extents(b: Builder, op: Op, known: Expr, extent: Expr) -> None:
     if value_of(known) is not None and value_of(extent) is not None:
         raise op.fail(f"extents {value_of(known)} and {value_of(extent)} of one dimension")
-    b.assume(equal(known, extent), op.span)
+    b.require_same([known], [extent], op.span)
 
 
 # ---- generic

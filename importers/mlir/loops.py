@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from layoutproof.importers.mlir.arith_ops import of_buffer
 from layoutproof.importers.mlir.builder import Builder, load_cell
 from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Value, add, ceildiv, greatest, mul, sub
-from layoutproof.importers.mlir.placement import EMPTY, last_use
+from layoutproof.importers.mlir.placement import is_empty, last_use
 from layoutproof.importers.mlir.values import ZERO, Meaning, Vector, View, number, value_of
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Expr, const
@@ -65,8 +65,8 @@ def carried(b: Builder, op: Op, value: Value, init: Value | None = None) -> Carr
     return Carried(value, b.allocate(value.name, shape, kind.element.dtype, op.span))
 
 
-def put_all(b: Builder, op: Op, cells: Sequence[Carried], values: Sequence[Value]) -> None:
-    """Store what is yielded, all at once."""
+def put_all(b: Builder, op: Op, cells: Sequence[Carried], values: Sequence[Value], *, again: bool = False) -> None:
+    """Store what is yielded, all at once; `again` in memory that may hold something from the iteration before."""
     if len(cells) != len(values):
         raise op.fail(f"{len(values)} values for {len(cells)} results")
     found = [b.meanings.get(value) for value in values]
@@ -74,20 +74,24 @@ def put_all(b: Builder, op: Op, cells: Sequence[Carried], values: Sequence[Value
     for k, (cell, value, meaning) in enumerate(zip(cells, values, found, strict=True)):
         if meaning is None:
             raise op.fail("an operand has no translation")
-        if len(cells) > 1 and _reads(meaning) & (own - {cell.buffer}):
-            if not isinstance(meaning, Expr):
-                raise op.fail("vectors or tensors that change places are not translated")
-            found[k] = b.named(value, meaning, op.span)
+        if isinstance(meaning, View) and tuple(meaning.shape) != cell.buffer.shape:
+            raise op.fail("a tensor whose extents may not be those of the other ones is not translated")
+        if len(cells) > 1 and _reads(b, meaning) & (own - {cell.buffer}):
+            if isinstance(meaning, View):
+                raise op.fail("tensors that change places are not translated")
+            found[k] = b.named(value, meaning, op.span) if isinstance(meaning, Expr) else b.kept(meaning, op.span)
     for cell, value, meaning in zip(cells, values, found, strict=True):
         assert meaning is not None
-        if value.owner is None or value.owner.name not in EMPTY:
+        if not is_empty(value):
             cell.put(b, op, meaning)
+        elif again:
+            raise op.fail("a tensor without contents that an iteration yields is not translated")
 
 
-def _reads(meaning: Meaning) -> set[Buffer]:
+def _reads(b: Builder, meaning: Meaning) -> set[Buffer]:
     if isinstance(meaning, View):
         return {meaning.buffer}
-    expr = meaning.at([ZERO] * len(meaning.shape)) if isinstance(meaning, Vector) else meaning
+    expr = meaning.at(b.lanes(meaning)) if isinstance(meaning, Vector) else meaning
     return {load.buffer for load in loads_in(expr)}
 
 
@@ -112,7 +116,7 @@ def counted_loop(b: Builder, op: Op, bounds: Bounds, inits: Sequence[Value]) -> 
         for k, cell in zip(changing, cells, strict=True):
             b.bind(block.arguments[1 + k], cell.meaning(b, op))
         end = b.block(block)
-        put_all(b, end, cells, [end.operands[k] for k in changing])
+        put_all(b, end, cells, [end.operands[k] for k in changing], again=True)
 
     iterate(b, op, bounds, body, ForKind.SERIAL)
     for k, cell in zip(changing, cells, strict=True):

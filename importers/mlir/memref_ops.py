@@ -20,7 +20,7 @@ from layoutproof.importers.mlir.model import (
     mul,
 )
 from layoutproof.importers.mlir.placement import root
-from layoutproof.importers.mlir.values import ZERO, Indices, Vector, View, delinear, linear, number, value_of
+from layoutproof.importers.mlir.values import ONE, ZERO, Indices, Vector, View, delinear, linear, number, value_of
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Expr, equal
 from layoutproof.ir.intrinsics import Undef
@@ -65,6 +65,7 @@ def write(b: Builder, op: Op, memory: Value, indices: Indices, value: Value) -> 
     _check_rank(op, view, indices)
     meaning = b.meanings.get(value)
     if isinstance(meaning, Vector) and view.inner == len(meaning.shape):
+        indices = b.settled(indices, [view.buffer], op.span)
         vector = b.steady(meaning, view.buffer, lambda at: view.cell(indices, b.is_inside, at), op.span)
         b.nest(
             [number(extent) for extent in vector.shape],
@@ -85,6 +86,14 @@ def live(b: Builder, op: Op, memory: Value) -> View:
     if root(memory) in b.freed:
         raise op.fail("memory is used after it was freed")
     return b.view(op, memory)
+
+
+def check_returned(b: Builder, op: Op, memory: Value) -> None:
+    """Refuse memory that has ended when the function returns."""
+    live(b, op, memory)
+    owner = root(memory).owner
+    if owner is not None and owner.name == "memref.alloca":
+        raise op.fail("memory of memref.alloca ends with its function")
 
 
 def _alloc(b: Builder, op: Op) -> None:
@@ -171,7 +180,9 @@ def _store(b: Builder, op: Op) -> None:
 def _copy(b: Builder, op: Op) -> None:
     if root(op.operands[0]) is root(op.operands[1]):
         raise op.fail("a copy inside one memory is not translated")
-    b.copy(live(b, op, op.operands[0]), live(b, op, op.operands[1]), op.span)
+    source, target = (live(b, op, each) for each in op.operands)
+    b.require_same(source.shape, target.shape, op.span)
+    b.copy(source, target, op.span)
 
 
 # ---- views
@@ -326,7 +337,8 @@ def _expanded(
         for axis in reversed(group):
             strides[axis] = stride
             stride = mul(stride, shape[axis])
-    return found[0], tuple(strides[axis] for axis in range(len(shape)))
+    # A memref without axes is expanded to axes of extent 1, in no group.
+    return found[0], tuple(strides.get(axis, ONE) for axis in range(len(shape)))
 
 
 def _metadata(b: Builder, op: Op) -> None:
@@ -337,8 +349,14 @@ def _metadata(b: Builder, op: Op) -> None:
         raise op.fail("of this view is not translated")
     offset, strides = found
     values = [offset, *source.shape, *strides]
-    rank = source.buffer.rank
-    b.bind(op.results[0], View(source.buffer, (), lambda _: tuple([ZERO] * rank), given=(ZERO, ())))
+    known, rank = b.view(op, root(op.operands[0])).linear, source.buffer.rank
+
+    def start(_: Indices) -> tuple[Expr, ...]:
+        if not known:
+            raise ValueError("an access to memory with a layout where it begins is not translated")
+        return tuple([ZERO] * rank)
+
+    b.bind(op.results[0], View(source.buffer, (), start, given=(ZERO, ())))
     for result, value in zip(op.results[1:], values, strict=True):
         b.bind(result, value)
 
@@ -361,6 +379,8 @@ def _reinterpret(b: Builder, op: Op) -> None:
             position = add(position, mul(index, stride))
         if len(memory.shape) == 1:
             return (position,)
+        if not memory.shape and position != ZERO:
+            raise ValueError("a number at another place than that of memory for one is not translated")
         return delinear(position, memory.shape)
 
     b.bind(op.results[0], View(memory.buffer, tuple(sizes), place, given=(offsets[0], tuple(strides))))

@@ -7,7 +7,7 @@ variable. So a read is neither dropped nor delayed past a branch: a fault of the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from layoutproof.importers.mlir.model import Op, Shaped, Value
 
@@ -22,8 +22,7 @@ VIEWS = frozenset((
 # Of these a copy.
 COPIES = ("bufferization.to_tensor",)
 
-# Tensors without contents.
-EMPTY = ("tensor.empty", "bufferization.alloc_tensor")
+_EMPTY = ("tensor.empty", "bufferization.alloc_tensor")
 
 # The operands that an operation writes; all others of memref type are only read.
 WRITES = {
@@ -39,19 +38,35 @@ WRITES = {
 
 
 def root(value: Value) -> Value:
-    """The value that a memref or tensor is a view of."""
-    while value.owner is not None and value.owner.name in VIEWS:
-        value = value.owner.operands[0]
+    """The value that a memref or tensor is a view of, or that a region yields as it."""
+    while (owner := value.owner) is not None:
+        if owner.name == "scf.execute_region" and len(owner.regions[0]) == 1:
+            value = owner.block().ops[-1].operands[owner.results.index(value)]
+        elif owner.name in VIEWS:
+            value = owner.operands[0]
+        else:
+            break
     return value
 
 
+def is_empty(value: Value) -> bool:
+    """Whether a tensor has no contents: it is new, and no copy of another one."""
+    owner = value.owner
+    if owner is None or owner.name not in _EMPTY:
+        return False
+    return "operandSegmentSizes" not in owner.attributes or not any(owner.segments()[1:2])
+
+
 def written(op: Op) -> Iterator[Value]:
-    """The roots of the memories that an operation writes, nested ones included."""
+    """The roots of the memories that an operation writes, nested ones included; a tensor is none."""
     for each in (op, *op.nested()):
+        outs: Sequence[Value] = ()
         if each.name in WRITES:
-            yield root(each.operands[WRITES[each.name]])
+            outs = [each.operands[WRITES[each.name]]]
         elif each.name.startswith("linalg.") and each.operands and each.is_grouped:
-            for out in each.segments()[1]:
+            outs = each.segments()[1]
+        for out in outs:
+            if isinstance(out.type, Shaped) and out.type.kind == "memref":
                 yield root(out)
 
 
@@ -72,6 +87,30 @@ def _used_before(use: Op, op: Op) -> bool:
     if use.parent is not op.parent or use.position >= op.position:
         return False
     return use.name not in VIEWS or all(_used_before(u, op) for result in use.results for u in result.uses)
+
+
+def used_after_write(op: Op, may_alias: bool) -> bool:
+    """Whether the result of an operation, or a view of it, is used after a write of the memory that it is made of."""
+    assert op.parent is not None
+    memory = root(op.operands[0])
+    used = set(_uses(op.results[0]))
+    is_written = False
+    for later in op.parent.ops[op.position + 1 :]:
+        nested = any(each in used for each in later.nested())
+        if is_written and (nested or later in used):
+            return True
+        is_written |= any(may_be_same(memory, other, may_alias) for other in written(later))
+        if is_written and nested:
+            return True
+    return False
+
+
+def _uses(value: Value) -> Iterator[Op]:
+    for use in value.uses:
+        yield use
+        if use.name in VIEWS:
+            for result in use.results:
+                yield from _uses(result)
 
 
 def dead_operations(function: Op) -> frozenset[Op]:
@@ -119,6 +158,10 @@ def is_evaluated(value: Value, expressions: Collection[str]) -> bool:
 _EVALUATE = frozenset(("memref.load", "memref.store", "affine.load", "affine.store", "func.return"))
 
 
+# Reads, which may themselves be written where they are used, with their indices and padding.
+_READS = frozenset(("memref.load", "affine.load", "vector.load", "affine.vector_load", "vector.transfer_read"))
+
+
 def read_memory(op: Op) -> Value:
     """What a reading operation reads."""
     return op.operands[0]
@@ -128,11 +171,14 @@ def may_be_same(one: Value, other: Value, may_alias: bool) -> bool:
     """Whether two roots may be of one memory: the same value, or two arguments that may overlap, or unknown ones."""
     if one is other:
         return True
-    return (may_alias or one.owner is not None or other.owner is not None) and not (_is_fresh(one) or _is_fresh(other))
+    if one.owner is None and other.owner is None:
+        return may_alias
+    return not (_is_told_apart(one) and _is_told_apart(other))
 
 
-def _is_fresh(value: Value) -> bool:
-    return value.owner is not None and value.owner.name in ("memref.alloc", "memref.alloca")
+def _is_told_apart(value: Value) -> bool:
+    """Whether memory is an argument's, or new: one of which no other value can be, unless it is a view."""
+    return value.owner is None or value.owner.name in ("memref.alloc", "memref.alloca")
 
 
 def _end(op: Op, value: Value, expressions: Collection[str]) -> int | None:
@@ -142,9 +188,11 @@ def _end(op: Op, value: Value, expressions: Collection[str]) -> int | None:
         if use.parent is not op.parent or use.regions:
             return None
         end: int | None = use.position
-        if use.name in expressions:
+        if use.name in expressions or use.name in _READS:
             ends = [_end(op, result, expressions) for result in use.results]
             end = None if None in ends else max((e for e in ends if e is not None), default=None)
+            if end is None and use.name in _READS:
+                end = use.position  # a read that is not written where it is used has its operands where it stands
         if end is None:
             return None
         last = end if last is None else max(last, end)

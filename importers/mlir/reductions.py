@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from layoutproof.importers.mlir.arith_ops import EXPRESSIONS
-from layoutproof.importers.mlir.builder import Builder, load_cell
+from layoutproof.importers.mlir.builder import Builder, Overflow, load_cell
+from layoutproof.importers.mlir.flags import OVERFLOW, flags_of
 from layoutproof.importers.mlir.loops import Bounds, trip_count
 from layoutproof.importers.mlir.model import INDEX, Block, Items, Op, Scalar, Value, add, greatest, mul
 from layoutproof.importers.mlir.values import ZERO, number
@@ -93,16 +94,18 @@ def of_scf(b: Builder, op: Op, end: Op, inits: Sequence[Value]) -> list[Reductio
     for k, (result, init, given) in enumerate(zip(op.results, inits, end.operands, strict=True)):
         if not isinstance(result.type, Scalar):
             raise op.fail("a reduction of other than numbers is not translated")
-        name = _combiner(end, end.block(k))
+        name = _combiner(b, end, end.block(k))
         found.append(Reduction(result, name, b.expr(op, init), given))
     return found
 
 
-def _combiner(end: Op, block: Block) -> str:
+def _combiner(b: Builder, end: Op, block: Block) -> str:
     if len(block.ops) == 2 and len(block.arguments) == 2:
         combine, last = block.ops
         both = set(combine.operands) == set(block.arguments) and len(combine.operands) == 2
         if both and last.operands == combine.results and combine.name in EXPRESSIONS:
+            if b.no_overflow is Overflow.FAULT and flags_of(combine, OVERFLOW):
+                raise combine.fail("flags of a sum in any order are not translated in the program after")
             return combine.name
     raise end.fail("a reduction by other than one operation of both values is not translated")
 

@@ -61,7 +61,11 @@ def _forall(b: Builder, op: Op) -> None:
         for meaning in (argument, result):
             b.bind(meaning, views[-1])
     inside = _Inserts(b, dict(zip(shared, views, strict=True)))
+    # Only what is inserted at the end is in the result: inside, no new tensor is made in this memory.
+    taken = {view.buffer for view in views}
+    b.own -= taken
     inside.loops(op, bounds)
+    b.own |= taken
 
 
 class _Inserts:
@@ -127,7 +131,7 @@ def _while(b: Builder, op: Op) -> None:
             for k, cell in zip(others, cells, strict=True):
                 b.bind(arguments[k], cell.meaning(b, op))
         end = b.block(after)
-        put_all(b, end, cells, [end.operands[k] for k in others])
+        put_all(b, end, cells, [end.operands[k] for k in others], again=True)
 
     iterate(b, op, bounds, body, ForKind.SERIAL)
     b.bind(op.results[position], final_value(op, bounds))

@@ -22,7 +22,7 @@ from layoutproof.importers.mlir.memref_ops import (
     slice_of,
 )
 from layoutproof.importers.mlir.model import Op, Shaped, Value, add, floordiv, floormod, mul, sub
-from layoutproof.importers.mlir.placement import EMPTY, last_use, root
+from layoutproof.importers.mlir.placement import is_empty, last_use, root, used_after_write
 from layoutproof.importers.mlir.values import ZERO, Indices, View
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, logical_and
 
@@ -45,7 +45,7 @@ def destination(b: Builder, op: Op, value: Value, *, contents: bool = True) -> V
     if view.whole and view.buffer in b.own and last_use(value, op):
         return view
     target = new_tensor(b, op, value, view.shape)
-    if contents and (value.owner is None or value.owner.name not in EMPTY):
+    if contents and not is_empty(value):
         b.copy(view, target, op.span)
     return target
 
@@ -73,6 +73,7 @@ def insert(b: Builder, op: Op, target: View) -> None:
     source = b.view(op, op.operands[0])
     offsets, sizes, strides = offsets_sizes_strides(b, op, 2)
     kept = kept_axes(op, sizes, shaped(op, op.operands[0]))
+    b.require_same([sizes[axis] for axis in kept], source.shape, op.span)
     part = replace(target.part(source.shape, element_of_slice(kept, offsets, strides)), whole=True)
     if source.buffer is target.buffer:
         raise op.fail("of a part of the tensor itself is not translated")
@@ -193,7 +194,7 @@ def _pack(b: Builder, op: Op) -> None:
     groups = op.segments()
     source, target = b.view(op, groups[0][0]), destination(b, op, groups[1][0], contents=False)
     packing = _Packing(b, op, source.shape)
-    pad = b.expr(op, groups[2][0]) if groups[2] else None
+    pad = b.fixed(op, groups[2][0]) if groups[2] else None
 
     def at(indices: list[Expr]) -> Expr:
         plain = packing.plain_index(indices)
@@ -216,8 +217,10 @@ def _unpack(b: Builder, op: Op) -> None:
 
 
 def _to_tensor(b: Builder, op: Op) -> None:
-    """A copy, as the memref may be written later."""
+    """A copy, as the memref may be written later: but not while the tensor is used, which is undefined then."""
     source = live(b, op, op.operands[0])
+    if used_after_write(op, b.may_alias):
+        raise op.fail("memory that is written, or freed, while its tensor is used is not translated")
     target = new_tensor(b, op, op.results[0], source.shape)
     b.copy(source, target, op.span)
     b.bind(op.results[0], target)
@@ -234,7 +237,9 @@ def _materialize(b: Builder, op: Op) -> None:
     """A tensor's elements in a memref, or as the tensor that results."""
     source = b.view(op, op.operands[0])
     if shaped(op, op.operands[1]).kind == "memref":
-        b.copy(source, live(b, op, op.operands[1]), op.span)
+        memory = live(b, op, op.operands[1])
+        b.require_same(source.shape, memory.shape, op.span)
+        b.copy(source, memory, op.span)
         return
     target = destination(b, op, op.operands[1], contents=False)
     b.copy(source, target, op.span)

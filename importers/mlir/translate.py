@@ -16,7 +16,7 @@ from layoutproof.importers.mlir import (
     vector_ops,
 )
 from layoutproof.importers.mlir.arith_ops import of_buffer
-from layoutproof.importers.mlir.builder import Builder, Overflow, fold
+from layoutproof.importers.mlir.builder import MOST, Builder, Overflow, fold
 from layoutproof.importers.mlir.model import AffineMap, Op, Scalar, Shaped, Value
 from layoutproof.importers.mlir.placement import VIEWS, dead_operations, root
 from layoutproof.importers.mlir.values import Vector, View, number
@@ -46,15 +46,16 @@ EXPRESSIONS = frozenset((
     "vector.broadcast", "vector.splat", "vector.extract", "vector.transpose", "vector.shape_cast",
 ))  # fmt: skip
 
-MOST = 1 << 31  # of an extent or an index that callers pass
-
 
 @dataclass(frozen=True)
 class Function:
-    """A translated function, and the layout maps of its arguments by name, which a program has no place for."""
+    """A translated function, and the layout maps of its arguments by name, which a program has no place for. `fresh`:
+    the names of results that are new memory, which holds nothing in particular where nothing is stored.
+    """
 
     program: PrimFunc
     layouts: Mapping[str, AffineMap]
+    fresh: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class _Translation:
             Attributes({MAY_OVERLAP if self.options.may_alias else "tirx.noalias": True}),
             span=_first_line(self.op),
         )
-        return Function(program, self.layouts)
+        return Function(program, self.layouts, frozenset(buffer.name for buffer in b.results))
 
     def _assume_sizes(self) -> None:
         """That sizes and indices of callers are numbers that a memory of 64-bit addresses can have."""
@@ -202,6 +203,8 @@ class _Translation:
             return
         if not isinstance(meaning, View):
             raise end.fail("a result has no translation")
+        if value.type.kind == "memref":
+            memref_ops.check_returned(b, end, value)
         if value.type.kind == "memref" and root(value) in self.op.block().arguments:
             self._described(end, name, root(value), meaning)
             return

@@ -23,7 +23,7 @@ from layoutproof.lowering.compare.stated_layouts import MapLike
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.reads import prove_readable
 from layoutproof.verify.faults.valid_sizes import valid_sizes
-from layoutproof.verify.verdict.verdict import Status
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,27 @@ class Pair:
         known = " and ".join(terms) if terms else None
         old, new = self.before.program, self.after.program
         found = compare(old, new, layouts=maps, pads=pads, match=match, where=known)
-        return loosened(found, self.flags, self.new_flags)
+        return loosened(_defined(found, self.before.fresh), self.flags, self.new_flags)
+
+
+def _defined(found: Comparison, fresh: frozenset[str]) -> Comparison:
+    """The comparison, with no refutation by a cell of new memory that the program before does not store to: the
+    program after may be more defined.
+    """
+    verdicts = tuple(_open(verdict) if _is_undefined(verdict, fresh) else verdict for verdict in found.verdicts)
+    return found if verdicts == found.verdicts else replace(found, verdicts=verdicts)
+
+
+def _is_undefined(verdict: Verdict, fresh: frozenset[str]) -> bool:
+    example = verdict.counterexample or {}
+    element = example.get("element")
+    named = element.get("buffer") in fresh if isinstance(element, Mapping) else False
+    return verdict.status is Status.REFUTED and named and "before_store" not in example
+
+
+def _open(verdict: Verdict) -> Verdict:
+    reason = f"a run differs where the program before leaves a result undefined: {verdict.reason}"
+    return replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
 
 
 def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:

@@ -66,7 +66,9 @@ class View:
         found = self.place(indices)
         open_ones = [(i, n) for i, n in self.bounds(indices) if not inside(i, n)]
         conditions = [c for i, n in open_ones for c in (i >= 0, i < n)]
-        if conditions and found:
+        if conditions and not found:
+            raise ValueError("an access that may be outside of memory for one number is not translated")
+        if conditions:
             found = (IfThenElseExpr(logical_and(*conditions), found[0], number(-1)), *found[1:])
         return (*found, *lanes)
 

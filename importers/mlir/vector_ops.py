@@ -21,7 +21,7 @@ def _shape(kind: object) -> tuple[int, ...]:
 class _Transfer:
     """Which element of memory each lane is, and whether there is one."""
 
-    def __init__(self, b: Builder, op: Op, view: View, base: Sequence[Expr], mask: Sequence[Value]) -> None:
+    def __init__(self, b: Builder, op: Op, view: View, base: Sequence[Expr], mask: Vector | None) -> None:
         found = op.attribute("permutation_map")
         assert isinstance(found, AffineMap)
         self.b = b
@@ -30,7 +30,7 @@ class _Transfer:
         self.base = base
         self.results = found.results
         self.in_bounds = [flag != 0 for flag in op.attributes.get("in_bounds", [0] * len(found.results))]
-        self.mask = b.vector(op, mask[0]) if mask else None
+        self.mask = mask
         # A mask has an axis for each axis of memory that lanes go along, in memory's order.
         along = [(result.number, k) for k, result in enumerate(self.results) if isinstance(result, Dim)]
         self.mask_lanes = [k for _, k in sorted(along)]
@@ -58,13 +58,19 @@ class _Transfer:
         return logical_and(*terms)
 
 
+def _indices(b: Builder, op: Op, values: Sequence[Value], mask: Vector | None) -> list[Expr]:
+    """Where a transfer begins, read also where the mask has no lane."""
+    return [b.expr(op, value) if mask is None else b.fixed(op, value) for value in values]
+
+
 def _read(b: Builder, op: Op) -> None:
     source, indices, padding, mask = op.segments()
     view = live(b, op, source[0])
-    transfer = _Transfer(b, op, view, [b.expr(op, value) for value in indices], mask)
+    given = b.whole(b.vector(op, mask[0]), op.span) if mask else None
+    transfer = _Transfer(b, op, view, _indices(b, op, indices, given), given)
     if view.inner:
         raise op.fail("of memory of vectors is not translated")
-    pad = b.expr(op, padding[0])
+    pad = b.fixed(op, padding[0])  # read also where no lane is outside
 
     def at(lanes: Indices) -> Expr:
         element = transfer.element(lanes)
@@ -78,10 +84,12 @@ def _read(b: Builder, op: Op) -> None:
 def _write(b: Builder, op: Op) -> None:
     value, target, indices, mask = op.segments()
     view = destination(b, op, target[0]) if op.results else live(b, op, target[0])
-    transfer = _Transfer(b, op, view, [b.expr(op, each) for each in indices], mask)
+    some = b.unwritten(b.whole(b.vector(op, mask[0]), op.span), view.buffer, op.span) if mask else None
+    base = b.settled(_indices(b, op, indices, some), [view.buffer], op.span)
+    transfer = _Transfer(b, op, view, base, some)
     given = b.vector(op, value[0])
-    some = [number(extent - 1) for extent in given.shape]
-    if transfer.exists(some, transfer.element(some)) != TRUE:
+    last = [number(extent - 1) for extent in given.shape]
+    if transfer.exists(last, transfer.element(last)) != TRUE:
         given = b.whole(given, op.span)
     vector = b.steady(given, view.buffer, lambda lanes: view.cell(transfer.element(lanes), b.is_inside), op.span)
 
@@ -113,6 +121,7 @@ def load_lanes(b: Builder, op: Op, memory: Value, indices: Sequence[Expr]) -> No
 def store_lanes(b: Builder, op: Op, memory: Value, indices: Sequence[Expr], value: Value) -> None:
     """A vector as consecutive elements of the last axes."""
     view = live(b, op, memory)
+    indices = b.settled(indices, [view.buffer], op.span)
     vector = b.steady(
         b.vector(op, value), view.buffer, lambda lanes: view.cell(_behind(indices, lanes), b.is_inside), op.span
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
-from xdsl.dialects.builtin import AnyFloat, IndexType
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -65,6 +65,15 @@ class MlirParser(Parser):  # type: ignore[misc]  # xDSL is not followed
         op = super().parse_operation()
         self.places[op] = (start, self.pos)
         return op
+
+    def _parse_builtin_dense_attr(self) -> Any:
+        """A dense constant. Of one given as bytes, MLIR packs truth values, eight to a byte: those are refused."""
+        start = self.pos
+        found = super()._parse_builtin_dense_attr()
+        bits = isinstance(found.type.element_type, IntegerType) and found.type.element_type.width.data == 1
+        if bits and '"' in self.lexer.input.content[start : self.pos]:
+            self.raise_error("truth values as bytes are not read")
+        return found
 
     def parse_optional_integer(self, allow_boolean: bool = True, allow_negative: bool = True) -> Any:
         """An integer, if there is one. `true` as the bound of a loop is -1 for MLIR and 1 for xDSL: it is refused."""

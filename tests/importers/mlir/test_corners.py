@@ -381,3 +381,60 @@ def test_iterations_that_overlap_in_memory() -> None:
     )
     assert compared(before, after).status.value == "refuted"
     assert compared(after, before).status.value == "unknown"
+
+
+def test_iterations_that_store_to_one_element() -> None:
+    """Of parallel iterations that store to one element none is the last one; of a reduction's it is."""
+    maps = "indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]"
+    generic = f"""linalg.generic {{{{{maps}, iterator_types = ["parallel", "{{}}"]}}}}
+    ins(%a : memref<4x4xf32>) outs(%b : memref<4xf32>) {{{{
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    }}}}"""
+    loop = """affine.for %i = 0 to 4 {
+      affine.for %j = 0 to 4 {
+        %x = affine.load %a[%i, %j] : memref<4x4xf32>
+        affine.store %x, %b[%i] : memref<4xf32>
+      }
+    }"""
+    arguments = "%a: memref<4x4xf32>, %b: memref<4xf32>"
+    for kind, proved in (("parallel", False), ("reduction", True)):
+        after = function(arguments, generic.format(kind))
+        assert (compared(function(arguments, loop), after).status.value == "proved") is proved
+
+
+def test_memory_in_the_region_of_an_operation() -> None:
+    """Parallel iterations have no order, either, where the region reads what they store, or stores itself."""
+    kind = "memref<7xi32, strided<[1], offset: 1>>"
+    head = """linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}"""
+    reads = f"""%v = memref.subview %a[1] [7] [1] : memref<8xi32> to {kind}
+    {head} outs(%v : {kind}) {{
+    ^bb0(%o: i32):
+      %i = linalg.index 0 : index
+      %x = memref.load %a[%i] : memref<8xi32>
+      linalg.yield %x : i32
+    }}"""
+    writes = f"""{INDEX}{head} outs(%a : memref<8xi32>) {{
+    ^bb0(%o: i32):
+      memref.store %o, %b[%c0] : memref<8xi32>
+      linalg.yield %o : i32
+    }}"""
+    shift = """affine.for %i = 0 to 7 {
+      %x = affine.load %a[%i] : memref<8xi32>
+      affine.store %x, %a[%i + 1] : memref<8xi32>
+    }"""
+    last = "%x = affine.load %a[7] : memref<8xi32>\naffine.store %x, %b[0] : memref<8xi32>"
+    for serial, text in ((shift, reads), (last, writes)):
+        assert compared(function(NUMBERS, serial), function(NUMBERS, text)).status.value == "refuted"
+
+
+def test_iterations_on_arguments_that_overlap() -> None:
+    """Where arguments may overlap, a copy by a structured operation is not one in order."""
+    loop = (
+        "affine.for %i = 0 to 8 {\n%x = affine.load %a[%i] : memref<8xi32>\naffine.store %x, %b[%i] : memref<8xi32>\n}"
+    )
+    before, after = (
+        function(NUMBERS, text) for text in (loop, "linalg.copy ins(%a : memref<8xi32>) outs(%b : memref<8xi32>)")
+    )
+    assert compared(before, after).status.value == "proved"
+    assert compared(before, after, may_alias=True).status.value != "proved"

@@ -118,3 +118,12 @@ def test_what_nothing_uses() -> None:
     plain = function(ARGUMENTS, body.replace("%y = arith.{} %x, %x : i32\n", ""))
     assert compared(plain, function(ARGUMENTS, body.format("addi"))).status.value == "proved"
     assert compared(plain, function(ARGUMENTS, body.format("divsi"))).status.value == "refuted"
+
+
+def test_flags_of_a_sum_in_any_order() -> None:
+    """A sum in any order may overflow where one in order does not: its flag is an obligation that is not translated."""
+    flagged = _scf("0", "addi").replace("%x, %y :", "%x, %y overflow<nsw> :")
+    plain, after = (function(ARGUMENTS, text) for text in (_scf("0", "addi"), flagged))
+    with pytest.raises(LayoutproofError, match="a sum in any order"):
+        compared(plain, after)
+    assert compared(after, plain).status.value == "proved"

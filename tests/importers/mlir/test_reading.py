@@ -45,6 +45,17 @@ ERRORS = {
         3,
         "depends on the order",
     ),
+    "rounding": (
+        "%x = affine.load %m[0] : memref<8xf32>\n"
+        '%y = "arith.truncf"(%x) <{roundingmode = 2 : i32}> : (f32) -> bf16\nfunc.call @g(%y) : (bf16) -> ()',
+        3,
+        "arith.truncf: the attribute roundingmode is not translated",
+    ),
+    "packed_bits": (
+        '%b = arith.constant dense<"0x05"> : vector<3xi1>\naffine.store %b, %m[0] : memref<8xf32>',
+        None,
+        "truth values as bytes",
+    ),
     "branches": ("cf.br ^next\n^next:", 2, "branches between blocks"),
 }
 
