@@ -121,7 +121,7 @@ def _terms(condition: Expr) -> Iterator[Expr]:
 
 def _keeps_first(guard: Expr, along: AbstractSet[Var]) -> bool:
     """Whether the first thread, in the first iteration of loops, takes part where any does: a bound on what does not
-    shrink `along` variables. TVM starts a reduction whoever takes part: where the first does not, results differ.
+    shrink `along` variables. TVM starts a reduction also where the first does not take part, and results differ there.
     """
     if next(loads_in(guard), None) is not None:
         return False

@@ -79,8 +79,8 @@ def test_attributes_of_a_function_in_its_branches() -> None:
     held = helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(np.array(True)))
     chosen = helper.make_node("If", ["k"], ["y"], then_branch=branch, else_branch=other)
     own = function("Leaky", ["x"], ["y"], [held, chosen], ["slope"])
-    for given, slope in (({"slope": 0.5}, 0.5), ({}, 0.01)):
-        made = run_graph(graph_from(called([own], "Leaky", **given)), {"x": X})[0]
+    for call, slope in ((called([own], "Leaky", slope=0.5), 0.5), (called([own], "Leaky"), 0.01)):
+        made = run_graph(graph_from(call), {"x": X})[0]
         np.testing.assert_allclose(made, np.where(X < 0, np.float32(slope) * X, X), rtol=1e-6)
 
 

@@ -371,7 +371,7 @@ def test_what_is_nested_deep_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["layoutproof-certificate", "layoutproof-lemmas"])
 def test_what_claims_nothing_is_not_proved(tmp_path: Path, form: str) -> None:
     """A file that is in order and has no step, or no lemma, confirms nothing."""
-    parts = {"steps": [], "refutations": {}} if form == "layoutproof-certificate" else {"lemmas": []}
+    parts: dict[str, object] = {"steps": [], "refutations": {}} if form == "layoutproof-certificate" else {"lemmas": []}
     version = 2 if form == "layoutproof-certificate" else 1
     document = {"format": form, "version": version, "function": "f", "about": "f", "tools": {}, "queries": {}, **parts}
     (tmp_path / "a.lpcert.json").write_bytes(to_bytes(sealed(document)))
