@@ -60,8 +60,7 @@ class Sequential:
     barrier between, each thread with shared memory of its own; there may be no race in it. `fitting`: index arithmetic
     of sizes that is no longer in the text, and taken not to overflow. `axes`: the tags of the loops over threads, by
     variable. `copies`: the tags along which each thread has a copy of a memory, as its first axes, by the name of its
-    data.
-    `under_way`: asynchronous copies, and what may find them so; there may be no race in it.
+    data. `under_way`: asynchronous copies, and what may find them so; there may be no race in it.
     `tuples`: the memories in which threads join several values together, in an order that is not fixed.
     `overlaps`: whether threads meet without a barrier between if two parameters overlap, which is not in the text.
     """
