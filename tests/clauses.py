@@ -216,6 +216,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.VALUES: {
         "flow.matched_instances.Matcher._compared": match_all_values,
         "flow.statement_cells.Memories._is_observed": always(False),
+        "lockstep.items._wraps": always(False),
         "lockstep.walk.Walk._stores_the_same": always(True),
     },
     Clause.LICENCE_SCOPE: {
