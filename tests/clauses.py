@@ -203,7 +203,10 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         "flow.stored_values.StoredValues._found_when_stored": compute_anew,
         "flow.forwarded._is_kept": always(True),
     },
-    Clause.INLINED_PARTS: {"flow.stored_values.StoredValues.through_load": look_at_first_place},
+    Clause.INLINED_PARTS: {
+        "flow.stored_values.StoredValues.through_load": look_at_first_place,
+        "flow.stored_values._is_exact": always(True),
+    },
     Clause.INLINED_UNDEFINED: {
         "flow.stored_values._may_be_anything": lambda value: any(isinstance(node, OpaqueCall) for node in walk(value))
     },
