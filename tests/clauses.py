@@ -206,6 +206,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.INLINED_PARTS: {
         "flow.stored_values.StoredValues.through_load": look_at_first_place,
         "flow.stored_values._is_exact": always(True),
+        "flow.forwarded._stays_in_types": always(True),
     },
     Clause.INLINED_UNDEFINED: {
         "flow.stored_values._may_be_anything": lambda value: any(isinstance(node, OpaqueCall) for node in walk(value))

@@ -320,11 +320,7 @@ class StoredValues:
         ]
         values = frozenset(each.var for each in (*statement.reads, *source.reads) if each is not read)
         value = substitute(source.value, dict(zip((d.var for d in source.dims), piece.outputs, strict=True)))
-        found = [
-            each
-            for node in asked
-            if isinstance(each := substitute(node, {read.var: value}), Compare) and not _loads(each, values)
-        ]
+        found = [each for node in asked if not _loads(each := substitute(node, {read.var: value}), values)]
         if not found:
             return True
         workspace = self.flow.workspace
