@@ -221,6 +221,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         "flow.matched_instances.Matcher._compared": match_all_values,
         "flow.statement_cells.Memories._is_observed": always(False),
         "lockstep.items._wraps": always(False),
+        "values.float_indices._stays_in_types": always(True),
         "lockstep.walk.Walk._stores_the_same": always(True),
     },
     Clause.LICENCE_SCOPE: {
