@@ -203,7 +203,11 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         "flow.stored_values.StoredValues._found_when_stored": compute_anew,
         "flow.forwarded._is_kept": always(True),
     },
-    Clause.INLINED_PARTS: {"flow.stored_values.StoredValues.through_load": look_at_first_place},
+    Clause.INLINED_PARTS: {
+        "flow.stored_values.StoredValues.through_load": look_at_first_place,
+        "flow.stored_values._is_exact": always(True),
+        "flow.forwarded._stays_in_types": always(True),
+    },
     Clause.INLINED_UNDEFINED: {
         "flow.stored_values._may_be_anything": lambda value: any(isinstance(node, OpaqueCall) for node in walk(value))
     },
@@ -216,6 +220,8 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.VALUES: {
         "flow.matched_instances.Matcher._compared": match_all_values,
         "flow.statement_cells.Memories._is_observed": always(False),
+        "lockstep.items._wraps": always(False),
+        "values.float_indices._stays_in_types": always(True),
         "lockstep.walk.Walk._stores_the_same": always(True),
     },
     Clause.LICENCE_SCOPE: {

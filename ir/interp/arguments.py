@@ -196,6 +196,11 @@ class Shape:
             return 0
         return self.offset + sum((e - 1) * max(s, 0) for e, s in zip(self.extents, self.strides, strict=True)) + 1
 
+    @property
+    def first(self) -> int:
+        """The lowest number of an element, below 0 where strides or the offset lead out of the memory."""
+        return self.offset + sum((e - 1) * min(s, 0) for e, s in zip(self.extents, self.strides, strict=True))
+
     def numbers(self) -> Array:
         """The element number of every index, as an array of the buffer's shape."""
         result = np.full((), self.offset, dtype=np.int64)
@@ -229,6 +234,8 @@ def fill_memory(func: PrimFunc, bound: Bound, memories: Memories) -> dict[str, S
     storages: dict[str, Storage] = {}
     for buffer in func.buffers:
         shape, array = shape_of(buffer, bound.symbols), bound.arrays[buffer.name]
+        if shape.elements and shape.first < 0:
+            raise bad_argument(f"{func.name}: an element of {buffer.name} lies before its memory, at {shape.first}")
         dtype, root = buffer.dtype, memories.of(buffer)
         unit = memories.units[root]
         changes = root in memories.written or root in memories.arbitrary

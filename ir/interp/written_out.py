@@ -2,8 +2,8 @@
 
 A region that a block matches as a buffer of its own (`match_buffer`) is sugar: an access of it is one of the buffer
 behind it, at the place where the region begins, and its pointer, offset and strides are those of that place. A let of
-one store is its value, and an expression without an effect that is evaluated is nothing. What cannot be written out is
-left as it is, and refused later.
+one store is its value, where that is computed alike, and an expression without an effect that is evaluated is nothing.
+What cannot be written out is left as it is, and refused later.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Binary, Expr, IntImm, Var, widen
+from layoutproof.ir.interp.analysis import is_index_like
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
 from layoutproof.ir.node import FloatToInteger, Node, Steps, trampoline
 from layoutproof.ir.operators import DIVISIONS, BinaryOp
@@ -22,6 +23,7 @@ from layoutproof.ir.stmt import NOTHING, Block, BufferStore, DeclBuffer, Evaluat
 from layoutproof.ir.visit import (
     always_evaluates,
     bound_variables,
+    children,
     free_variables,
     holds_any,
     kinds_in,
@@ -65,7 +67,26 @@ def _said_once(let: Let, store: BufferStore) -> Stmt:
         part == let.var for i in store.indices for part in walk(i)
     ):
         return let
+    if not _is_computed_alike(let, store, uses):
+        return let
     return replace(substitute(store, {let.var: let.value}), span=store.span)
+
+
+def _is_computed_alike(let: Let, store: BufferStore, uses: int) -> bool:
+    """Whether the arithmetic of a let's value is exact where its name stands, if it is so in the let, and wraps if it
+    does there: index arithmetic must fit its type in both, unless it is stored; arithmetic on data only in an index.
+    """
+    if isinstance(let.value, Var | IntImm | BufferLoad):
+        return True
+    stored = _outside_indices(store.value, let.var)
+    return stored == 0 if is_index_like(let.value) else stored == uses
+
+
+def _outside_indices(node: Node, var: Var) -> int:
+    """How often a variable stands in a value, not in the index of a load."""
+    if isinstance(node, BufferLoad):
+        return 0
+    return 1 if node == var else sum(_outside_indices(part, var) for part in children(node))
 
 
 def _has_no_effect(expr: Expr) -> bool:

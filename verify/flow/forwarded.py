@@ -28,7 +28,7 @@ from layoutproof.ir.expr import (
     Var,
     widen,
 )
-from layoutproof.ir.interval import Interval
+from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
 from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.primfunc import PrimFunc
@@ -36,10 +36,12 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.visit import (
     children,
+    free_variables,
     holds_any,
     loads_in,
     map_children,
     mapped,
+    nodes_of,
     rewrite_bottom_up,
     stores_in,
     substitute,
@@ -223,11 +225,50 @@ def _is_forwarded(func: PrimFunc, stages: Sequence[Stmt], number: int, fill: _Fi
     if any(load.buffer.data == data for stage in stages for load in _in_annotations(stage)):
         return False
     between = stages[number + 1 : max(at for at, _ in loads) + 1]
+    if not _stays_in_types(func, between, fill):
+        return False
     if any(isinstance(node, OpaqueCall) for stage in between for node in walk(stage)):
         return False
     if isinstance(fill.value, BufferLoad):
         return _is_kept(func, fill, fill.value, between)
     return _is_closed(fill.value, fill, chooses)
+
+
+def _stays_in_types(func: PrimFunc, stages: Sequence[Stmt], fill: _Fill) -> bool:
+    """Whether what is computed of the buffer's integers, to be compared or named, never leaves its type: on loaded data
+    it wraps there, and with values in the place of loads it is index arithmetic. What loads from a parameter, too,
+    stays data.
+    """
+    if not fill.value.dtype.is_integer or isinstance(fill.value, BufferLoad):
+        return True
+    held = Var("held'", fill.value.dtype)
+    ranges = {held: interval_of(fill.value, fill.ranges)}
+    for stage in stages:
+        for loop in nodes_of(stage, For):
+            found = interval_of(loop.start + loop.extent - 1, {}).hull(interval_of(loop.start, {}))
+            ranges[loop.var] = found.hull(ranges.get(loop.var, found))
+
+    def said(node: Node) -> Node:
+        return held if isinstance(node, BufferLoad) and node.buffer == fill.buffer else map_children(node, said)
+
+    parameters = {buffer.data for buffer in func.buffers}
+    computed = (said(part) for stage in stages for node in walk(stage) for part in _read_as_indices(node))
+    read = (each for each in computed if not any(load.buffer.data in parameters for load in loads_in(each)))
+    parts = (part for each in read if held in free_variables(each) for part in walk(each))
+    return all(
+        interval_of(part, ranges).fits(part.dtype) for part in parts if isinstance(part, Expr) and part.dtype.is_integer
+    )
+
+
+def _read_as_indices(node: Node) -> tuple[Expr, ...]:
+    """What is index arithmetic if nothing in it is loaded, and else wraps."""
+    match node:
+        case Compare(lhs=lhs, rhs=rhs):
+            return lhs, rhs
+        case Let(value=value):
+            return (value,)
+        case _:
+            return ()
 
 
 def _named(node: Node) -> Iterator[Var]:

@@ -12,7 +12,7 @@ from layoutproof.ir.expr import FALSE, TRUE, Compare, Expr, IfThenElseExpr, IntI
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import LogicalOp
-from layoutproof.ir.visit import children, free_variables, holds_any, map_children, substitute
+from layoutproof.ir.visit import children, free_variables, holds_any, map_children, substitute, walk
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import (
@@ -21,11 +21,13 @@ from layoutproof.verify.isl.instance_sets import (
     Region,
     Relation,
     Sources,
+    in_types,
     links_of,
     only,
     part_of,
     pieces_said,
     tuples_of,
+    unnamed,
 )
 from layoutproof.verify.isl.isl_evidence import note_agreement, note_function
 from layoutproof.verify.isl.operations import coalesced
@@ -253,7 +255,8 @@ class StoredValues:
                 continue
             self.used.add(source.number)
             for piece in pieces_said(flow.workspace, link, statement.dims, source.dims):
-                yield self._replaced(statement, read, source, piece)
+                if self._compares_alike(statement, read, source, piece):
+                    yield self._replaced(statement, read, source, piece)
 
     def _is_replaceable(self, statement: Statement, read: Read) -> bool:
         """Whether a load certainly happens, at a cell that no data decides, and decides no other load's cell."""
@@ -308,6 +311,23 @@ class StoredValues:
         reads = [*(each for each in statement.reads if each.var != read.var), *reads]
         return Form(replace(statement, value=value, reads=tuple(reads)), piece.points)
 
+    def _compares_alike(self, statement: Statement, read: Read, source: Statement, piece: Piece) -> bool:
+        """Whether comparisons of what `read` loads are the same of the value: what is stored, and what is computed from
+        a load, wraps, and where nothing is loaded any more integers are compared.
+        """
+        asked = [
+            node for node in walk(statement.value) if isinstance(node, Compare) and read.var in free_variables(node)
+        ]
+        values = frozenset(each.var for each in (*statement.reads, *source.reads) if each is not read)
+        value = substitute(source.value, dict(zip((d.var for d in source.dims), piece.outputs, strict=True)))
+        found = [each for node in asked if not _loads(each := substitute(node, {read.var: value}), values)]
+        if not found:
+            return True
+        workspace = self.flow.workspace
+        encoder = workspace.boxed(statement.dims).encoder
+        region = Region(encoder, in_types(encoder, workspace, unnamed(piece.points)))
+        return all(_is_exact(side, region) for each in found for side in (each.lhs, each.rhs))
+
     def _found_when_stored(
         self, statement: Statement, source: Statement, inner: Read, piece: Piece
     ) -> tuple[Var, IterationDomain]:
@@ -328,6 +348,16 @@ class StoredValues:
                 wanted,
                 points,
             )
+
+
+def _is_exact(expr: Expr, region: Region) -> bool:
+    """Whether index arithmetic in an expression is the same where it wraps; also where integer sets cannot say it, and
+    so will not be asked.
+    """
+    try:
+        return region.fits(expr)
+    except NotQuasiAffine:
+        return True
 
 
 def _may_be_anything(value: Expr) -> bool:

@@ -418,7 +418,7 @@ def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: 
         try:
             outputs = tuple(widen(decoder.affine(piece.get_aff(k)), dim.var.dtype) for k, dim in enumerate(targets))
             stated = function_between(encoder, _name(link, isl.dim_type.in_), outputs, _name(link, isl.dim_type.out))
-            region = Region(encoder, _in_types(encoder, workspace, unnamed(where)))
+            region = Region(encoder, in_types(encoder, workspace, unnamed(where)))
             part = link.intersect_domain(where)
             if stated.intersect_domain(where).is_equal(part) and all(region.fits(output) for output in outputs):
                 yield Piece(where, part, outputs)
@@ -427,7 +427,7 @@ def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: 
             continue
 
 
-def _in_types(encoder: Encoder, workspace: Workspace, points: Points) -> Points:
+def in_types(encoder: Encoder, workspace: Workspace, points: Points) -> Points:
     """The points where symbols have values of their types, with which index arithmetic has too."""
     for condition in workspace.fitting:
         try:

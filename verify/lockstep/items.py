@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.buffer import Buffer, BufferLoad, Range
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const
 from layoutproof.ir.intrinsics import Undef
@@ -15,6 +15,7 @@ from layoutproof.ir.stmt import (
     Allocate,
     AttrStmt,
     Block,
+    BufferStore,
     DeclBuffer,
     Evaluate,
     For,
@@ -26,7 +27,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.visit import fresh, holds_any
+from layoutproof.ir.visit import children, free_variables, fresh, holds_any, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.lockstep.domains import Asking, Env, bind, has_calls, is_speakable, say
 from layoutproof.verify.lockstep.memories import Side
@@ -96,7 +97,7 @@ class Flattener:
                     stack.append(item.inside(body))
                 case Let(var=var, body=body) if var.dtype == HANDLE:
                     stack.append(item.inside(body))
-                case Let(var=var, value=value, body=body) if self._stands_for(value, body, item.env):
+                case Let(var=var, value=value, body=body) if self._stands_for(var, value, body, item.env):
                     stack.append(replace(item.inside(body), env=bind(item.env, var, item.say(value))))
                 case Block():
                     steps, rest = self._block(item, node)
@@ -108,17 +109,14 @@ class Flattener:
                     found.append(item)
         return found
 
-    def _stands_for(self, value: Expr, body: Stmt, env: Env) -> bool:
+    def _stands_for(self, var: Var, value: Expr, body: Stmt, env: Env) -> bool:
         """Whether a let's value is the same wherever its variable stands, so that it may be written there."""
         if is_larger(say(value, env), _LARGEST_LET) or has_calls(value) or holds_any(value, Undef):
             return False
-        scalar = value.dtype.is_integer and value.dtype.lanes == 1
-        if (
-            scalar
-            and not is_index_like(value)
-            and not (isinstance(value, BufferLoad) and all(is_index_like(i) for i in value.indices))
-        ):
-            # Arithmetic on data wraps where it stands, and would be exact in an index.
+        # Arithmetic on data wraps where it stands, and would be exact in an index.
+        if _is_number(value) and _wraps(value):
+            return False
+        if value.dtype.is_bool and _wraps(value) and _is_in_a_place(var, body):
             return False
         return self._is_stable(value, body)
 
@@ -132,7 +130,7 @@ class Flattener:
         name = item.block if block.is_root else block.name
         inner = replace(item, block=name, within=())
         for position, iter_var in enumerate(block.iter_vars):
-            if not self._stands_for(iter_var.binding, block, inner.env):
+            if not self._stands_for(iter_var.var, iter_var.binding, block, inner.env):
                 return [replace(inner, node=_as_let(block, position))], None
             inner = replace(inner, env=bind(inner.env, iter_var.var, inner.say(iter_var.binding)))
         fresh = [replace(inner, node=Fresh(buffer)) for buffer in block.alloc_buffers]
@@ -141,6 +139,38 @@ class Flattener:
             return fresh, inner.inside(body_of(block), (*inner.known, *domains))
         guarded = IfThenElse(block.where, body_of(block), span=block.span)
         return [*fresh, replace(inner, node=guarded, within=domains)], None
+
+
+def _is_number(expr: Expr) -> bool:
+    return expr.dtype.is_integer and expr.dtype.lanes == 1
+
+
+def _wraps(value: Expr) -> bool:
+    """Whether integers are computed from data in a value, indices of loads apart."""
+    if isinstance(value, BufferLoad):
+        return not all(is_index_like(i) for i in value.indices)
+    if _is_number(value):
+        return not is_index_like(value)
+    return any(_wraps(part) for part in children(value) if isinstance(part, Expr))
+
+
+def _is_in_a_place(var: Var, body: Stmt) -> bool:
+    """Whether a variable stands in index arithmetic, or in a value that may."""
+    return any(var in free_variables(expr) for node in walk(body) for expr in _places_of(node))
+
+
+def _places_of(node: Node) -> tuple[Expr, ...]:
+    match node:
+        case BufferLoad(indices=indices) | BufferStore(indices=indices):
+            return indices
+        case For(start=start, extent=extent) | Range(start=start, extent=extent):
+            return start, extent
+        case Buffer(shape=shape, strides=strides, elem_offset=offset):
+            return *shape, *strides, offset
+        case Let(value=value) | IterVar(binding=value):
+            return (value,)
+        case _:
+            return ()
 
 
 def _as_let(block: Block, position: int) -> Stmt:

@@ -14,6 +14,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import FLOAT32, FLOAT64, DType
 from layoutproof.ir.expr import (
     Binary,
@@ -37,7 +38,7 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, Let, Stmt
-from layoutproof.ir.visit import children, kinds_in, map_children, mapped, nodes_of
+from layoutproof.ir.visit import children, holds_any, kinds_in, map_children, mapped, nodes_of, walk
 from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of, exact_function
 
 _MOST_POINTS = 4096
@@ -105,7 +106,19 @@ def _inside(node: Node, ranges: Ranges | None) -> Node | Steps[tuple[Node, Range
 
 def _formulas(node: Node, ranges: Ranges) -> Node:
     made = map_children(node, lambda child: _formulas(child, ranges))
+    if isinstance(made, Compare) and made != node and not _stays_in_types(made, ranges):
+        return node
     return _formula_of(made, ranges) if _is_conversion(made) else made
+
+
+def _stays_in_types(compared: Compare, ranges: Ranges) -> bool:
+    """Whether no integer in a comparison leaves its type: what is computed from a conversion wraps there, and what is
+    computed from a formula is index arithmetic.
+    """
+    if holds_any(compared, BufferLoad):
+        return True
+    parts = (node for node in walk(compared) if isinstance(node, Expr) and node.dtype.is_integer)
+    return all(interval_of(part, ranges).fits(part.dtype) for part in parts)
 
 
 def _bound(inside: Ranges, var: Var, value: Node, ranges: Ranges) -> Ranges:

@@ -306,6 +306,19 @@ def test_arguments_that_do_not_fit(arguments: object, message: str) -> None:
         run(func, arguments)  # type: ignore[arg-type]  # wrong arguments are what is tested
 
 
+def test_elements_before_the_memory() -> None:
+    """Strides that lead before the start of a parameter's memory are refused, not counted from its end."""
+    func = program("""
+        def main(a: T.handle, n: T.int32, s: T.int32):
+            A = T.match_buffer(a, (n,), "float32", strides=(s,))
+            for i in range(n):
+                A[i] = T.float32(1)
+    """)
+    for step in (-1, -2):
+        with pytest.raises(LayoutproofError, match=rf"an element of A lies before its memory, at {step}"):
+            run(func, {"A": floats(0, 0), "n": 2, "s": step})
+
+
 def test_symbols_by_name() -> None:
     """A symbol that no array tells is given by name."""
     func = program("""

@@ -82,3 +82,27 @@ def test_what_may_have_no_result_stays(value: str) -> None:
     assert any(isinstance(node, Evaluate) for node in walk(written_out(func).body))
     plain = loads(head + "    T.evaluate(n + 7)\n    B[0, 0] = T.float32(1)\n")
     assert not any(isinstance(node, Evaluate) for node in walk(written_out(plain).body))
+
+
+@pytest.mark.parametrize(
+    ("value", "store", "stays"),
+    [
+        ("C[0] * 2", "B[0, 0] = A[0, T.max(T.min(x, 5), 0)]", True),
+        ("C[0] * 2", "B[T.max(T.min(x, 3), 0), 0] = T.float32(1)", True),
+        ("C[0] * 2 < 0", "B[0, 0] = A[0, T.Select(x, 1, 0)]", True),
+        ("C[0] * 2", "B[0, 0] = T.Cast('float32', x)", False),
+        ("C[0]", "B[0, 0] = A[0, T.max(T.min(x, 5), 0)]", False),
+        ("n * 2", "B[0, 0] = T.Cast('float32', x)", True),
+        ("n * 2", "B[0, 0] = A[0, T.max(T.min(x, 5), 0)]", False),
+        ("n", "B[0, 0] = T.Cast('float32', x)", False),
+    ],
+)
+def test_arithmetic_wraps_where_it_did(value: str, store: str, *, stays: bool) -> None:
+    """A let stays where its arithmetic would be exact in the store and wraps in the let, or the other way round."""
+    head = _HEAD.replace("):\n", ', C: T.Buffer((1,), "int32"), n: T.int32):\n', 1)
+    func = loads(head + f"    x = T.bind({value})\n    {store}\n")
+    assert any(isinstance(node, Let) for node in walk(written_out(func).body)) is stays
+    given: list[object] = [np.arange(24, dtype=np.float32).reshape(4, 6), np.zeros((4, 6), np.float32)]
+    given += [np.array([2**31 - 1], np.int32), 7]
+    results = [run(each, given).arrays["B"] for each in (func, written_out(func))]
+    assert np.array_equal(*results)
