@@ -104,5 +104,5 @@ def test_arithmetic_wraps_where_it_did(value: str, store: str, *, stays: bool) -
     assert any(isinstance(node, Let) for node in walk(written_out(func).body)) is stays
     given: list[object] = [np.arange(24, dtype=np.float32).reshape(4, 6), np.zeros((4, 6), np.float32)]
     given += [np.array([2**31 - 1], np.int32), 7]
-    results = [run(each, given).arrays["B"] for each in (func, written_out(func))]
-    assert np.array_equal(*results)
+    before, after = (run(each, given).arrays["B"] for each in (func, written_out(func)))
+    assert np.array_equal(before, after)

@@ -53,10 +53,9 @@ def test_a_counterexample_takes_more(limit: int) -> None:
     assert verdict.counterexample["bytes"] == 4 * values["m"] + 24 > limit and 0 <= values["m"] <= 100
 
 
-@pytest.mark.parametrize("layout", ["strides=(300, 1)", "elem_offset=600"])
-def test_memory_that_is_larger_than_its_extents_is_left_open(layout: str) -> None:
-    """Rows that are further apart than they are long, and cells before the first one."""
-    text = KERNELS.replace('T.decl_buffer((m, 2), "int16",', f'T.decl_buffer((m, 2), "int16", {layout},')
+def test_memory_that_is_larger_than_its_extents_is_left_open() -> None:
+    """Rows that are further apart than they are long."""
+    text = KERNELS.replace('T.decl_buffer((m, 2), "int16",', 'T.decl_buffer((m, 2), "int16", strides=(300, 1),')
     verdict, _ = prove_shared_fits(lp.loads(text), 424)
     assert verdict.status is Status.UNKNOWN and "S has strides or an offset" in str(verdict.reason)
 
