@@ -20,7 +20,7 @@ from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.schedule.trace import passes_of
 from layoutproof.verify.checker import prover_at
-from layoutproof.verify.values.fast_math import Licence, names_of
+from layoutproof.verify.values.fast_math import FastMath, names_of
 from layoutproof.verify.verdict.verdict import Status
 
 ROUNDS = 3
@@ -28,13 +28,13 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One step as it was in one round. `status` is None where the pass did not apply, `licences` where nothing was
+    """One step as it was in one round. `status` is None where the pass did not apply, `fast_math` where nothing was
     proved.
     """
 
     name: str
     status: Status | None
-    licences: tuple[str, ...] | None
+    fast_math: tuple[str, ...] | None
     proposing: float
     whole: float
 
@@ -46,7 +46,7 @@ class Timed:
 
 def strictness(step: Step) -> tuple[str, ...]:
     """The fast-math assumptions that the proofs of a step need."""
-    return names_of(frozenset(Licence(word) for verdict in step.verdicts for word in verdict.strictness))
+    return names_of(frozenset(FastMath(word) for verdict in step.verdicts for word in verdict.strictness))
 
 
 def applied(case: Case, schedule: Schedule, transform: Pass) -> Timed:
@@ -101,12 +101,12 @@ def table(names: Sequence[str] = ()) -> str:
                 proposing = statistics.median(t.proposing for t in column)
                 checking = statistics.median(t.checking for t in column)
                 said = (
-                    f"| {case.name} | {sizes} | {begun.name} | {begun.status or 'refused'} | {_text(begun.licences)} "
+                    f"| {case.name} | {sizes} | {begun.name} | {begun.status or 'refused'} | {_text(begun.fast_math)} "
                 )
                 steps.append(f"{said}| {proposing:.1f} | {checking:.1f} | {begun.whole:.0f} |")
             wholes = [statistics.median(t.whole for t in column) for column in columns]
             proved = sum(t.status is Status.PROVED for t in first)
-            needs = names_of(frozenset(Licence(word) for t in first for word in t.licences or ()))
+            needs = names_of(frozenset(FastMath(word) for t in first for word in t.fast_math or ()))
             shown = _text(needs) if proved == len(case.steps) else "-"
             total = f"| {case.name} | {sizes} | {proved} of {len(case.steps)} | {shown} "
             totals.append(
@@ -115,8 +115,8 @@ def table(names: Sequence[str] = ()) -> str:
     return "\n".join([*steps, "", *totals]) + "\n"
 
 
-def _text(licences: tuple[str, ...] | None) -> str:
-    return "-" if licences is None else " ".join(licences) if licences else "nothing"
+def _text(fast_math: tuple[str, ...] | None) -> str:
+    return "-" if fast_math is None else " ".join(fast_math) if fast_math else "nothing"
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from layoutproof.importers.mlir.validation import compare_files
 from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.lowering.kernels import reference
 from layoutproof.lowering.schedule.schedule import Schedule
-from layoutproof.verify.certificate.certificate import FORMAT, licences_of, text_of_lines
+from layoutproof.verify.certificate.certificate import FORMAT, fast_math_of, text_of_lines
 from layoutproof.verify.certificate.reading import allowed_by
 from layoutproof.verify.certificate.sealed_files import read_whole
 from layoutproof.verify.step_record import StepRecord
@@ -106,7 +106,7 @@ def _certificate(name: str) -> Sequence[StepRecord]:
     for number, step in enumerate(document.get("steps", ()), start=1):
         litmus = parse_litmus(text_of_lines(step["rewrite"]), f"{name}, step {number}")
         found.append(
-            StepRecord(step["primitive"], step["arguments"], litmus.rewrite, litmus.header.where, licences_of(step))
+            StepRecord(step["primitive"], step["arguments"], litmus.rewrite, litmus.header.where, fast_math_of(step))
         )
     return found
 

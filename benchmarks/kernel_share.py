@@ -127,8 +127,8 @@ def judged(corpus: str, name: str, records: Sequence[StepRecord], quick: bool = 
     for text, record in pairs:
         evidence, proofs = find_evidence(text, record.allowed)
         refutations.update(proofs)
-        licences = sorted(licence.value for licence in record.allowed)
-        steps.append({"rewrite": text.split("\n"), "licences": licences, "kernel": evidence})
+        fast_math = sorted(flag.value for flag in record.allowed)
+        steps.append({"rewrite": text.split("\n"), "licences": fast_math, "kernel": evidence})
     finding, start = time.process_time() - start, time.process_time()
     given = {"steps": steps, REFUTATIONS: refutations}
     answers = judge_certificate(given)

@@ -29,14 +29,14 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.values.fast_math import ALL
 
 
-def judge(folder: Path, licences: frozenset[str], questions: Connection) -> None:
+def judge(folder: Path, fast_math: frozenset[str], questions: Connection) -> None:
     """Answer names of pairs with the verdict and a reason, until there are no more."""
     from layoutproof.importers.mlir.validation import compare_files
     from layoutproof.verify.settings import Settings, within
 
     while (name := questions.recv()) is not None:
         try:
-            with within(Settings(allowed=licences)):
+            with within(Settings(allowed=fast_math)):
                 ((_, found),) = compare_files(folder / f"{name}.before.mlir", folder / f"{name}.after.mlir")
             questions.send((found.status.value, " | ".join(str(found.verdicts[0].reason).splitlines()[:3])))
         except LayoutproofError as problem:
@@ -46,8 +46,8 @@ def judge(folder: Path, licences: frozenset[str], questions: Connection) -> None
 class Judge:
     """A process that judges one pair after the other; a new one after one that took too long or died."""
 
-    def __init__(self, folder: Path, licences: frozenset[str], limit: float) -> None:
-        self._given = folder, licences
+    def __init__(self, folder: Path, fast_math: frozenset[str], limit: float) -> None:
+        self._given = folder, fast_math
         self._limit = limit
         self._start()
 
@@ -190,13 +190,13 @@ def main() -> int:
         return 0
     if given.folder is None:
         parser.error("the folder of the pairs is missing")
-    licences = frozenset(ALL) if given.reals else frozenset()
+    fast_math = frozenset(ALL) if given.reals else frozenset()
     import layoutproof.importers.mlir.validation  # loaded once, for all forks
     import layoutproof.importers.mlir.xdsl_reader  # noqa: F401  # loaded once, for all forks
 
     count: Counter[tuple[str, str]] = Counter()
     wrong = []
-    ask = Judge(given.folder, licences, given.limit)
+    ask = Judge(given.folder, fast_math, given.limit)
     for name, wanted in selected(given.folder, given.only, "wanted_reassoc" if given.reals else "wanted"):
         start = time.monotonic()
         got, why = ask(name)

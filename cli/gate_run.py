@@ -90,7 +90,7 @@ def request_of(asked: GateOptions, work: Work) -> Request:
     place = cache_place(asked.cache, asked.no_cache)
     known = Baseline.load(asked.baseline) if asked.baseline is not None else None
     options = Options(
-        licences=tuple(sorted(asked.allowed)),
+        fast_math=tuple(sorted(asked.allowed)),
         budget_scale=asked.budget,
         detail="html" in asked.forms,
         cache=place,

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from layoutproof.verify.values.fast_math import Licences
+    from layoutproof.verify.values.fast_math import FastMathSet
 
 Decorator = Callable[[Any], Any]
 Request = TypeVar("Request")
@@ -218,12 +218,12 @@ def proof_options(strictness: str, default: str = "reals") -> Decorator:
     )
 
 
-def _read_strictness(context: click.Context, parameter: click.Parameter, text: str) -> Licences:
+def _read_strictness(context: click.Context, parameter: click.Parameter, text: str) -> FastMathSet:
     """A preset, or fast-math assumptions by name. Raises click.BadParameter for other words."""
-    from layoutproof.verify.values.fast_math import parse_licences
+    from layoutproof.verify.values.fast_math import parse_fast_math
 
     try:
-        return parse_licences(text)
+        return parse_fast_math(text)
     except ValueError as problem:
         raise click.BadParameter(str(problem)) from problem
 
@@ -295,7 +295,7 @@ report_options = _group(
 class GateOptions:
     """The options that `check` and `compare` share: proofs, policy, limits, cache and reports."""
 
-    allowed: Licences
+    allowed: FastMathSet
     budget: float
     certificate: Path | None
     select: tuple[str, ...]

@@ -115,7 +115,7 @@ def _settings(config: pytest.Config) -> Settings:
     from layoutproof.cli.gate.check_items import Options
     from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
     from layoutproof.lowering.proof_cache.store import place_of
-    from layoutproof.verify.values.fast_math import parse_licences
+    from layoutproof.verify.values.fast_math import parse_fast_math
 
     given = _Given(config, _configured(config))
     place, none = config.getoption("layoutproof_cache"), config.getoption("layoutproof_no_cache")
@@ -124,12 +124,12 @@ def _settings(config: pytest.Config) -> Settings:
     budget = given("budget", 1.0)
     if not 0.001 <= budget <= 1000:
         raise ValueError(f"--layoutproof-budget is a factor from 0.001 to 1000, not {budget:g}")
-    licences = parse_licences(given("strictness", "reals"))
+    fast_math = parse_fast_math(given("strictness", "reals"))
     known = given("baseline", None)
     baseline = Baseline.load(config.invocation_params.dir / known) if known is not None else None
     selected, ignored = (read_codes(given(name, [])) for name in ("select", "ignore"))
     cache = None if none else str(place_of(given("cache", None)))
-    options = Options(tuple(sorted(licences)), float(budget), cache=cache, trust=given("trust", "checker"))
+    options = Options(tuple(sorted(fast_math)), float(budget), cache=cache, trust=given("trust", "checker"))
     policy = Policy(selected, ignored, bool(given("allow-unknown", False)), baseline)
     return Settings(options, policy, _expected(config))
 

@@ -22,7 +22,7 @@ from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
-def licensed_steps(steps: Sequence[Step]) -> int:
+def excused_steps(steps: Sequence[Step]) -> int:
     """The number of steps up to the last that needs a fast-math assumption; later ones keep values bit for bit."""
     return max(
         (number for number, step in enumerate(steps, start=1) if any(v.strictness for v in step.verdicts)), default=0
@@ -61,7 +61,7 @@ class RunReport:
     """The program's name, the applied steps, the lowering passes, and the results of the kernel; or the refused step.
 
     `built` and `trial` are None after a refused step. `fault`: what stopped the interpreter. The kernel is compared
-    with the program after its first `licensed` steps: these need fast-math assumptions, under which results may differ.
+    with the program after its first `excused` steps: these need fast-math assumptions, under which results may differ.
     """
 
     program: str
@@ -71,7 +71,7 @@ class RunReport:
     built: BuildReport | None = None
     trial: Trial | None = None
     fault: Fault | None = None
-    licensed: int = 0
+    excused: int = 0
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

@@ -26,9 +26,9 @@ Array = np.ndarray
 def told(schedule: Schedule) -> None:
     """Print the steps with the time that each proof took, and what was assumed of floats."""
     times = [sum(verdict.seconds for verdict in step.verdicts) for step in schedule.steps]
-    licences = {licence for step in schedule.steps for verdict in step.verdicts for licence in verdict.strictness}
+    fast_math = {flag for step in schedule.steps for verdict in step.verdicts for flag in verdict.strictness}
     print(f"{schedule.original.name}: {len(times)} steps, each {schedule.steps[-1].status}, for all sizes")
-    print(f"  fast-math assumptions: {', '.join(sorted(licences)) or 'none'}")
+    print(f"  fast-math assumptions: {', '.join(sorted(fast_math)) or 'none'}")
     slowest = max(range(len(times)), key=times.__getitem__)
     print(f"  check times: {sum(times):.2f} s in all, {max(times):.2f} s for {schedule.steps[slowest]}")
 

@@ -55,8 +55,8 @@ def main() -> None:
     )
     claims = [verdict for step in schedule.steps for verdict in step.verdicts]
     proved = sum(verdict.status is Status.PROVED for verdict in claims)
-    licences = sorted({x for v in claims for x in v.strictness})
-    print(f"{len(schedule.steps)} steps, {len(claims)} claims, {proved} proved, fast-math assumptions: {licences}")
+    fast_math = sorted({x for v in claims for x in v.strictness})
+    print(f"{len(schedule.steps)} steps, {len(claims)} claims, {proved} proved, fast-math assumptions: {fast_math}")
 
     kernel = schedule.build("c")
     text = kernel.source.text

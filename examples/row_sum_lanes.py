@@ -32,8 +32,8 @@ def main() -> None:
     print(f"{len(fast.steps)} steps, each {fast.steps[-1].status}:")
     for step in fast.steps:
         print("  ", step.transform.primitive)
-    licences = {licence for step in fast.steps for verdict in step.verdicts for licence in verdict.strictness}
-    print("fast-math assumptions:", sorted(licences))
+    fast_math = {flag for step in fast.steps for verdict in step.verdicts for flag in verdict.strictness}
+    print("fast-math assumptions:", sorted(fast_math))
 
     # The same with its guards kept, and so without vectors: lanes that take different branches are no vector.
     slow = row_sum(ROWS, COLUMNS, branch=True)

@@ -169,12 +169,12 @@ attempt(1.0)
 # Under the contract "padding holds 0" the extra additions change nothing, and that is proved bit for bit. It is less
 # obvious than it looks: -0.0 + 0.0 is +0.0, so a zero does change an accumulator that is -0.0. The checker finds that
 # this one never is, because it starts at +0.0. Where a claim needs more than IEEE arithmetic gives, the verdict lists
-# the licences that it needs: this one needs none.
+# the fast-math assumptions that it needs: this one needs none.
 
 section("9. A pad value that makes it legal")
 schedule.remove_branching_through_overcompute("sum")
 print(schedule.script())
-print("fast-math assumptions:", sorted({licence for v in schedule.steps[-1].verdicts for licence in v.strictness}))
+print("fast-math assumptions:", sorted({flag for v in schedule.steps[-1].verdicts for flag in v.strictness}))
 print(
     [verdict.claim.text for verdict in schedule.steps[-1].verdicts if "overcomputed iterations" in verdict.claim.text]
 )

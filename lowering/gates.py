@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 from layoutproof.ir.diagnostic import error
 from layoutproof.lowering import codes
 from layoutproof.verify.settings import settings, within
-from layoutproof.verify.values.fast_math import ALL, Licence, Licences, names_of, parse_licences
+from layoutproof.verify.values.fast_math import ALL, FastMath, FastMathSet, names_of, parse_fast_math
 
 if TYPE_CHECKING:
     from layoutproof.lowering.compare.comparison import Comparison
@@ -62,7 +62,7 @@ class Gate:
         self.name = function.__name__
         self.line = _line_of(inspect.unwrap(function))
         try:
-            self.allowed = ALL if strictness is None else parse_licences(strictness)
+            self.allowed = ALL if strictness is None else parse_fast_math(strictness)
         except ValueError as problem:
             raise error(codes.GATE_FORM, f"the gate {self.name}, strictness: {problem}") from problem
         if trust not in TRUSTED:
@@ -88,12 +88,12 @@ class Gate:
     def results(self, case: Case) -> tuple[Schedule | Comparison | MapReport | Verdict, ...]:
         """What the gate proved in a case, each schedule and report of it.
 
-        Raises LayoutproofError if it returns something else, or what was proved with licences that are not allowed
-        here, and whatever the function raises.
+        Raises LayoutproofError if it returns something else, or what was proved with fast-math assumptions that are not
+        allowed here, and whatever the function raises.
         """
         with within(settings().under(self.allowed)):
             found = tuple(_results(self.name, self.function(*case.positional, **case.named)))
-            _check_licences(self.name, found, settings().usable(self.allowed))
+            _check_fast_math(self.name, found, settings().usable(self.allowed))
         return found
 
 
@@ -258,14 +258,16 @@ def _results(name: str, found: object) -> Iterable[Any]:
     return several
 
 
-def _check_licences(name: str, found: Iterable[Any], allowed: Licences) -> None:
-    """Schedules made before the gate was called, or in another thread, are not bounded by the gate's licences."""
+def _check_fast_math(name: str, found: Iterable[Any], allowed: FastMathSet) -> None:
+    """Schedules made before the gate was called, or in another thread, are not bounded by the gate's fast-math
+    assumptions.
+    """
     for result in found:
         schedule = isinstance(result, _loaded("Schedule"))
         verdicts = [verdict for step in result.steps for verdict in step.verdicts] if schedule else []
         verdicts += result.verdicts if isinstance(result, _loaded("Comparison")) else []
         verdicts += [result] if isinstance(result, _loaded("Verdict")) else []
-        taken = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness) - allowed
+        taken = frozenset(FastMath(word) for verdict in verdicts for word in verdict.strictness) - allowed
         if taken:
             words = " ".join(names_of(taken))
             hint = "schedule in the gate itself, in its own thread: what is allowed holds there"

@@ -26,7 +26,7 @@ from layoutproof.studies.instruments import MARK, with_fresh_loads, with_marks, 
 from layoutproof.studies.layouts import Layout, layout_named
 from layoutproof.studies.operators import Operator
 from layoutproof.studies.policies import Holds, Loads, Policy, policy_named
-from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.values.fast_math import FastMathSet
 
 UNDEF = "T.undef()"
 FILL = "buffer_{}_padding"
@@ -54,7 +54,7 @@ class Question:
     claims: tuple[Claim, ...]
 
 
-def question_of(operator: Operator, cell: Cell, allowed: Licences) -> Question:
+def question_of(operator: Operator, cell: Cell, allowed: FastMathSet) -> Question:
     """The programs of a cell. Raises LayoutproofError where the operator cannot be laid out so."""
     maker = _Maker(operator, cell, layout_named(cell.layout), policy_named(cell.policy))
     return maker.question(allowed)
@@ -67,7 +67,7 @@ class _Maker:
     layout: Layout
     policy: Policy
 
-    def question(self, allowed: Licences) -> Question:
+    def question(self, allowed: FastMathSet) -> Question:
         program = self.operator.program(self.cell.dtype, self.operator.sizes(self.cell.shape))
         if self.policy.loads is Loads.MARKED:
             program = with_marks(program)

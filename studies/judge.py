@@ -36,16 +36,16 @@ from layoutproof.verify.replay.strictness import Strictness, relevant
 from layoutproof.verify.replay.trial import Pair
 from layoutproof.verify.replay.watching import NotWatched
 from layoutproof.verify.settings import scaled
-from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, in_order, names_of, parse_licences
+from layoutproof.verify.values.fast_math import IEEE, FastMath, FastMathSet, in_order, names_of, parse_fast_math
 from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 RUNS, SIZES, MINIMISING, LIMIT = 160, 2, 60, 400_000
 
 
-def find_special(rewrite: Rewrite, where: Expr | None, licences: Licences) -> Counterexample | None:
+def find_special(rewrite: Rewrite, where: Expr | None, fast_math: FastMathSet) -> Counterexample | None:
     """An input of special values on which only the new program faults or ends otherwise; None where none was found."""
-    allowed = relevant(licences, rewrite.old, rewrite.new)
+    allowed = relevant(fast_math, rewrite.old, rewrite.new)
     try:
         pair = Pair(rewrite, Strictness.of(allowed, rewrite.old, rewrite.new), where)
         for numbers in islice(numbers_to_try(rewrite, where, ()), SIZES):
@@ -58,12 +58,12 @@ def find_special(rewrite: Rewrite, where: Expr | None, licences: Licences) -> Co
     return None
 
 
-def special_samples(placement: Placement, numbers: Mapping[str, Number], licences: Licences) -> Iterator[Sample]:
+def special_samples(placement: Placement, numbers: Mapping[str, Number], fast_math: FastMathSet) -> Iterator[Sample]:
     """Inputs whose arrays hold one special value each; then arrays of two, the second one in the last place."""
-    finite = bool(licences & {Licence.NNAN, Licence.NINF} == {Licence.NNAN, Licence.NINF})
-    palette = Palette(np.random.default_rng(SEED), finite, Licence.REASSOC in licences)
+    finite = bool(fast_math & {FastMath.NNAN, FastMath.NINF} == {FastMath.NNAN, FastMath.NINF})
+    palette = Palette(np.random.default_rng(SEED), finite, FastMath.REASSOC in fast_math)
     read = [place for place in placement.places if not place.written]
-    choices = [specials(place.dtype, finite, Licence.REASSOC in licences) for place in read]
+    choices = [specials(place.dtype, finite, FastMath.REASSOC in fast_math) for place in read]
     for last in (False, True):
         for values in product(*(product(choice, choice if last else choice[:1]) for choice in choices)):
             arrays: dict[str, Array] = {p.name: palette.ordinary(p) for p in placement.places}
@@ -103,22 +103,22 @@ class Decision:
         return (taking or open_ones)[0]
 
     @property
-    def licences(self) -> Licences:
+    def fast_math(self) -> FastMathSet:
         """The fast-math assumptions that its proofs take."""
         return parse_words(word for verdict in self.verdicts for word in verdict.strictness)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The answer for one cell. `least` are the licences it takes, of which none can be left out: `breaks` has what
-    refutes or leaves it open without each. `reason` explains what was not asked or not decided.
+    """The answer for one cell. `least` are the fast-math assumptions it takes, of which none can be left out: `breaks`
+    has what refutes or leaves it open without each. `reason` explains what was not asked or not decided.
     """
 
     cell: Cell
     status: str
     question: Question | None = None
     decisions: tuple[Decision, ...] = ()
-    least: Licences = frozenset()
+    least: FastMathSet = frozenset()
     breaks: Mapping[str, Verdict] = field(default_factory=dict)
     reason: str | None = None
 
@@ -131,10 +131,10 @@ class Judged:
         return self.question.guarded if self.question is not None else None
 
 
-def parse_words(words: Iterable[str]) -> Licences:
-    """Licences by name; none for no words."""
+def parse_words(words: Iterable[str]) -> FastMathSet:
+    """Fast-math assumptions by name; none for no words."""
     given = " ".join(words)
-    return parse_licences(given) if given else frozenset()
+    return parse_fast_math(given) if given else frozenset()
 
 
 def judge(operator: Operator, cell: Cell) -> Judged:
@@ -142,7 +142,7 @@ def judge(operator: Operator, cell: Cell) -> Judged:
     missing = is_applicable(operator, cell)
     if missing is not None:
         return Judged(cell, NOT_APPLICABLE, reason=missing)
-    allowed = parse_licences(cell.strictness)
+    allowed = parse_fast_math(cell.strictness)
     try:
         question = question_of(operator, cell, allowed)
     except LayoutproofError as problem:
@@ -157,7 +157,7 @@ def judge(operator: Operator, cell: Cell) -> Judged:
     return _with_least(judged) if status is Status.PROVED else judged
 
 
-def decide(question: Question, allowed: Licences) -> tuple[Decision, ...]:
+def decide(question: Question, allowed: FastMathSet) -> tuple[Decision, ...]:
     """Ask each claim of the program that the proved ones before it led to."""
     func, found = question.guarded, list[Decision]()
     where = assumed_of_constants(question.logical)
@@ -173,7 +173,7 @@ def decide(question: Question, allowed: Licences) -> tuple[Decision, ...]:
     return tuple(found)
 
 
-def _decide(func: PrimFunc, claim: Claim, where: Expr | None, allowed: Licences) -> Decision:
+def _decide(func: PrimFunc, claim: Claim, where: Expr | None, allowed: FastMathSet) -> Decision:
     rewrite = claim.propose(func)
     malformed = check_wellformed(rewrite.new)
     if malformed:
@@ -182,7 +182,7 @@ def _decide(func: PrimFunc, claim: Claim, where: Expr | None, allowed: Licences)
     return Decision(claim, rewrite, tuple(map(about_the_program, verdicts)))
 
 
-def _searched(decision: Decision, guarded: PrimFunc, where: Expr | None, allowed: Licences) -> Decision:
+def _searched(decision: Decision, guarded: PrimFunc, where: Expr | None, allowed: FastMathSet) -> Decision:
     """The decision, refuted where further inputs show a difference: from the program before the step, or from the
     guarded one, with which fewer values are excluded by fast-math assumptions.
     """
@@ -190,7 +190,7 @@ def _searched(decision: Decision, guarded: PrimFunc, where: Expr | None, allowed
     found = find_special(rewrite, where, allowed)
     if found is None and guarded != rewrite.old:
         whole = replace(rewrite, old=guarded)
-        found = find_counterexample(whole, where=where, licences=allowed) or find_special(whole, where, allowed)
+        found = find_counterexample(whole, where=where, fast_math=allowed) or find_special(whole, where, allowed)
     if found is None:
         return _repeated(decision, allowed)
     first = decision.first
@@ -205,7 +205,7 @@ def _searched(decision: Decision, guarded: PrimFunc, where: Expr | None, allowed
     return replace(decision, verdicts=tuple(refuted if v is first else v for v in decision.verdicts))
 
 
-def _repeated(decision: Decision, allowed: Licences) -> Decision:
+def _repeated(decision: Decision, allowed: FastMathSet) -> Decision:
     """The decision, proved where extra updates cancel by their number."""
     block = decision.claim.block
     found = prove_repeated(decision.rewrite, block, decision.verdicts, allowed) if block is not None else None
@@ -227,19 +227,19 @@ def _reason_of(decisions: Sequence[Decision]) -> str | None:
 
 
 def _with_least(judged: Judged) -> Judged:
-    """The licences with none that can be left out, and what breaks without each."""
+    """The fast-math assumptions with none that can be left out, and what breaks without each."""
     assert judged.question is not None
     decisions = judged.decisions
-    licences = frozenset(each for decision in decisions for each in decision.licences)
+    fast_math = frozenset(each for decision in decisions for each in decision.fast_math)
     breaks: dict[str, Verdict] = {}
-    for each in in_order(licences):
-        without = decide(judged.question, licences - {each})
+    for each in in_order(fast_math):
+        without = decide(judged.question, fast_math - {each})
         failed = next((d for d in without if d.status is not Status.PROVED), None)
         if failed is None:
-            licences, decisions = licences - {each}, without
+            fast_math, decisions = fast_math - {each}, without
         else:
             breaks[each.value] = failed.first
-    return replace(judged, decisions=decisions, least=licences, breaks=breaks)
+    return replace(judged, decisions=decisions, least=fast_math, breaks=breaks)
 
 
 def record_of(judged: Judged) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def _claim_record(decision: Decision) -> dict[str, Any]:
     return {
         "claim": decision.claim.name,
         "verdict": decision.status.value,
-        "licences": list(names_of(decision.licences)),
+        "licences": list(names_of(decision.fast_math)),
         "about": first.claim.text,
         "engine": first.engine,
         "reason": first.reason,

@@ -28,7 +28,7 @@ from layoutproof.lowering.loops.nest import GuardKind, guard_sites, loops_of_blo
 from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.passes.witness_maps import rewrite_of
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
-from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.values.fast_math import FastMathSet
 from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict
 
@@ -38,7 +38,7 @@ _ENDS = frozenset({ClaimKind.SAME_END, ClaimKind.SAME_VALUE})
 
 
 def prove_repeated(
-    rewrite: Rewrite, block: str, verdicts: Sequence[Verdict], allowed: Licences
+    rewrite: Rewrite, block: str, verdicts: Sequence[Verdict], allowed: FastMathSet
 ) -> tuple[Verdict, str] | None:
     """The lemma's verdict and a sentence, where the guard of a block may go because runs of extra updates cancel.
 

@@ -15,7 +15,7 @@ from layoutproof.studies.cells import PAD_VALUES, Cell, Grid
 from layoutproof.studies.layouts import layout_named
 from layoutproof.studies.operators import TYPES, Operator, library, operator_of_text, text_of_call
 from layoutproof.studies.policies import policy_named
-from layoutproof.verify.values.fast_math import parse_licences
+from layoutproof.verify.values.fast_math import parse_fast_math
 
 SCHEMA = 1
 """The version of study files."""
@@ -176,7 +176,7 @@ class _Reader:
             self.checked(f"{key}.layouts", given, ("block4",), layout_named),
             self.checked(f"{key}.policies", given, None, policy_named),
             self.names(f"{key}.values", given, PAD_VALUES, ("0",)),
-            self.checked(f"{key}.strictness", given, ("finite",), parse_licences),
+            self.checked(f"{key}.strictness", given, ("finite",), parse_fast_math),
         )
 
     def checked(

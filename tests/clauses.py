@@ -65,12 +65,12 @@ class Clause(StrEnum):
     INLINED_SOURCES = "inlined-sources"  # what stands for a load has the sources that it had when it was stored
     INLINED_PARTS = "inlined-parts"  # what stands for a load is, on each part, what that load finds there
     INLINED_UNDEFINED = "inlined-undefined"  # an undefined value that was stored once does not stand for several loads
-    INLINED_LICENCES = "inlined-licences"  # a free choice of an operation is made once, for all loads of its result
+    INLINED_FAST_MATH = "inlined-fast-math"  # a free choice of an operation is made once, for all loads of its result
     VALUES = "values"  # matched instances compute the same value
-    LICENCE_SCOPE = "licence-scope"  # licences restrict only values that the old program computes
+    FAST_MATH_SCOPE = "fast-math-scope"  # fast-math assumptions restrict only values that the old program computes
     ZERO_SIGN = "zero-sign"  # what is equal but for the sign of a zero is not read by what tells the two apart
     REDUCTION_FORM = "reduction-form"  # only `acc (+) e` with `e` independent of `acc` is regrouped
-    REDUCTION_LAW = "reduction-law"  # only operators that regroup under the licences in force
+    REDUCTION_LAW = "reduction-law"  # only operators that regroup under the fast-math assumptions in force
     CONTRIBUTIONS = "contributions"  # every reader of a reduction sees the same multiset of contributions
     PARTIAL_START = "partial-start"  # a partial result that is added later began with a neutral value
     PARTIAL_ONCE = "partial-once"  # no contribution to a partial result is added twice
@@ -211,7 +211,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.INLINED_UNDEFINED: {
         "flow.stored_values._may_be_anything": lambda value: any(isinstance(node, OpaqueCall) for node in walk(value))
     },
-    Clause.INLINED_LICENCES: {
+    Clause.INLINED_FAST_MATH: {
         "flow.matched_instances.Matcher._choosing_once": lambda matcher: matcher,
         "flow.matched_instances.Matcher.chosen_twice": always(frozenset()),
         "flow.simulate.chooses_for_several": always(False),
@@ -224,14 +224,14 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         "values.float_indices._stays_in_types": always(True),
         "lockstep.walk.Walk._stores_the_same": always(True),
     },
-    Clause.LICENCE_SCOPE: {
+    Clause.FAST_MATH_SCOPE: {
         "flow.computed.Computed.is_computed": always(True),
         "flow.computed.Computed.where": lambda _self, _statement, _read, region: region.points,
         "flow.matched_instances.passing_on": always(frozenset()),
     },
     Clause.ZERO_SIGN: {"flow.simulate._may_change_zero_signs": always(False)},
     Clause.REDUCTION_FORM: {"flow.matched_instances.contribution": contribute_anything},
-    Clause.REDUCTION_LAW: {"flow.sources._licences": always(IEEE)},
+    Clause.REDUCTION_LAW: {"flow.sources._fast_math": always(IEEE)},
     Clause.CONTRIBUTIONS: {
         "flow.sources.Agreement._regrouped": lambda self, found, wanted, name, region: self.of_flows(
             found[0], wanted[0], name, region

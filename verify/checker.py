@@ -50,20 +50,22 @@ from layoutproof.verify.program.questions import Because, below
 from layoutproof.verify.program.window import Window, try_window
 from layoutproof.verify.same_program import Checked, prove_results, prove_same_program
 from layoutproof.verify.settings import settings
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licences
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMathSet
 from layoutproof.verify.values.float_indices import rewrite_in_integers
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Open, Proved, Status, Verdict
 
 
 @cache
-def prover_at(allowed: Licences, factor: float) -> ValueProver:
-    """The shared prover of all checks under these licences and budget scale; its memory changes no answer."""
+def prover_at(allowed: FastMathSet, factor: float) -> ValueProver:
+    """The shared prover of all checks under these fast-math assumptions and budget scale; its memory changes no
+    answer.
+    """
     return ValueProver(allowed)
 
 
 def prove_rewrite(
-    rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, gathered: Gathered = UNRECORDED
+    rewrite: Rewrite, where: Expr | None = None, *, allowed: FastMathSet = ALL, gathered: Gathered = UNRECORDED
 ) -> Checked:
     """The verdicts on a rewrite; it may be kept when all are proved. `where` is a precondition on symbols.
 
@@ -116,7 +118,7 @@ def _shared(window: Window) -> Verdict:
     return proved(Claim(ClaimKind.OTHER, what, about=("shared",)), STRUCTURE, Stopwatch())
 
 
-def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: Licences, gathered: Gathered) -> Checked:
+def _prove_whole(rewrite: Rewrite, where: Expr | None, allowed: FastMathSet, gathered: Gathered) -> Checked:
     old = Facts.of(rewrite.old, where, gathered=gathered)
     new = Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)  # may not state sizes of its own
     # Where only calls with parameters apart are spoken of, what the old program stores changes no other parameter.

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-Licence = TypeVar("Licence", bound=str)
+FastMath = TypeVar("FastMath", bound=str)
 
 
 class Memory(Protocol):
@@ -31,9 +31,9 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`budget_scale` is a factor on every budget, `allowed` the licences that proofs may use, None for all. What was
-    proved is looked up in `memory`, and kept there; None: everything is proved anew. Raises ValueError for a factor
-    that is no finite number above 0.
+    """`budget_scale` is a factor on every budget, `allowed` the fast-math assumptions that proofs may use, None for
+    all. What was proved is looked up in `memory`, and kept there; None: everything is proved anew. Raises ValueError
+    for a factor that is no finite number above 0.
     """
 
     budget_scale: float = 1.0
@@ -44,13 +44,13 @@ class Settings:
         if not (math.isfinite(self.budget_scale) and self.budget_scale > 0):
             raise ValueError(f"a factor is a finite number above 0, not {self.budget_scale}")
 
-    def usable(self, licences: frozenset[Licence]) -> frozenset[Licence]:
-        """Those licences that proofs may use."""
-        return licences if self.allowed is None else frozenset(each for each in licences if each in self.allowed)
+    def usable(self, fast_math: frozenset[FastMath]) -> frozenset[FastMath]:
+        """Those fast-math assumptions that proofs may use."""
+        return fast_math if self.allowed is None else frozenset(each for each in fast_math if each in self.allowed)
 
-    def under(self, licences: frozenset[Licence]) -> Settings:
-        """The same with no other licences than these."""
-        return replace(self, allowed=self.usable(licences))
+    def under(self, fast_math: frozenset[FastMath]) -> Settings:
+        """The same with no other fast-math assumptions than these."""
+        return replace(self, allowed=self.usable(fast_math))
 
 
 USUAL = Settings()

@@ -8,7 +8,7 @@ from typing import Any
 
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMathSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +22,4 @@ class StepRecord:
     arguments: Mapping[str, Any]
     rewrite: Rewrite
     where: Expr | None = None
-    allowed: Licences = ALL
+    allowed: FastMathSet = ALL

@@ -117,12 +117,12 @@ def _compared(report: RunReport, schedule: Schedule, kernel: Kernel, sizes: Mapp
     assumption.
     """
     from layoutproof.cli.kernel_trial import compare_kernel
-    from layoutproof.cli.run_result import licensed_steps
+    from layoutproof.cli.run_result import excused_steps
     from layoutproof.ir.interp import Fault
 
-    licensed = licensed_steps(schedule.steps)
-    reference = schedule.steps[licensed - 1].rewrite.new if licensed else schedule.original
-    report = replace(report, built=kernel.report, licensed=licensed)
+    excused = excused_steps(schedule.steps)
+    reference = schedule.steps[excused - 1].rewrite.new if excused else schedule.original
+    report = replace(report, built=kernel.report, excused=excused)
     try:
         return replace(report, trial=compare_kernel(reference, schedule.func, kernel, sizes, seed))
     except Fault as fault:

@@ -13,7 +13,7 @@ import click
 from layoutproof.cli.options import file_path, function_option, proof_options, result_options, takes, trace_option
 
 if TYPE_CHECKING:
-    from layoutproof.verify.values.fast_math import Licences
+    from layoutproof.verify.values.fast_math import FastMathSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SuggestRequest:
     block: str
     layouts: tuple[str, ...]
     function: str | None
-    allowed: Licences
+    allowed: FastMathSet
     budget: float
     certificate: Path | None
     save: Path | None

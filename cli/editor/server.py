@@ -31,7 +31,7 @@ from layoutproof.cli.editor.work import Cancelled, Done, Rules, Task, WorkerClie
 from layoutproof.cli.gate.check_items import Options
 from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
 from layoutproof.ir.diagnostic import LayoutproofError, split_lines
-from layoutproof.verify.values.fast_math import parse_licences
+from layoutproof.verify.values.fast_math import parse_fast_math
 from layoutproof.verify.workers.endings import Limits, NoWorker
 
 _PAUSE = 0.15  # seconds without a change before a text is checked
@@ -307,7 +307,7 @@ def _rules_of(root: Path, check: click.Command) -> Rules:
     """
     values = read_configuration(root, check, click.Context(check, info_name="check")).values
     options = Options(
-        licences=tuple(sorted(parse_licences(values.get("allowed", "reals")))),
+        fast_math=tuple(sorted(parse_fast_math(values.get("allowed", "reals")))),
         budget_scale=float(values.get("budget", 1.0)),
         cache=values.get("cache", ""),
         trust=values.get("trust", "checker"),

@@ -23,7 +23,7 @@ from layoutproof.cli.gate.policy import Policy
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.lowering import codes as lowering_codes
 from layoutproof.lowering.gates import KERNEL
-from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.values.fast_math import FastMath
 from layoutproof.verify.verdict.verdict import Status
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def judged_trace(document: Document, item: Item, options: Options, policy: Polic
 
     parts = list(elements(document.text, document.offset(item.line - 1, 0)))
     steps = [Step(part, _pass_of(part)) for part in parts]
-    allowed = frozenset(Licence(word) for word in options.licences)
+    allowed = frozenset(FastMath(word) for word in options.fast_math)
     with remembered(options):
         schedule = Schedule(read_program(item.program, item.subject), allowed=allowed)
         if not steps:

@@ -45,15 +45,15 @@ class Item:
 class Options:
     """How items are judged; with the item and its files, all that an outcome depends on.
 
-    `brief`: outcomes of schedules have no steps, which suffices for all formats but JSON and HTML. `licences`: names of
-    the fast-math assumptions that proofs may use, sorted. `budget_scale` multiplies all budgets. `detail`: collect what
-    the HTML report shows. `trust`: "kernel" where the kernel has to accept every step, else "checker". `cache`: place
-    of the proof cache (None: no cache; "": the default place). `certificate` and `witness`: files to write, for runs of
-    one item, the proof and the rewrite that a comparison found to. `doing`: a file that tells which step of a schedule
-    is being proved, for a progress bar.
+    `brief`: outcomes of schedules have no steps, which suffices for all formats but JSON and HTML. `fast_math`: names
+    of the fast-math assumptions that proofs may use, sorted. `budget_scale` multiplies all budgets. `detail`: collect
+    what the HTML report shows. `trust`: "kernel" where the kernel has to accept every step, else "checker". `cache`:
+    place of the proof cache (None: no cache; "": the default place). `certificate` and `witness`: files to write, for
+    runs of one item, the proof and the rewrite that a comparison found to. `doing`: a file that tells which step of a
+    schedule is being proved, for a progress bar.
     """
 
-    licences: tuple[str, ...]
+    fast_math: tuple[str, ...]
     budget_scale: float = 1.0
     detail: bool = False
     brief: bool = False

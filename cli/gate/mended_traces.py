@@ -15,7 +15,7 @@ from layoutproof.cli.gate.loading import function_of, text_of
 from layoutproof.cli.gate.outcomes import Kind
 from layoutproof.cli.output import on_one_line, readable, write_file
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.values.fast_math import FastMath
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _mended(item: Item, options: Options) -> Change | None:
     if not isinstance(trace, list):
         return None
     with remembered(options):
-        found = mended(func, trace, frozenset(Licence(word) for word in options.licences))
+        found = mended(func, trace, frozenset(FastMath(word) for word in options.fast_math))
     if found.left is not None:
         return Change(item.name, left=f"no hint leads to a proof of step {found.left.number + 1}")
     if not found.repairs:

@@ -42,8 +42,8 @@ def step_line(step: Step) -> str:
 
 def strictness_line(steps: Sequence[Step]) -> str:
     """How far the proofs of kept steps go."""
-    licences = sorted({licence for step in steps for verdict in step.verdicts for licence in verdict.strictness})
-    return f"         for every n and m, {'with ' + ' '.join(licences) if licences else 'bit for bit'}"
+    fast_math = sorted({flag for step in steps for verdict in step.verdicts for flag in verdict.strictness})
+    return f"         for every n and m, {'with ' + ' '.join(fast_math) if fast_math else 'bit for bit'}"
 
 
 def difference_lines(step: Step) -> Iterator[str]:

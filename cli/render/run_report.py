@@ -13,7 +13,7 @@ from layoutproof.cli.render.map_report import counterexample_text, verdict_text
 from layoutproof.cli.run_result import BuildResult, Refusal, RunReport
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.runtime.kernel import BuildReport
-from layoutproof.verify.values.fast_math import Licence, names_of
+from layoutproof.verify.values.fast_math import FastMath, names_of
 from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict
 
@@ -36,7 +36,7 @@ def run_to_dict(report: RunReport) -> dict[str, Any]:
         "lowering": lowering,
         "build": None if report.built is None else _build_to_dict(report.built),
         "fault": None if report.fault is None else {"kind": report.fault.kind.value, "message": str(report.fault)},
-        "run": None if report.trial is None else {"after_steps": report.licensed, **_trial_to_dict(report.trial)},
+        "run": None if report.trial is None else {"after_steps": report.excused, **_trial_to_dict(report.trial)},
     }
 
 
@@ -48,7 +48,7 @@ def _build_to_dict(built: BuildReport) -> dict[str, Any]:
         "source": built.source_path,
         "index_bits": built.index_bits,
         "self_check": built.self_check,
-        "licences": list(built.licences),
+        "licences": list(built.fast_math),
         "obligations": [verdict.to_dict() for verdict in built.verdicts],
         "notes": list(built.notes),
     }
@@ -110,7 +110,7 @@ def render_run(report: RunReport, markup: bool = False) -> str:
     if report.built is not None:
         lines.extend(build_lines(report.built, markup))
     if report.trial is not None:
-        lines.extend(_licensed_lines(report))
+        lines.extend(_excused_lines(report))
         lines.extend(trial_lines(report.trial, markup))
     if report.fault is not None:
         text = f"the reference interpreter stopped: {report.fault}"
@@ -225,11 +225,11 @@ def trial_lines(trial: Trial, markup: bool) -> Iterator[str]:
         yield "  nothing to compare: the function stores to none of its parameters"
 
 
-def _licensed_lines(report: RunReport) -> Iterator[str]:
+def _excused_lines(report: RunReport) -> Iterator[str]:
     """A note that results of the original program may differ, and that the kernel is compared with a later one."""
-    steps = report.steps[: report.licensed]
+    steps = report.steps[: report.excused]
     if steps:
-        needed = frozenset(Licence(word) for step in steps for verdict in step.verdicts for word in verdict.strictness)
+        needed = frozenset(FastMath(word) for step in steps for verdict in step.verdicts for word in verdict.strictness)
         yield (
             f"  compared with the program after step {len(steps)}: up to there it does the same with "
             f"{' '.join(names_of(needed))}"

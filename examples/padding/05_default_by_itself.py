@@ -40,8 +40,8 @@ def first() -> lp.Schedule:
     print(step_text(schedule.transform_layout("conv", "A", ROWS, pad_value=0.0)))
     print(step_text(schedule.transform_layout("conv", "B", ROWS, pad_value=0.0)))
 
-    # Walking in the input's order reverses the terms of each sum, which takes the licence to do so; the init becomes a
-    # stage of its own.
+    # Walking in the input's order reverses the terms of each sum, which takes the fast-math assumption to do so; the
+    # init becomes a stage of its own.
     print(step_text(schedule.sequential_buffer_access("conv", "A")))
     print(step_text(schedule.sequential_buffer_access("conv_init", "B")))
 

@@ -42,7 +42,7 @@ from layoutproof.verify.certificate.certificate import (
     asked,
     check_form,
     check_table,
-    licences_of,
+    fast_math_of,
     query_id,
     query_of,
     text_of_lines,
@@ -157,7 +157,7 @@ def _graph(path: str, document: Document, which: str) -> Graph:
 
 def _record(name: str, number: int, step: Document) -> StepRecord:
     litmus = parse_litmus(text_of_lines(step["rewrite"]), f"{name}, step {number}")
-    return StepRecord(step["primitive"], step["arguments"], litmus.rewrite, litmus.header.where, licences_of(step))
+    return StepRecord(step["primitive"], step["arguments"], litmus.rewrite, litmus.header.where, fast_math_of(step))
 
 
 def _placed(entry: Document, dtype: DType) -> Place:

@@ -53,9 +53,9 @@ _WHERE = re.compile(r"(?:\s*of\s+(?P<types>[\w\s,]+?))?(?:\s*\bwhere\s+(?P<where
 class LitmusHeader:
     """What a test case says beside its rewrite.
 
-    `expect` is one of EXPECTATIONS; `strictness` the licences a proof needs, none for a proof bit for bit, None where
-    nothing is said; `clause` the clause of the checker that refuses it; `where` a condition on symbols that callers
-    vouch for.
+    `expect` is one of EXPECTATIONS; `strictness` the fast-math assumptions a proof needs, none for a proof bit for bit,
+    None where nothing is said; `clause` the clause of the checker that refuses it; `where` a condition on symbols that
+    callers vouch for.
     """
 
     expect: str | None = None
@@ -175,8 +175,8 @@ class _Reader:
             raise error(codes.REWRITE_HEADER, f"{expect.value!r} is none of {', '.join(EXPECTATIONS)}", expect.span())
         texts = [None if entry is None else entry.value for entry in (self.one("clause"), self.one("about"))]
         condition = None if where is None else self.condition(where, 0, len(where.value), {})
-        licences = None if strictness is None else tuple(strictness.value.split()) if strictness.value != IEEE else ()
-        return LitmusHeader(None if expect is None else expect.value, licences, texts[0], texts[1], condition)
+        fast_math = None if strictness is None else tuple(strictness.value.split()) if strictness.value != IEEE else ()
+        return LitmusHeader(None if expect is None else expect.value, fast_math, texts[0], texts[1], condition)
 
     def interface(self) -> tuple[str, ...]:
         entry = self.one("interface")

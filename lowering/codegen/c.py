@@ -32,7 +32,7 @@ from layoutproof.lowering.codegen.requirements import (
 from layoutproof.lowering.codegen.writer import Names, Writer, entry_name, inside_comment
 
 FLAGS = ("-std=c11", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-tree-slp-vectorize")
-"""What the generated text needs from a compiler to mean what the program means; none of it is a licence.
+"""What the generated text needs from a compiler to mean what the program means; none of it is a fast-math assumption.
 
 The last is for GCC (12, at `-O3`): where it joins statements, not iterations, to vectors it takes `(double)(float)x`
 for `x`, and `(int64_t)(int8_t)x >> 37` for a shift by 5. Loops keep their lanes, and vectors of the program are vectors

@@ -52,9 +52,14 @@ def proved(asked: Asked, trial: Trial) -> tuple[Verdict, ...]:
     layouts = layouts_of(asked, trial)
     first = worst_first(trial.verdicts)[0]
     reason = first.reason if first.status is Status.VACUOUS else _found_text(trial.rewrite, layouts)
-    licences = tuple(sorted(trial.licences))
+    fast_math = tuple(sorted(trial.fast_math))
     said = Verdict(
-        trial.status, claim_of(asked, layouts), ENGINE, licences, reason, seconds=sum(v.seconds for v in trial.verdicts)
+        trial.status,
+        claim_of(asked, layouts),
+        ENGINE,
+        fast_math,
+        reason,
+        seconds=sum(v.seconds for v in trial.verdicts),
     )
     return (said, *trial.verdicts)
 

@@ -31,7 +31,7 @@ from layoutproof.lowering.layout.transform_layout import padding_of
 from layoutproof.lowering.passes.effects import data_written
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.settings import scaled
-from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.values.fast_math import FastMathSet
 from layoutproof.verify.verdict import codes as claims
 from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
@@ -119,7 +119,7 @@ def _assuming(new: PrimFunc, place: Moved, contract: Choice) -> PrimFunc:
     return with_assume_stage(new, padding_of(new, buffer, place.padding, contract))
 
 
-MORE_FOR_FEWER_LICENCES = 2
+MORE_FOR_FEWER_FAST_MATH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Asked:
     terms: tuple[Term, ...]
     stored_as: Mapping[str, str]
     where: Expr | None
-    allowed: Licences
+    allowed: FastMathSet
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -197,15 +197,15 @@ class Trial:
         return self.status in (Status.PROVED, Status.VACUOUS)
 
     @property
-    def licences(self) -> frozenset[str]:
+    def fast_math(self) -> frozenset[str]:
         """What the proof takes for granted of floats."""
         return frozenset(word for v in self.verdicts for word in v.strictness)
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Less is better: proved, then with fewer licences, then with less left open."""
+        """Less is better: proved, then with fewer fast-math assumptions, then with less left open."""
         order = (Status.PROVED, Status.VACUOUS, Status.UNKNOWN, Status.REFUTED)
-        return order.index(self.status), len(self.licences), sum(v.status is not Status.PROVED for v in self.verdicts)
+        return order.index(self.status), len(self.fast_math), sum(v.status is not Status.PROVED for v in self.verdicts)
 
     def contract(self, place: Moved) -> Choice:
         """The stated contract of a parameter's padding."""
@@ -239,12 +239,12 @@ def tried(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]
     choosing = Choosing(options, {place.name: place.term.new.data.name for place in moved})
     contracts: dict[str, Choice] | None = choosing.first()
     best: Trial | None = None
-    more = MORE_FOR_FEWER_LICENCES
+    more = MORE_FOR_FEWER_FAST_MATH
     while contracts is not None:
         trial = checked(asked, moved, contracts, instances, search=False)
         best = trial if best is None or trial.rank < best.rank else best
         if trial.holds:
-            if not trial.licences or more == 0:
+            if not trial.fast_math or more == 0:
                 break
             more -= 1
         contracts = choosing.next(trial.verdicts)
@@ -339,7 +339,7 @@ def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
     shown = next((v for v in trial.verdicts if v.status is Status.REFUTED), None)
     if shown is None or shown.engine == REPLAY or _is_faultless(asked):
         return trial if shown is not None else None
-    found = find_counterexample(trial.rewrite, where=asked.where, licences=asked.allowed)
+    found = find_counterexample(trial.rewrite, where=asked.where, fast_math=asked.allowed)
     if found is None:
         return None
     rest = (v for v in trial.verdicts if v.status is not Status.REFUTED)
@@ -396,7 +396,7 @@ def _tells(asked: Asked, rewrite: Rewrite, known: Mapping[str, Any]) -> bool:
     """Whether an input on which another rewrite differs tells these two apart too."""
     from layoutproof.verify.replay.refute import replays
 
-    return replays(rewrite, known, where=asked.where, licences=asked.allowed)
+    return replays(rewrite, known, where=asked.where, fast_math=asked.allowed)
 
 
 def _difference(asked: Asked, rewrite: Rewrite, *, shown: bool) -> Counterexample | None:
@@ -405,7 +405,7 @@ def _difference(asked: Asked, rewrite: Rewrite, *, shown: bool) -> Counterexampl
 
     # Only the one that is shown is made small.
     budget = None if shown else Budget(minimising_runs=0)
-    return find_counterexample(rewrite, where=asked.where, licences=asked.allowed, budget=budget)
+    return find_counterexample(rewrite, where=asked.where, fast_math=asked.allowed, budget=budget)
 
 
 def _seen(found: Counterexample) -> Verdict:

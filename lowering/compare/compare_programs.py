@@ -27,7 +27,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
 from layoutproof.lowering.compare import answers, kernels
 from layoutproof.lowering.compare.check_witness import (
-    MORE_FOR_FEWER_LICENCES,
+    MORE_FOR_FEWER_FAST_MATH,
     Asked,
     Moved,
     Trial,
@@ -55,7 +55,7 @@ from layoutproof.verify.faults.valid_sizes import valid_sizes
 from layoutproof.verify.lockstep.identity import CLAIM, is_same_program
 from layoutproof.verify.program.questions import Because, at_least
 from layoutproof.verify.settings import scaled, settings, within
-from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMathSet
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 MOST_LAYOUTS = 24
@@ -129,7 +129,7 @@ class _Stated:
         return self.layouts == self.pads == self.match == {}
 
 
-def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Comparison:
+def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: FastMathSet) -> Comparison:
     start = perf_counter()
     answer = _the_same(before, after, stated.where, allowed) if stated.is_empty else None
     if answer is None:
@@ -146,7 +146,7 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licen
     return replace(answer, seconds=perf_counter() - start)
 
 
-def _the_same(before: object, after: object, where: Expr | str | None, allowed: Licences) -> Comparison | None:
+def _the_same(before: object, after: object, where: Expr | str | None, allowed: FastMathSet) -> Comparison | None:
     """The comparison of a program with itself, up to names, whatever it contains; None if the two differ."""
     if not (isinstance(before, PrimFunc) and isinstance(after, PrimFunc) and is_same_program(before, after)):
         return None
@@ -171,7 +171,7 @@ def _check_arguments(before: PrimFunc, after: PrimFunc) -> None:
         check_contracts(func)
 
 
-def _asked(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: Licences) -> Asked:
+def _asked(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: FastMathSet) -> Asked:
     # The old program's assumptions about sizes hold of every call, also if the new one does not have them.
     assumed = joined(_condition(before, stated.where), assumed_of_constants(before))
     maps = read_layouts(before, stated.layouts)
@@ -382,8 +382,8 @@ def _with_layouts_found(asked: Asked) -> Comparison:
             if trial is not None and (best is None or trial.rank < best.rank):
                 best = trial
             if best is not None and best.holds:
-                # Another layout may do with fewer licences.
-                last = number if not best.licences else min(last, number + MORE_FOR_FEWER_LICENCES)
+                # Another layout may do with fewer fast-math assumptions.
+                last = number if not best.fast_math else min(last, number + MORE_FOR_FEWER_FAST_MATH)
             if number >= last:
                 break
     except NoWitness as problem:

@@ -15,7 +15,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.lowering.compare.rolled import unrolled
-from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.values.fast_math import FastMathSet
 from layoutproof.verify.verdict.report import Report, worst
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -156,7 +156,7 @@ class Comparison(Report):
     rewrite: Rewrite | None = None
     furthest: Furthest | None = None
     where: Expr | None = None
-    allowed: Licences = frozenset()
+    allowed: FastMathSet = frozenset()
     seconds: float = 0.0
     rolled: bool = False
     around: tuple[Rewrite | None, Rewrite | None] = (None, None)
@@ -177,7 +177,7 @@ class Comparison(Report):
     @cached_property
     def strictness(self) -> tuple[str, ...]:
         """The fast-math assumptions that the proof rests on, by name; none if it holds bit for bit."""
-        return tuple(sorted({licence for verdict in self.verdicts for licence in verdict.strictness}))
+        return tuple(sorted({flag for verdict in self.verdicts for flag in verdict.strictness}))
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -32,10 +32,10 @@ from layoutproof.lowering.compare.answers import ENGINE
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.compare.tuple_joins import packed
 from layoutproof.lowering.compare.tuple_laws import NotPacked
-from layoutproof.lowering.passes.as_loops import check_domains, check_part, forms_of, licences_needed
+from layoutproof.lowering.passes.as_loops import check_domains, check_part, fast_math_needed, forms_of
 from layoutproof.verify.lockstep.memories import ASKED
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.values.fast_math import FastMathSet
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.report import counterexample_text
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
@@ -146,7 +146,7 @@ class Question:
     joins: tuple[str, ...] | None = None
 
     @staticmethod
-    def of(before: PrimFunc, after: PrimFunc, allowed: Licences, *, plain: bool) -> Question:
+    def of(before: PrimFunc, after: PrimFunc, allowed: FastMathSet, *, plain: bool) -> Question:
         """The question as parallel loops, as far as it can be written so. Anything but functions is left as it is.
         `plain`: no layouts or names are stated.
         """
@@ -166,7 +166,7 @@ class Question:
             sums = packed(forms[0], forms[1], ValueProver(allowed))
         except NotPacked as problem:
             return Question(before, after, asked, forms, NoSequence(f"threads join tuples: {problem}", after.body))
-        return Question(sums.before, sums.after, asked, forms, joins=sums.licences)
+        return Question(sums.before, sums.after, asked, forms, joins=sums.fast_math)
 
     def _disturbed(self) -> str | None:
         """Why threads of the function after may disturb one another in memory of the grid; None if they do not."""
@@ -216,7 +216,7 @@ class Question:
         disturbed = self._disturbed() or self._outside(answer.where)
         if disturbed is not None:
             return _with_first(answer, Status.UNKNOWN, disturbed, ())
-        needed = licences_needed(self.forms)
+        needed = fast_math_needed(self.forms)
         if not needed <= answer.allowed:
             missing = ", ".join(sorted(needed - answer.allowed))
             why = f"threads join floats in an order that is not fixed, which takes {missing}"
@@ -233,8 +233,8 @@ class Question:
         if self.joins is not None:
             claim = Claim(ClaimKind.OTHER, "tuples are joined alike in every order", about=("tuple-order",))
             answer = replace(answer, verdicts=(*answer.verdicts, Verdict(Status.PROVED, claim, ENGINE, self.joins)))
-        licences = tuple(sorted({*first.strictness, *needed, *(self.joins or ())}))
-        return _with_first(answer, first.status, "; ".join(notes) if notes else None, licences)
+        fast_math = tuple(sorted({*first.strictness, *needed, *(self.joins or ())}))
+        return _with_first(answer, first.status, "; ".join(notes) if notes else None, fast_math)
 
 
 def _with_split_loops(form: Sequential) -> Sequential:
@@ -245,8 +245,8 @@ def _with_split_loops(form: Sequential) -> Sequential:
     return replace(form, func=func, apart=apart, under_way=under_way, fitting=extents)
 
 
-def _with_first(answer: Comparison, status: Status, reason: str | None, licences: tuple[str, ...]) -> Comparison:
-    first = replace(answer.verdicts[0], status=status, reason=reason, strictness=licences)
+def _with_first(answer: Comparison, status: Status, reason: str | None, fast_math: tuple[str, ...]) -> Comparison:
+    first = replace(answer.verdicts[0], status=status, reason=reason, strictness=fast_math)
     return replace(answer, verdicts=(first, *answer.verdicts[1:]))
 
 

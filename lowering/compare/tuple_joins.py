@@ -48,7 +48,7 @@ class Packed:
 
     before: PrimFunc
     after: PrimFunc
-    licences: tuple[str, ...]
+    fast_math: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,11 @@ def packed(before: Sequential, after: Sequential, prover: ValueProver) -> Packed
     bodies = [side.written() for side in sides]
     if shared.combiner is None or shared.start is None:
         raise NotPacked("tuples that are joined without a combiner or a starting value")
-    licences = laws_of(shared.combiner, shared.start, prover, sides[0].joins_in_any_order())
+    fast_math = laws_of(shared.combiner, shared.start, prover, sides[0].joins_in_any_order())
     for side, body in zip(sides, bodies, strict=True):
         _check_starts(side.function(body, hidden=True))
     first, second = (side.function(body) for side, body in zip(sides, bodies, strict=True))
-    return Packed(first, second, licences)
+    return Packed(first, second, fast_math)
 
 
 def _check_starts(func: PrimFunc) -> None:

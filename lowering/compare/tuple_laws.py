@@ -13,7 +13,7 @@ from layoutproof.ir.expr import FALSE, Expr, IfThenElseExpr, Logical, Select, Va
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.visit import children, free_variables, map_children, substitute
-from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, names_of
+from layoutproof.verify.values.fast_math import IEEE, FastMath, FastMathSet, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Question
 
@@ -38,7 +38,7 @@ class Combiner:
 
 def laws_of(combiner: Combiner, start: Sequence[Expr], prover: ValueProver, in_any_order: bool) -> tuple[str, ...]:
     """The assumptions under which equal collections of tuples are joined to equal results. Raises NotPacked."""
-    for allowed in (IEEE, frozenset({Licence.NNAN})):
+    for allowed in (IEEE, frozenset({FastMath.NNAN})):
         if not allowed <= prover.allowed:
             continue
         law = _Laws(combiner, tuple(start), prover, allowed)
@@ -46,8 +46,8 @@ def laws_of(combiner: Combiner, start: Sequence[Expr], prover: ValueProver, in_a
             continue
         if law.commutes():
             return names_of(allowed)
-        if in_any_order and Licence.REASSOC in prover.allowed:
-            return names_of(allowed | {Licence.REASSOC})
+        if in_any_order and FastMath.REASSOC in prover.allowed:
+            return names_of(allowed | {FastMath.REASSOC})
         raise NotPacked("tuples are joined in another order, which makes a difference (of equal values, say)")
     raise NotPacked("the combiner of tuples is not known to be associative, or its starting value to be neutral")
 
@@ -59,7 +59,7 @@ class _Laws:
     combiner: Combiner
     start: tuple[Expr, ...]
     prover: ValueProver
-    allowed: Licences
+    allowed: FastMathSet
 
     def hold(self) -> bool:
         """Whether it is associative, and a starting value that is joined after another one changes nothing."""
@@ -82,7 +82,7 @@ class _Laws:
 
     def _stays(self) -> bool:
         """Whether tuples without a NaN are joined to one without, if such are all that is looked at."""
-        if Licence.NNAN not in self.allowed:
+        if FastMath.NNAN not in self.allowed:
             return True
         x, y = self._any("x"), self._any("y")
         floats = [e for e in (*self.combiner.joined(x, y), *self.start) if e.dtype.is_float]

@@ -237,8 +237,8 @@ def conv2d(
     With blocks of 8 channels the images are NCHW8c, the filters OIHW8i8o, the result NCHW8c; padded channels are zero,
     those of the result anything. A strip of neighbours in a row is computed at a time, for up to four blocks of
     filters; `registers` (16 or 32) chooses it where it is not given, and where it does not divide a row of the result,
-    rows are stored longer. `fused` is as in `matmul`; where channels are padded, its proof takes the licence `nsz`,
-    since a product that rounds to -0.0 is lost. Raises LayoutproofError for extents below 1.
+    rows are stored longer. `fused` is as in `matmul`; where channels are padded, its proof takes the fast-math
+    assumption `nsz`, since a product that rounds to -0.0 is lost. Raises LayoutproofError for extents below 1.
     """
     conv = Convolution(n, c, h, w, k, r, s, halo)
     check_extents("conv2d", block=block)

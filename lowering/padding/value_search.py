@@ -158,9 +158,9 @@ def _fits(number: int | float, dtype: DType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Whether a guard may go. `strictness` lists the licences that the proof needs, none for a proof bit for bit;
-    `wrapped` says that loads must take their index modulo the extent; `claim` and `reason` are of what is not proved;
-    `leaves` says that an access is out of bounds: a wrapped index may help.
+    """Whether a guard may go. `strictness` lists the fast-math assumptions that the proof needs, none for a proof bit
+    for bit; `wrapped` says that loads must take their index modulo the extent; `claim` and `reason` are of what is not
+    proved; `leaves` says that an access is out of bounds: a wrapped index may help.
     """
 
     status: Status
@@ -212,10 +212,10 @@ class Row:
 
     @property
     def cost(self) -> tuple[int, int]:
-        """For comparisons: guards that stay, then licences that are needed."""
-        licences = {word for outcome in (*self.outcomes.values(), *self._together) for word in outcome.strictness}
+        """For comparisons: guards that stay, then fast-math assumptions that are needed."""
+        fast_math = {word for outcome in (*self.outcomes.values(), *self._together) for word in outcome.strictness}
         apart = self.together is not None and not self.together.goes
-        return len(self.outcomes) - (1 if apart else len(self.removed)), len(licences)
+        return len(self.outcomes) - (1 if apart else len(self.removed)), len(fast_math)
 
     @property
     def _together(self) -> tuple[Outcome, ...]:
@@ -245,7 +245,9 @@ class PadValueReport:
 
     @property
     def best(self) -> Row | None:
-        """The first row that removes the most guards with the fewest licences; None if no candidate removes any."""
+        """The first row that removes the most guards with the fewest fast-math assumptions; None if no candidate
+        removes any.
+        """
         able = [row for row in self.rows if row.removed]
         return min(able, key=lambda row: row.cost) if able else None
 

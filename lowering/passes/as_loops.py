@@ -21,19 +21,19 @@ from layoutproof.ir.threads.sequential import Barriers, NoSequence, Sequential, 
 from layoutproof.ir.visit import loops_of_stores, substitute, walk
 from layoutproof.verify.faults.facts import STRUCTURE
 from layoutproof.verify.program.questions import Because
-from layoutproof.verify.values.fast_math import Licence, Licences, names_of
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet, names_of
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
-_ORDER: Mapping[BinaryOp, Licences] = {
-    BinaryOp.ADD: frozenset({Licence.REASSOC, Licence.NSZ}),
-    BinaryOp.MUL: frozenset({Licence.REASSOC, Licence.NSZ}),
-    BinaryOp.MIN: frozenset({Licence.NNAN, Licence.NSZ}),
-    BinaryOp.MAX: frozenset({Licence.NNAN, Licence.NSZ}),
+_ORDER: Mapping[BinaryOp, FastMathSet] = {
+    BinaryOp.ADD: frozenset({FastMath.REASSOC, FastMath.NSZ}),
+    BinaryOp.MUL: frozenset({FastMath.REASSOC, FastMath.NSZ}),
+    BinaryOp.MIN: frozenset({FastMath.NNAN, FastMath.NSZ}),
+    BinaryOp.MAX: frozenset({FastMath.NNAN, FastMath.NSZ}),
 }
 """What it takes for a result to be the same in every order of threads: sums of floats differ by rounding, and which NaN
 or zero a minimum yields depends on the order."""
 
-_FINITE: Licences = frozenset({Licence.NINF})
+_FINITE: FastMathSet = frozenset({FastMath.NINF})
 
 _FORMS: Kept[Sequential | NoSequence] = Kept(16)
 
@@ -70,9 +70,9 @@ def _has_blocks(func: PrimFunc) -> bool:
     return any(isinstance(node, Block) and not node.is_root for node in walk(func.body))
 
 
-def licences_needed(forms: Iterable[Sequential]) -> Licences:
+def fast_math_needed(forms: Iterable[Sequential]) -> FastMathSet:
     """The fast-math assumptions under which it makes no difference how threads join floats."""
-    needed: Licences = frozenset()
+    needed: FastMathSet = frozenset()
     for form in forms:
         needed = needed.union(*(_ORDER[op] for op in form.crosswise), _FINITE if form.bounded else ())
     return needed
@@ -138,9 +138,9 @@ def check_part(part: PrimFunc | None) -> Iterator[Verdict]:
         yield from prove_race_free(Facts.of(part.with_parameters_apart()))
 
 
-def check_order(forms: Iterable[Sequential], allowed: Licences) -> Iterator[Verdict]:
+def check_order(forms: Iterable[Sequential], allowed: FastMathSet) -> Iterator[Verdict]:
     """That the order in which threads join floats makes no difference, under what is allowed."""
-    needed = licences_needed(forms)
+    needed = fast_math_needed(forms)
     if needed:
         claim = Claim(ClaimKind.OTHER, "threads join floats in an order that is not fixed", about=("join-order",))
         if needed <= allowed:

@@ -33,7 +33,7 @@ from layoutproof.lowering.passes.in_part import try_in_part
 from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.step_record import StepRecord
-from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMathSet
 from layoutproof.verify.verdict import codes as claims
 from layoutproof.verify.verdict.report import refusal_text, worst
 from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict
@@ -52,7 +52,7 @@ class ProofOptions:
 
     where: Expr | None = None
     accepted: frozenset[Status] = GOOD
-    allowed: Licences = ALL
+    allowed: FastMathSet = ALL
     search: bool = True
     fixed: bool = False
 
@@ -176,7 +176,7 @@ class Step(Shown):
     rewrite: Rewrite
     verdicts: tuple[Verdict, ...]
     where: Expr | None = None
-    allowed: Licences = ALL
+    allowed: FastMathSet = ALL
 
     def __repr__(self) -> str:
         return f"<{self.status.value} step {self.transform}>"
@@ -229,7 +229,7 @@ def prove_step(
         )
         raise IllegalTransform(Diagnostic(codes.FIXED_INTERFACE, message, func.span))
     if known is not None and rewrite.new == func:
-        # Verdicts that needed licences are about how the program came about.
+        # Verdicts that needed fast-math assumptions are about how the program came about.
         verdicts = tuple(v for v in known if not v.strictness)
     else:
         verdicts = check_step(transform, rewrite, options)

@@ -1,7 +1,7 @@
 """The entries of the cache: which verdicts may be kept, and how an entry becomes a certificate.
 
-A proof's entry has the rewrite's text, the licences allowed, its origin (primitive, arguments, function), the budget
-scale, the digest of the tool, and its obligations: verdicts as of `to_entry`. Refuted and undecided verdicts
+A proof's entry has the rewrite's text, the fast-math assumptions allowed, its origin (primitive, arguments, function),
+the budget scale, the digest of the tool, and its obligations: verdicts as of `to_entry`. Refuted and undecided verdicts
 are there too, or under `refused`.
 """
 
@@ -58,7 +58,7 @@ class ProofEntry:
     """
 
     text: str
-    licences: tuple[str, ...]
+    fast_math: tuple[str, ...]
     function: str
     primitive: str
     arguments: Mapping[str, Any]
@@ -98,13 +98,13 @@ class ProofEntry:
 
 
 def proof_key(
-    tool: str, budget_scale: float, licences: Iterable[str], text: str, lines: Sequence[Sequence[str]]
+    tool: str, budget_scale: float, fast_math: Iterable[str], text: str, lines: Sequence[Sequence[str]]
 ) -> str:
-    """The key of a proof: of the tool, the budgets, the licences, the rewrite's text, and the positions of both
-    programs' nodes, which messages name.
+    """The key of a proof: of the tool, the budgets, the fast-math assumptions, the rewrite's text, and the positions of
+    both programs' nodes, which messages name.
     """
     return hashlib.sha256(
-        json.dumps([tool, budget_scale, sorted(licences), text, *map(list, lines)]).encode()
+        json.dumps([tool, budget_scale, sorted(fast_math), text, *map(list, lines)]).encode()
     ).hexdigest()
 
 
@@ -116,11 +116,11 @@ def certificate_of(entry: Mapping[str, Any]) -> Certificate:
     from layoutproof.ir.notations.rewrite_text import parse_litmus
     from layoutproof.verify.certificate.certificate import certify
     from layoutproof.verify.step_record import StepRecord
-    from layoutproof.verify.values.fast_math import Licence
+    from layoutproof.verify.values.fast_math import FastMath
 
     proof = ProofEntry.of(entry)
     try:
-        allowed = frozenset(Licence(word) for word in proof.licences)
+        allowed = frozenset(FastMath(word) for word in proof.fast_math)
     except ValueError as problem:
         raise error(codes.CACHE_ENTRY, f"an entry of the proof cache is of another form: {problem}") from problem
     litmus = parse_litmus(proof.text, "<proof cache>")

@@ -1,8 +1,8 @@
 """What was proved of a rewrite in an earlier run, found again by the rewrite itself.
 
 The key of an answer is its obligation: the text of both programs and of the witness, the condition on symbols, the
-licences, the budget scale, and the digest of the tool and its engines. Messages name files, lines and columns, so those
-of both programs' nodes belong to it too. What passes propose is looked up, never trusted.
+fast-math assumptions, the budget scale, and the digest of the tool and its engines. Messages name files, lines and
+columns, so those of both programs' nodes belong to it too. What passes propose is looked up, never trusted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.proof_cache.entries import Clock, is_storable, proof_key
 from layoutproof.lowering.proof_cache.versions import tool_digest
 from layoutproof.verify.settings import settings
-from layoutproof.verify.values.fast_math import Licences, names_of
+from layoutproof.verify.values.fast_math import FastMathSet, names_of
 from layoutproof.verify.verdict.report import of_entry, to_entry
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -26,7 +26,12 @@ PROOF = "proof"
 
 
 def verdicts_of(
-    rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bool, primitive: str, arguments: Mapping[str, Any]
+    rewrite: Rewrite,
+    where: Expr | None,
+    allowed: FastMathSet,
+    search: bool,
+    primitive: str,
+    arguments: Mapping[str, Any],
 ) -> tuple[Verdict, ...]:
     """The checker's verdicts on a rewrite, from this or an earlier run.
 
@@ -37,12 +42,12 @@ def verdicts_of(
         return _checked(rewrite, where, allowed, search)
     from layoutproof.verify.certificate.certificate import text_of
 
-    text, licences = text_of(rewrite, where), list(names_of(allowed))
+    text, fast_math = text_of(rewrite, where), list(names_of(allowed))
     lines = [_places(rewrite.old), _places(rewrite.new)]
-    key = proof_key(tool_digest(), factor, licences, text, lines)
+    key = proof_key(tool_digest(), factor, fast_math, text, lines)
     known = memory.get(PROOF, key)
     # Under its key an entry that was checked again is the answer to its own text only.
-    if known is not None and (known["rewrite"], known["licences"]) != (text, licences):
+    if known is not None and (known["rewrite"], known["licences"]) != (text, fast_math):
         known = None
     if known is not None and (known["searched"] if search else not _seen_by_a_run(known["obligations"])):
         return tuple(of_entry(entry) for entry in known["obligations"])
@@ -62,7 +67,7 @@ def verdicts_of(
                 "function": rewrite.old.name,
                 "primitive": primitive,
                 "arguments": dict(arguments),
-                "licences": licences,
+                "licences": fast_math,
                 "rewrite": text,
                 "lines": lines,
                 "searched": searched,
@@ -77,7 +82,7 @@ def _seen_by_a_run(entries: Iterable[Mapping[str, Any]]) -> bool:
     return any(entry["engine"] == "counterexample run" for entry in entries)
 
 
-def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bool) -> tuple[Verdict, ...]:
+def _checked(rewrite: Rewrite, where: Expr | None, allowed: FastMathSet, search: bool) -> tuple[Verdict, ...]:
     from layoutproof.verify.checker import prove_rewrite
     from layoutproof.verify.replay.refute import check_rewrite
 

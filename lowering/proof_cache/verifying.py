@@ -23,7 +23,7 @@ from layoutproof.verify.certificate.certificate import Certificate, Derived, Obl
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, read_certificate
 from layoutproof.verify.certificate.recheck import SECONDS, EngineReport, FileReport, Told, recheck, unwatched
 from layoutproof.verify.settings import settings, within
-from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.values.fast_math import FastMath
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 Entry = tuple[str, Mapping[str, Any]]
@@ -133,7 +133,7 @@ def _certain(path: Path, entry: Mapping[str, Any], proof: ProofEntry) -> Reading
 
 def _open(path: Path, proof: ProofEntry) -> Reading:
     """A refuted or undecided entry: the checker, which runs each counterexample, must confirm it."""
-    derived = derive(proof.text, "the entry", frozenset(Licence(word) for word in proof.licences))
+    derived = derive(proof.text, "the entry", frozenset(FastMath(word) for word in proof.fast_math))
     difference = _difference(proof, derived.obligations)
     if difference is not None:
         return broken(str(path), [difference])

@@ -121,7 +121,7 @@ class BufferInfo:
 class BuildReport:
     """How a kernel was built: command, files, and checks.
 
-    `device` is where it runs, None for the processor; `licences` are the liberties that the device takes whatever the
+    `device` is where it runs, None for the processor; `fast_math` are the liberties that the device takes whatever the
     proofs allow, by which results may differ. `verdicts` are the proofs for this target alone.
     """
 
@@ -136,7 +136,7 @@ class BuildReport:
     self_check: str
     notes: tuple[str, ...]
     device: str | None = None
-    licences: tuple[str, ...] = ()
+    fast_math: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
 
 

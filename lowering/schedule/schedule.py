@@ -41,7 +41,7 @@ from layoutproof.lowering.runtime.array_layouts import check_records
 from layoutproof.lowering.schedule.primitives import Primitives
 from layoutproof.lowering.schedule.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.verify.settings import settings, within
-from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMathSet
 from layoutproof.verify.verdict.verdict import GOOD, ClaimKind, Status, Verdict
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Schedule(Primitives, Shown):
     the fast-math assumptions that proofs may use, as few as possible: by default all that the gate permits.
     """
 
-    def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences | None = None) -> None:
+    def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: FastMathSet | None = None) -> None:
         """Raises LayoutproofError for what is no function, one that is not well-formed, or whose layout records have
         maps that are not proved, and for an interface that is neither "free" nor "fixed".
         """
@@ -111,7 +111,7 @@ class Schedule(Primitives, Shown):
         self.original = require_wellformed(func)
         check_records(func)
         self.interface = interface
-        # A gate, or the run that asks it, may bound the licences.
+        # A gate, or the run that asks it, may bound the fast-math assumptions.
         self.allowed = settings().usable(ALL if allowed is None else allowed)
         self._steps: list[Step] = []
         self._lowered: tuple[PrimFunc, tuple[Step, ...]] | None = None

@@ -124,7 +124,7 @@ def program_text(func: PrimFunc) -> str:
 
 
 def step_text(step: Step) -> str:
-    """The step, under which licences it is proved, and the program after it."""
+    """The step, under which fast-math assumptions it is proved, and the program after it."""
     return f"# {step}\n# {_answer(step.verdicts)}\n{program_text(step.rewrite.new)}"
 
 
@@ -136,8 +136,8 @@ def refusal_text(problem: IllegalTransform) -> str:
 
 
 def proof_text(steps: Sequence[Step], decisive: str) -> str:
-    """What was proved: each step with its licences, all together, and every obligation of the last step of the
-    primitive `decisive`.
+    """What was proved: each step with its fast-math assumptions, all together, and every obligation of the last step of
+    the primitive `decisive`.
 
     Raises ValueError if no step is of that primitive.
     """
@@ -159,5 +159,5 @@ def proof_text(steps: Sequence[Step], decisive: str) -> str:
 def _answer(verdicts: Sequence[Verdict]) -> str:
     numbers = Counter(v.status.value for v in verdicts)
     statuses = ", ".join(f"{number} {status}" for status, number in sorted(numbers.items()))
-    licences = sorted({word for v in verdicts for word in v.strictness})
-    return f"{statuses}, {'with ' + ' '.join(licences) if licences else 'bit for bit'}"
+    fast_math = sorted({word for v in verdicts for word in v.strictness})
+    return f"{statuses}, {'with ' + ' '.join(fast_math) if fast_math else 'bit for bit'}"

@@ -27,7 +27,7 @@ from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.schedule.primitives import PASSES
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.lowering.schedule.trace import Trace, passes_of
-from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMathSet
 from layoutproof.verify.verdict.verdict import ClaimKind
 
 MOST_REPAIRS = 12
@@ -96,7 +96,7 @@ class Mended:
     left: Refused | None
 
 
-def mended(func: PrimFunc, trace: Trace, allowed: Licences = ALL) -> Mended:
+def mended(func: PrimFunc, trace: Trace, allowed: FastMathSet = ALL) -> Mended:
     """The trace with the repairs after which more of its steps are proved, one by one, until all are or none helps."""
     done: list[str] = []
     seen: set[tuple[int, str]] = set()
@@ -113,7 +113,7 @@ def mended(func: PrimFunc, trace: Trace, allowed: Licences = ALL) -> Mended:
 
 
 def _first_that_helps(
-    func: PrimFunc, refused: Refused, seen: Set[tuple[int, str]], allowed: Licences
+    func: PrimFunc, refused: Refused, seen: Set[tuple[int, str]], allowed: FastMathSet
 ) -> tuple[Repair, Refused | None] | None:
     """The first repair after which the trace gets further; else the first after which a step has another fault that can
     be mended, as one that names its block wrongly and its loop, too.
@@ -128,7 +128,7 @@ def _first_that_helps(
     return other
 
 
-def first_refused(func: PrimFunc, trace: Trace, allowed: Licences = ALL) -> Refused | None:
+def first_refused(func: PrimFunc, trace: Trace, allowed: FastMathSet = ALL) -> Refused | None:
     """The first step that is refused, or cannot be read; None where all are proved."""
     schedule = Schedule(func, allowed=allowed)
     for number, step in enumerate(trace):

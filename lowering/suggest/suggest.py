@@ -31,7 +31,7 @@ from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.lowering.suggest.loops_to_match import LoopPlan, loop_plan
 from layoutproof.lowering.suggest.suggestion import Obstacle, Suggestion
 from layoutproof.verify.maps.check_map import check_map
-from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMathSet
 
 UNDEF = "T.undef()"
 MOST_TRIES = 16
@@ -46,7 +46,7 @@ def suggest(
     layout: MapLike,
     *,
     layouts: Mapping[str, MapLike] | None = None,
-    allowed: Licences = ALL,
+    allowed: FastMathSet = ALL,
     tell: Callable[[str], None] | None = None,
 ) -> Suggestion:
     """A schedule that stores everything that a block touches in one layout, each step proved.

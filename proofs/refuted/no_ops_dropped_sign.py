@@ -1,4 +1,4 @@
-# about: dropped additions of zero make -0.0 into +0.0, whose reciprocal is looked at: a licence on the sign of zero does not reach that far
+# about: dropped additions of zero make -0.0 into +0.0, whose reciprocal is looked at: a fast-math assumption on the sign of zero does not reach that far
 # clause: no-ops
 # expect: unknown
 # strictness: nsz

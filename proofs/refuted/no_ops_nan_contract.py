@@ -1,4 +1,4 @@
-# about: padding whose contract is NaN is no value that the old program computes, so no licence speaks of it
+# about: padding whose contract is NaN is no value that the old program computes, so no fast-math assumption speaks of it
 # clause: no-ops
 # expect: refuted
 # theta: 0 -> 0: lambda: []

@@ -1,4 +1,4 @@
-# about: padding that callers are promised to find 0 in ends as -0, which no licence makes up for
+# about: padding that callers are promised to find 0 in ends as -0, which no fast-math assumption makes up for
 # clause: padding-postcondition
 # expect: refuted
 # theta: 0 -> 0: lambda i0, i1: [4*i0 + i1] where 4*i0 + i1 < 14

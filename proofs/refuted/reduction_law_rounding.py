@@ -1,4 +1,4 @@
-# about: a sum of floats in another order is another sum, unless regrouping is licensed
+# about: a sum of floats in another order is another sum, unless regrouping is allowed
 # clause: reduction-law
 # expect: refuted
 # strictness: nnan ninf nsz

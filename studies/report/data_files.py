@@ -48,7 +48,9 @@ def json_lines(study: Study, records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def row_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A cell as one row of plain values: formulas as text, licences in one word, the first line of a reason."""
+    """A cell as one row of plain values: formulas as text, fast-math assumptions in one word, the first line of a
+    reason.
+    """
     costs = record["costs"]
     reason = record["reason"] or next((c["reason"] for c in record["claims"] if c["verdict"] != "proved"), None)
     row = {name: record[name] for name in (*Cell.__slots__, "verdict", "guards", "guards_left")}

@@ -59,8 +59,8 @@ def _first_line(text: object) -> str:
     return str(text).splitlines()[0] if text else "no reason given"
 
 
-def _proved(record: Record | None, licences: tuple[str, ...] = ()) -> bool:
-    return record is not None and record["verdict"] == "proved" and tuple(record["licences"]) == licences
+def _proved(record: Record | None, fast_math: tuple[str, ...] = ()) -> bool:
+    return record is not None and record["verdict"] == "proved" and tuple(record["licences"]) == fast_math
 
 
 def _refuted(record: Record | None) -> bool:

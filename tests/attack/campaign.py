@@ -144,9 +144,9 @@ def _try(attempt: Attempt, rng: Random, tally: Tally) -> None:
     if verdicts is not None and status in (Status.PROVED, Status.VACUOUS):
         tally.counts["accepted"] += 1
         tally.counts["legal proved"] += attempt.legal
-        licences = frozenset(name for v in verdicts for name in v.strictness)
-        tally.counts[f"accepted under {' '.join(sorted(licences)) or 'no licence'}"] += 1
-        found = judge(attempt.rewrite, rng, trials=24, where=assumed_of(attempt.rewrite), licences=licences)
+        fast_math = frozenset(name for v in verdicts for name in v.strictness)
+        tally.counts[f"accepted under {' '.join(sorted(fast_math)) or 'no fast-math assumption'}"] += 1
+        found = judge(attempt.rewrite, rng, trials=24, where=assumed_of(attempt.rewrite), fast_math=fast_math)
         if found.difference is not None:
             _report(tally, "accepted, and the runs differ", attempt.what, attempt.rewrite, str(found.difference))
     elif attempt.legal:
@@ -181,8 +181,8 @@ def _try_mutant(attempt: Attempt, rng: Random, tally: Tally) -> None:
     accepted = verdicts is not None and worst(v.status for v in verdicts) in (Status.PROVED, Status.VACUOUS)
     if accepted and verdicts is not None:
         tally.counts["mutants accepted"] += 1
-        licences = frozenset(licence for v in verdicts for licence in v.strictness)
-        found = judge(rewrite, rng, trials=24, where=where, licences=licences)
+        fast_math = frozenset(flag for v in verdicts for flag in v.strictness)
+        found = judge(rewrite, rng, trials=24, where=where, fast_math=fast_math)
         if found.difference is not None:
             _report(
                 tally,
@@ -192,7 +192,7 @@ def _try_mutant(attempt: Attempt, rng: Random, tally: Tally) -> None:
                 str(found.difference),
             )
         elif changes:
-            tally.counts["mutants that change what their licences leave open"] += 1
+            tally.counts["mutants that change what their fast-math assumptions leave open"] += 1
             changes = False
     tally.counts["mutants that change the result"] += changes
     if changes:

@@ -88,10 +88,10 @@ def laid_out(pair: Pair, found: Comparison | None = None, given: bool = True) ->
 
 
 def judged(
-    pair: Pair, after: PrimFunc, laid: dict[str, Laid], seed: int, licences: frozenset[str], trials: int = 8
+    pair: Pair, after: PrimFunc, laid: dict[str, Laid], seed: int, fast_math: frozenset[str], trials: int = 8
 ) -> str | None:
     """What tells a program apart from the one before."""
-    return difference(case_of(pair.before, after, pair.match, laid), Random(seed), trials=trials, licences=licences)
+    return difference(case_of(pair.before, after, pair.match, laid), Random(seed), trials=trials, fast_math=fast_math)
 
 
 def outcome(pair: Pair, mutant: Mutant, small: Pair, variant: Mutant, seed: int, given: bool = True) -> Outcome:
@@ -103,7 +103,7 @@ def outcome(pair: Pair, mutant: Mutant, small: Pair, variant: Mutant, seed: int,
     laid = laid_out(pair, found if proved else None, given)
     changed = judged(small, variant.func, laid, seed, frozenset(pair.strictness))
     if proved and changed is not None and found.strictness:
-        # Licences leave something open: what differs within them is no difference.
+        # Fast-math assumptions leave something open: what differs within them is no difference.
         changed = judged(small, variant.func, laid, seed, frozenset(found.strictness), trials=24)
     if found.status is Status.REFUTED and changed is None:
         changed = judged(pair, mutant.func, laid, seed + 1, frozenset(pair.strictness), trials=40)

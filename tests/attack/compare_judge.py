@@ -110,22 +110,23 @@ def pad_number(contract: str | None, buffer: Buffer) -> Any:
 # ---- trials
 
 
-def difference(case: Case, rng: Random, *, trials: int = 8, licences: frozenset[str] = frozenset()) -> str | None:
-    """What tells the programs apart, None where no trial does. Under licences, inputs are calm and zeros have no sign.
+def difference(case: Case, rng: Random, *, trials: int = 8, fast_math: frozenset[str] = frozenset()) -> str | None:
+    """What tells the programs apart, None where no trial does. Under fast-math assumptions, inputs are calm and zeros
+    have no sign.
 
     Raises ValueError where the program before cannot be run at all: nothing would be judged.
     """
     unlawful = _unlawful(case)
     if unlawful is not None:
         return unlawful
-    modes, iterations = (CALM if licences else MODES), None
+    modes, iterations = (CALM if fast_math else MODES), None
     for number in range(trials):
         large = iterations is not None and iterations > LARGE
         if large and number >= 3:
             break
         try:
             iterations, found = _trial(
-                case, rng, modes[number % len(modes)], licences, FILLINGS[:1] if large else FILLINGS
+                case, rng, modes[number % len(modes)], fast_math, FILLINGS[:1] if large else FILLINGS
             )
         except _NotValid:
             continue
@@ -150,7 +151,7 @@ def _unlawful(case: Case) -> str | None:
 
 
 def _trial(
-    case: Case, rng: Random, mode: str, licences: frozenset[str], fillings: Sequence[Filling]
+    case: Case, rng: Random, mode: str, fast_math: frozenset[str], fillings: Sequence[Filling]
 ) -> tuple[int, str | None]:
     """How many iterations the program before had, and what tells the programs apart."""
     numbers = np.random.default_rng(rng.getrandbits(32))
@@ -172,7 +173,7 @@ def _trial(
             return iterations, f"the program after faults: {fault.kind} {fault.message}"
         except LayoutproofError as stopped:
             return iterations, f"the program after does not end: {stopped.diagnostics[0].message}"
-        found = _compared(case, before, after, symbols, licences)
+        found = _compared(case, before, after, symbols, fast_math)
         if found is not None:
             return iterations, found
     return iterations, None
@@ -257,7 +258,7 @@ def _is_written(func: PrimFunc, buffer: Buffer) -> bool:
 
 
 def _compared(
-    case: Case, olds: Sequence[Result], after: Result, symbols: Mapping[str, int], licences: frozenset[str]
+    case: Case, olds: Sequence[Result], after: Result, symbols: Mapping[str, int], fast_math: frozenset[str]
 ) -> str | None:
     for old, new in case.pairs():
         first, found = olds[0].arrays[old.name], after.arrays[new.name]
@@ -271,7 +272,7 @@ def _compared(
             if owed is not None:
                 return owed
             held = held[places]
-        wrong = sure & ~_alike(first.reshape(-1), held, licences)
+        wrong = sure & ~_alike(first.reshape(-1), held, fast_math)
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             index = tuple(map(int, np.unravel_index(at, first.shape)))
@@ -290,13 +291,13 @@ def _postconditions(case: Case, old: Buffer, new: Buffer, held: NDArray[Any], pl
     return f"padding of {new.name} is {held[wrong][0]!r}, its contract says {number!r}" if wrong.any() else None
 
 
-def _alike(a: NDArray[Any], b: NDArray[Any], licences: frozenset[str]) -> NDArray[np.bool_]:
+def _alike(a: NDArray[Any], b: NDArray[Any], fast_math: frozenset[str]) -> NDArray[np.bool_]:
     same = same_values(a, b)
-    if not licences or a.dtype.kind in "biu":
+    if not fast_math or a.dtype.kind in "biu":
         return same
     x, y = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(invalid="ignore"):
         near = np.abs(x - y) <= 1e-3 * (1 + np.abs(x))
-    if licences & {"nsz", "reassoc"}:
-        same = same | (near & ((x == y) | ("reassoc" in licences)))
+    if fast_math & {"nsz", "reassoc"}:
+        same = same | (near & ((x == y) | ("reassoc" in fast_math)))
     return np.asarray(same | ~np.isfinite(x))

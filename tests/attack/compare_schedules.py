@@ -104,7 +104,7 @@ def judged(before: PrimFunc, after: PrimFunc, found: Comparison) -> str | None:
     if any(len(record.steps) > 1 for record in layout_records(after).values()):
         return None
     laid = {each.buffer: Laid(each.index_map, each.pad_value) for each in found.layouts}
-    return difference(case_of(before, after, {}, laid), Random(1), trials=4, licences=frozenset(found.strictness))
+    return difference(case_of(before, after, {}, laid), Random(1), trials=4, fast_math=frozenset(found.strictness))
 
 
 def share(found: Sequence[Again]) -> float:

@@ -76,23 +76,23 @@ def judge(
     *,
     trials: int = 12,
     where: Expr | None = None,
-    licences: frozenset[str] = frozenset(),
+    fast_math: frozenset[str] = frozenset(),
     given: Mapping[str, Any] | None = None,
 ) -> Judgement:
     """Run both programs `trials` times; stops at the first difference.
 
-    `licences` (names) restrict inputs and relax the comparison; `given` are arrays of the old program by name, in place
-    of random ones.
+    `fast_math` (names) restrict inputs and relax the comparison; `given` are arrays of the old program by name, in
+    place of random ones.
     """
     by_law = illegal(rewrite)
     if by_law is not None:
         return Judgement(Difference(by_law, {}), 0)
     valid = 0
-    calm = bool(licences & {"nnan", "ninf", "reassoc"})
+    calm = bool(fast_math & {"nnan", "ninf", "reassoc"})
     for trial in range(trials):
         mode = MODES[trial % len(MODES)] + (_CALM_FLOATS if calm else "")
         try:
-            difference = _trial(rewrite, rng, mode, where, licences, given if given is not None else {})
+            difference = _trial(rewrite, rng, mode, where, fast_math, given if given is not None else {})
         except _NotValid:
             continue
         valid += 1
@@ -126,7 +126,7 @@ class _NotValid(Exception):
 
 
 def _trial(
-    rewrite: Rewrite, rng: Random, mode: str, where: Expr | None, licences: frozenset[str], given: Mapping[str, Any]
+    rewrite: Rewrite, rng: Random, mode: str, where: Expr | None, fast_math: frozenset[str], given: Mapping[str, Any]
 ) -> Difference | None:
     old, new = rewrite.old, rewrite.new
     symbols = _symbols(old, rng, where)
@@ -160,7 +160,7 @@ def _trial(
             after = run(new, {**placed, **extra_new}, filling=filling, limit=4 * LIMIT)
         except Fault as fault:
             return Difference(f"the new program faults: {fault.kind} {fault.message} {fault.values}", shown)
-        found = _compare(rewrite, before, after, symbols, licences)
+        found = _compare(rewrite, before, after, symbols, fast_math)
         if found is not None:
             disagree += 1
             difference = Difference(found, shown)
@@ -361,7 +361,7 @@ def _placed(rewrite: Rewrite, arrays: Arrays, symbols: Mapping[str, int], rng: R
 
 
 def _compare(
-    rewrite: Rewrite, olds: list[Result], new: Result, symbols: Mapping[str, int], licences: frozenset[str]
+    rewrite: Rewrite, olds: list[Result], new: Result, symbols: Mapping[str, int], fast_math: frozenset[str]
 ) -> str | None:
     cells = padding_cells(rewrite.old, symbols)
     for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=True):
@@ -379,24 +379,24 @@ def _compare(
             where = _positions(moved, olds[0].arrays[before.name].shape, new.arrays[after.name].shape, symbols)
         if (where[looked] < 0).any() or (where.size and where.max() >= found.size):
             return f"a cell of {before.name} has no place in the new layout"
-        wrong = looked & ~_same(first, found[where], licences)
+        wrong = looked & ~_same(first, found[where], fast_math)
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             return f"{before.name}, element {at}: {first[at]!r} before, {found[where[at]]!r} after"
     return _postconditions(rewrite, new, symbols)
 
 
-def _same(a: NDArray[Any], b: NDArray[Any], licences: frozenset[str]) -> NDArray[np.bool_]:
+def _same(a: NDArray[Any], b: NDArray[Any], fast_math: frozenset[str]) -> NDArray[np.bool_]:
     same = same_values(a, b)
-    if a.dtype.kind in "biu" or not licences:
+    if a.dtype.kind in "biu" or not fast_math:
         return same
     x, y = a.astype(np.float64), b.astype(np.float64)
-    if "nsz" in licences:
+    if "nsz" in fast_math:
         same = same | ((x == 0) & (y == 0))
-    if "reassoc" in licences:
+    if "reassoc" in fast_math:
         with np.errstate(invalid="ignore"):
             same = same | (np.abs(x - y) <= 2e-2 * (1 + np.abs(x)))
-    if licences & {"nnan", "ninf"}:
+    if fast_math & {"nnan", "ninf"}:
         same = same | ~np.isfinite(x)
     return np.asarray(same)
 

@@ -400,7 +400,7 @@ def _truth(document: Document, steps: Sequence[JudgedStep], original: Document, 
         told = "and no run differs"
         conditions = [c for c in (litmus.header.where, assumed_of(rewrite)) if c is not None]
         where = logical_and(*conditions) if conditions else None
-        found = told_apart(rewrite, rng, trials=40, where=where, licences=frozenset(judged.assumptions))
+        found = told_apart(rewrite, rng, trials=40, where=where, fast_math=frozenset(judged.assumptions))
         if found.difference is not None:
             return f"a run differs: {found.difference}", True
         if not found.valid:

@@ -115,7 +115,7 @@ class Program:
     cells: tuple[CellMap, ...] = ()
     interface: tuple[str, ...] = ()
     records: Attributes = field(default_factory=Attributes)
-    licences: frozenset[str] = frozenset()
+    fast_math: frozenset[str] = frozenset()
 
     def with_nests(self, nests: Sequence[Nest]) -> Program:
         """The program with other nests."""

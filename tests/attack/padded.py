@@ -26,7 +26,7 @@ N = Var("n")
 @dataclass(frozen=True)
 class Case:
     """A rewrite that removes a guard. `legal`: the pad values were chosen to be neutral (bit for bit, or under the
-    named licences).
+    named fast-math assumptions).
     """
 
     rewrite: Rewrite

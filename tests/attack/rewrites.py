@@ -167,7 +167,7 @@ def reverse(program: Program, rng: Random) -> Program | None:
 
 
 def reverse_sum(program: Program, rng: Random) -> Program | None:
-    """A reduction runs backwards: for floats that takes licences."""
+    """A reduction runs backwards: for floats that takes fast-math assumptions."""
     return _backwards(program, rng, lambda nest: nest.init is not None, lambda nest, x: x.reduce)
 
 

@@ -23,7 +23,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMath, FastMathSet
 from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import Status
 from tests.attack.campaign import assumed_of
@@ -36,7 +36,13 @@ INDICES = ("{i}", "{i}", "{i}", "{i}", "{i}", "{last} - {i}", "{last} - {i}", "{
 MOST_QUOTIENTS = 24
 LOOPS = ("loop", "loop", "reversed", "tiled", "vector", "parallel")
 FORMS = (*LOOPS, "split", "twice", "scalar", "rows")
-LICENCES: tuple[Licences, ...] = (ALL, IEEE, IEEE, frozenset({Licence.NSZ}), frozenset({Licence.NNAN, Licence.NSZ}))
+FAST_MATH: tuple[FastMathSet, ...] = (
+    ALL,
+    IEEE,
+    IEEE,
+    frozenset({FastMath.NSZ}),
+    frozenset({FastMath.NNAN, FastMath.NSZ}),
+)
 
 
 # ---- making
@@ -162,9 +168,9 @@ def changed(version: Version, rng: Random) -> Version:
 _BACK = {"reversed": "[{last} - ({e})]", "tiled": "[({e}) // 4, ({e}) % 4]"}
 
 
-def pair_text(rng: Random) -> tuple[str, Licences, bool]:
-    """The text of a random pair with its witness, the licences to ask under, and whether something was changed on
-    purpose.
+def pair_text(rng: Random) -> tuple[str, FastMathSet, bool]:
+    """The text of a random pair with its witness, the fast-math assumptions to ask under, and whether something was
+    changed on purpose.
     """
     maker = Maker(rng)
     steps = maker.steps()
@@ -178,7 +184,7 @@ def pair_text(rng: Random) -> tuple[str, Licences, bool]:
     lines = ["# about: a random pair"]
     for number, store in enumerate(after.stores):
         lines.append(f"# theta: {number} -> {_counterpart(store, after, before, rng)}")
-    return "\n".join([*lines, "# from tvm.script import tirx as T", "", *texts]), rng.choice(LICENCES), wrong
+    return "\n".join([*lines, "# from tvm.script import tirx as T", "", *texts]), rng.choice(FAST_MATH), wrong
 
 
 def _counterpart(store: Store, after: Writer, before: Writer, rng: Random) -> str:
@@ -219,19 +225,19 @@ def attack(seed: int, pairs: int, seconds: float = float("inf")) -> Tally:
     for _ in range(pairs):
         if time.monotonic() - start > seconds:
             break
-        text, licences, wrong = pair_text(rng)
+        text, fast_math, wrong = pair_text(rng)
         if len(text) < MOST_TEXT and text.count("//") + text.count("%") < MOST_QUOTIENTS:
-            _try(text, licences, wrong, rng, tally)
+            _try(text, fast_math, wrong, rng, tally)
     return tally
 
 
-def _try(text: str, licences: Licences, wrong: bool, rng: Random, tally: Tally) -> None:
+def _try(text: str, fast_math: FastMathSet, wrong: bool, rng: Random, tally: Tally) -> None:
     try:
         case = parse_litmus(text, "pair")
         if [*check_wellformed(case.rewrite.old), *check_wellformed(case.rewrite.new)]:
             raise ValueError("not well-formed")
         where = assumed_of(case.rewrite)
-        verdicts = prove_rewrite(case.rewrite, where, allowed=licences).verdicts
+        verdicts = prove_rewrite(case.rewrite, where, allowed=fast_math).verdicts
     except (LayoutproofError, ValueError, TypeError):
         tally.counts["no pair"] += 1
         return
@@ -239,7 +245,7 @@ def _try(text: str, licences: Licences, wrong: bool, rng: Random, tally: Tally) 
     status = worst(v.status for v in verdicts)
     used = frozenset(name for v in verdicts for name in v.strictness)
     accepted = status in (Status.PROVED, Status.VACUOUS)
-    found = judge(case.rewrite, rng, trials=24 if accepted else 6, where=where, licences=used)
+    found = judge(case.rewrite, rng, trials=24 if accepted else 6, where=where, fast_math=used)
     kind = "changed" if wrong else "unchanged"
     differ = found.difference is not None
     tally.counts[

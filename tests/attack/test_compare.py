@@ -95,7 +95,7 @@ def slice_of(pair: Pair, count: int) -> None:
 
 
 def test_padding_with_a_zero_of_the_other_sign() -> None:
-    """Padding that ends as -0.0 does not hold its pad value 0.0, whatever is licensed of floats."""
+    """Padding that ends as -0.0 does not hold its pad value 0.0, whatever is excused of floats."""
     pair = named(upstream(), "14_exp1d")
     after = loads(print_func(pair.after).replace("2 <= v_axis1, T.float32(0.0)", "2 <= v_axis1, T.float32(-0.0)"))
     assert (

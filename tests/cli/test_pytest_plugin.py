@@ -315,7 +315,7 @@ def test_wrong_options_end_the_run(options: tuple[str, ...], said: str, team: Te
 
 @one_in(10)
 def test_strictness_bounds_proofs(team: Team) -> None:
-    """A schedule that holds with licences only fails under --layoutproof-strictness ieee."""
+    """A schedule that holds with fast-math assumptions only fails under --layoutproof-strictness ieee."""
     program = (
         "@T.prim_func(s_tir=True)\n"
         'def total(A: T.Buffer((16,), "float32"), B: T.Buffer((1,), "float32")):\n'

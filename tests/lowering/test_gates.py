@@ -13,7 +13,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering import codes
 from layoutproof.lowering.gates import Gate, gates_made_by, recording
 from layoutproof.verify.settings import Settings, settings, within
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMath
 
 ROW_SUM = ROOT / "examples" / "programs" / "row_sum.py"
 
@@ -121,20 +121,20 @@ def test_several_results() -> None:
     assert gate.results(gate.case(None)) == (schedule, report, report.injective)
 
 
-def test_licences_of_a_gate_and_a_run() -> None:
+def test_fast_math_of_a_gate_and_a_run() -> None:
     """A schedule may use what its gate, the run around it and its own argument all allow."""
     assert settings().usable(ALL) == ALL and lp.Schedule(lp.load(ROW_SUM)).allowed == ALL
     seen: list[Any] = []
 
     def look() -> Any:
         seen.append(lp.Schedule(lp.load(ROW_SUM)).allowed)
-        seen.append(lp.Schedule(lp.load(ROW_SUM), allowed=frozenset({Licence.NSZ})).allowed)
+        seen.append(lp.Schedule(lp.load(ROW_SUM), allowed=frozenset({FastMath.NSZ})).allowed)
         return lp.check_map("lambda i: [i]", (4,))
 
     gate = made(function=look, strictness="nnan nsz")
-    with within(Settings(allowed=frozenset({Licence.NNAN, Licence.NINF}))):
+    with within(Settings(allowed=frozenset({FastMath.NNAN, FastMath.NINF}))):
         gate.results(gate.case(None))
-    assert seen == [frozenset({Licence.NNAN}), IEEE]
+    assert seen == [frozenset({FastMath.NNAN}), IEEE]
     assert settings() == Settings()
 
 

@@ -30,7 +30,7 @@ from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.runtime.array_layouts import Packer, runtime_layouts
 from layoutproof.lowering.schedule.primitives import PASSES
 from layoutproof.lowering.schedule.schedule import LOWERING, Schedule
-from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.values.fast_math import FastMathSet
 from tests.lowering.small_operators import CONCRETE, random_map, small_text
 from tests.oracle.comparing import SIMPLIFIED, Difference, failure_kind, without_wraps
 from tests.oracle.messages import Job
@@ -45,7 +45,7 @@ Array = np.ndarray[Any, Any]
 ATTEMPTS = 6
 _MOST_CELLS = 1 << 20
 COMPARED = "schedules compared"
-_BIT_FOR_BIT: Licences = frozenset()
+_BIT_FOR_BIT: FastMathSet = frozenset()
 _LOOPS = (
     "split",
     "split",

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from layoutproof.ir.notations.rewrite_text import Litmus, parse_litmus
-from layoutproof.verify.values.fast_math import ALL, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMath, FastMathSet
 from tests.tree import ROOT
 
 REFUTED = sorted((ROOT / "proofs" / "refuted").glob("*.py"))
@@ -25,7 +25,7 @@ def litmus(path: Path) -> Litmus:
     return parse_litmus(path.read_text(encoding="utf-8"), path.name)
 
 
-def allowed(case: Litmus) -> Licences:
-    """The licences under which the case is asked: those of its header, all where it names none."""
+def allowed(case: Litmus) -> FastMathSet:
+    """The fast-math assumptions under which the case is asked: those of its header, all where it names none."""
     names = case.header.strictness
-    return ALL if names is None else frozenset(Licence(name) for name in names)
+    return ALL if names is None else frozenset(FastMath(name) for name in names)

@@ -18,8 +18,8 @@ from tests.shares import one_in
 @one_in(14)
 @pytest.mark.parametrize("path", PROVED, ids=name_of)
 def test_a_right_rewrite_is_proved(path: Path) -> None:
-    """Proved under the licences that its header allows, told apart by no run, and the same after it was printed;
-    each claim has a kind of its own.
+    """Proved under the fast-math assumptions that its header allows, told apart by no run, and the same after it was
+    printed; each claim has a kind of its own.
     """
     case = litmus(path)
     assert case.header.expect == "proved" and case.header.about is not None
@@ -27,7 +27,8 @@ def test_a_right_rewrite_is_proved(path: Path) -> None:
     verdicts = prove_rewrite(case.rewrite, allowed=allowed(case)).verdicts
     assert [(v.claim.text, v.reason) for v in verdicts if v.status is not Status.PROVED] == []
     assert all(verdict.claim.kind is not ClaimKind.OTHER for verdict in verdicts)
-    licences = frozenset(word for v in verdicts for word in v.strictness)
+    fast_math = frozenset(word for v in verdicts for word in v.strictness)
     assert (
-        judge(case.rewrite, Random(path.stem), trials=24, where=case.header.where, licences=licences).difference is None
+        judge(case.rewrite, Random(path.stem), trials=24, where=case.header.where, fast_math=fast_math).difference
+        is None
     )

@@ -52,15 +52,15 @@ def test_a_litmus_file_reads_back_equal(path: Path) -> None:
     assert path.stem.startswith(str(case.header.clause).replace("-", "_"))
 
 
-# What tells these apart is an infinity or a NaN that the old program never looks at: licences do not rule it out. Or
-# it is one NaN that is not another, among integers.
+# What tells these apart is an infinity or a NaN that the old program never looks at: fast-math assumptions do not rule
+# it out. Or it is one NaN that is not another, among integers.
 LEFT_ALONE = {
-    "licence_scope_branch_not_taken": {
+    "fast_math_scope_branch_not_taken": {
         "A": np.full(8, np.inf, "float32"),
         "D": np.zeros(8, "int32"),
         "B": np.ones(8, "float32"),
     },
-    "licence_scope_kept_value": {
+    "fast_math_scope_kept_value": {
         "A": np.ones(8, "float32"),
         "D": np.zeros(8, "int32"),
         "B": np.full(8, np.nan, "float32"),
@@ -83,14 +83,14 @@ def test_what_is_left_alone_tells_programs_apart(name: str) -> None:
     "path", [p for p in REFUTED if p.stem not in BY_DEFINITION | set(LEFT_ALONE) and p not in OF_NOTHING], ids=name_of
 )
 def test_a_litmus_file_is_really_wrong(path: Path) -> None:
-    """The interpreter tells its two programs apart, under the licences that the case allows."""
+    """The interpreter tells its two programs apart, under the fast-math assumptions that the case allows."""
     case = litmus(path)
     found = judge(
         case.rewrite,
         Random(path.stem),
         trials=200,
         where=case.header.where,
-        licences=frozenset(map(str, allowed(case))),
+        fast_math=frozenset(map(str, allowed(case))),
     )
     assert found.difference is not None, f"{found.valid} runs agree"
 

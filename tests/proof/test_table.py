@@ -1,6 +1,6 @@
-"""Cases with known answers: what must be decided both ways, under which licences, and why.
+"""Cases with known answers: what must be decided both ways, under which fast-math assumptions, and why.
 
-The programs stand in `programs/`, with the verdict and the least licences in their header.
+The programs stand in `programs/`, with the verdict and the least fast-math assumptions in their header.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ REASONS: Mapping[str, str] = {
     "implicit_default_unwrapped": "stays within",
     "texture_not_bijective": "share a physical cell",
 }
-# Refuted by an infinity where only the new program looks: random inputs hold none where licences speak of them.
+# Refuted by an infinity where only the new program looks: random inputs hold none where fast-math assumptions speak of
+# them.
 _INFINITE_AT_THE_END = np.array([[1.0] * 4] * 3 + [[1.0, 1.0, 1.0, np.inf]], "float32")
 GIVEN: Mapping[str, Mapping[str, NDArray[Any]]] = {"convolution_weight_beyond": {"W": _INFINITE_AT_THE_END}}
-# Proved under licences, though no input is known on which it fails without them.
+# Proved under fast-math assumptions, though no input is known on which it fails without them.
 NOT_NEEDED = {"softmax_pad_infinity"}
-# Cases that are refused bit for bit and proved under the licences of their header.
-NEED_LICENCES = [
+# Cases that are refused bit for bit and proved under the fast-math assumptions of their header.
+NEED_FAST_MATH = [
     path
     for path in ROWS
     if path.stem not in NOT_NEEDED and litmus(path).header.expect == "proved" and litmus(path).header.strictness
@@ -46,7 +47,7 @@ NEED_LICENCES = [
 
 
 def strictness(verdicts: tuple[Verdict, ...]) -> set[str]:
-    """The licences that verdicts rest on."""
+    """The fast-math assumptions that verdicts rest on."""
     return {name for verdict in verdicts for name in verdict.strictness}
 
 
@@ -60,16 +61,16 @@ def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:
     case = litmus(path)
     assert [*check_wellformed(case.rewrite.old), *check_wellformed(case.rewrite.new)] == []
     assert parse_litmus(rewrite_text(case.rewrite, case.header)) == case
-    licences = frozenset(case.header.strictness) if case.header.strictness is not None else frozenset(map(str, ALL))
-    found = judge(case.rewrite, Random(path.stem), trials=trials, licences=licences, given=GIVEN.get(path.stem))
+    fast_math = frozenset(case.header.strictness) if case.header.strictness is not None else frozenset(map(str, ALL))
+    found = judge(case.rewrite, Random(path.stem), trials=trials, fast_math=fast_math, given=GIVEN.get(path.stem))
     assert (found.difference is not None) == (case.header.expect == "refuted"), str(found.difference)
 
 
 @one_in(80)
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_the_verdict(path: Path) -> None:
-    """Proved under the licences that the header names and no others, or refuted; with the reason where the table gives
-    one.
+    """Proved under the fast-math assumptions that the header names and no others, or refuted; with the reason where the
+    table gives one.
     """
     header = litmus(path).header
     verdicts = check_rewrite(litmus(path).rewrite)
@@ -84,7 +85,7 @@ def test_the_verdict(path: Path) -> None:
 
 
 @one_in(7)
-@pytest.mark.parametrize("path", NEED_LICENCES, ids=name_of)
+@pytest.mark.parametrize("path", NEED_FAST_MATH, ids=name_of)
 def test_bit_for_bit_it_does_not_hold(path: Path) -> None:
-    """Without licences the case is not proved, and a run shows that it does not hold."""
+    """Without fast-math assumptions the case is not proved, and a run shows that it does not hold."""
     assert any(v.status is Status.REFUTED for v in check_rewrite(litmus(path).rewrite, allowed=IEEE))

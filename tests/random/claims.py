@@ -11,7 +11,7 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.visit import map_children
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 from layoutproof.verify.values.question import (
     AtLeast,
     AtMost,
@@ -113,7 +113,7 @@ def fact(rng: Random) -> Property:
     )
 
 
-def claim(rng: Random) -> tuple[Question, Licences]:
+def claim(rng: Random) -> tuple[Question, FastMathSet]:
     """A question, and what may be used to answer it."""
     old = expression(rng, rng.choice((0, 1, 2, 2)))
     new = nearly(rng, old) if rng.random() < 0.8 else expression(rng, 2)
@@ -129,11 +129,11 @@ def claim(rng: Random) -> tuple[Question, Licences]:
     loose = [x for x in NAMES if rng.random() < 0.15]
     is_computed = rng.random() < 0.6
     question = Question(new, old, tuple(given), tuple(conditions), frozenset(computed), is_computed).loosened(loose)
-    allowed = frozenset(rng.sample(list(Licence), rng.randint(0, 4)))
+    allowed = frozenset(rng.sample(list(FastMath), rng.randint(0, 4)))
     if rng.random() < 0.2:
         goal = rng.choice(
             (NotNan(), NotNegativeZero(), NotInfinite(), AtLeast(FloatImm(0.0, F)), AtMost(FloatImm(0.0, F)))
         )
         question = replace(question, old=question.new, variants=(), goal=goal)
-        allowed -= {Licence.REASSOC, Licence.NSZ}
+        allowed -= {FastMath.REASSOC, FastMath.NSZ}
     return question, allowed

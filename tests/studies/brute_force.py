@@ -35,7 +35,7 @@ from layoutproof.studies.layouts import layout_named
 from layoutproof.studies.operators import TYPES, library
 from layoutproof.studies.policies import POLICIES
 from layoutproof.verify.replay.refute import replays
-from layoutproof.verify.values.fast_math import Licence, parse_licences
+from layoutproof.verify.values.fast_math import FastMath, parse_fast_math
 from layoutproof.verify.verdict.verdict import Status
 
 Array = NDArray[Any]
@@ -80,18 +80,20 @@ def confirm(judged: Judged, seed: int = 0) -> str | None:
         example = decision.first.counterexample
         if example is None or "inputs" not in example:
             continue
-        licences = parse_licences(judged.cell.strictness) if decision.claim.block is not None else frozenset[Licence]()
+        fast_math = (
+            parse_fast_math(judged.cell.strictness) if decision.claim.block is not None else frozenset[FastMath]()
+        )
         # Some are of the step from the guarded program, others of the last step alone.
         assert judged.question is not None
         whole = replace(decision.rewrite, old=judged.question.guarded)
-        if not any(replays(each, example, licences=licences) for each in (decision.rewrite, whole)):
+        if not any(replays(each, example, fast_math=fast_math) for each in (decision.rewrite, whole)):
             return f"{decision.claim.name}: the counterexample shows nothing"
     return None
 
 
 def _differing(judged: Judged, old: PrimFunc, new: PrimFunc, generator: np.random.Generator) -> str | None:
-    licences = judged.least
-    finite = bool(licences & {Licence.NNAN, Licence.NINF})
+    fast_math = judged.least
+    finite = bool(fast_math & {FastMath.NNAN, FastMath.NINF})
     runs = 1 if judged.cell.shape == ALL_OF_16_BITS else RUNS
     for number in range(runs):
         arrays = {b.name: _array(generator, old, b.name, number, finite) for b in old.buffers}
@@ -102,7 +104,7 @@ def _differing(judged: Judged, old: PrimFunc, new: PrimFunc, generator: np.rando
         after = run(new, arrays)
         for buffer in new.buffers:
             same = same_values(before[buffer.name], after[buffer.name])
-            if Licence.NSZ in licences:
+            if FastMath.NSZ in fast_math:
                 same |= np.asarray((before[buffer.name] == 0) & (after[buffer.name] == 0))
             seen = _seen(new, buffer.data.name, same.shape)
             if not bool(np.all(same | ~seen)):

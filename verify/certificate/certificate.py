@@ -40,7 +40,7 @@ from layoutproof.verify.program.questions import SAT, UNSAT, SmtQuery
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.smt.smtlib import queries_of
 from layoutproof.verify.step_record import StepRecord
-from layoutproof.verify.values.fast_math import ALL, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMath, FastMathSet
 from layoutproof.verify.verdict import codes
 from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import Claim, Status, Verdict
@@ -152,7 +152,7 @@ def text_of(rewrite: Rewrite, where: Expr | None) -> str:
     return rewrite_text(rewrite, LitmusHeader(where=where) if where is not None else None)
 
 
-def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
+def derive(text: str, name: str, allowed: FastMathSet = ALL) -> Derived:
     """Run the checker on a rewrite's text under fast-math assumptions. Raises LayoutproofError for bad text."""
     litmus = parse_litmus(text, name)
     where = litmus.header.where
@@ -279,7 +279,7 @@ class Certificate:
         return Certificate(document)
 
 
-Finder = Callable[[str, Licences], tuple[Document | None, dict[str, object]]]
+Finder = Callable[[str, FastMathSet], tuple[Document | None, dict[str, object]]]
 """Finds evidence for the kernel, and refutations, for the text of a step and the fast-math assumptions it may use."""
 
 
@@ -316,7 +316,7 @@ def _step(record: StepRecord, text: str, derived: Derived) -> Document:
     return {
         "primitive": record.primitive,
         "arguments": dict(record.arguments),
-        "licences": sorted(licence.value for licence in record.allowed),
+        "licences": sorted(flag.value for flag in record.allowed),
         "rewrite": text.split("\n"),
         "assumptions": [assumption.to_dict() for assumption in derived.assumptions],
         "obligations": chained([obligation.to_dict() for obligation in derived.obligations]),
@@ -351,7 +351,7 @@ def _check_steps(document: Document, name: str) -> None:
     for number, step in enumerate(document["steps"], start=1):
         check_chain(step["obligations"], f"{name}: obligations of step {number}")
         text_of_lines(step["rewrite"])
-        licences_of(step)
+        fast_math_of(step)
         for obligation in step["obligations"]:
             Status(obligation["status"])
             identity = () if document["version"] == SENTENCES else identity_of(obligation)[0]
@@ -359,9 +359,11 @@ def _check_steps(document: Document, name: str) -> None:
                 raise TypeError("a claim and its identity are texts")
 
 
-def licences_of(step: Document) -> Licences:
-    """The licences that a step's proofs may use. Raises ValueError, TypeError or KeyError for a malformed step."""
-    return frozenset(Licence(word) for word in step["licences"])
+def fast_math_of(step: Document) -> FastMathSet:
+    """The fast-math assumptions that a step's proofs may use. Raises ValueError, TypeError or KeyError for a malformed
+    step.
+    """
+    return frozenset(FastMath(word) for word in step["licences"])
 
 
 def check_table(table: Document, used: set[str], name: str) -> None:

@@ -19,8 +19,8 @@ from pathlib import Path
 from layoutproof.ir.dtype import INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
 from layoutproof.verify.program.questions import SAT, UNSAT, SmtQuery
-from layoutproof.verify.values.fast_math import IEEE, Licences, names_of
-from layoutproof.verify.values.fast_math_search import search_licences
+from layoutproof.verify.values.fast_math import IEEE, FastMathSet, names_of
+from layoutproof.verify.values.fast_math_search import search_fast_math
 from layoutproof.verify.values.formula import Formula
 from layoutproof.verify.values.kind_tables import kinds_script
 from layoutproof.verify.values.knowledge import KIND_NAMES, KINDS, tabled_operations
@@ -87,7 +87,7 @@ def _needs(law: Law, dtype: DType, ask: Ask) -> Iterator[Lemma]:
         name = f"{law.name} ({dtype}) without: {what}"
         question = _question(weaker, dtype)
         query = _decided(name, question, Status.REFUTED, ask)
-        answer = search_licences(question, IEEE, _BUDGET)
+        answer = search_fast_math(question, IEEE, _BUDGET)
         yield Lemma(
             name,
             f"{law.pattern} is {law.result}{_where(weaker)}, in {dtype}",
@@ -113,8 +113,8 @@ def kind_lemmas(ask: Ask) -> Iterator[Lemma]:
 def padding_lemmas(ask: Ask) -> Iterator[Lemma]:
     """The table of pad values."""
     for row in rows():
-        answer = search_licences(row.question, row.allowed, _BUDGET)
-        if answer.status is not row.expected or (answer.is_proved and answer.licences != row.allowed):
+        answer = search_fast_math(row.question, row.allowed, _BUDGET)
+        if answer.status is not row.expected or (answer.is_proved and answer.fast_math != row.allowed):
             raise Unexpected(f"{row.name}: {answer}")
         query = _decided(row.name, row.question, row.expected, ask, row.allowed)
         claim = _claim(row.question)
@@ -132,11 +132,11 @@ def _claim(question: Question) -> str:
     return describe(question, IEEE).replace("\n", ", ")
 
 
-def _decided(name: str, question: Question, expected: Status, ask: Ask, licences: Licences = IEEE) -> SmtQuery:
+def _decided(name: str, question: Question, expected: Status, ask: Ask, fast_math: FastMathSet = IEEE) -> SmtQuery:
     """The query of a claim that a solver has confirmed. Raises Unexpected."""
-    formula = Formula(question, licences)
+    formula = Formula(question, fast_math)
     query = SmtQuery(
-        formula.text(describe(question, licences)), formula.encoder.logic, UNSAT if expected is Status.PROVED else SAT
+        formula.text(describe(question, fast_math)), formula.encoder.logic, UNSAT if expected is Status.PROVED else SAT
     )
     ask(name, query)
     return query
@@ -165,7 +165,7 @@ FILES = {
     ),
     "kinds.lplemmas.json": ("which kinds of floats an operation yields, by the kinds of its operands", kind_lemmas),
     "padding.lplemmas.json": (
-        "which pad value is neutral for which reduction, bit for bit or under which licences",
+        "which pad value is neutral for which reduction, bit for bit or under which fast-math assumptions",
         padding_lemmas,
     ),
 }

@@ -20,8 +20,8 @@ from layoutproof.verify.certificate.certificate import (
     Obligation,
     asked,
     derive,
+    fast_math_of,
     identity_of,
-    licences_of,
     query_id,
     text_of_lines,
     versions,
@@ -35,7 +35,7 @@ from layoutproof.verify.kernel.evidence import JudgedStep
 from layoutproof.verify.lockstep.identity import prove_identity
 from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.replay.refute import Budget, check_rewrite, find_counterexample
-from layoutproof.verify.values.fast_math import ALL, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMath, FastMathSet
 from layoutproof.verify.verdict import codes
 from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import Status, Verdict
@@ -61,7 +61,7 @@ def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:
         bad = Status.REFUTED if found in decided and header.expect in {s.value for s in decided} else Status.UNKNOWN
         yield bad, f"{header.expect} is expected, the checker says {found.value}: {_why(verdicts, found)}"
         return
-    needed = sorted({licence for verdict in verdicts for licence in verdict.strictness})
+    needed = sorted({flag for verdict in verdicts for flag in verdict.strictness})
     if found is Status.PROVED and header.strictness is not None and needed != sorted(header.strictness):
         yield (
             Status.UNKNOWN,
@@ -69,13 +69,13 @@ def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:
         )
 
 
-def allowed_by(strictness: Sequence[str] | None) -> Licences:
+def allowed_by(strictness: Sequence[str] | None) -> FastMathSet:
     """The fast-math assumptions that a header allows, all by default."""
-    return ALL if strictness is None else frozenset(Licence(word) for word in strictness)
+    return ALL if strictness is None else frozenset(FastMath(word) for word in strictness)
 
 
-def _words(licences: Sequence[str]) -> str:
-    return " ".join(licences) if licences else "no fast-math assumptions"
+def _words(fast_math: Sequence[str]) -> str:
+    return " ".join(fast_math) if fast_math else "no fast-math assumptions"
 
 
 def _why(verdicts: Sequence[Verdict], status: Status) -> str:
@@ -191,7 +191,7 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
     judged = judge_document(certificate.document)
     last = None
     for number, step in enumerate(certificate.steps, start=1):
-        derived = derive(text_of_lines(step["rewrite"]), f"{path}, step {number}", licences_of(step))
+        derived = derive(text_of_lines(step["rewrite"]), f"{path}, step {number}", fast_math_of(step))
         if last is not None and derived.rewrite.old != last:
             raise _differs(path, f"step {number} does not begin with the program that the one before ends with")
         last = derived.rewrite.new
@@ -260,8 +260,8 @@ def _differs(path: str, what: str) -> LayoutproofError:
 
 def _run(reading: Reading, number: int, derived: Derived) -> None:
     """Search for a counterexample of a proved step by runs on small and adversarial inputs."""
-    licences = frozenset(Licence(word) for obligation in derived.obligations for word in obligation.strictness)
-    found = find_counterexample(derived.rewrite, where=derived.where, licences=licences, budget=_TRIES)
+    fast_math = frozenset(FastMath(word) for obligation in derived.obligations for word in obligation.strictness)
+    found = find_counterexample(derived.rewrite, where=derived.where, fast_math=fast_math, budget=_TRIES)
     if found is not None:
         reading.fail(Status.REFUTED, f"step {number} is proved, but a run shows a difference: {found.text()}")
 

@@ -11,7 +11,7 @@ from layoutproof.ir.visit import free_variables, map_children, walk
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.program.instances import conjuncts
 from layoutproof.verify.values.fast_math import IEEE
-from layoutproof.verify.values.fast_math_search import search_licences
+from layoutproof.verify.values.fast_math_search import search_fast_math
 from layoutproof.verify.values.question import Question
 from layoutproof.verify.values.solving import QUICK
 
@@ -62,4 +62,4 @@ def _is_true_of(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) 
     plain = visit(condition)
     if not isinstance(plain, Expr) or free_variables(plain):
         return False
-    return search_licences(Question(plain, const(True)), IEEE, QUICK).is_proved
+    return search_fast_math(Question(plain, const(True)), IEEE, QUICK).is_proved

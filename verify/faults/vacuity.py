@@ -30,7 +30,7 @@ from layoutproof.verify.program.instances import AccessKind, Dim, IterationDomai
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
 from layoutproof.verify.values.fast_math import IEEE
-from layoutproof.verify.values.fast_math_search import search_licences
+from layoutproof.verify.values.fast_math_search import search_fast_math
 from layoutproof.verify.values.question import Given, Identical, Question
 from layoutproof.verify.values.solving import QUICK
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
@@ -286,7 +286,7 @@ def _data_of(facts: Facts, domain: IterationDomain, group: Sequence[_Stated]) ->
         return {}
     conditions += [guard for guard in facts.assumed if not any(True for _ in loads_in(guard))]
     question = Question(const(False), const(True), tuple(given), tuple(conditions))
-    never = search_licences(question, IEEE, QUICK)
+    never = search_fast_math(question, IEEE, QUICK)
     if never.is_proved:
         lines = ", ".join(stated.text for stated in group)
         return _Failure(domain, f"the assumptions about data cannot all hold: {lines}", _CONTRADICTION)

@@ -20,7 +20,7 @@ from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sources, no_points, only, part_of, tuples_of
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import Read, ReadRole, Statement, Statements
-from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.values.fast_math import FastMath
 from layoutproof.verify.values.laws import TRANSPARENT
 from layoutproof.verify.values.question import ValueAnswer
 from layoutproof.verify.values.terms import chooses_zero_sign, constant_value
@@ -58,10 +58,10 @@ def _is_shared(let: Let) -> bool:
 
 def may_have_chosen(answer: ValueAnswer, old: Expr) -> bool:
     """Whether a proof may rest on another sign of a zero within the old value, or on another grouping of it."""
-    if Licence.NSZ in answer.licences and set(answer.laws) != {TRANSPARENT}:
+    if FastMath.NSZ in answer.fast_math and set(answer.laws) != {TRANSPARENT}:
         inner = [node for node in walk(old) if node is not old and isinstance(node, Expr) and chooses_zero_sign(node)]
-        return bool(inner) or Licence.REASSOC in answer.licences
-    return Licence.REASSOC in answer.licences
+        return bool(inner) or FastMath.REASSOC in answer.fast_math
+    return FastMath.REASSOC in answer.fast_math
 
 
 def passing_on(statements: Statements) -> frozenset[int]:

@@ -21,7 +21,7 @@ from layoutproof.verify.flow.stored_values import Leaves, StoredValues, decided
 from layoutproof.verify.isl.instance_sets import Points, Region, covers, only, part_of, tuples_of
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
 from layoutproof.verify.program.traps import traps_alike
-from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.values.fast_math import FastMath
 from layoutproof.verify.values.laws import agrees_up_to_zero_signs
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Given, Holds, Identical, Question, ValueAnswer, placeholder, together
@@ -148,12 +148,14 @@ class Matcher:
         return frozenset(self._chosen & self._looked_through)
 
     def _choosing_once(self) -> Matcher:
-        """The matcher without licences to choose: one computed value, loaded in several places, is one choice."""
+        """The matcher without fast-math assumptions to choose: one computed value, loaded in several places, is one
+        choice.
+        """
         if self._once is None:
             self._once = replace(
                 self,
-                values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}),
-                passes_zeros=self.loose and Licence.NSZ in self.values.allowed,
+                values=self.values.under(self.values.allowed - {FastMath.NSZ, FastMath.REASSOC}),
+                passes_zeros=self.loose and FastMath.NSZ in self.values.allowed,
             )
         return self._once
 
@@ -307,7 +309,7 @@ class Matcher:
         new_term = substitute(leaves.abstract(new), bound.values)
         old_term = leaves.abstract(old)
         answer = self._ask(claim, bound, new_term, old_term, theirs, ())
-        if answer.status is not Status.PROVED or answer.licences:
+        if answer.status is not Status.PROVED or answer.fast_math:
             answer = self._with_old_facts(claim, bound, new_term, old_term, theirs, answer)
         bare = substitute(new, bound.values)
         if self.traps and answer.status is Status.PROVED and not traps_alike(leaves.are_alike, old, bare):
@@ -322,7 +324,7 @@ class Matcher:
         if new == old:
             # Then it mostly does not matter what is computed, which takes long to find out.
             answer = self.values.answer(question)
-            if answer.status is Status.PROVED and not answer.licences:
+            if answer.status is Status.PROVED and not answer.fast_math:
                 return answer
         computed = _looked_at(claim.old, theirs) - self._passed_on(claim, bound.region, theirs)
         question = replace(question, computed=computed)

@@ -32,7 +32,7 @@ from layoutproof.verify.isl.instance_sets import (
 )
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import Read, ReadRole, Statement
-from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, names_of
+from layoutproof.verify.values.fast_math import IEEE, FastMath, FastMathSet, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Given, Property, Question, ValueAnswer, together
 from layoutproof.verify.verdict.verdict import Status
@@ -85,8 +85,9 @@ def find_no_ops(
 ) -> list[NoOps]:
     """The unmatched instances of each statement that has any, with those that are no-ops.
 
-    Round by round: no-ops are deleted, the cheapest (in licences) first; then more is known of what the others find.
-    Only instances are tried that write a cell in which something that matters would find an unmatched one's value.
+    Round by round: no-ops are deleted, the cheapest (in fast-math assumptions) first; then more is known of what the
+    others find. Only instances are tried that write a cell in which something that matters would find an unmatched
+    one's value.
     """
     found = [
         NoOps(statement, unmatched)
@@ -94,7 +95,7 @@ def find_no_ops(
         if not (unmatched := program_model.unmatched(statement)).is_empty
     ]
     _find_dead(program_model, found)
-    spent: Licences = IEEE
+    spent: FastMathSet = IEEE
     for _ in range(_ROUNDS):
         if all(record.left.is_empty for record in found):
             break
@@ -111,18 +112,18 @@ def find_no_ops(
         ]
         if not candidates:
             break
-        if not any(candidate.answer.licences <= spent for _, candidate in candidates):
+        if not any(candidate.answer.fast_math <= spent for _, candidate in candidates):
             spent |= min(
-                (candidate.answer.licences for _, candidate in candidates),
+                (candidate.answer.fast_math for _, candidate in candidates),
                 key=lambda each: (len(each - spent), names_of(each)),
             )
         for record in found:
             chosen = [
-                candidate for owner, candidate in candidates if owner is record and candidate.answer.licences <= spent
+                candidate for owner, candidate in candidates if owner is record and candidate.answer.fast_math <= spent
             ]
             if chosen:
                 record.delete(chosen)
-        if Licence.NSZ in spent:
+        if FastMath.NSZ in spent:
             # What is left finds zeros of another sign than the program as it stands: no more may be concluded from what
             # it finds.
             break
@@ -319,7 +320,7 @@ def _ask(question: _Question, asking: _Asking) -> Candidate:
         return asking.values.answer(Question(term, target, hypotheses, computed=trusted, old_is_computed=False))
 
     best, used = ask(()), dict[str, ValueAnswer]()
-    if best.status is Status.PROVED and not best.licences:
+    if best.status is Status.PROVED and not best.fast_math:
         return Candidate(question.region, best, {})
     for candidate in invariants.candidates(current.access.data):
         answer = ask((candidate,))
@@ -340,9 +341,9 @@ def _ask(question: _Question, asking: _Asking) -> Candidate:
 def _needed(
     holding: Mapping[Property, ValueAnswer], ask: Callable[[Iterable[Property]], ValueAnswer]
 ) -> dict[Property, ValueAnswer]:
-    """The invariants that a proof needs; those that take licences are left out first."""
+    """The invariants that a proof needs; those that take fast-math assumptions are left out first."""
     needed = dict(holding)
-    for each in sorted(holding, key=lambda one: -len(holding[one].licences)):
+    for each in sorted(holding, key=lambda one: -len(holding[one].fast_math)):
         if ask(one for one in needed if one != each).status is Status.PROVED:
             del needed[each]
     return needed
@@ -351,4 +352,4 @@ def _needed(
 def _better(answer: ValueAnswer, than: ValueAnswer) -> bool:
     if answer.status is not Status.PROVED:
         return False
-    return than.status is not Status.PROVED or len(answer.licences) < len(than.licences)
+    return than.status is not Status.PROVED or len(answer.fast_math) < len(than.fast_math)

@@ -242,7 +242,7 @@ def _holds(state: FinalState, region: Region, stored: Sequence[Known], values: V
     for known in stored:
         if known.value is None:
             return replace(state, where=known.region)
-        # A contract is a promise to callers, who may rely on the sign of a zero: no licence is taken.
+        # A contract is a promise to callers, who may rely on the sign of a zero: no fast-math assumption is taken.
         answer = values.answer(Question(known.value, wanted), IEEE)
         if answer.status is not Status.PROVED:
             return replace(state, answer=answer, where=known.region)
@@ -294,7 +294,9 @@ def answer_assumption(
 
 
 def stored_floats(rewrite_model: RewriteModel) -> Sources:
-    """All instances that store a float: under a licence it may differ from what it was in the sign of a zero."""
+    """All instances that store a float: under a fast-math assumption it may differ from what it was in the sign of a
+    zero.
+    """
     stored = rewrite_model.nothing.domain()
     for statement in rewrite_model.new.statements:
         if statement.value.dtype.is_float:

@@ -29,7 +29,7 @@ from layoutproof.verify.flow.sources import (
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Relation, only, tuples_of
 from layoutproof.verify.program.statement import Statement, Statements
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 from layoutproof.verify.values.terms import converted_constant
 
 
@@ -185,7 +185,7 @@ class WithPartials:
     old: Sums | None = None
 
 
-def with_partials(agreement: Agreement, reordered: Sequence[Reordered], allowed: Licences) -> WithPartials:
+def with_partials(agreement: Agreement, reordered: Sequence[Reordered], allowed: FastMathSet) -> WithPartials:
     """The reductions with those that they become if partial results are followed to what made them."""
     plain = WithPartials(tuple(reordered))
     operators = {each.operator for each in reordered}
@@ -208,13 +208,13 @@ def with_partials(agreement: Agreement, reordered: Sequence[Reordered], allowed:
     }
     if not (new.carrying or old.carrying) or len(types) != 1 or not _is_one_to_one(agreement, reordered):
         return plain
-    licences = frozenset(licence for each in reordered for licence in each.licences)
+    fast_math = frozenset(flag for each in reordered for flag in each.fast_math)
     if next(iter(types)).is_float and not (new.keeps_zeros and old.keeps_zeros):
-        licences |= {Licence.NSZ}
-    if not licences <= allowed:
+        fast_math |= {FastMath.NSZ}
+    if not fast_math <= allowed:
         return plain
     found = [
-        Reordered(Regrouped(data, theirs, mine), operator, licences)
+        Reordered(Regrouped(data, theirs, mine), operator, fast_math)
         for data, mine in new.chains.items()
         for theirs in old.chains.values()
     ]

@@ -39,7 +39,7 @@ from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.program.statement import NotModelled, Statement
 from layoutproof.verify.program.traps import has_operations_of, traps_in
-from layoutproof.verify.values.fast_math import Licence, Licences, names_of
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import ValueAnswer
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
@@ -90,7 +90,7 @@ class _State:
 class _Simulator:
     def __init__(self, rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, traps: bool) -> None:
         if chooses_for_several(rewrite.old):
-            values = values.under(values.allowed - {Licence.NSZ, Licence.REASSOC})
+            values = values.under(values.allowed - {FastMath.NSZ, FastMath.REASSOC})
         self.values, self.traps = values, traps
         # Where nothing corresponds, cells that differ are looked for, and hardly a proof.
         matched = any(claim.old_store is not None for claim in rewrite.witness.instances)
@@ -144,11 +144,11 @@ class _Simulator:
     def _without_dropped(self) -> list[Verdict]:
         """Take what the new program drops and what changed nothing out of the old program's flow; the verdicts say why.
 
-        The result is the old program bit for bit, so that nothing has to be asked again: no licences on a zero's sign
-        or on grouping.
+        The result is the old program bit for bit, so that nothing has to be asked again: no fast-math assumptions on a
+        zero's sign or on grouping.
         """
         program_model = ProgramModel.old(self.rewrite_model)
-        careful = self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC})
+        careful = self.values.under(self.values.allowed - {FastMath.NSZ, FastMath.REASSOC})
         found = find_no_ops(program_model, self.old_facts, None, careful)
         for each in found:
             # Nobody looks at what these wrote, but assumptions may speak of it.
@@ -160,7 +160,7 @@ class _Simulator:
     def _settled(self) -> _State:
         """The no-ops, and the reductions that are regrouped without them, under the facts of both."""
         state = self._state(None)
-        if not any(each.licences for each in state.reordered):
+        if not any(each.fast_math for each in state.reordered):
             return state
         again = self._state(self._updates(state.reordered))
         if not {each.chains.data for each in again.reordered} <= {each.chains.data for each in state.reordered}:
@@ -228,7 +228,7 @@ class _Simulator:
     def _regrouped(self, each: Reordered) -> Verdict:
         what = f"the updates of `{each.chains.data.name}` by `{each.operator.value}` may be reordered"
         about = ("reordered", each.chains.data.name, each.operator.value)
-        return self._proved(Claim(ClaimKind.SAME_VALUE, what, about=about), each.licences)
+        return self._proved(Claim(ClaimKind.SAME_VALUE, what, about=about), each.fast_math)
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
         facts = state.facts.loosened() if loose else state.facts
@@ -247,7 +247,7 @@ class _Simulator:
     def _regrouped_twice(self, state: _State, matcher: Matcher) -> Iterator[int]:
         """The old updates that are computed more than once, where each result may be grouped in its own way."""
         for each in state.reordered:
-            if each.licences & {Licence.NSZ, Licence.REASSOC}:
+            if each.fast_math & {FastMath.NSZ, FastMath.REASSOC}:
                 yield from (number for number in each.chains.old_chain if not matcher.computes_once(number))
 
     def _chosen_twice(self, found: Set[int]) -> list[Verdict]:
@@ -319,8 +319,8 @@ class _Simulator:
         proofs: Sequence[ValueAnswer] = (),
     ) -> Verdict:
         """The verdict that rests on answers about values, and on the proofs of the invariants that these use."""
-        licences: Licences = frozenset(licence for answer in answers for licence in answer.licences)
-        why = [_without_licences(answer.model) for answer in answers if answer.licences and answer.model is not None][
+        fast_math: FastMathSet = frozenset(flag for answer in answers for flag in answer.fast_math)
+        why = [_without_fast_math(answer.model) for answer in answers if answer.fast_math and answer.model is not None][
             :1
         ]
         every = (*answers, *proofs)
@@ -328,12 +328,12 @@ class _Simulator:
         queries = tuple(dict.fromkeys(query for answer in every for query in answer.queries))
         reason = "; ".join((*notes, *why)) or None
         because = frozenset[Because]().union(*(answer.because for answer in every))
-        return replace(self._proved(claim, licences, reason, queries, (*notes, *laws), watch), because=because)
+        return replace(self._proved(claim, fast_math, reason, queries, (*notes, *laws), watch), because=because)
 
     def _proved(
         self,
         claim: Claim,
-        licences: Licences = frozenset(),
+        fast_math: FastMathSet = frozenset(),
         reason: str | None = None,
         queries: tuple[SmtQuery, ...] = (),
         rests_on: tuple[str, ...] = (),
@@ -344,7 +344,7 @@ class _Simulator:
             Status.PROVED,
             claim,
             ENGINE,
-            names_of(licences),
+            names_of(fast_math),
             reason,
             seconds=seconds,
             rests_on=rests_on,
@@ -354,11 +354,11 @@ class _Simulator:
 
 
 def _may_change_zero_signs(verdicts: Sequence[Verdict]) -> bool:
-    return any(Licence.NSZ.value in v.strictness for v in verdicts)
+    return any(FastMath.NSZ.value in v.strictness for v in verdicts)
 
 
-def _without_licences(model: Mapping[str, float | int]) -> str:
-    """Why the licences are needed, in words."""
+def _without_fast_math(model: Mapping[str, float | int]) -> str:
+    """Why the fast-math assumptions are needed, in words."""
     values = ", ".join(f"{name} = {value}" for name, value in model.items())
     return f"without: {values} breaks it" if values else "without, the values differ"
 

@@ -33,7 +33,7 @@ from layoutproof.verify.isl.isl_evidence import note_agreement, note_contributio
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.instances import Dim
 from layoutproof.verify.program.statement import NotModelled, Read, Statement
-from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
+from layoutproof.verify.values.fast_math import IEEE, FastMath, FastMathSet
 
 _CARRIED = 8
 
@@ -301,11 +301,11 @@ class Reordered:
 
     chains: Regrouped
     operator: BinaryOp
-    licences: Licences
+    fast_math: FastMathSet
 
 
 def find_reordered(
-    rewrite_model: RewriteModel, agreement: Agreement, allowed: Licences, partial: Collection[Var] = ()
+    rewrite_model: RewriteModel, agreement: Agreement, allowed: FastMathSet, partial: Collection[Var] = ()
 ) -> Iterator[Reordered]:
     """The reductions whose accumulator does not find, update by update, what it found before; also those of memories in
     `partial`, which hold a part of a result, or are made from parts.
@@ -335,12 +335,12 @@ def _out_of_order(rewrite_model: RewriteModel, agreement: Agreement, claim: Coun
 
 
 def _chain(
-    rewrite_model: RewriteModel, agreement: Agreement, pairs: list[Counterpart], data: Var, allowed: Licences
+    rewrite_model: RewriteModel, agreement: Agreement, pairs: list[Counterpart], data: Var, allowed: FastMathSet
 ) -> Reordered | None:
     operators = {op for claim in pairs if (op := update_operator(agreement.after, claim.new)) is not None}
     for operator in sorted(operators):
-        licences = _licences(operator, rewrite_model.new.dtypes[data].is_float)
-        if licences is None or not licences <= allowed:
+        fast_math = _fast_math(operator, rewrite_model.new.dtypes[data].is_float)
+        if fast_math is None or not fast_math <= allowed:
             continue
         chain = [
             claim
@@ -352,16 +352,16 @@ def _chain(
         if len(old_data) != 1 or not _one_to_one(rewrite_model, chain):
             continue
         numbers = frozenset(c.new.number for c in chain), frozenset(c.old.number for c in chain)
-        return Reordered(Regrouped(data, numbers[1], numbers[0]), operator, licences)
+        return Reordered(Regrouped(data, numbers[1], numbers[0]), operator, fast_math)
     return None
 
 
-def _licences(operator: BinaryOp, is_float: bool) -> Licences | None:
+def _fast_math(operator: BinaryOp, is_float: bool) -> FastMathSet | None:
     if not is_float:
         return IEEE if operator in _SUMS | _EXTREMES | _BITS else None
     if operator in _SUMS:
-        return frozenset((Licence.REASSOC,))
-    return frozenset((Licence.NNAN, Licence.NSZ)) if operator in _EXTREMES else None
+        return frozenset((FastMath.REASSOC,))
+    return frozenset((FastMath.NNAN, FastMath.NSZ)) if operator in _EXTREMES else None
 
 
 def _one_to_one(rewrite_model: RewriteModel, chain: list[Counterpart]) -> bool:

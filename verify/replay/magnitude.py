@@ -1,7 +1,8 @@
 """Whether a program too large to run computes finite numbers only, on one input: by ranges, one for each memory.
 
-The licences `nnan` and `ninf` speak of everything that a program computes. Where only a part of it is run, the rest has
-to be bounded: a cell holds what some plain store left there, and what at most so many updates `acc + e` added to it.
+The fast-math assumptions `nnan` and `ninf` speak of everything that a program computes. Where only a part of it is run,
+the rest has to be bounded: a cell holds what some plain store left there, and what at most so many updates `acc + e`
+added to it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from layoutproof.verify.replay.trial import Pair
 from layoutproof.verify.replay.watching import NotWatched
 from layoutproof.verify.same_program import Checked
 from layoutproof.verify.settings import scaled
-from layoutproof.verify.values.fast_math import ALL, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMath, FastMathSet
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
@@ -66,7 +66,7 @@ def find_counterexample(
     *,
     where: Expr | None = None,
     hints: Hints = (),
-    licences: Licences = frozenset(),
+    fast_math: FastMathSet = frozenset(),
     budget: Budget | None = None,
     suspect_cells: Sequence[SuspectCell] = (),
 ) -> Counterexample | None:
@@ -75,15 +75,15 @@ def find_counterexample(
 
     `where` is what callers vouch for of symbols; `hints` are values that a solver thought of: of symbols by name, and
     of loads under names that begin with the buffer's. `suspect_cells` are cells to look at first where not all can be.
-    `licences` leave executions out (see `strictness`). None where nothing was found: that says nothing. The same
+    `fast_math` leave executions out (see `strictness`). None where nothing was found: that says nothing. The same
     rewrite gives the same answer each time.
     """
     budget = _at_this_scale() if budget is None else budget
     try:
-        licences = relevant(licences, rewrite.old, rewrite.new)
-        pair = Pair(rewrite, Strictness.of(licences, rewrite.old, rewrite.new), where)
+        fast_math = relevant(fast_math, rewrite.old, rewrite.new)
+        pair = Pair(rewrite, Strictness.of(fast_math, rewrite.old, rewrite.new), where)
         affordable = _affordable(rewrite, where, hints, budget)
-        sliced = _Slices(rewrite, where, hints, licences, budget, suspect_cells)
+        sliced = _Slices(rewrite, where, hints, fast_math, budget, suspect_cells)
         if not affordable:
             return sliced.find(_SLICED_RUNS)
         if min(_instances(rewrite, each) for each in affordable) * pair.strictness.weight > budget.instances // _SHARE:
@@ -110,8 +110,8 @@ def _affordable(rewrite: Rewrite, where: Expr | None, hints: Hints, budget: Budg
     ]
 
 
-def _palette(licences: Licences, rewrite: Rewrite) -> Palette:
-    finite, whole = bool(licences & {Licence.NNAN, Licence.NINF}), Licence.REASSOC in licences
+def _palette(fast_math: FastMathSet, rewrite: Rewrite) -> Palette:
+    finite, whole = bool(fast_math & {FastMath.NNAN, FastMath.NINF}), FastMath.REASSOC in fast_math
     return Palette(np.random.default_rng(SEED), finite, whole, any(map(_may_round, (rewrite.old, rewrite.new))))
 
 
@@ -132,7 +132,7 @@ class _Slices:
     rewrite: Rewrite
     where: Expr | None
     hints: Hints
-    licences: Licences
+    fast_math: FastMathSet
     budget: Budget
     suspect_cells: Sequence[SuspectCell]
 
@@ -147,7 +147,7 @@ class _Slices:
         """What so many samples show. Raises NotComparable, NotWatched, LayoutproofError."""
         pair = SlicedPair(
             self.rewrite,
-            Strictness.of(self.licences, self.rewrite.old, self.rewrite.new),
+            Strictness.of(self.fast_math, self.rewrite.old, self.rewrite.new),
             self.where,
             suspect_cells=self.suspect_cells,
         )
@@ -155,7 +155,7 @@ class _Slices:
         if numbers is None or not pair.ready(pair.placement(numbers)):
             return None
         limit, whole = max(self.budget.instances // 2, 1), pair.chosen
-        stream = samples(pair.placement(numbers), numbers, _palette(self.licences, self.rewrite), self.hints, few=True)
+        stream = samples(pair.placement(numbers), numbers, _palette(self.fast_math, self.rewrite), self.hints, few=True)
         for count, sample in enumerate(islice(stream, runs)):
             pair.chosen = whole
             settled = pair.settle(sample, limit)
@@ -187,7 +187,7 @@ class _Slices:
 
 
 def _find(pair: Pair, affordable: Sequence[dict[str, Number]], hints: Hints, budget: Budget) -> Failure | None:
-    palette = _palette(pair.strictness.licences, pair.rewrite)
+    palette = _palette(pair.strictness.fast_math, pair.rewrite)
     queues = [(numbers, _stream(pair, numbers, palette, hints)) for numbers in affordable]
     close = sorted(queues, key=lambda q: _closeness(q[0]))[:_CLOSE_LOOKS]
     first = (sample for _, stream in queues for sample in islice(stream, _FIRST_LOOK))
@@ -259,7 +259,7 @@ def replays(
     counterexample: Mapping[str, Any],
     *,
     where: Expr | None = None,
-    licences: Licences = frozenset(),
+    fast_math: FastMathSet = frozenset(),
     budget: Budget | None = None,
 ) -> bool:
     """Whether a counterexample, as `Counterexample.to_dict` wrote it, still shows a failure of the rewrite.
@@ -269,7 +269,7 @@ def replays(
     budget = _at_this_scale() if budget is None else budget
     sample = Counterexample.sample_of(rewrite, counterexample)
     try:
-        strictness = Strictness.of(licences, rewrite.old, rewrite.new)
+        strictness = Strictness.of(fast_math, rewrite.old, rewrite.new)
         pair = Pair(rewrite, strictness, where)
         if _instances(rewrite, dict(sample.numbers)) * 4 > budget.instances:
             sliced = SlicedPair(rewrite, strictness, where)
@@ -290,7 +290,7 @@ REPLAY = "counterexample run"
 
 
 def check_rewrite(
-    rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, gathered: Gathered = UNRECORDED
+    rewrite: Rewrite, where: Expr | None = None, *, allowed: FastMathSet = ALL, gathered: Gathered = UNRECORDED
 ) -> tuple[Verdict, ...]:
     """The verdicts on a rewrite, as `verify.checker.prove_rewrite` has them; where one is open, both programs are run.
 
@@ -299,15 +299,15 @@ def check_rewrite(
     return _run(rewrite, where, prove_rewrite(rewrite, where, allowed=allowed, gathered=gathered), allowed)
 
 
-def _run(rewrite: Rewrite, where: Expr | None, checked: Checked, allowed: Licences) -> tuple[Verdict, ...]:
+def _run(rewrite: Rewrite, where: Expr | None, checked: Checked, allowed: FastMathSet) -> tuple[Verdict, ...]:
     """The verdicts, the first that is not decided refuted where a run shows a difference."""
     verdicts = checked.verdicts
     statuses = {v.status for v in verdicts}
     if Status.UNKNOWN not in statuses or Status.REFUTED in statuses:
         return verdicts
-    # Under a licence that may be used, a difference that it would allow refutes nothing.
+    # Under a fast-math assumption that may be used, a difference that it would allow refutes nothing.
     found = find_counterexample(
-        rewrite, where=where, hints=checked.hints, licences=allowed, suspect_cells=checked.suspect_cells
+        rewrite, where=where, hints=checked.hints, fast_math=allowed, suspect_cells=checked.suspect_cells
     )
     if found is None:
         return verdicts

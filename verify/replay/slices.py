@@ -1,8 +1,8 @@
 """Replays of programs too large to run: only what chosen elements of the results depend on is run, in both programs.
 
 A slice does not see faults elsewhere. So the old program must be proved to have none, whatever its inputs, and its
-assumptions about data are checked in full; then a difference in a sliced element is a difference. What licences say of
-everything that the old program computes is bounded, not run (see `magnitude`).
+assumptions about data are checked in full; then a difference in a sliced element is a difference. What fast-math
+assumptions say of everything that the old program computes is bounded, not run (see `magnitude`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from layoutproof.verify.replay.magnitude import stays_finite
 from layoutproof.verify.replay.placement import NotComparable, Place, Placement, Positions
 from layoutproof.verify.replay.trial import Pair, element_of, holds, index_of, numbers_of
 from layoutproof.verify.replay.watching import sign_matters, watched
-from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.values.fast_math import FastMath
 from layoutproof.verify.verdict.verdict import Status
 
 MOST_CELLS = 1 << 23  # of all parameters together
@@ -55,9 +55,9 @@ class SlicedPair(Pair):
 
     def ready(self, placement: Placement) -> bool:
         """Whether slices decide anything: no undefined inputs, and an old program proved free of faults."""
-        old, new, licences = self.rewrite.old, self.rewrite.new, self.strictness.licences
+        old, new, fast_math = self.rewrite.old, self.rewrite.new, self.strictness.fast_math
         if any(_is_assumed_undefined(func) for func in (old, new)) or (
-            Licence.NSZ in licences and sign_matters(old, licences)
+            FastMath.NSZ in fast_math and sign_matters(old, fast_math)
         ):
             return False
         if (
@@ -70,7 +70,7 @@ class SlicedPair(Pair):
             if self._assumed is None:
                 return False
         if self.strictness.only_firm:
-            self._firm = watched(old, frozenset({Licence.REASSOC}))
+            self._firm = watched(old, frozenset({FastMath.REASSOC}))
         stored = {store.buffer.data.name for func in (old, new) for store in stores_in(func.body)}
         chooser = Chooser(self.rewrite, placement.symbols, self.suspect_cells)
         for position, place in enumerate(placement.places):
@@ -260,10 +260,10 @@ class SlicedPair(Pair):
         self.spent += result.iterations
         return result
 
-    def licensed(self, failure: Failure, placement: Placement, old: Mapping[str, Array], limit: int) -> Outcome:
-        """See `Pair.licensed`: nothing in this execution is left out, and no rounding explains the failure."""
-        licences, sample = self.strictness.licences, failure.sample
-        if licences & {Licence.NNAN, Licence.NINF} and (
+    def excused(self, failure: Failure, placement: Placement, old: Mapping[str, Array], limit: int) -> Outcome:
+        """See `Pair.excused`: nothing in this execution is left out, and no rounding explains the failure."""
+        fast_math, sample = self.strictness.fast_math, failure.sample
+        if fast_math & {FastMath.NNAN, FastMath.NINF} and (
             self.strictness.left_out(old) or not stays_finite(self.rewrite.old, old, sample.numbers)
         ):
             return Verdictless("the old program may compute what the fast-math assumptions exclude")
@@ -377,7 +377,7 @@ class SlicedPair(Pair):
         return None
 
     def owing(self, place: Place, held: Sequence[Array], known: Sequence[Mask], needed: int) -> Difference | None:
-        """The first chosen padding cell that violates its contract, under whatever licences."""
+        """The first chosen padding cell that violates its contract, under whatever fast-math assumptions."""
         cells = self.chosen[place.name].padding
         if not cells.size:
             return None

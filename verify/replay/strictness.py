@@ -28,7 +28,7 @@ from layoutproof.ir.stmt import NOTHING, Block, BufferStore, Evaluate, For, ForK
 from layoutproof.ir.visit import children, loads_in, map_children, walk
 from layoutproof.verify.replay.counterexample import Number
 from layoutproof.verify.replay.watching import evaluated, exposed, may_regroup, own_expressions, watched
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 
 
 def fillings_of(func: PrimFunc) -> tuple[Filling, ...]:
@@ -139,29 +139,29 @@ _LONG = 2_000  # nodes of a program that is watched, for which an iteration may 
 
 @dataclass(frozen=True, slots=True)
 class Strictness:
-    """What is left out (`licences`); the old program watched, and, for `reassoc`, the new one, by what stands for
+    """What is left out (`fast_math`); the old program watched, and, for `reassoc`, the new one, by what stands for
     undefined values; what tells, for `nnan` and `ninf`, what the old program reads, where that can be told.
     """
 
-    licences: Licences = frozenset()
+    fast_math: FastMathSet = frozenset()
     program: PrimFunc | None = None
     new_programs: tuple[tuple[int | float, PrimFunc], ...] = ()
     reading: Tracker | None = None
 
     @staticmethod
-    def of(licences: Licences, old: PrimFunc, new: PrimFunc) -> Strictness:
+    def of(fast_math: FastMathSet, old: PrimFunc, new: PrimFunc) -> Strictness:
         """The strictness of a search. Raises NotWatched where the programs' values cannot be watched."""
-        licences = relevant(licences, old, new)
-        if not licences:
+        fast_math = relevant(fast_math, old, new)
+        if not fast_math:
             return Strictness()
-        program = watched(old, licences)
-        reading = Tracker.of(old) if licences & {Licence.NNAN, Licence.NINF} else None
-        if Licence.REASSOC not in licences:
-            return Strictness(licences, program, reading=reading)
+        program = watched(old, fast_math)
+        reading = Tracker.of(old) if fast_math & {FastMath.NNAN, FastMath.NINF} else None
+        if FastMath.REASSOC not in fast_math:
+            return Strictness(fast_math, program, reading=reading)
         if any(isinstance(node, Undef) for node in walk(new.body)):
-            return Strictness(licences, program, tuple((value, exposed(new, value)) for value in CONSTANTS), reading)
+            return Strictness(fast_math, program, tuple((value, exposed(new, value)) for value in CONSTANTS), reading)
         same = exposed(new, 0)
-        return Strictness(licences, program, tuple((value, same) for value in CONSTANTS), reading)
+        return Strictness(fast_math, program, tuple((value, same) for value in CONSTANTS), reading)
 
     @property
     def weight(self) -> int:
@@ -172,17 +172,17 @@ class Strictness:
     @property
     def only_firm(self) -> bool:
         """Whether rounding is no evidence."""
-        return Licence.REASSOC in self.licences
+        return FastMath.REASSOC in self.fast_math
 
     def same(self, a: Array, b: Array) -> Mask:
-        """Scalar by scalar: value identity, up to a zero's sign where that is licensed."""
+        """Scalar by scalar: value identity, up to a zero's sign where that is excused."""
         found = same_values(a, b)
-        if Licence.NSZ in self.licences:
+        if FastMath.NSZ in self.fast_math:
             found = found | np.asarray((a == 0) & (b == 0))
         return found
 
     def left_out(self, arrays: Mapping[str, Array]) -> dict[str, Mask]:
-        """The input scalars that licences exclude where the old program reads them; by buffer."""
+        """The input scalars that fast-math assumptions exclude where the old program reads them; by buffer."""
         masks = {}
         for name, array in arrays.items():
             if array.dtype.kind in "biu":
@@ -190,18 +190,20 @@ class Strictness:
             with np.errstate(invalid="ignore"):
                 numbers = array.astype(np.float64)
             wrong = np.zeros(array.shape, dtype=np.bool_)
-            if Licence.NNAN in self.licences:
+            if FastMath.NNAN in self.fast_math:
                 wrong |= np.isnan(numbers)
-            if Licence.NINF in self.licences:
+            if FastMath.NINF in self.fast_math:
                 wrong |= np.isinf(numbers)
             if wrong.any():
                 masks[name] = wrong
         return masks
 
 
-def relevant(licences: Licences, old: PrimFunc, new: PrimFunc) -> Licences:
-    """The licences that can matter for two programs: none without floats, no `reassoc` without sums or products."""
+def relevant(fast_math: FastMathSet, old: PrimFunc, new: PrimFunc) -> FastMathSet:
+    """The fast-math assumptions that can matter for two programs: none without floats, no `reassoc` without sums or
+    products.
+    """
     exprs = [node for func in (old, new) for node in walk(func) if isinstance(node, Expr)]
     if not any(expr.dtype.is_float for expr in exprs):
         return frozenset()
-    return licences if any(may_regroup(expr) for expr in exprs) else licences - {Licence.REASSOC}
+    return fast_math if any(may_regroup(expr) for expr in exprs) else fast_math - {FastMath.REASSOC}

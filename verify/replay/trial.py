@@ -120,13 +120,15 @@ class Pair:
     def tried(
         self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None
     ) -> Outcome:
-        """What trials show, the first of them at a glance; a failure is licensed where licences allow it."""
+        """What trials show, the first of them at a glance; a failure is excused where fast-math assumptions allow
+        it.
+        """
         if glance is not None and max(map(len, self.fillings)) > 2:
             first = self.trial(placement, sample, old, limit, glance)
             if not isinstance(first, Failure):
                 return first
         outcome = self.trial(placement, sample, old, limit, None)
-        return self.licensed(outcome, placement, old, limit) if isinstance(outcome, Failure) else outcome
+        return self.excused(outcome, placement, old, limit) if isinstance(outcome, Failure) else outcome
 
     def trial(
         self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None
@@ -147,8 +149,8 @@ class Pair:
         difference = self.compare(placement, before, after, 1 if glance is not None else min(2, len(after)))
         return None if difference is None else Failure(sample, difference=difference)
 
-    def licensed(self, failure: Failure, placement: Placement, old: Mapping[str, Array], limit: int) -> Outcome:
-        """The failure, or another on the same sample, unless the licences exclude or explain it."""
+    def excused(self, failure: Failure, placement: Placement, old: Mapping[str, Array], limit: int) -> Outcome:
+        """The failure, or another on the same sample, unless the fast-math assumptions exclude or explain it."""
         sample, watched = failure.sample, self.strictness.program
         if watched is None:
             return failure
@@ -376,7 +378,7 @@ def _defined(place: Place, result: Result) -> NDArray[np.bool_]:
 def _padding_difference(
     placement: Placement, place: Place, after: Sequence[Result], needed: int, only_firm: bool
 ) -> Difference | None:
-    """The first cell of added padding that violates its contract at the end, under whatever licences."""
+    """The first cell of added padding that violates its contract at the end, under whatever fast-math assumptions."""
     expected = [list(placement.required(place, r.arrays[place.name])) for r in after]
     for number, (places, _, contract) in enumerate(expected[0] if expected else ()):
         wanted = [required[number][1] for required in expected]

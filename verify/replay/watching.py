@@ -1,17 +1,17 @@
 """Programs that notice, while they run, where fast-math assumptions would let a value come out otherwise.
 
-`watched` is the old program: it faults where it computes what the licences exclude, and where regrouping or real
-arithmetic might give another value, the value becomes undefined. The interpreter follows undefined values through
-memory, so that in the end each cell says whether its value is firm: the same in every execution that the licences
-allow. An undefined value that decides control is a fault. `exposed` is the new program, watched for rounding alone,
-with one constant in place of everything undefined.
+`watched` is the old program: it faults where it computes what the fast-math assumptions exclude, and where regrouping
+or real arithmetic might give another value, the value becomes undefined. The interpreter follows undefined values
+through memory, so that in the end each cell says whether its value is firm: the same in every execution that the
+fast-math assumptions allow. An undefined value that decides control is a fault. `exposed` is the new program, watched
+for rounding alone, with one constant in place of everything undefined.
 
 A sum, product or quotient is firm where nothing is rounded, so that exact real numbers give the same; where an operand
 is NaN or infinite, and where something is divided by 0: what follows is forced. An infinity that comes from two numbers
 by overflow is rounding. Math functions are functions: of firm arguments they have firm values. So are conversions to a
-type with fewer numbers: they are written where something is to be rounded, and no licence regroups across them, or
-leaves them out. And so are quotients that end in a result, where rounded ones of firm operands tell apart nothing that
-exact ones do not.
+type with fewer numbers: they are written where something is to be rounded, and no fast-math assumption regroups across
+them, or leaves them out. And so are quotients that end in a result, where rounded ones of firm operands tell apart
+nothing that exact ones do not.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.visit import children, loads_in, map_children, rewrite_bottom_up, walk
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 
 # Functions that give the same for a zero of either sign, or zeros.
 _SIGN_IS_LOST = frozenset(
@@ -77,13 +77,13 @@ class NotWatched(Exception):
     """A program whose values cannot be watched; the text says why."""
 
 
-def watched(func: PrimFunc, licences: Licences) -> PrimFunc:
+def watched(func: PrimFunc, fast_math: FastMathSet) -> PrimFunc:
     """The old program, watched. Raises NotWatched."""
-    if Licence.NSZ in licences and _reinterprets(func):
+    if FastMath.NSZ in fast_math and _reinterprets(func):
         raise NotWatched("memory is seen as another type")
     parameters = frozenset(buffer.data.name for buffer in func.buffers)
-    zeros = Licence.NSZ in licences and sign_matters(func, licences)
-    return func.with_body(_Old(licences, zeros, parameters, _results(func)).statement(func.body))
+    zeros = FastMath.NSZ in fast_math and sign_matters(func, fast_math)
+    return func.with_body(_Old(fast_math, zeros, parameters, _results(func)).statement(func.body))
 
 
 def exposed(func: PrimFunc, constant: int | float) -> PrimFunc:
@@ -137,9 +137,9 @@ def may_regroup(expr: Expr) -> bool:
     return expr.dtype.is_float and not isinstance(expr, Cast) and any(True for _ in _firm(expr))
 
 
-def sign_matters(func: PrimFunc, licences: Licences) -> bool:
+def sign_matters(func: PrimFunc, fast_math: FastMathSet) -> bool:
     """Whether the sign of a zero may become more than that, other than by an infinity that is excluded."""
-    if Licence.NINF in licences:
+    if FastMath.NINF in fast_math:
         return False
     for node in walk(func.body):
         if isinstance(node, Binary) and node.op is BinaryOp.DIV:
@@ -210,7 +210,8 @@ class _Watcher(ABC):
     """Rebuilds statements; what is not firm becomes undefined where `rounding` is watched.
 
     `results` are the data variables of what is stored and never loaded. A quotient that ends there may be rounded: from
-    operands that are firm, rounded quotients differ only where the quotients do, and no licence regroups one.
+    operands that are firm, rounded quotients differ only where the quotients do, and no fast-math assumption regroups
+    one.
     """
 
     rounding: bool
@@ -268,14 +269,14 @@ class _Watcher(ABC):
 class _Old(_Watcher):
     """`no_zeros`: no operation yields a zero, whose sign would matter."""
 
-    licences: Licences
+    fast_math: FastMathSet
     no_zeros: bool
     parameters: frozenset[str]
     results: frozenset[str]
     rounding: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rounding = Licence.REASSOC in self.licences
+        self.rounding = FastMath.REASSOC in self.fast_math
 
     def assumption(self, condition: Expr) -> Stmt:
         """Kept where it makes cells undefined or known; those about parameters were seen to hold in the plain run."""
@@ -294,9 +295,9 @@ class _Old(_Watcher):
     def allowed(self, expr: Expr) -> Iterator[Expr]:
         """What must be true of a float that is computed."""
         dtype = expr.dtype
-        if Licence.NNAN in self.licences:
+        if FastMath.NNAN in self.fast_math:
             yield Not(Compare(CompareOp.NE, expr, expr))
-        if Licence.NINF in self.licences:
+        if FastMath.NINF in self.fast_math:
             infinity = const(float("inf"), dtype), const(float("-inf"), dtype)
             yield from (Not(Compare(CompareOp.EQ, expr, bound)) for bound in infinity)
         if self.no_zeros and not isinstance(expr, Cast | Reinterpret):

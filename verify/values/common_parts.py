@@ -13,7 +13,7 @@ from layoutproof.ir.intrinsics import Call, Limit
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import children, free_variables, map_children, take_fresh, walk
-from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.values.fast_math import FastMathSet
 from layoutproof.verify.values.knowledge import (
     INFINITE,
     NAN,
@@ -176,11 +176,13 @@ def _losing(op: BinaryOp, a: Expr, b: Expr) -> tuple[tuple[Expr, Expr, int], ...
             return ()
 
 
-def without_shared_parts(question: Question, licences: Licences) -> Question | None:
-    """A question whose proof under these licences proves the given one too; None where the sides share no operation."""
+def without_shared_parts(question: Question, fast_math: FastMathSet) -> Question | None:
+    """A question whose proof under these fast-math assumptions proves the given one too; None where the sides share no
+    operation.
+    """
     if question.goal is not None:
         return None
-    knowledge = Knowledge(question, licences)
+    knowledge = Knowledge(question, fast_math)
     parts = _Parts(question, SignedZeroVariants(question, knowledge))
     new = parts.replaced(question.new, new_side=True)
     if not parts.variables:

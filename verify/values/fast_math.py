@@ -1,4 +1,4 @@
-"""Fast-math assumptions, called licences in the code: what each excludes, and the order in which sets are tried.
+"""Fast-math assumptions: what each excludes, and the order in which sets are tried.
 
 What each one means (source: TVM's RFC `layout-transformation-padding-roadmap`, and LLVM's fast-math flags, whose names
 they bear):
@@ -19,8 +19,8 @@ from enum import StrEnum
 from itertools import combinations
 
 
-class Licence(StrEnum):
-    """One licence; the value is its name in reports."""
+class FastMath(StrEnum):
+    """One fast-math assumption; the value is its name in reports."""
 
     NNAN = "nnan"
     NINF = "ninf"
@@ -28,47 +28,47 @@ class Licence(StrEnum):
     REASSOC = "reassoc"
 
 
-Licences = frozenset[Licence]
+FastMathSet = frozenset[FastMath]
 
-IEEE: Licences = frozenset()
-"""No licence: bit for bit, all NaNs alike."""
-ALL: Licences = frozenset(Licence)
-"""Every licence: exact reals."""
+IEEE: FastMathSet = frozenset()
+"""No fast-math assumption: bit for bit, all NaNs alike."""
+ALL: FastMathSet = frozenset(FastMath)
+"""Every fast-math assumption: exact reals."""
 
 
-PRESETS: Mapping[str, Licences] = {
+PRESETS: Mapping[str, FastMathSet] = {
     "ieee": IEEE,
-    "finite": frozenset({Licence.NNAN, Licence.NINF, Licence.NSZ}),
+    "finite": frozenset({FastMath.NNAN, FastMath.NINF, FastMath.NSZ}),
     "reals": ALL,
 }
-"""Sets of licences that have a name."""
+"""Sets of fast-math assumptions that have a name."""
 
 
-def parse_licences(text: str) -> Licences:
-    """A preset, or licences by name, separated by blanks or commas. Raises ValueError for other words."""
+def parse_fast_math(text: str) -> FastMathSet:
+    """A preset, or fast-math assumptions by name, separated by blanks or commas. Raises ValueError for other words."""
     if text in PRESETS:
         return PRESETS[text]
     words = text.replace(",", " ").split()
-    unknown = next((word for word in words if word not in set(Licence)), None)
+    unknown = next((word for word in words if word not in set(FastMath)), None)
     if not words or unknown is not None:
         wrong = "it is empty" if unknown is None else f"{unknown!r} is none"
-        raise ValueError(f"{wrong} of {', '.join(PRESETS)}, or fast-math assumptions ({', '.join(Licence)})")
-    return frozenset(Licence(word) for word in words)
+        raise ValueError(f"{wrong} of {', '.join(PRESETS)}, or fast-math assumptions ({', '.join(FastMath)})")
+    return frozenset(FastMath(word) for word in words)
 
 
-def smallest_first(allowed: Licences) -> Iterator[Licences]:
-    """Every set of allowed licences, smaller ones first, in a fixed order."""
+def smallest_first(allowed: FastMathSet) -> Iterator[FastMathSet]:
+    """Every set of allowed fast-math assumptions, smaller ones first, in a fixed order."""
     ordered = in_order(allowed)
     for size in range(len(ordered) + 1):
         yield from map(frozenset, combinations(ordered, size))
 
 
-def in_order(licences: Iterable[Licence]) -> tuple[Licence, ...]:
-    """Licences in the order of their definition."""
-    chosen = set(licences)
-    return tuple(licence for licence in Licence if licence in chosen)
+def in_order(fast_math: Iterable[FastMath]) -> tuple[FastMath, ...]:
+    """Fast-math assumptions in the order of their definition."""
+    chosen = set(fast_math)
+    return tuple(flag for flag in FastMath if flag in chosen)
 
 
-def names_of(licences: Iterable[Licence]) -> tuple[str, ...]:
+def names_of(fast_math: Iterable[FastMath]) -> tuple[str, ...]:
     """Their names, in order, as a verdict's `strictness` has them."""
-    return tuple(licence.value for licence in in_order(licences))
+    return tuple(flag.value for flag in in_order(fast_math))

@@ -1,9 +1,9 @@
-"""The search for the least licences under which a claim about values holds: cheap engines first, each licence set in
-turn, smaller sets first.
+"""The search for the least fast-math assumptions under which a claim about values holds: cheap engines first, each
+fast-math assumption set in turn, smaller sets first.
 
-What refutes a claim under one set of licences is evaluated under all the others: licences only weaken a claim, so most
-sets are never put to a solver. Only exact engines prove: structure, the laws, all values of a small type, solvers'
-`unsat`.
+What refutes a claim under one set of fast-math assumptions is evaluated under all the others: fast-math assumptions
+only weaken a claim, so most sets are never put to a solver. Only exact engines prove: structure, the laws, all values
+of a small type, solvers' `unsat`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.smt.encode_values import INTERPRETED
 from layoutproof.verify.values.common_parts import without_shared_parts
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences, names_of, smallest_first
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMath, FastMathSet, names_of, smallest_first
 from layoutproof.verify.values.formula import Claim, choices_are_complete
 from layoutproof.verify.values.knowledge import always_computed
 from layoutproof.verify.values.laws import TRANSPARENT, satisfies_by_laws, simplified
@@ -88,19 +88,19 @@ _SCALAR = (
     Ramp,
     Broadcast,
 )
-# A question that solvers gave up on is hardly easier under other licences.
+# A question that solvers gave up on is hardly easier under other fast-math assumptions.
 _MOST_UNKNOWN = 2
-# The licences that leave executions out of account.
-_RESTRICTING = frozenset({Licence.NNAN, Licence.NINF})
+# The fast-math assumptions that leave executions out of account.
+_RESTRICTING = frozenset({FastMath.NNAN, FastMath.NINF})
 
 
-def search_licences(question: Question, allowed: Licences, budget: ValueBudget) -> ValueAnswer:
-    """Proved under the least licences found, refuted under all that are allowed, or unknown."""
+def search_fast_math(question: Question, allowed: FastMathSet, budget: ValueBudget) -> ValueAnswer:
+    """Proved under the least fast-math assumptions found, refuted under all that are allowed, or unknown."""
     return search_with(Solving(budget), question, allowed)
 
 
-def search_with(solving: Solving, question: Question, allowed: Licences) -> ValueAnswer:
-    """`search_licences` with given solvers, which count what they spend."""
+def search_with(solving: Solving, question: Question, allowed: FastMathSet) -> ValueAnswer:
+    """`search_fast_math` with given solvers, which count what they spend."""
     if question.new.dtype != question.old.dtype:
         reason = f"a value is a {question.new.dtype} after and a {question.old.dtype} before"
         return ValueAnswer(Status.UNKNOWN, reason=reason)
@@ -123,7 +123,7 @@ def search_with(solving: Solving, question: Question, allowed: Licences) -> Valu
         evaluated = Select(Compare(CompareOp.EQ, question.new, question.new), const(0), const(0))
         question = replace(question, new=evaluated if can_trap_below(question.new) else const(0), old=const(0))
     prepared, known = _prepared(question)
-    # Where there are no floats, no licence says anything.
+    # Where there are no floats, no fast-math assumption says anything.
     usable = allowed if _has_floats(prepared) else IEEE
     return with_known_values(Search(prepared, usable, solving).answer(), known)
 
@@ -153,7 +153,9 @@ def _prepared(question: Question) -> tuple[Question, dict[Var, Expr]]:
 
 
 def _can_be_put_in(question: Question, given: Given) -> bool:
-    """Whether a fact gives another value for a variable, of which licences say the same wherever it stands."""
+    """Whether a fact gives another value for a variable, of which fast-math assumptions say the same wherever it
+    stands.
+    """
     if not isinstance(given.property, Identical) or given.var in free_variables(given.property.value):
         return False
     value = given.property.value
@@ -195,45 +197,45 @@ class Search:
     """One question on its way through the engines."""
 
     question: Question
-    allowed: Licences
+    allowed: FastMathSet
     solving: Solving
-    refuted: dict[Licences, Claim] = field(default_factory=dict)
-    reasons: dict[Licences, str] = field(default_factory=dict)
+    refuted: dict[FastMathSet, Claim] = field(default_factory=dict)
+    reasons: dict[FastMathSet, str] = field(default_factory=dict)
     queries: list[SmtQuery] = field(default_factory=list)
     because: frozenset[Because] = frozenset()
 
     def answer(self) -> ValueAnswer:
         """The first set that is proved, smaller ones first; refuted when the largest is."""
-        for licences in smallest_first(self.allowed):
-            if licences in self.refuted:
+        for fast_math in smallest_first(self.allowed):
+            if fast_math in self.refuted:
                 continue
-            proof = self._by_laws(licences)
-            if proof is None and self._is_tried(licences):
+            proof = self._by_laws(fast_math)
+            if proof is None and self._is_tried(fast_math):
                 continue
             if proof is None:
-                proof = self._exactly(licences)
-            if proof is not None and self._is_inhabited(licences):
-                return self._proved(licences, proof)
+                proof = self._exactly(fast_math)
+            if proof is not None and self._is_inhabited(fast_math):
+                return self._proved(fast_math, proof)
             if self.allowed in self.refuted:
                 break
         return self._not_proved()
 
     # Engines
 
-    def _by_laws(self, licences: Licences) -> ValueAnswer | None:
+    def _by_laws(self, fast_math: FastMathSet) -> ValueAnswer | None:
         """Both sides rewritten by the laws to one expression; or the goal read off."""
         if self.question.goal is not None:
-            laws = satisfies_by_laws(self.question, licences)
-            return None if laws is None else ValueAnswer(Status.PROVED, licences, LAWS, laws=laws)
-        found = simplified(self.question, licences)
+            laws = satisfies_by_laws(self.question, fast_math)
+            return None if laws is None else ValueAnswer(Status.PROVED, fast_math, LAWS, laws=laws)
+        found = simplified(self.question, fast_math)
         if found is None:
             return None
         new, old = comparable(found.new), comparable(found.old)
-        if Licence.REASSOC in licences and self.question.old_is_computed:
+        if FastMath.REASSOC in fast_math and self.question.old_is_computed:
             new, old = regrouped(new), regrouped(old)
         if new != old:
             return None
-        return ValueAnswer(Status.PROVED, licences, LAWS if found.laws else STRUCTURE, laws=found.laws)
+        return ValueAnswer(Status.PROVED, fast_math, LAWS if found.laws else STRUCTURE, laws=found.laws)
 
     @cached_property
     def _tried(self) -> Claim | None:
@@ -241,52 +243,52 @@ class Search:
         values, size = points_of(self.question, self.solving.budget.trials)
         return _evaluated(self.question, values, size)
 
-    def _is_tried(self, licences: Licences) -> bool:
-        """Whether a trial refutes the claim under these licences; remembered."""
+    def _is_tried(self, fast_math: FastMathSet) -> bool:
+        """Whether a trial refutes the claim under these fast-math assumptions; remembered."""
         if self._tried is not None:
             self._learn(self._tried)
-        return licences in self.refuted
+        return fast_math in self.refuted
 
-    def _exactly(self, licences: Licences) -> ValueAnswer | None:
+    def _exactly(self, fast_math: FastMathSet) -> ValueAnswer | None:
         """Enumeration, a solver, or exact reals."""
-        if licences == ALL and self.question.goal is None:
+        if fast_math == ALL and self.question.goal is None:
             query = equal_as_reals(self.question, self.solving)
             if query is not None:
-                return ValueAnswer(Status.PROVED, licences, REALS, queries=(query,))
-        if Licence.REASSOC in licences:
+                return ValueAnswer(Status.PROVED, fast_math, REALS, queries=(query,))
+        if FastMath.REASSOC in fast_math:
             # Regrouping was tried by comparing; what holds without it was asked before.
             return None
         small = self._enumerated
         if small is not None:
             self._learn(small)
-            return None if small.fails(licences).any() else ValueAnswer(Status.PROVED, licences, ENUMERATION)
-        if Licence.NSZ not in licences and self._doubts_zero_signs_only:
-            # Nothing else can fail, and no licence but `nsz` speaks of it: not worth a solver.
+            return None if small.fails(fast_math).any() else ValueAnswer(Status.PROVED, fast_math, ENUMERATION)
+        if FastMath.NSZ not in fast_math and self._doubts_zero_signs_only:
+            # Nothing else can fail, and no fast-math assumption but `nsz` speaks of it: not worth a solver.
             return None
         if len(self.reasons) >= _MOST_UNKNOWN:
             return None
-        shared = self._without_shared_parts(licences)
-        return shared if shared is not None else self._take(self.solving.decide(self.question, licences), licences)
+        shared = self._without_shared_parts(fast_math)
+        return shared if shared is not None else self._take(self.solving.decide(self.question, fast_math), fast_math)
 
     @cached_property
     def _doubts_zero_signs_only(self) -> bool:
         """Whether the structure proves the claim up to the signs of zeros that may differ before."""
-        if Licence.NSZ not in self.allowed or not self.question.variants or self.question.goal is not None:
+        if FastMath.NSZ not in self.allowed or not self.question.variants or self.question.goal is not None:
             return False
-        found = simplified(self.question, frozenset({Licence.NSZ}))
+        found = simplified(self.question, frozenset({FastMath.NSZ}))
         return found is not None and TRANSPARENT in found.laws and found.new == found.old
 
-    def _without_shared_parts(self, licences: Licences) -> ValueAnswer | None:
+    def _without_shared_parts(self, fast_math: FastMathSet) -> ValueAnswer | None:
         """The proof of the question that is left when the parts that both sides have are taken out."""
-        rest = without_shared_parts(self.question, licences)
+        rest = without_shared_parts(self.question, fast_math)
         if rest is None:
             return None
         tried = _evaluated(rest, *points_of(rest, self.solving.budget.trials))
-        if tried is not None and tried.fails(licences).any():
+        if tried is not None and tried.fails(fast_math).any():
             return None
-        decision = self.solving.decide(rest, licences)
+        decision = self.solving.decide(rest, fast_math)
         self.because |= decision.because
-        return self._take(decision, licences) if decision.status is Status.PROVED else None
+        return self._take(decision, fast_math) if decision.status is Status.PROVED else None
 
     @cached_property
     def _enumerated(self) -> Claim | None:
@@ -310,46 +312,46 @@ class Search:
             for n in walk(part)
         )
 
-    def _take(self, decision: Decision, licences: Licences) -> ValueAnswer | None:
+    def _take(self, decision: Decision, fast_math: FastMathSet) -> ValueAnswer | None:
         self.because |= decision.because
         if decision.status is Status.PROVED:
             assert decision.query is not None
             return ValueAnswer(
-                Status.PROVED, licences, decision.engine, queries=(decision.query,), laws=decision.axioms
+                Status.PROVED, fast_math, decision.engine, queries=(decision.query,), laws=decision.axioms
             )
         if decision.claim is not None:
             assert decision.query is not None
             self.queries.append(decision.query)
             self._learn(decision.claim)
         else:
-            self.reasons[licences] = decision.reason if decision.reason is not None else "no engine decides it"
+            self.reasons[fast_math] = decision.reason if decision.reason is not None else "no engine decides it"
         return None
 
     def _learn(self, claim: Claim) -> None:
         """Remember under which sets a point of the claim refutes it."""
-        for licences in smallest_first(self.allowed):
+        for fast_math in smallest_first(self.allowed):
             if (
-                licences not in self.refuted
-                and choices_are_complete(self.question, licences)
-                and _refutes(claim, licences)
+                fast_math not in self.refuted
+                and choices_are_complete(self.question, fast_math)
+                and _refutes(claim, fast_math)
             ):
-                self.refuted[licences] = claim
+                self.refuted[fast_math] = claim
 
     # Answers
 
-    def _proved(self, licences: Licences, proof: ValueAnswer) -> ValueAnswer:
-        open_sets = [s for s in self.reasons if s < licences]
+    def _proved(self, fast_math: FastMathSet, proof: ValueAnswer) -> ValueAnswer:
+        open_sets = [s for s in self.reasons if s < fast_math]
         reason = None
         if open_sets:
             reason = f"less may do, which was not decided: {self.reasons[open_sets[0]]}"
         model = self._model(self.refuted.get(IEEE), IEEE) if IEEE in self.refuted else None
         return replace(proof, model=model, reason=reason, because=self.because)
 
-    def _is_inhabited(self, licences: Licences) -> bool:
-        """Whether licences leave any execution in consideration. (Hypotheses may leave none.)"""
-        if not licences & _RESTRICTING or (self._tried is not None and bool(self._tried.considered(licences).any())):
+    def _is_inhabited(self, fast_math: FastMathSet) -> bool:
+        """Whether fast-math assumptions leave any execution in consideration. (Hypotheses may leave none.)"""
+        if not fast_math & _RESTRICTING or (self._tried is not None and bool(self._tried.considered(fast_math).any())):
             return True
-        self.reasons[licences] = f"nothing that the old program computes is left under {' '.join(names_of(licences))}"
+        self.reasons[fast_math] = f"nothing that the old program computes is left under {' '.join(names_of(fast_math))}"
         return False
 
     def _not_proved(self) -> ValueAnswer:
@@ -375,10 +377,10 @@ class Search:
             because=self.because,
         )
 
-    def _model(self, claim: Claim | None, licences: Licences) -> dict[str, Number] | None:
+    def _model(self, claim: Claim | None, fast_math: FastMathSet) -> dict[str, Number] | None:
         if claim is None:
             return None
-        return claim.model(_first(claim, licences))
+        return claim.model(_first(claim, fast_math))
 
 
 def _evaluated(question: Question, values: dict[str, Values], size: int) -> Claim | None:
@@ -395,20 +397,22 @@ def _no_reason(refuted: bool) -> str:
     )
 
 
-def _refutes(claim: Claim, licences: Licences) -> bool:
-    return bool(_failing(claim, licences).any())
+def _refutes(claim: Claim, fast_math: FastMathSet) -> bool:
+    return bool(_failing(claim, fast_math).any())
 
 
-def _first(claim: Claim, licences: Licences) -> int:
-    return int(np.argmax(_failing(claim, licences)))
+def _first(claim: Claim, fast_math: FastMathSet) -> int:
+    return int(np.argmax(_failing(claim, fast_math)))
 
 
-def _failing(claim: Claim, licences: Licences) -> Mask:
-    """The points that refute the claim under a set of licences; none if regrouping or real arithmetic might help."""
-    fails = claim.fails(licences)
+def _failing(claim: Claim, fast_math: FastMathSet) -> Mask:
+    """The points that refute the claim under a set of fast-math assumptions; none if regrouping or real arithmetic
+    might help.
+    """
+    fails = claim.fails(fast_math)
     question = claim.question
-    if Licence.REASSOC not in licences or question.goal is not None or not fails.any():
+    if FastMath.REASSOC not in fast_math or question.goal is not None or not fails.any():
         return fails
     if question.old_is_computed and regroups(question.old):
         return np.zeros_like(fails)
-    return differ_as_reals(claim, fails) if licences == ALL else fails
+    return differ_as_reals(claim, fails) if fast_math == ALL else fails

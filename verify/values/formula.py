@@ -16,7 +16,7 @@ from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.visit import walk
 from layoutproof.verify.smt.encode_values import ComputedFloat, ValueEncoder, conjunction, disjunction, model_name, same
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 from layoutproof.verify.values.law_table import axioms_of
 from layoutproof.verify.values.numbers import Mask, Points, Values, widened
 from layoutproof.verify.values.question import (
@@ -89,12 +89,12 @@ class Claim:
         """Where the new value has none."""
         return self._new.trapped
 
-    def considered(self, licences: Licences) -> Mask:
+    def considered(self, fast_math: FastMathSet) -> Mask:
         """Where every hypothesis holds, those of `nnan` and `ninf` included."""
         mask = self._assumed
-        if Licence.NNAN in licences:
+        if FastMath.NNAN in fast_math:
             mask = mask & ~self._some_value_is(np.isnan)
-        if Licence.NINF in licences:
+        if FastMath.NINF in fast_math:
             mask = mask & ~self._some_value_is(np.isinf)
         return mask
 
@@ -110,16 +110,16 @@ class Claim:
                 found = found | (computed.where & test(computed.values))
         return found
 
-    def fails(self, licences: Licences) -> Mask:
+    def fails(self, fast_math: FastMathSet) -> Mask:
         """Where the hypotheses hold and the claim does not; without `reassoc`, as the old expression is grouped."""
-        considered = self.considered(licences)
+        considered = self.considered(fast_math)
         if self.question.goal is not None:
             return (
                 considered
                 & ~self._new.trapped
                 & ~self._satisfied(self.question.goal, self.question.new, self._new_value)
             )
-        wrong = ~self._agree_up_to_zero if Licence.NSZ in licences else ~_identical(self._new_value, self._old_value)
+        wrong = ~self._agree_up_to_zero if FastMath.NSZ in fast_math else ~_identical(self._new_value, self._old_value)
         return considered & (self._new.trapped | wrong)
 
     @cached_property
@@ -153,9 +153,11 @@ def sign_choices(question: Question) -> list[tuple[bool | None, ...]]:
     return [(sign,) * count for sign in (False, True)]
 
 
-def choices_are_complete(question: Question, licences: Licences) -> bool:
-    """Whether every behaviour of the old expression under these licences is looked at, so that a point may refute."""
-    return Licence.NSZ not in licences or free_operations(question) <= MOST_CHOICES
+def choices_are_complete(question: Question, fast_math: FastMathSet) -> bool:
+    """Whether every behaviour of the old expression under these fast-math assumptions is looked at, so that a point may
+    refute.
+    """
+    return FastMath.NSZ not in fast_math or free_operations(question) <= MOST_CHOICES
 
 
 def free_operations(question: Question) -> int:
@@ -192,15 +194,15 @@ def _number(values: Values, point: int) -> Number:
 
 
 class Formula:
-    """The negated claim of a question under a set of licences, over an encoder. `axioms` names those of the math
-    functions that were used.
+    """The negated claim of a question under a set of fast-math assumptions, over an encoder. `axioms` names those of
+    the math functions that were used.
 
     Raises NotValue for an expression that cannot be encoded.
     """
 
-    def __init__(self, question: Question, licences: Licences) -> None:
+    def __init__(self, question: Question, fast_math: FastMathSet) -> None:
         self.question = question
-        self.licences = licences
+        self.fast_math = fast_math
         self.encoder = ValueEncoder()
         old, computed, old_traps = self._evaluated(question.old)
         # Where the old side evaluates each variable; what follows evaluates them elsewhere too.
@@ -208,7 +210,7 @@ class Formula:
         new, _, new_traps = self._evaluated(question.new)
         self._assertions = [f"(not {trap})" for trap in old_traps]
         self._assertions += self._hypotheses()
-        self._assertions += self._licensed(computed)
+        self._assertions += self._excused(computed)
         self._assertions.append(self._violation(new, old, new_traps))
         axioms = axioms_of((question.old, question.new), self.encoder)
         self.axioms = tuple(axiom.name for axiom in axioms)
@@ -254,12 +256,10 @@ class Formula:
             case Holds():
                 return self.encoder.value(condition_on(known, expr))
 
-    def _licensed(self, computed: list[ComputedFloat]) -> list[str]:
+    def _excused(self, computed: list[ComputedFloat]) -> list[str]:
         """The hypotheses of `nnan` and `ninf`: on what the old program computes, where it does."""
         tests = [
-            t
-            for licence, t in ((Licence.NNAN, "fp.isNaN"), (Licence.NINF, "fp.isInfinite"))
-            if licence in self.licences
+            t for flag, t in ((FastMath.NNAN, "fp.isNaN"), (FastMath.NINF, "fp.isInfinite")) if flag in self.fast_math
         ]
         found: list[str] = []
         names = {v.name for v in self.question.variables}
@@ -286,7 +286,7 @@ class Formula:
             return conjunction(
                 [*(f"(not {t})" for t in new_traps), disjunction([*self.encoder.traps, f"(not {claim})"])]
             )
-        if Licence.NSZ not in self.licences:
+        if FastMath.NSZ not in self.fast_math:
             return disjunction([*new_traps, f"(not {same(new, old)})"])
         dtype = question.old.dtype
         behaviours = [old, *(self._with_signs(signs) for signs in sign_choices(question))]

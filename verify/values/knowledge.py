@@ -19,7 +19,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import float_format, max_finite, round_float
 from layoutproof.ir.visit import children, free_variables
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 from layoutproof.verify.values.question import (
     AtLeast,
     AtMost,
@@ -155,14 +155,14 @@ _NAN_PASSES = {*_LINEAR, BinaryOp.DIV}
 class Knowledge:
     """Known facts of the variables of a question, and what follows for expressions over them."""
 
-    def __init__(self, question: Question, licences: Licences) -> None:
+    def __init__(self, question: Question, fast_math: FastMathSet) -> None:
         self._facts: dict[Expr, Known] = {}
         self._cache: dict[Expr, Known] = {}
         for given in question.given:
             self._learn_given(given)
         for condition in question.conditions:
             self._learn_condition(condition)
-        self._learn_licences(question, licences)
+        self._learn_fast_math(question, fast_math)
 
     def known(self, expr: Expr) -> Known:
         """What is known of a scalar expression's value."""
@@ -241,8 +241,8 @@ class Knowledge:
                 kinds = ANY & ~NAN & ~(INFINITE if value < math.inf or strict else 0)
                 self._restrict(inner, kinds, low=-value, high=value)
 
-    def _learn_licences(self, question: Question, licences: Licences) -> None:
-        barred = (NAN if Licence.NNAN in licences else 0) | (INFINITE if Licence.NINF in licences else 0)
+    def _learn_fast_math(self, question: Question, fast_math: FastMathSet) -> None:
+        barred = (NAN if FastMath.NNAN in fast_math else 0) | (INFINITE if FastMath.NINF in fast_math else 0)
         if not barred:
             return
         for var in always_computed(question):
@@ -253,7 +253,7 @@ class Knowledge:
         for part in always_evaluated(question.old):
             if part.dtype.is_float and not isinstance(part, PASSED_ON):
                 self._restrict(part, ANY & ~barred)
-                for operand in _operands_passed_on(part, licences):
+                for operand in _operands_passed_on(part, fast_math):
                     # a NaN, or an infinity where a NaN is barred as well, would have shown in the result
                     self._restrict(operand, ANY & ~barred)
 
@@ -348,7 +348,9 @@ def always_evaluated(expr: Expr) -> Iterator[Expr]:
 
 
 def always_computed(question: Question) -> frozenset[Var]:
-    """The variables that licences restrict whatever happens: not those that the old side evaluates only sometimes."""
+    """The variables that fast-math assumptions restrict whatever happens: not those that the old side evaluates only
+    sometimes.
+    """
     if not question.old_is_computed:
         return question.computed
     always = set(always_evaluated(question.old))
@@ -361,11 +363,11 @@ def is_widening(source: DType, target: DType) -> bool:
     return p <= q and lower - q <= low - p and high <= higher
 
 
-def _operands_passed_on(expr: Expr, licences: Licences) -> tuple[Expr, ...]:
-    """The operands of which a licence on the result says the same."""
-    if Licence.NNAN not in licences or not isinstance(expr, Binary):
+def _operands_passed_on(expr: Expr, fast_math: FastMathSet) -> tuple[Expr, ...]:
+    """The operands of which a fast-math assumption on the result says the same."""
+    if FastMath.NNAN not in fast_math or not isinstance(expr, Binary):
         return ()
-    allowed = _LINEAR if Licence.NINF in licences else _NAN_PASSES
+    allowed = _LINEAR if FastMath.NINF in fast_math else _NAN_PASSES
     return (expr.lhs, expr.rhs) if expr.op in allowed else ()
 
 

@@ -20,7 +20,7 @@ from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.verify.smt.encode_values import INTERPRETED
 from layoutproof.verify.values.common_parts import SignedZeroVariants
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 from layoutproof.verify.values.knowledge import (
     INFINITE,
     NAN,
@@ -80,31 +80,31 @@ class Simplified:
     laws: tuple[str, ...]
 
 
-def simplified(question: Question, licences: Licences) -> Simplified | None:
+def simplified(question: Question, fast_math: FastMathSet) -> Simplified | None:
     """Both sides rewritten by laws under the hypotheses; None if the new side might trap in a part that a law drops."""
     if not _traps_as_before(question):
         return None
-    knowledge = Knowledge(question, licences)
+    knowledge = Knowledge(question, fast_math)
     variants = SignedZeroVariants(question, knowledge)
-    law = _by_variants(variants, licences, question.new, question.old)
+    law = _by_variants(variants, fast_math, question.new, question.old)
     if law is not None:
         return Simplified(question.old, question.old, (law,))
     rewriter = _Rewriter(knowledge)
     new, old = rewriter.rewrite(question.new), rewriter.rewrite(question.old)
-    if Licence.NSZ in licences:
+    if FastMath.NSZ in fast_math:
         new = rewriter.without_zeros(new)
-    law = _by_variants(variants, licences, new, old)
+    law = _by_variants(variants, fast_math, new, old)
     if law is not None:
         rewriter.used[law] = None
         new = old
     return Simplified(new, old, tuple(rewriter.used))
 
 
-def _by_variants(variants: SignedZeroVariants, licences: Licences, new: Expr, old: Expr) -> str | None:
+def _by_variants(variants: SignedZeroVariants, fast_math: FastMathSet, new: Expr, old: Expr) -> str | None:
     """The law by which sides that differ in variants only are the same, or None."""
     if variants.are_identical(new, old):
         return SIGN_LOST
-    return TRANSPARENT if Licence.NSZ in licences and variants.are_alike(new, old) else None
+    return TRANSPARENT if FastMath.NSZ in fast_math and variants.are_alike(new, old) else None
 
 
 def agrees_up_to_zero_signs(question: Question) -> ValueAnswer | None:
@@ -114,12 +114,12 @@ def agrees_up_to_zero_signs(question: Question) -> ValueAnswer | None:
     variants = SignedZeroVariants(question, Knowledge(question, frozenset()))
     if not _traps_as_before(question) or not variants.are_alike(question.new, question.old):
         return None
-    return ValueAnswer(Status.PROVED, frozenset({Licence.NSZ}), laws=(TRANSPARENT,))
+    return ValueAnswer(Status.PROVED, frozenset({FastMath.NSZ}), laws=(TRANSPARENT,))
 
 
-def satisfies_by_laws(question: Question, licences: Licences) -> tuple[str, ...] | None:
+def satisfies_by_laws(question: Question, fast_math: FastMathSet) -> tuple[str, ...] | None:
     """The laws by which `new` has the property that is the goal, or None where they do not say."""
-    knowledge = Knowledge(question, licences)
+    knowledge = Knowledge(question, fast_math)
     known, goal = knowledge.known(question.new), question.goal
     value = None if goal is None or (operand := operand_of(goal)) is None else constant_value(operand)
     match goal:

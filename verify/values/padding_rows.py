@@ -15,7 +15,7 @@ from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT1
 from layoutproof.ir.expr import Binary, Cast, Expr, FloatImm, IntImm, Select, Var, equal, logical_and, logical_or
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
+from layoutproof.verify.values.fast_math import IEEE, FastMath, FastMathSet
 from layoutproof.verify.values.question import (
     AtLeast,
     AtMost,
@@ -30,9 +30,9 @@ from layoutproof.verify.verdict.verdict import Status
 
 FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 INTEGERS = (INT8, INT32, INT64, UINT8, UINT32)
-NNAN: Licences = frozenset({Licence.NNAN})
-NSZ: Licences = frozenset({Licence.NSZ})
-NNAN_NINF: Licences = frozenset({Licence.NNAN, Licence.NINF})
+NNAN: FastMathSet = frozenset({FastMath.NNAN})
+NSZ: FastMathSet = frozenset({FastMath.NSZ})
+NNAN_NINF: FastMathSet = frozenset({FastMath.NNAN, FastMath.NINF})
 YES, NO = Status.PROVED, Status.REFUTED
 
 
@@ -43,7 +43,7 @@ class Row:
     name: str
     question: Question
     expected: Status
-    allowed: Licences = IEEE
+    allowed: FastMathSet = IEEE
 
 
 def rows() -> Iterator[Row]:
@@ -70,7 +70,7 @@ def _no_op(
     name: str,
     value: Expr,
     expected: Status,
-    allowed: Licences = IEEE,
+    allowed: FastMathSet = IEEE,
     given: Sequence[Property | Given] = (),
     computed: Sequence[str] = ("acc",),
 ) -> Row:
@@ -81,7 +81,7 @@ def _no_op(
     return Row(f"{value.dtype}: {name}", Question(value, acc, facts, (), variables, False), expected, allowed)
 
 
-def _keeps(name: str, value: Expr, known: Property, expected: Status, allowed: Licences = IEEE) -> Row:
+def _keeps(name: str, value: Expr, known: Property, expected: Status, allowed: FastMathSet = IEEE) -> Row:
     """A row that asks whether a write keeps an invariant."""
     acc = Var("acc", value.dtype)
     computed = frozenset({acc, Var("v", value.dtype)})

@@ -13,7 +13,7 @@ from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.settings import scaled
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMath, FastMathSet
 from layoutproof.verify.values.fast_math_search import search_with
 from layoutproof.verify.values.question import (
     STRUCTURE,
@@ -38,7 +38,7 @@ class StoredValue:
 
     `own` are the variables in it that were read from the same buffer: they satisfy the property by induction. `given`,
     `conditions` and `computed` are as in `Question`. `value_is_computed`: the old program computes this very value,
-    and licences restrict the operations in it.
+    and fast-math assumptions restrict the operations in it.
     """
 
     value: Expr
@@ -74,25 +74,28 @@ def candidates(dtype: DType, initial: Sequence[Expr]) -> tuple[Property, ...]:
 
 
 def invariant_answer(
-    ask: Callable[[Question, Licences], ValueAnswer], known: Property, writes: Sequence[StoredValue], allowed: Licences
+    ask: Callable[[Question, FastMathSet], ValueAnswer],
+    known: Property,
+    writes: Sequence[StoredValue],
+    allowed: FastMathSet,
 ) -> ValueAnswer:
     """Whether every write keeps the property. `refuted` means: not inductive, with the values of one write in `model`.
 
-    `ask` answers the question of each write; the licences of all add up. Only `nnan` and `ninf` are used: the program
-    stores what plain IEEE arithmetic gives.
+    `ask` answers the question of each write; the fast-math assumptions of all add up. Only `nnan` and `ninf` are used:
+    the program stores what plain IEEE arithmetic gives.
     """
-    usable = allowed & {Licence.NNAN, Licence.NINF}
+    usable = allowed & {FastMath.NNAN, FastMath.NINF}
     answers: list[ValueAnswer] = []
     for write in writes:
         answer = ask(question_of(known, write), usable)
         if answer.status is not Status.PROVED:
             return answer
         answers.append(answer)
-    licences = IEEE.union(*(a.licences for a in answers))
+    fast_math = IEEE.union(*(a.fast_math for a in answers))
     engines = list(dict.fromkeys(a.engine for a in answers))
     return ValueAnswer(
         Status.PROVED,
-        licences,
+        fast_math,
         ", ".join(engines) or STRUCTURE,
         model=next((a.model for a in answers if a.model is not None), None),
         queries=tuple(q for a in answers for q in a.queries),
@@ -125,22 +128,22 @@ class _Remembered:
 
 
 # The question in canonical form, what may be used, the budget, and whether solvers were asked at all.
-_Key = tuple[Question, Licences, ValueBudget, bool]
+_Key = tuple[Question, FastMathSet, ValueBudget, bool]
 
 
 class ValueProver:
     """Answers questions within a budget and remembers them, whatever their variables are called.
 
-    `allowed` are the licences that may be used where a question does not say. Every question is answered in its
-    canonical form, so that names do not matter. Answers that a clock cut short are not remembered, and an engine that
-    did not answer in time is not asked again.
+    `allowed` are the fast-math assumptions that may be used where a question does not say. Every question is answered
+    in its canonical form, so that names do not matter. Answers that a clock cut short are not remembered, and an engine
+    that did not answer in time is not asked again.
 
     `for_check` gives a prover whose questions have a budget together, with the `queries` that solvers answered for what
     it proved. What it answers does not depend on what others asked: a remembered answer costs what it cost, once for
     each check.
     """
 
-    def __init__(self, allowed: Licences = ALL, budget: ValueBudget = DEFAULT) -> None:
+    def __init__(self, allowed: FastMathSet = ALL, budget: ValueBudget = DEFAULT) -> None:
         self.allowed = allowed
         self.budget = budget
         self.hits = 0
@@ -148,7 +151,7 @@ class ValueProver:
         self.queries: dict[SmtQuery, None] = {}
         self._limit: int | None = None
         self._remembered: dict[_Key, _Remembered] = {}
-        self._asked: dict[tuple[Question, Licences, ValueBudget], bool] = {}
+        self._asked: dict[tuple[Question, FastMathSet, ValueBudget], bool] = {}
         self._hung: set[str] = set()
 
     def for_check(self, budget: ValueBudget | None = None) -> ValueProver:
@@ -163,25 +166,27 @@ class ValueProver:
             prover._hung = self._hung
         return prover
 
-    def under(self, allowed: Licences) -> ValueProver:
-        """A prover for a part of this one's check that may use these licences only."""
+    def under(self, allowed: FastMathSet) -> ValueProver:
+        """A prover for a part of this one's check that may use these fast-math assumptions only."""
         prover = self.for_check(self.budget)
         prover.allowed = allowed
         return prover
 
     def prove_invariant(
-        self, known: Property, writes: Sequence[StoredValue], allowed: Licences | None = None
+        self, known: Property, writes: Sequence[StoredValue], allowed: FastMathSet | None = None
     ) -> ValueAnswer:
         """Whether every write keeps the property, within the budget `QUICK`: most that are tried do not hold."""
         usable = self.allowed if allowed is None else allowed
         return invariant_answer(
-            lambda question, licences: self.answer(question, licences, QUICK), known, writes, usable
+            lambda question, fast_math: self.answer(question, fast_math, QUICK), known, writes, usable
         )
 
     def answer(
-        self, question: Question, allowed: Licences | None = None, budget: ValueBudget | None = None
+        self, question: Question, allowed: FastMathSet | None = None, budget: ValueBudget | None = None
     ) -> ValueAnswer:
-        """The answer to a question, remembered or new; licences of `allowed` are tried smallest set first."""
+        """The answer to a question, remembered or new; fast-math assumptions of `allowed` are tried smallest set
+        first.
+        """
         canonical, variables = question.renamed()
         allowed = self.allowed if allowed is None else allowed
         asked = (canonical, allowed, self.budget if budget is None else _tighter(budget, self.budget))
@@ -201,7 +206,7 @@ class ValueProver:
             self.queries.update(dict.fromkeys(answer.queries))
         return answer
 
-    def _found(self, question: Question, allowed: Licences, budget: ValueBudget, closed: bool) -> _Remembered:
+    def _found(self, question: Question, allowed: FastMathSet, budget: ValueBudget, closed: bool) -> _Remembered:
         solving = Solving(budget, closed=closed, hung=self._hung)
         found = _Remembered(search_with(solving, question, allowed), solving.spent)
         self.spent += found.cost

@@ -16,7 +16,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, holds_any, map_children, substitute, take_fresh
 from layoutproof.verify.program.questions import Because, SmtQuery
-from layoutproof.verify.values.fast_math import IEEE, Licences
+from layoutproof.verify.values.fast_math import IEEE, FastMathSet
 from layoutproof.verify.verdict.verdict import Status
 
 _PLACEHOLDER = "value'"
@@ -155,7 +155,7 @@ class Question:
     `computed` are variables whose values the old program computes; with `old_is_computed` so are the sub-expressions of
     `old`, each where it is evaluated, and then a variable of `computed` that stands in `old` counts only where it is
     evaluated there: what stands in a branch that is not taken may be a value that the old program never looks at.
-    Licences restrict these and nothing else.
+    Fast-math assumptions restrict these and nothing else.
 
     `variants` are pairs of variables, the old program's and the new one's, whose values may differ in the sign of a
     zero and in nothing else; the first stands in `old` and the hypotheses, the second in `new`.
@@ -257,18 +257,19 @@ REALS = "exact reals"
 class ValueAnswer:
     """What is known of a claim about values.
 
-    `proved`: under `licences`, none of which can be left out unless a smaller set was `unknown`; `reason` then says
+    `proved`: under `fast_math`, none of which can be left out unless a smaller set was `unknown`; `reason` then says
     which were. `refuted`: under everything allowed; `model` was run, and refutes it. `unknown`: `reason` says why.
     `because`: BUDGET where a solver was not allowed to do more, CLOCK where one was stopped by the clock (or died) on
     the way; the latter is not to be kept.
 
     `model` gives variables by name the values (Python floats, integers, truth values) that refute the strictest
-    question that failed: with a proof that needs licences, a case that shows that they are needed. `engine` names what
-    decided. `queries` are what solvers answered, each self-contained; `laws` the named laws and axioms that were used.
+    question that failed: with a proof that needs fast-math assumptions, a case that shows that they are needed.
+    `engine` names what decided. `queries` are what solvers answered, each self-contained; `laws` the named laws and
+    axioms that were used.
     """
 
     status: Status
-    licences: Licences = IEEE
+    fast_math: FastMathSet = IEEE
     engine: str = STRUCTURE
     reason: str | None = None
     model: Mapping[str, float | int] | None = None
@@ -288,13 +289,15 @@ class ValueAnswer:
 
 
 def together(answers: Sequence[ValueAnswer]) -> ValueAnswer:
-    """The first answer that is not proved, else that all are, under the licences that any of them needs."""
+    """The first answer that is not proved, else that all are, under the fast-math assumptions that any of them
+    needs.
+    """
     failed = next((a for a in answers if not a.is_proved), None)
     if failed is not None:
         return failed
     return replace(
-        next((a for a in answers if a.licences), answers[0]),
-        licences=frozenset(licence for a in answers for licence in a.licences),
+        next((a for a in answers if a.fast_math), answers[0]),
+        fast_math=frozenset(flag for a in answers for flag in a.fast_math),
         queries=tuple(query for a in answers for query in a.queries),
         laws=tuple(dict.fromkeys(law for a in answers for law in a.laws)),
         because=frozenset[Because]().union(*(a.because for a in answers)),

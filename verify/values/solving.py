@@ -22,7 +22,7 @@ from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder, symbol
 from layoutproof.verify.smt.solver import Answer, Worker, WorkerAnswer, shared_worker
-from layoutproof.verify.values.fast_math import ALL, Licences, names_of
+from layoutproof.verify.values.fast_math import ALL, FastMathSet, names_of
 from layoutproof.verify.values.formula import Claim, Formula, choices_are_complete, values_of
 from layoutproof.verify.values.knowledge import INFINITE, NAN, Knowledge, always_evaluated, is_widening
 from layoutproof.verify.values.numbers import Mask
@@ -72,7 +72,9 @@ BFLOAT16_SORT = ValueEncoder().sort(BFLOAT16)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What solvers made of a question under one set of licences. `claim` is the refuting point, evaluated."""
+    """What solvers made of a question under one set of fast-math assumptions. `claim` is the refuting point,
+    evaluated.
+    """
 
     status: Status
     engine: str
@@ -121,15 +123,15 @@ class Solving:
             self.hung.add(engine)
         return said
 
-    def decide(self, question: Question, licences: Licences) -> Decision:
+    def decide(self, question: Question, fast_math: FastMathSet) -> Decision:
         """Proved, refuted or unknown."""
         try:
-            formula = Formula(question, licences)
+            formula = Formula(question, fast_math)
         except NotValue as problem:
             return Decision(
                 Status.UNKNOWN, "encoder", reason=f"{expr_text(problem.expr, Style.PLAIN)}: {problem.reason}"
             )
-        text, logic = formula.text(describe(question, licences)), formula.encoder.logic
+        text, logic = formula.text(describe(question, fast_math)), formula.encoder.logic
         because, reasons = set[Because](), list[str]()
         for engine in self.budget.solvers:
             if engine == "bitwuzla" and BFLOAT16_SORT in text:
@@ -142,11 +144,11 @@ class Solving:
                 query = SmtQuery(text, logic, engine=engine)
                 return Decision(Status.PROVED, engine, query, axioms=formula.axioms, because=frozenset(because))
             if said.answer is Answer.SAT:
-                if not choices_are_complete(question, licences):
+                if not choices_are_complete(question, fast_math):
                     reasons.append("too many operations of the old value may choose a zero's sign")
                     break
                 claim = Claim(question, values_of(question, said.model), 1)
-                if claim.fails(licences)[0]:
+                if claim.fails(fast_math)[0]:
                     return Decision(
                         Status.REFUTED,
                         engine,
@@ -167,7 +169,7 @@ def _because(formula: Formula) -> str:
     return f": nothing else is known of {', '.join(functions)}" if functions else ""
 
 
-def describe(question: Question, licences: Licences) -> str:
+def describe(question: Question, fast_math: FastMathSet) -> str:
     """The claim in words, for the head of a query."""
     new, old = (expr_text(e, Style.PLAIN) for e in (question.new, question.old))
     what = f"{new} is {old}" if question.goal is None else f"{new} {question.goal}"
@@ -176,11 +178,11 @@ def describe(question: Question, licences: Licences) -> str:
         *(f"where {g}" for g in question.given),
         *(f"where {expr_text(c, Style.PLAIN)}" for c in question.conditions),
     ]
-    if licences:
+    if fast_math:
         who = sorted(v.name for v in question.computed) + (
             ["what the old side computes"] if question.old_is_computed else []
         )
-        lines.append(f"under {' '.join(names_of(licences))} of {', '.join(who) or 'nothing'}")
+        lines.append(f"under {' '.join(names_of(fast_math))} of {', '.join(who) or 'nothing'}")
     lines += [f"{variant.name} is {var.name} up to the sign of zero" for var, variant in question.variants]
     return "\n".join(lines)
 
@@ -316,7 +318,7 @@ def _number(value: float | int) -> str:
 
 def differ_as_reals(claim: Claim, fails: Mask) -> Mask:
     """The failing points at which the sides differ as real numbers too, or where real arithmetic has no say: a trap, a
-    part that is no number and that no licence excludes, sides without floats.
+    part that is no number and that no fast-math assumption excludes, sides without floats.
     """
     sides = (claim.question.new, claim.question.old)
     if not any(isinstance(node, Expr) and node.dtype.is_float for side in sides for node in walk(side)):
@@ -325,7 +327,7 @@ def differ_as_reals(claim: Claim, fails: Mask) -> Mask:
     for point in np.flatnonzero(fails)[:50]:
         values = {name: array[point].item() for name, array in claim.values.items()}
         if not all(math.isfinite(value) for value in values.values()):
-            # the licences leave this point: it stands in nothing that the old program computes
+            # the fast-math assumptions leave this point: it stands in nothing that the old program computes
             differ[point] = True
             continue
         try:

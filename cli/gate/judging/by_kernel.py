@@ -69,7 +69,7 @@ def _rejected(outcome: Outcome, records: Sequence[StepRecord]) -> Iterator[tuple
     told = {word for step in outcome.steps for entry in step["obligations"] for word in entry["strictness"]}
     for record in records:
         text = text_of(record.rewrite, record.where)
-        allowed = frozenset(licence for licence in record.allowed if licence.value in told)
+        allowed = frozenset(flag for flag in record.allowed if flag.value in told)
         rejected = [claim for claim in judge_text(text, allowed).claims if not claim.is_accepted]
         if rejected:
             arguments = ", ".join(f"{name}={value!r}" for name, value in record.arguments.items())

@@ -15,7 +15,7 @@ from layoutproof.cli.gate.check_items import Options
 from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.lowering.proof_cache.store import ProofStore, place_of
 from layoutproof.verify.settings import Settings, within
-from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMathSet
 
 
 class Counted:
@@ -43,9 +43,9 @@ class Counted:
 
 
 @contextmanager
-def remembered(options: Options, allowed: Licences = ALL) -> Iterator[Counted]:
-    """Within it, steps are looked up in the cache and stored there; budgets and `allowed` licences are those of the
-    run.
+def remembered(options: Options, allowed: FastMathSet = ALL) -> Iterator[Counted]:
+    """Within it, steps are looked up in the cache and stored there; budgets and `allowed` fast-math assumptions are
+    those of the run.
     """
     store = store_of(options)
     counted = Counted(store)

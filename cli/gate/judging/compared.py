@@ -18,7 +18,7 @@ from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.passes.illegal import worst_first
-from layoutproof.verify.values.fast_math import Licence, names_of
+from layoutproof.verify.values.fast_math import FastMath, names_of
 from layoutproof.verify.verdict import codes as claims
 from layoutproof.verify.verdict.report import counterexample_text
 from layoutproof.verify.verdict.verdict import Status, Verdict
@@ -72,7 +72,7 @@ def notes_of(compared: Comparison) -> tuple[str, ...]:
 
     lines = layouts_of(compared)
     if compared.status is Status.PROVED:
-        needed = frozenset(Licence(word) for word in compared.strictness)
+        needed = frozenset(FastMath(word) for word in compared.strictness)
         lines.append(
             f"the two programs do the same {'with ' + ' '.join(names_of(needed)) if needed else 'bit for bit'}"
         )

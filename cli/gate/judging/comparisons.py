@@ -20,7 +20,7 @@ from layoutproof.cli.gate.outcomes import Kind, Outcome, Place
 from layoutproof.ir.diagnostic import LayoutproofError, Source
 from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 from layoutproof.verify.verdict.report import to_entry
 from layoutproof.verify.verdict.verdict import Status
 
@@ -79,7 +79,7 @@ def recall(item: Item, options: Options) -> Outcome | None:
     return None if known is None else replace(Outcome.from_dict(known["outcome"]), cached=True)
 
 
-def judged_comparison(item: Item, options: Options, allowed: Licences) -> Outcome:
+def judged_comparison(item: Item, options: Options, allowed: FastMathSet) -> Outcome:
     """The outcome of a comparison; stored if it is reproducible. Writes the certificate of a proved one, and the
     rewrite that was found, where requested.
 
@@ -184,7 +184,7 @@ def _report_key(item: Item, options: Options, texts: tuple[str, str]) -> str:
     # How an outcome is told belongs to it, so the sources of the command line do as well.
     parts = [digest_of((*ROOMS, "importers", "cli")), item.name, item.program, item.path, item.line, item.text, *texts]
     return hashlib.sha256(
-        json.dumps([*parts, options.licences, options.budget_scale, options.detail, options.trust]).encode()
+        json.dumps([*parts, options.fast_math, options.budget_scale, options.detail, options.trust]).encode()
     ).hexdigest()
 
 
@@ -194,7 +194,7 @@ def _kept(item: Item, options: Options, texts: tuple[str, str], outcome: Outcome
         "kind": Kind.COMPARISON.value,
         "item": asdict(item),
         "texts": list(texts),
-        "licences": list(options.licences),
+        "licences": list(options.fast_math),
         "effort": options.budget_scale,
         "detail": options.detail,
         "trust": options.trust,
@@ -211,7 +211,7 @@ def compared_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
         given, kept = value["given"], Outcome.from_dict(value["outcome"])
         item = Item(**{**given["item"], "kind": Kind(given["item"]["kind"])})
         options = Options(tuple(given["licences"]), given["effort"], given["detail"], cache=None, trust=given["trust"])
-        allowed = frozenset(Licence(word) for word in options.licences)
+        allowed = frozenset(FastMath(word) for word in options.fast_math)
         first, second = map(str, given["texts"])
         with remembered(options, allowed):
             compared, lasting = _compared(item, (first, second))

@@ -23,7 +23,7 @@ from layoutproof.cli.gate.outcomes import Finding, Kind, Outcome, Place, step_of
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import Status
 from layoutproof.verify.workers.endings import Ending, Limits
@@ -31,7 +31,7 @@ from layoutproof.verify.workers.endings import Ending, Limits
 
 def judge(item: Item, options: Options) -> Outcome:
     """The outcome of an item. Raises nothing but KeyboardInterrupt and MemoryError."""
-    allowed = frozenset(Licence(word) for word in options.licences)
+    allowed = frozenset(FastMath(word) for word in options.fast_math)
     try:
         if item.kind is Kind.TRACE:
             return judged_schedule(item, options, allowed)
@@ -99,9 +99,9 @@ def _judge_gate(item: Item, options: Options) -> Outcome:
     return results_by_kernel(outcome, results, gate.allow_unknown) if KERNEL in (gate.trust, options.trust) else outcome
 
 
-def judged_rewrite(item: Item, allowed: Licences, options: Options) -> Outcome:
-    """The checker's verdicts on a rewrite file (see `ir/notations/rewrite_text.py`), under licences that the run and
-    its header allow.
+def judged_rewrite(item: Item, allowed: FastMathSet, options: Options) -> Outcome:
+    """The checker's verdicts on a rewrite file (see `ir/notations/rewrite_text.py`), under fast-math assumptions that
+    the run and its header allow.
 
     Writes the certificate of a proved one, where requested. The header's expectation is for `recheck`. Raises
     LayoutproofError for other texts.
@@ -118,8 +118,8 @@ def judged_rewrite(item: Item, allowed: Licences, options: Options) -> Outcome:
     from layoutproof.verify.step_record import StepRecord
 
     litmus = parse_litmus(text_of(item.path), item.path)
-    rewrite, where, licences = litmus.rewrite, litmus.header.where, allowed & allowed_by(litmus.header.strictness)
-    verdicts = verdicts_of(rewrite, where, licences, True, "rewrite", {})
+    rewrite, where, fast_math = litmus.rewrite, litmus.header.where, allowed & allowed_by(litmus.header.strictness)
+    verdicts = verdicts_of(rewrite, where, fast_math, True, "rewrite", {})
     if any(verdict.status is not Status.PROVED for verdict in verdicts):
         same = prove_identity(rewrite)
         verdicts = verdicts if same is None else (same,)
@@ -132,7 +132,7 @@ def judged_rewrite(item: Item, allowed: Licences, options: Options) -> Outcome:
             # Neither the program after nor the witness follows from the program before.
             known_by = obligation_of(verdict.claim, "rewrite", {"text": text_of_rewrite(rewrite, where)}, rewrite.old)
             findings.append(of_verdict(verdict, "the rewrite", place, known_by))
-    records = (StepRecord("rewrite", {}, rewrite, where, licences),) if status is Status.PROVED else ()
+    records = (StepRecord("rewrite", {}, rewrite, where, fast_math),) if status is Status.PROVED else ()
     if options.certificate is not None and records:
         certify(records, rewrite.old.name, find_evidence).save(options.certificate)
     steps = (step_of("rewrite", {}, verdicts),)

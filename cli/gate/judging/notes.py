@@ -13,7 +13,7 @@ from layoutproof.cli.gate.judging.findings import digest, nothing_proved, of_ver
 from layoutproof.cli.gate.loading import remarks_on
 from layoutproof.cli.gate.outcomes import Finding, Outcome, Place, steady_path, step_of
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.values.fast_math import Licence, names_of
+from layoutproof.verify.values.fast_math import FastMath, names_of
 from layoutproof.verify.verdict.report import worst
 from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict
 
@@ -53,7 +53,7 @@ def seconds_of(steps: Iterable[Step]) -> float:
 
 def notes_of(verdicts: Sequence[Verdict], what: str = "all steps hold") -> tuple[str, ...]:
     """The assumptions of proved claims, and what kernels check at every call."""
-    found = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness)
+    found = frozenset(FastMath(word) for verdict in verdicts for word in verdict.strictness)
     needed = f"with {' '.join(names_of(found))}" if found else "bit for bit"
     fits = (v for v in verdicts if v.claim.kind is ClaimKind.SIZES_FIT and v.status is Status.PROVED)
     return (f"{what} {needed}", *dict.fromkeys(v.reason for v in fits if v.reason is not None))

@@ -25,7 +25,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.gates import KERNEL
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc
@@ -50,7 +50,7 @@ def recall(item: Item, options: Options) -> Outcome | None:
     return None if known is None else _placed(replace(Outcome.from_dict(known["outcome"]), cached=True), item)
 
 
-def judged_schedule(item: Item, options: Options, allowed: Licences) -> Outcome:
+def judged_schedule(item: Item, options: Options, allowed: FastMathSet) -> Outcome:
     """The outcome of a schedule; stored if it is reproducible. Raises LayoutproofError for an unreadable program."""
     known = recall(item, options)
     if known is not None:
@@ -64,7 +64,7 @@ def judged_schedule(item: Item, options: Options, allowed: Licences) -> Outcome:
     return _placed(briefly(outcome) if options.brief else outcome, item)
 
 
-def _outcome(item: Item, options: Options, allowed: Licences, text: str) -> tuple[Outcome, bool]:
+def _outcome(item: Item, options: Options, allowed: FastMathSet, text: str) -> tuple[Outcome, bool]:
     """The outcome, without its place, and whether it is reproducible."""
     from layoutproof.lowering.proof_cache.entries import Clock, is_storable
 
@@ -93,7 +93,7 @@ def _keep(store: ProofStore, outcome: Outcome, item: Item, options: Options, tex
         "program": text,
         "function": item.subject,
         "trace": _stripped(item.text),
-        "licences": list(options.licences),
+        "licences": list(options.fast_math),
         "effort": options.budget_scale,
         "detail": options.detail,
         "trust": options.trust,
@@ -114,7 +114,7 @@ def judged_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
         given, kept = value["given"], Outcome.from_dict(value["outcome"])
         item = Item(Kind.TRACE, kept.name, "", 1, given["function"], None, given["path"], given["trace"])
         options = Options(tuple(given["licences"]), given["effort"], given["detail"], cache=None, trust=given["trust"])
-        allowed = frozenset(Licence(word) for word in options.licences)
+        allowed = frozenset(FastMath(word) for word in options.fast_math)
         program = str(given["program"])
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         return f"it is of another form: {problem}", True
@@ -144,7 +144,7 @@ def _report_key(item: Item, options: Options, brief: bool, text: str) -> str:
     """The key of a schedule's outcome for the program's text, which was judged: its file may have been written since.
     Of the schedule it has the text, too: one with other spacing is proved step by step.
     """
-    found = _hash_of(text, item.program, item.subject, options.licences, options.budget_scale, options.detail).copy()
+    found = _hash_of(text, item.program, item.subject, options.fast_math, options.budget_scale, options.detail).copy()
     found.update(f"{brief}\0{options.trust}\0{_stripped(item.text)}".encode(errors="surrogateescape"))
     key: str = found.hexdigest()
     return key
@@ -224,7 +224,7 @@ _prefixes: OrderedDict[str, Schedule] = OrderedDict()
 def _prefix_keys(func: PrimFunc, options: Options, trace: Sequence[Any]) -> list[str]:
     """The keys of a trace's prefixes, the empty one first. Each is a hash of the previous key and a step."""
     # A run with another cache stores its proofs there.
-    keys = [digest(json.dumps([id(func), options.licences, options.budget_scale, options.cache]))]
+    keys = [digest(json.dumps([id(func), options.fast_math, options.budget_scale, options.cache]))]
     for step in trace:
         keys.append(digest(keys[-1], json.dumps(step, sort_keys=True)))
     return keys
@@ -239,7 +239,7 @@ def _begun(func: PrimFunc, options: Options, keys: Sequence[str]) -> tuple[Sched
         if known is not None and known.original is func:
             _prefixes.move_to_end(keys[done])
             return known.fork(), done
-    return Schedule(func, allowed=frozenset(Licence(word) for word in options.licences)), 0
+    return Schedule(func, allowed=frozenset(FastMath(word) for word in options.fast_math)), 0
 
 
 def _keep_prefix(key: str, schedule: Schedule) -> None:

@@ -127,8 +127,8 @@ def remarks(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Assumptions of proved claims: fast-math ones, with what breaks the claim without them, and invariants."""
     for entry in obligations:
         if entry["status"] == "proved" and (entry["strictness"] or "invariant" in entry["because"]):
-            licences = f"holds with {' '.join(entry['strictness'])}" if entry["strictness"] else None
-            yield f"      {entry['claim']}: {'; '.join(part for part in (licences, entry['reason']) if part)}"
+            fast_math = f"holds with {' '.join(entry['strictness'])}" if entry["strictness"] else None
+            yield f"      {entry['claim']}: {'; '.join(part for part in (fast_math, entry['reason']) if part)}"
 
 
 def finding_lines(finding: Finding, styled: Styled = plain) -> Iterator[str]:

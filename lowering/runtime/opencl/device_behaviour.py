@@ -120,13 +120,13 @@ _ROOTS = ("sqrt", "rsqrt")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A liberty of a device: its licence's name, and what it means for the results of this kernel."""
+    """A liberty of a device: its fast-math assumption's name, and what it means for the results of this kernel."""
 
     name: str
     words: str
 
 
-def licences_taken(func: PrimFunc, device: Device, seen: Behaviour) -> tuple[Taken, ...]:
+def fast_math_taken(func: PrimFunc, device: Device, seen: Behaviour) -> tuple[Taken, ...]:
     """The liberties that concern some operation of the function, as reported by the device and as observed."""
     return tuple(_taken(func, device, seen))
 

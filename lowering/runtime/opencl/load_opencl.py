@@ -16,7 +16,7 @@ from layoutproof.lowering.runtime.opencl.device_behaviour import (
     Taken,
     check_format,
     computed_in_single,
-    licences_taken,
+    fast_math_taken,
     observe,
 )
 from layoutproof.lowering.runtime.opencl.devices import (
@@ -88,7 +88,7 @@ def _arithmetic(func: PrimFunc, device: Device, *, fast: bool) -> tuple[tuple[st
         careful = observe(device.handle, (*options, UNOPTIMISED))
         if not careful.regroups:
             options, seen = (*options, UNOPTIMISED), careful
-    return options, licences_taken(func, device, seen)
+    return options, fast_math_taken(func, device, seen)
 
 
 def _liberties(device: Device, taken: tuple[Taken, ...], *, fast: bool) -> Inexact:
@@ -129,5 +129,5 @@ def _report(
         self_check="off",
         notes=tuple(notes),
         device=device.title,
-        licences=tuple(each.name for each in taken),
+        fast_math=tuple(each.name for each in taken),
     )

@@ -157,7 +157,7 @@ def test_wrong_calls(
 
 
 REFUTED = ROOT / "proofs" / "refuted" / "order_interchanged.py"
-LICENSED = ROOT / "tests" / "proof" / "programs" / "convolution_weight_free.py"
+EXCUSED = ROOT / "tests" / "proof" / "programs" / "convolution_weight_free.py"
 
 
 def test_a_rewrite_is_refuted(call: Caller, golden: Golden, tmp_path: Path) -> None:
@@ -172,16 +172,16 @@ def test_a_rewrite_is_refuted(call: Caller, golden: Golden, tmp_path: Path) -> N
 
 @one_in(4)
 def test_a_rewrite_is_proved(call: Caller, tmp_path: Path) -> None:
-    """A proved rewrite names the licences that it needs, and its certificate loads."""
+    """A proved rewrite names the fast-math assumptions that it needs, and its certificate loads."""
     path = tmp_path / "rewrite.lpcert.json"
-    outcome = call("check", str(LICENSED), "--certificate", str(path))
+    outcome = call("check", str(EXCUSED), "--certificate", str(path))
     assert (outcome.code, outcome.err) == (0, "")
     told = outcome.out.splitlines()
-    assert told[0].endswith(f"{LICENSED.name}: proved")
+    assert told[0].endswith(f"{EXCUSED.name}: proved")
     assert any("overcomputed iterations leave" in line and "nnan ninf" in line for line in told)
     assert told[-2:] == ["  the two programs do the same with nnan ninf", f"  certificate: {path}"]
     assert Certificate.load(path).status is Status.PROVED
-    assert call("check", str(LICENSED), "--strictness", "ieee").code == 1
+    assert call("check", str(EXCUSED), "--strictness", "ieee").code == 1
 
 
 def test_a_rewrite_in_json(call: Caller) -> None:

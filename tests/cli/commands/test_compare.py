@@ -33,8 +33,8 @@ PAIRS = {
 @one_in(4)
 @pytest.mark.parametrize("name", PAIRS)
 def test_text(call: Caller, golden: Golden, folder: Path, name: str) -> None:
-    """A comparison is told whole: layouts, what keeps its layout, licences, assumptions; what speaks against it with
-    lines of both files.
+    """A comparison is told whole: layouts, what keeps its layout, fast-math assumptions, assumptions; what speaks
+    against it with lines of both files.
     """
     after, options, code = PAIRS[name]
     outcome = call("compare", "before.py", after, *options)
@@ -162,8 +162,8 @@ def test_witness(call: Caller, folder: Path) -> None:
 
 
 def test_strictness(call: Caller, folder: Path) -> None:
-    """The fewest licences are reported; where they are not allowed, what breaks without them refutes it, or nothing is
-    decided.
+    """The fewest fast-math assumptions are reported; where they are not allowed, what breaks without them refutes it,
+    or nothing is decided.
     """
     allowed = call("compare", "sum.py", "regrouped.py")
     assert allowed.code == 0 and "the two programs do the same with reassoc" in allowed.out

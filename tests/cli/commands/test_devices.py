@@ -163,7 +163,9 @@ def texture(tmp_path: Path) -> list[str]:
 
 @one_in(4)
 def test_run_with_textures(call: Caller, golden: Golden, texture: list[str], tmp_path: Path) -> None:
-    """Textures from the command line: what they need is proved, the device, no licence, equal to the interpreter."""
+    """Textures from the command line: what they need is proved, the device, no fast-math assumption, equal to the
+    interpreter.
+    """
     outcome = call(*texture, "--format", "json")
     found = outcome.json()
     jsonschema.validate(found, RUN)

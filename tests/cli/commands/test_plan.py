@@ -89,7 +89,9 @@ def test_text(
 
 @pytest.mark.parametrize("graph", [running_example, folding, blocked])
 def test_json(call: Caller, saved: Callable[[Graph], str], graph: Callable[[], Graph]) -> None:
-    """The JSON of a plan has the form that the documentation says, every verdict in it, and no float licence."""
+    """The JSON of a plan has the form that the documentation says, every verdict in it, and no float fast-math
+    assumption.
+    """
     found = call("plan", saved(graph()), *CONV, "--format", "json").json()
     registry: Registry[Any] = Registry().with_resources(
         (name, Resource.from_contents(s)) for name, s in SCHEMAS.items()

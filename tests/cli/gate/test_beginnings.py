@@ -17,7 +17,7 @@ from layoutproof.cli.gate.judging.judge import judge
 from layoutproof.ir.script.reader import loads
 
 FUNC = loads('@T.prim_func\ndef f(A: T.Buffer((4, 4), "int32")):\n    for i, j in T.grid(4, 4):\n        A[i, j] = 0\n')
-OPTIONS = Options(licences=("nnan",))
+OPTIONS = Options(fast_math=("nnan",))
 
 
 def steps(count: int) -> list[Any]:
@@ -34,10 +34,12 @@ def test_beginnings_that_are_alike_have_one_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"licences": ()}, {"licences": ("ninf",)}, {"budget_scale": 2.0}, {"cache": None}, {"cache": "None"}]
+    "change", [{"fast_math": ()}, {"fast_math": ("ninf",)}, {"budget_scale": 2.0}, {"cache": None}, {"cache": "None"}]
 )
 def test_other_options_have_other_keys(change: dict[str, Any]) -> None:
-    """What is proved under some licences or budgets, or kept in some cache, is not taken for what others ask for."""
+    """What is proved under some fast-math assumptions or budgets, or kept in some cache, is not taken for what others
+    ask for.
+    """
     keys = [set(schedules._prefix_keys(FUNC, options, steps(3))) for options in (OPTIONS, replace(OPTIONS, **change))]
     assert not keys[0] & keys[1]
 

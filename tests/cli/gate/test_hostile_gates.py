@@ -153,9 +153,9 @@ def test_a_file_may_go_elsewhere(workers: int, check: Check) -> None:
 
 @one_in(7)
 @pytest.mark.parametrize("workers", [1, 2])
-def test_licences_hold_for_what_was_scheduled_elsewhere(workers: int, check: Check) -> None:
-    """A schedule that was made when the file was loaded, or in another thread, does not pass with licences that the run
-    does not allow.
+def test_fast_math_hold_for_what_was_scheduled_elsewhere(workers: int, check: Check) -> None:
+    """A schedule that was made when the file was loaded, or in another thread, does not pass with fast-math assumptions
+    that the run does not allow.
     """
     program = (
         '@T.prim_func(s_tir=True)\ndef total(A: T.Buffer((16,), "float32"), B: T.Buffer((1,), "float32")):\n'

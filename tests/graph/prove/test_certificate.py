@@ -160,7 +160,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         of("functions/relu/steps/*/rewrite", lambda lines: [line.replace("T.max", "T.min") for line in lines]),
         "changed",
     ),
-    "a step's licence": (of("functions/relu/steps/*/licences", lambda _: ["nnan"]), "changed"),
+    "a step's assumptions": (of("functions/relu/steps/*/licences", lambda _: ["nnan"]), "changed"),
     "functions that are a list": (of("functions", lambda parts: list(parts)), "of another kind"),
     "another way to call it": (of("interface/inputs", lambda _: {"x": NCHW4C}), "an input is given by"),
     "another way to take what it gives": (

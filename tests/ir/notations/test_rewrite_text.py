@@ -76,7 +76,7 @@ def test_without_theta_every_store_computes_its_namesake() -> None:
 
 
 def test_strictness_bit_for_bit_is_not_silence() -> None:
-    """`ieee` is a proof without licences; no line says nothing."""
+    """`ieee` is a proof without fast-math assumptions; no line says nothing."""
     exact = parse_litmus(changed("nnan ninf", "ieee"))
     assert exact.header.strictness == ()
     assert parse_litmus(rewrite_text(exact.rewrite, exact.header)).header.strictness == ()

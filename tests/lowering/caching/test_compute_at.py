@@ -217,15 +217,15 @@ SUM = """def main(a: T.handle, b: T.handle):
 
 
 @one_in(7)
-@pytest.mark.parametrize(("dtype", "licences"), [("int32", set()), ("float32", {"reassoc"})])
+@pytest.mark.parametrize(("dtype", "fast_math"), [("int32", set()), ("float32", {"reassoc"})])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("loop", ["k_0", "k_1"])
-def test_a_reduction_in_two_stages(dtype: str, licences: set[str], axis: int, loop: str) -> None:
+def test_a_reduction_in_two_stages(dtype: str, fast_math: set[str], axis: int, loop: str) -> None:
     """Integers without an assumption, floats regrouped; the loop of the first stage may then run over threads."""
     schedule = Schedule(program(SUM.replace("DTYPE", dtype).replace("START", "0").replace("OP", "+")))
     schedule.split("sum", "k", (None, 8))
     step = schedule.rfactor("sum", loop, axis)
-    assert {name for verdict in step.verdicts for name in verdict.strictness} == licences
+    assert {name for verdict in step.verdicts for name in verdict.strictness} == fast_math
     schedule.bind("sum_rf", "i", "blockIdx.x")
     schedule.bind("sum_rf", loop, "threadIdx.x")
     a = np.arange(48).reshape(3, 16).astype(dtype)

@@ -7,7 +7,7 @@ The header of a file says in words what the pair shows, then what is to be told 
     # layout: B=lambda i: [i//4, i%4]      a line for each parameter
     # pad: B=T.float32(0)
     # match: right=A                       the parameter `right` of `after` is A of `before`
-    # strictness: nnan nsz                 the licences of the proof; none where it holds bit for bit
+    # strictness: nnan nsz                 the fast-math assumptions of the proof; none where it holds bit for bit
     # unaided: refuted                     the verdict without layouts and pad values, where it is another one
     # because: are added in another order  words that a verdict `unknown` says
 """

@@ -400,7 +400,7 @@ def test_a_comparison_is_a_result_of_a_gate() -> None:
 
     @lp.gate(strictness="ieee")
     def exact() -> Any:
-        """What is returned was made with more licences."""
+        """What is returned was made with more fast-math assumptions."""
         return [lp.compare(COPY, COPY_TILED), known]
 
     @lp.gate(strictness="ieee")

@@ -157,7 +157,7 @@ def test_what_differs_under_every_contract_is_refuted_and_they_are_named() -> No
     ) in reason
 
 
-def test_a_contract_that_needs_a_licence_is_not_proved_without_it() -> None:
+def test_a_contract_that_needs_a_fast_math_is_not_proved_without_it() -> None:
     """What may be used of floats bounds the search for contracts too."""
     with within(Settings(allowed=frozenset())):
         found = lp.compare(MAX, MAX_OF_ALL, layouts=BLOCKS)

@@ -389,10 +389,10 @@ GREATEST_ACROSS = """across(A: T.Buffer((32,), "float32"), C: T.Buffer((1,), "fl
     ("start", "licences"),
     [('T.float32("-inf")', {"nnan", "nsz"}), ('T.min_value("float32")', {"nnan", "ninf", "nsz"})],
 )
-def test_threads_may_leave_out_where_a_maximum_starts(start: str, licences: set[str]) -> None:
+def test_threads_may_leave_out_where_a_maximum_starts(start: str, fast_math: set[str]) -> None:
     """If all elements are minus infinity, the least finite number is the result only where it is joined to them."""
     found = compare(*(text.replace("START", start) for text in (GREATEST, GREATEST_ACROSS)))
-    assert (found.status, set(found.strictness)) == (Status.PROVED, licences)
+    assert (found.status, set(found.strictness)) == (Status.PROVED, fast_math)
 
 
 @pytest.mark.parametrize("what", ["A[t + 5]", "1 // A[t]", "C[31 - t]"])

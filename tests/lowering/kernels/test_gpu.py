@@ -35,10 +35,10 @@ EVERY: dict[str, tuple[Callable[[], Schedule], set[str]]] = {
 @pytest.mark.parametrize("name", EVERY)
 def test_each_step_is_proved_for_all_sizes(name: str) -> None:
     """Sizes are symbols; bit for bit, where no threads join floats. All is proved once more, as a whole."""
-    make, licences = EVERY[name]
+    make, fast_math = EVERY[name]
     schedule = made(make)
     assert {step.status for step in schedule.steps} == {Status.PROVED}
-    assert {name for step in schedule.steps for v in step.verdicts for name in v.strictness} == licences
+    assert {name for step in schedule.steps for v in step.verdicts for name in v.strictness} == fast_math
     assert schedule.original.buffers[0].shape == schedule.func.buffers[0].shape
     assert compare(schedule.original, schedule.func).status is Status.PROVED
 

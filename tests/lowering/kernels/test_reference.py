@@ -1,5 +1,5 @@
-"""The reference schedules: every step proved, no licence taken, vectors in the text, and the results of the program as
-it was written.
+"""The reference schedules: every step proved, no fast-math assumption taken, vectors in the text, and the results of
+the program as it was written.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def physical(kernel: Kernel, logical: Mapping[str, Array]) -> dict[str, Array]:
 
 # A product that is too small for its type rounds to -0.0 when it is added to 0.0 in one step, and a padded channel
 # makes that +0.0.
-LICENCES: Mapping[str, set[str]] = {"conv2d_fused_in_32_registers": {"nsz"}}
+FAST_MATH: Mapping[str, set[str]] = {"conv2d_fused_in_32_registers": {"nsz"}}
 
 
 @one_in(28)
@@ -108,11 +108,11 @@ def test_a_reference_schedule(name: str) -> None:
 
 
 def check_verdicts(name: str, schedule: Schedule) -> None:
-    """Each step and each lowering pass is proved; only fused sums over padded channels need a licence."""
+    """Each step and each lowering pass is proved; only fused sums over padded channels need a fast-math assumption."""
     schedule.lower()
     verdicts = [verdict for step in (*schedule.steps, *schedule.lowering_steps) for verdict in step.verdicts]
     assert {verdict.status for verdict in verdicts} == {Status.PROVED}
-    assert {licence for verdict in verdicts for licence in verdict.strictness} == LICENCES.get(name, set())
+    assert {flag for verdict in verdicts for flag in verdict.strictness} == FAST_MATH.get(name, set())
 
 
 def check_text(name: str, text: str) -> None:

@@ -65,8 +65,8 @@ NEEDS: dict[str, set[str]] = {"halo_conv2d": {"nnan", "ninf"}}
     "case_of", chosen(PROVED, lambda number: number % 4 in (1, 2), lambda case_of: f"{case_of[0]}-{case_of[1]}")
 )
 def test_each_step_is_proved(case_of: tuple[str, bool]) -> None:
-    """For the sizes that people have, and for all, with the fewest licences: bit for bit unless padding of zeros meets
-    a weight that may be anything. The trace goes through JSON and replays to the same program.
+    """For the sizes that people have, and for all, with the fewest fast-math assumptions: bit for bit unless padding of
+    zeros meets a weight that may be anything. The trace goes through JSON and replays to the same program.
     """
     name, every = case_of
     case = CASES[name]
@@ -112,8 +112,8 @@ def test_the_last_step_is_refused(name: str) -> None:
 
 @one_in(10)
 def test_weights_that_only_meet_the_halo_are_found() -> None:
-    """Of all sizes, those of one row or column refute that branches go under licences on what is computed: the infinity
-    in a row of weights that nobody read is no value of the old program's.
+    """Of all sizes, those of one row or column refute that branches go under fast-math assumptions on what is computed:
+    the infinity in a row of weights that nobody read is no value of the old program's.
     """
     case = REFUSED["halo_conv2d_of_one_row"]
     with pytest.raises(IllegalTransform) as caught:

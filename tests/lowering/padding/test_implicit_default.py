@@ -70,7 +70,7 @@ def without_branches(schedule: Schedule) -> Schedule:
     return schedule
 
 
-def licences(schedule: Schedule) -> dict[str, set[str]]:
+def fast_math(schedule: Schedule) -> dict[str, set[str]]:
     """What each step's proof takes, by primitive."""
     found: dict[str, set[str]] = {}
     for step in schedule.steps:
@@ -95,21 +95,21 @@ def main(A: T.Buffer((3, 8), "float32"), F: T.Buffer((3,), "float32"), B: T.Buff
 @one_in(9)
 def test_the_branch_free_form() -> None:
     """The roadmap's last program, its row taken modulo 3, follows from the definition; only the order of each sum takes
-    a licence.
+    a fast-math assumption.
     """
     schedule = without_branches(convolution("A", 16, "B"))
     assert program_text(schedule.func) == BRANCH_FREE
     assert all(step.status is Status.PROVED for step in schedule.steps)
-    assert licences(schedule) == {"sequential_buffer_access": {"reassoc"}}
+    assert fast_math(schedule) == {"sequential_buffer_access": {"reassoc"}}
 
 
 @one_in(4)
 def test_weights_that_may_be_anything() -> None:
-    """Where a weight may be infinite, zeros in the padding do not do bit for bit: that is the licence that the step
-    needs.
+    """Where a weight may be infinite, zeros in the padding do not do bit for bit: that is the fast-math assumption that
+    the step needs.
     """
     schedule = without_branches(convolution("A", 16, "B", finite=False))
-    assert licences(schedule) == {
+    assert fast_math(schedule) == {
         "sequential_buffer_access": {"reassoc"},
         "remove_branching_through_overcompute": {"nnan", "ninf"},
     }
@@ -201,7 +201,7 @@ def test_both_in_one_function() -> None:
     schedule.remove_assume()
     schedule.remove_store_undef()
     assert BOTH in program_text(schedule.func)
-    assert licences(schedule) == {"sequential_buffer_access": {"reassoc"}}
+    assert fast_math(schedule) == {"sequential_buffer_access": {"reassoc"}}
     rng = np.random.default_rng(1)
     a, f, g = (rng.integers(-8, 8, n).astype(np.float32) for n in (16, 3, 3))
     expected = run(func, {"A": a, "F": f, "G": g, "C": np.zeros(20, np.float32)})["C"]

@@ -1,5 +1,5 @@
-"""The search for pad values: which candidates there are, which guards each removes under which licences, and the text
-of the report.
+"""The search for pad values: which candidates there are, which guards each removes under which fast-math assumptions,
+and the text of the report.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def searched(func: PrimFunc, block: str = "reduce") -> PadValueReport:
 
 
 def removing(report: PadValueReport) -> dict[str, set[str]]:
-    """By candidate that removes every guard: the licences that it takes."""
+    """By candidate that removes every guard: the fast-math assumptions that it takes."""
     return {
         str(row.candidate): {word for outcome in row.outcomes.values() for word in outcome.strictness}
         for row in report.rows
@@ -81,7 +81,9 @@ LAWS: Mapping[str, tuple[tuple[str, str, str], dict[str, set[str]]]] = {
 @one_in(38)
 @pytest.mark.parametrize("name", chosen(LAWS, lambda number: number < 5 or number == len(LAWS) - 1))
 def test_the_identity_is_found(name: str) -> None:
-    """The guard of a padded row goes for exactly the neutral values of the reduction, with the fewest licences."""
+    """The guard of a padded row goes for exactly the neutral values of the reduction, with the fewest fast-math
+    assumptions.
+    """
     (update, start, dtype), expected = LAWS[name]
     report = searched(reduction(update, start, dtype))
     assert removing(report) == expected

@@ -91,7 +91,9 @@ def test_what_is_known_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> No
     ids=["shape", "operands", "line", "licences", "pad value"],
 )
 def test_what_differs_is_not_known(change: Any) -> None:
-    """Another program, another line, other licences or another step: the first step's answer is not taken for it."""
+    """Another program, another line, other fast-math assumptions or another step: the first step's answer is not taken
+    for it.
+    """
     memory = Kept()
     with within(Settings(memory=memory)):
         scheduled()

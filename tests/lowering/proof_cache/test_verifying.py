@@ -134,7 +134,7 @@ def reworded(value: dict[str, Any]) -> None:
 
 
 def stricter(value: dict[str, Any]) -> None:
-    """A claim that needs licences that it does not need."""
+    """A claim that needs fast-math assumptions that it does not need."""
     value["obligations"][-1]["strictness"] = ["nnan"]
 
 
@@ -166,8 +166,8 @@ def no_status(value: dict[str, Any]) -> None:
     value["obligations"][0]["status"] = "true"
 
 
-def no_licence(value: dict[str, Any]) -> None:
-    """A licence that there is not."""
+def no_fast_math(value: dict[str, Any]) -> None:
+    """A fast-math assumption that there is not."""
     value["licences"] = ["all"]
 
 
@@ -183,7 +183,7 @@ def by_the_clock(value: dict[str, Any]) -> None:
 
 CHANGES = [
     dropped, added, renamed, reworded, stricter, other_program, wrong_program, no_program, no_obligations, no_status,
-    no_licence, no_budget, by_the_clock,
+    no_fast_math, no_budget, by_the_clock,
 ]  # fmt: skip
 
 

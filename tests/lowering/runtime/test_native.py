@@ -122,7 +122,7 @@ def test_compiler_without_openmp(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert any("OpenMP" in note for note in kernel.report.notes)
 
 
-def test_flags_take_no_licence() -> None:
+def test_flags_take_no_fast_math() -> None:
     """Safe flags always; fast-math only when asked for; OpenMP only where the text uses it."""
     compiler = find_compiler()
     flags = compiler.flags(openmp=False)
@@ -133,7 +133,9 @@ def test_flags_take_no_licence() -> None:
 
 @pytest.mark.usefixtures("own_cache")
 def test_fast_is_named_in_the_report() -> None:
-    """A licence that was taken by the compiler does not go unsaid, and the kernel is compared all the same."""
+    """A fast-math assumption that was taken by the compiler does not go unsaid, and the kernel is compared all the
+    same.
+    """
     report = build_c(copy(), fast=True).report
     assert (
         report.fast

@@ -1,12 +1,12 @@
-"""What proofs take is the proofs' affair: no licence becomes a compiler flag or a word in the text unless fast math is
-asked for.
+"""What proofs take is the proofs' affair: no fast-math assumption becomes a compiler flag or a word in the text unless
+fast math is asked for.
 """
 
 import re
 
 import numpy as np
 import pytest
-from tests.lowering.padding.test_implicit_default import convolution, licences, without_branches
+from tests.lowering.padding.test_implicit_default import convolution, fast_math, without_branches
 from tests.shares import one_in
 
 from layoutproof.lowering.runtime.compiler import find_compiler
@@ -22,10 +22,10 @@ PRAGMAS = re.compile(r"(?:#\s*pragma|_Pragma\s*\()\s*(.*)")
 
 
 @pytest.fixture(scope="module")
-def licensed() -> Schedule:
+def excused() -> Schedule:
     """A schedule whose proofs regroup sums and take NaN and infinity for absent."""
     schedule = without_branches(convolution("A", 16, "B", finite=False))
-    assert licences(schedule) == {
+    assert fast_math(schedule) == {
         "sequential_buffer_access": {"reassoc"},
         "remove_branching_through_overcompute": {"nnan", "ninf"},
     }
@@ -33,11 +33,11 @@ def licensed() -> Schedule:
 
 
 @pytest.fixture(scope="module")
-def unlicensed() -> Schedule:
+def unexcused() -> Schedule:
     """One whose proofs hold bit for bit."""
     schedule = Schedule(convolution("A", 16, "B").original)
     schedule.transform_layout("conv", "A", "lambda i: [(i + 2)//8, (i + 2)%8]", 0.0)
-    assert licences(schedule) == {}
+    assert fast_math(schedule) == {}
     return schedule
 
 
@@ -47,9 +47,9 @@ def flags_of(kernel: Kernel) -> list[str]:
 
 
 @one_in(9)
-def test_licences_are_no_flags(licensed: Schedule, unlicensed: Schedule) -> None:
-    """A kernel whose proofs took licences is compiled with the flags of one whose proofs took none."""
-    kernel, plain = licensed.build(), unlicensed.build()
+def test_fast_math_are_no_flags(excused: Schedule, unexcused: Schedule) -> None:
+    """A kernel whose proofs took fast-math assumptions is compiled with the flags of one whose proofs took none."""
+    kernel, plain = excused.build(), unexcused.build()
     assert (
         flags_of(kernel)
         == flags_of(plain)
@@ -60,37 +60,37 @@ def test_licences_are_no_flags(licensed: Schedule, unlicensed: Schedule) -> None
 
 
 @one_in(4)
-def test_licences_are_no_words_in_the_text(licensed: Schedule) -> None:
+def test_fast_math_are_no_words_in_the_text(excused: Schedule) -> None:
     """Nor does the text ask the compiler for it by pragma or attribute; each operation stands there as the program has
     it.
     """
-    text = licensed.build().source.text
+    text = excused.build().source.text
     assert all(found.startswith("GCC diagnostic") for found in PRAGMAS.findall(text)), PRAGMAS.findall(text)
     assert "__attribute__" not in text and "optimize" not in text and "fma" not in text
 
 
-def test_the_kernel_is_the_new_program_bit_for_bit(licensed: Schedule) -> None:
-    """Licences relate the new program to the old one; between the new program and its kernel there are none, and the
-    build checks it.
+def test_the_kernel_is_the_new_program_bit_for_bit(excused: Schedule) -> None:
+    """Fast-math assumptions relate the new program to the old one; between the new program and its kernel there
+    are none, and the build checks it.
     """
-    assert licensed.build().report.self_check == "equal to the interpreter, bit for bit"
+    assert excused.build().report.self_check == "equal to the interpreter, bit for bit"
 
 
-def test_infinities_that_a_proof_took_for_absent_are_computed_with(licensed: Schedule) -> None:
+def test_infinities_that_a_proof_took_for_absent_are_computed_with(excused: Schedule) -> None:
     """An infinite weight meets a zero of the padding and gives NaN, as the new program says; a compiler that knew no
     NaN would not.
     """
     a, weights = np.ones(16, np.float32), np.array([1, 2, np.inf], np.float32)
-    found = np.asarray(licensed.build()(a, weights))
+    found = np.asarray(excused.build()(a, weights))
     assert np.isnan(found).any() and np.isinf(found).any()
 
 
 @one_in(4)
-def test_fast_is_a_choice_that_is_named(licensed: Schedule, unlicensed: Schedule) -> None:
+def test_fast_is_a_choice_that_is_named(excused: Schedule, unexcused: Schedule) -> None:
     """With fast=True the flags relax, whatever the proofs took; report, command and note say so, and results lie within
     the enclosure.
     """
-    for schedule in (licensed, unlicensed):
+    for schedule in (excused, unexcused):
         report = schedule.build(fast=True).report
         assert report.fast and RELAXING.search(report.command) is not None
         assert any("fast math" in note for note in report.notes) and report.self_check.startswith(
@@ -98,9 +98,9 @@ def test_fast_is_a_choice_that_is_named(licensed: Schedule, unlicensed: Schedule
         )
 
 
-def test_fast_and_strict_kernels_do_not_mix(unlicensed: Schedule) -> None:
+def test_fast_and_strict_kernels_do_not_mix(unexcused: Schedule) -> None:
     """The two are different libraries: a fast one is never used for a strict build."""
-    strict, fast, again = unlicensed.build(), unlicensed.build(fast=True), unlicensed.build()
+    strict, fast, again = unexcused.build(), unexcused.build(fast=True), unexcused.build()
     assert strict.report.library_path == again.report.library_path != fast.report.library_path
 
 

@@ -216,7 +216,7 @@ def test_a_fixed_interface_keeps_parameters() -> None:
         Schedule(two_stages(), interface="open")
 
 
-def test_a_step_that_changes_nothing_needs_no_licence() -> None:
+def test_a_step_that_changes_nothing_needs_no_fast_math() -> None:
     """What it stands on are the obligations of the program as it is, not what the step before it needed."""
     case = CASES["halo_conv2d"]
     schedule = Schedule.replay(case.program(case.sizes), case.trace[:1])

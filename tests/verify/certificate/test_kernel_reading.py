@@ -237,14 +237,14 @@ def test_the_kernel_takes_what_is_told_of_a_step(tmp_path: Path) -> None:
     """A step that holds bit for bit by the checker, and by the kernel only where sums may be regrouped, is not accepted
     as one that holds bit for bit.
     """
-    path, licences = tmp_path / "order.py", ("nnan", "nsz", "reassoc")
+    path, fast_math = tmp_path / "order.py", ("nnan", "nsz", "reassoc")
     path.write_text(_ORDER)
     item = Item(Kind.REWRITE, path.name, str(path))
-    found = [judge(item, Options(licences, cache=None, trust=trust)) for trust in ("checker", "kernel")]
+    found = [judge(item, Options(fast_math, cache=None, trust=trust)) for trust in ("checker", "kernel")]
     assert [outcome.verdict for outcome in found] == ["proved", "unknown"]
     # Where the order changes, the checker needs the assumption, too, and tells it.
     path.write_text(_ORDER.replace("[i, k]", "[i, 7 - k]").replace("A[k]\n\n", "A[7 - k]\n\n"))
-    found = [judge(item, Options(licences, cache=None, trust=trust)) for trust in ("checker", "kernel")]
+    found = [judge(item, Options(fast_math, cache=None, trust=trust)) for trust in ("checker", "kernel")]
     assert [outcome.verdict for outcome in found] == ["proved", "proved"]
 
 

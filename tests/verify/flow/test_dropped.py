@@ -11,11 +11,11 @@ from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.replay.refute import check_rewrite
-from layoutproof.verify.values.fast_math import ALL, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMath, FastMathSet
 from layoutproof.verify.verdict.verdict import Status
 
-IEEE: Licences = frozenset()
-FINITE: Licences = frozenset({Licence.NNAN, Licence.NINF})
+IEEE: FastMathSet = frozenset()
+FINITE: FastMathSet = frozenset({FastMath.NNAN, FastMath.NINF})
 
 
 def program(columns: int, pad: str, init: str | None, value: str, unmatched: str = "") -> str:
@@ -56,9 +56,11 @@ BOUNDED = """    for p, q in T.grid(4, 4):
     ],
 )
 def test_updates_by_padding_are_dropped(
-    pad: str, init: str | None, value: str, unmatched: str, allowed: Licences, needs: set[str] | None
+    pad: str, init: str | None, value: str, unmatched: str, allowed: FastMathSet, needs: set[str] | None
 ) -> None:
-    """The reverse of overcompute, with the fewest licences that suffice; `needs` is None where it is wrong."""
+    """The reverse of overcompute, with the fewest fast-math assumptions that suffice; `needs` is None where it is
+    wrong.
+    """
     old, new = (loads(program(columns, pad, init, value, unmatched), "p.py") for columns in (4, 3))
     maps = [InstanceMap(0, 0, parse_index_map("lambda i: [i]"))] if init is not None else []
     update = InstanceMap(len(maps), len(maps), parse_index_map("lambda i, j: [i, j]"))

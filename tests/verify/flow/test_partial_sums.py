@@ -281,7 +281,7 @@ def _in_halves(dtype: str, update: str, first: str, start: str) -> tuple[PrimFun
 
 
 @pytest.mark.parametrize(
-    ("first", "start", "licences"),
+    ("first", "start", "fast_math"),
     [
         ("0.0", "0.0", {"reassoc"}),
         ("0.0", "-0.0", {"reassoc"}),
@@ -289,17 +289,17 @@ def _in_halves(dtype: str, update: str, first: str, start: str) -> tuple[PrimFun
         ("-0.0", "0.0", {"reassoc", "nsz"}),
     ],
 )
-def test_signs_of_zeros(first: str, start: str, licences: set[str]) -> None:
+def test_signs_of_zeros(first: str, start: str, fast_math: set[str]) -> None:
     """A sum that begins with 0.0 is never -0.0, and -0.0 changes nothing: without `nsz`, all bits are those of before,
     for all rows of signed zeros and ones.
     """
     old, new, rows = _in_halves("float32", "{0} + {1}", first, start)
     found = lp.compare(old, new)
     assert found.status is Status.PROVED
-    assert {name for verdict in found.verdicts for name in verdict.strictness} == licences
+    assert {name for verdict in found.verdicts for name in verdict.strictness} == fast_math
     before, after = (run(func, {"X": rows})["Y"] for func in (old, new))
     assert (before == after).all()
-    assert (np.signbit(before) == np.signbit(after)).all() == ("nsz" not in licences)
+    assert (np.signbit(before) == np.signbit(after)).all() == ("nsz" not in fast_math)
 
 
 @pytest.mark.parametrize("update", ["T.max({0}, {1})", "T.min({0}, {1})"])

@@ -1,4 +1,6 @@
-"""An infinity that the old program writes down, and passes on, is none that it computes: no licence leaves it out."""
+"""An infinity that the old program writes down, and passes on, is none that it computes: no fast-math assumption leaves
+it out.
+"""
 
 from __future__ import annotations
 

@@ -10,19 +10,19 @@ from tests.shares import one_in
 from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.simulate import simulate
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licences
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMathSet
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
-def simulated(header: str, before: str, after: str, params: str, allowed: Licences = ALL) -> tuple[Verdict, ...]:
+def simulated(header: str, before: str, after: str, params: str, allowed: FastMathSet = ALL) -> tuple[Verdict, ...]:
     """The verdicts of the simulation on two bodies over parameters such as `A: 16 float32`."""
     return run_text(
         "\n".join((dedent(header), program("before", before, params), program("after", after, params))), allowed
     )
 
 
-def run_text(text: str, allowed: Licences = ALL) -> tuple[Verdict, ...]:
+def run_text(text: str, allowed: FastMathSet = ALL) -> tuple[Verdict, ...]:
     """The verdicts of the simulation on a rewrite's text."""
     litmus = parse_litmus(text, "test")
     old, new = (Facts.of(function, litmus.header.where) for function in (litmus.rewrite.old, litmus.rewrite.new))
@@ -48,8 +48,8 @@ def holds(verdicts: tuple[Verdict, ...]) -> bool:
 
 
 def strictness(verdicts: tuple[Verdict, ...]) -> set[str]:
-    """The licences that the proofs need."""
-    return {licence for verdict in verdicts for licence in verdict.strictness}
+    """The fast-math assumptions that the proofs need."""
+    return {flag for verdict in verdicts for flag in verdict.strictness}
 
 
 SUM = """
@@ -96,7 +96,7 @@ def test_a_reversed_sum_of_floats_needs_reassoc() -> None:
 
 
 def test_a_reversed_sum_of_integers_is_the_sum() -> None:
-    """Integer sums wrap, and wrapping sums regroup without a licence."""
+    """Integer sums wrap, and wrapping sums regroup without a fast-math assumption."""
     theta = "# theta: 0 -> 0: lambda i: [i]\n# theta: 1 -> 1: lambda k, i: [i, 7 - k]"
     found = simulated(
         theta, SUM.format(dtype="int32"), REVERSED.format(dtype="int32"), "A: 16 8 int32; B: 16 int32", IEEE
@@ -240,7 +240,7 @@ ONE = "# theta: 0 -> 0: lambda i, jo, ji: [i, jo, ji]"
 
 @one_in(4)
 @pytest.mark.parametrize(
-    ("pad", "init", "update", "licences"),
+    ("pad", "init", "update", "fast_math"),
     [
         ("T.float32(0)", "T.float32(0)", "B[i] + A[i, jo, ji]", set()),
         ("T.float32(-0.0)", "T.float32(0)", "B[i] + A[i, jo, ji]", set()),
@@ -254,13 +254,15 @@ ONE = "# theta: 0 -> 0: lambda i, jo, ji: [i, jo, ji]"
         ('T.min_value("float32")', 'T.min_value("float32")', "T.max(B[i], A[i, jo, ji])", {"nnan"}),
     ],
 )
-def test_pad_values_of_reductions(pad: str, init: str | None, update: str, licences: set[str] | None) -> None:
-    """A guard of a reduction goes where the padding is neutral, under the fewest licences; elsewhere it stays."""
+def test_pad_values_of_reductions(pad: str, init: str | None, update: str, fast_math: set[str] | None) -> None:
+    """A guard of a reduction goes where the padding is neutral, under the fewest fast-math assumptions; elsewhere it
+    stays.
+    """
     store = f"B[i] = {init}" if init is not None else "T.evaluate(0)"
     found = run_text(ROW_SUM.format(theta=BOTH if init is not None else ONE, pad=pad, init=store, update=update))
-    assert holds(found) == (licences is not None)
-    if licences is not None:
-        assert strictness(found) == licences
+    assert holds(found) == (fast_math is not None)
+    if fast_math is not None:
+        assert strictness(found) == fast_math
 
 
 ARMS = """

@@ -25,7 +25,7 @@ from layoutproof.verify.kernel.evidence import read_evidence
 from layoutproof.verify.kernel.judge import Judged, judged_in_turn, stated
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.rejected import FAILURES, Rejected
-from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.values.fast_math import FastMathSet
 
 REFUTED = sorted((ROOT / "proofs" / "refuted").glob("*.py"))
 OTHERS = 6
@@ -67,7 +67,7 @@ def rejected(text: str) -> set[str]:
     return {claim.kind for claim in judged(text) if not claim.is_accepted}
 
 
-def allowed(text: str) -> Licences:
+def allowed(text: str) -> FastMathSet:
     """The fast-math assumptions under which a rewrite is claimed."""
     return allowed_by(parse_litmus(text).header.strictness)
 
@@ -89,7 +89,7 @@ def test_no_evidence_makes_a_refuted_rewrite_accepted(path: Path) -> None:
         rewrite = read_rewrite(text)
     except Rejected:
         return
-    licences = frozenset({*allowed(text), *stated(rewrite)})
+    fast_math = frozenset({*allowed(text), *stated(rewrite)})
     for with_copies in (False, True):
         evidence = plain_evidence(evidence_for(text, found, with_copies=with_copies))
         for other in (evidence, *(other_evidence(evidence, rng) for _ in range(OTHERS))):
@@ -97,7 +97,7 @@ def test_no_evidence_makes_a_refuted_rewrite_accepted(path: Path) -> None:
                 given = replace(read_evidence(other, {}, rewrite), refutation=found.refutation)
             except FAILURES:
                 continue
-            assert not all(claim.is_accepted for claim in judged_in_turn(rewrite, given, licences)), other
+            assert not all(claim.is_accepted for claim in judged_in_turn(rewrite, given, fast_math)), other
 
 
 @pytest.mark.parametrize("name", PLAIN)

@@ -134,7 +134,7 @@ def test_a_memory_that_moves_is_in_the_window() -> None:
 
 
 @one_in(4)
-def test_a_difference_that_a_licence_allows_is_left_to_the_whole() -> None:
+def test_a_difference_that_a_fast_math_allows_is_left_to_the_whole() -> None:
     """What is equal but for the sign of a zero is not the same to later statements."""
     question = rewrite(program(*CHAIN), program(*with_part(0, every("C[%] = A[%]"))))
     assert try_window(question) is not None and checker._prove_in_window(question, None) is None

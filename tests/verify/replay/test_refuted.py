@@ -11,7 +11,7 @@ from tests.verify.replay.rewrites import func, pair, relaid
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.replay.counterexample import Counterexample
 from layoutproof.verify.replay.refute import Budget, find_counterexample, replays
-from layoutproof.verify.values.fast_math import ALL, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMath, FastMathSet
 
 SPLIT = "lambda i, j: [i, j//4, j%4]"
 GUARDED = """
@@ -22,7 +22,7 @@ for i in range(3):
             if jo * 4 + ji < 14:
                 {update}
 """
-NNAN, NNAN_NINF = frozenset({Licence.NNAN}), frozenset({Licence.NNAN, Licence.NINF})
+NNAN, NNAN_NINF = frozenset({FastMath.NNAN}), frozenset({FastMath.NNAN, FastMath.NINF})
 
 
 def reduction(
@@ -34,13 +34,13 @@ def reduction(
     return relaid(old, "A", SPLIT, pad, change=("if jo * 4 + ji < 14:", "if 0 <= jo:"))
 
 
-def refuted(rewrite: Rewrite, licences: Licences = frozenset()) -> Counterexample:
+def refuted(rewrite: Rewrite, fast_math: FastMathSet = frozenset()) -> Counterexample:
     """The counterexample, which must be there, replay from its JSON form, and be found again."""
-    found = find_counterexample(rewrite, licences=licences)
+    found = find_counterexample(rewrite, fast_math=fast_math)
     assert found is not None
     data = json.loads(json.dumps(found.to_dict()))
-    assert replays(rewrite, data, licences=licences)
-    again = find_counterexample(rewrite, licences=licences)
+    assert replays(rewrite, data, fast_math=fast_math)
+    again = find_counterexample(rewrite, fast_math=fast_math)
     assert again is not None and again.to_dict() == found.to_dict()
     assert found.text().startswith("main")
     return found
@@ -54,7 +54,7 @@ MAX_LAST = "B[i] = T.max(A[i, jo * 4 + ji], B[i])"
 
 @one_in(21)
 @pytest.mark.parametrize(
-    ("start", "update", "pad", "licences"),
+    ("start", "update", "pad", "fast_math"),
     [
         ("T.float32(0)", SUM, 1.0, frozenset()),
         ("T.float32(0)", SUM, None, frozenset()),
@@ -81,27 +81,29 @@ MAX_LAST = "B[i] = T.max(A[i, jo * 4 + ji], B[i])"
     ],
 )
 def test_wrong_padding_of_a_reduction_is_refuted(
-    start: str, update: str, pad: float | str | None, licences: Licences
+    start: str, update: str, pad: float | str | None, fast_math: FastMathSet
 ) -> None:
     """Padding that is not neutral shows in a result."""
-    refuted(reduction(start, update, pad), licences)
+    refuted(reduction(start, update, pad), fast_math)
 
 
 @one_in(7)
 @pytest.mark.parametrize(
-    ("start", "update", "pad", "licences"),
+    ("start", "update", "pad", "fast_math"),
     [
         ("T.float32(0)", SUM, 0.0, frozenset()),
         ("", SUM, -0.0, frozenset()),
-        ("", SUM, 0.0, frozenset({Licence.NSZ})),
+        ("", SUM, 0.0, frozenset({FastMath.NSZ})),
         ("T.float32(1)", PRODUCT, 1.0, frozenset()),
         ('T.float32("-inf")', MAX, 'T.float32("-inf")', NNAN),
         ('T.float32("-inf")', MAX_LAST, 'T.float32("-inf")', frozenset()),
     ],
 )
-def test_neutral_padding_is_not_refuted(start: str, update: str, pad: float | str | None, licences: Licences) -> None:
-    """Padding that is neutral, bit for bit or under the licences, gives no counterexample."""
-    assert find_counterexample(reduction(start, update, pad), licences=licences, budget=Budget(runs=120)) is None
+def test_neutral_padding_is_not_refuted(
+    start: str, update: str, pad: float | str | None, fast_math: FastMathSet
+) -> None:
+    """Padding that is neutral, bit for bit or under the fast-math assumptions, gives no counterexample."""
+    assert find_counterexample(reduction(start, update, pad), fast_math=fast_math, budget=Budget(runs=120)) is None
 
 
 def test_the_counterexample_of_a_maximum_is_small() -> None:
@@ -126,12 +128,12 @@ for i in range(2):
             if jo * 4 + ji < 6:
                 B[i] = B[i] + A[i, jo * 4 + ji] * W[{}]
 """
-    for weights, place, licensed in ((6, "(jo * 4 + ji) % 6", True), (8, "jo * 4 + ji", False)):
+    for weights, place, excused in ((6, "(jo * 4 + ji) % 6", True), (8, "jo * 4 + ji", False)):
         old = func(f"A: f32[2, 6]; W: f32[{weights}]; B: f32[2]", body.format(place))
         rewrite = relaid(old, "A", SPLIT, 0.0, change=("if jo * 4 + ji < 6:", "if 0 <= jo:"))
         found = refuted(rewrite)
         assert any(not abs(float(v)) < float("inf") for v in found.inputs["W"].reshape(-1))
-        assert (find_counterexample(rewrite, licences=NNAN_NINF, budget=Budget(runs=120)) is None) is licensed
+        assert (find_counterexample(rewrite, fast_math=NNAN_NINF, budget=Budget(runs=120)) is None) is excused
 
 
 def test_exp_of_padding_is_not_the_pad_value() -> None:

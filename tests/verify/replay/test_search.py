@@ -1,4 +1,6 @@
-"""The search itself: sizes, assumptions, undefined values, licences, hints, budgets, large programs, its reports."""
+"""The search itself: sizes, assumptions, undefined values, fast-math assumptions, hints, budgets, large programs, its
+reports.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.rewrite import CellMap, Rewrite, Witness
 from layoutproof.verify.replay.refute import Budget, find_counterexample, replays
-from layoutproof.verify.values.fast_math import ALL, Licence
+from layoutproof.verify.values.fast_math import ALL, FastMath
 
 
 def two(parameters: str, before: str, after: str) -> Rewrite:
@@ -142,31 +144,31 @@ REORDERED = ("B[0] = A[0] + A[1] + A[2]", "B[0] = A[0] + (A[1] + A[2])")
 
 
 @one_in(4)
-@pytest.mark.parametrize("licences", [frozenset(), ALL - {Licence.REASSOC}, ALL])
-def test_rounding_counts_unless_regrouping_is_licensed(licences: frozenset[Licence]) -> None:
+@pytest.mark.parametrize("fast_math", [frozenset(), ALL - {FastMath.REASSOC}, ALL])
+def test_rounding_counts_unless_regrouping_is_excused(fast_math: frozenset[FastMath]) -> None:
     """Sums in another order differ bit for bit, and without NaN and infinities too; as real numbers they do not."""
-    found = find_counterexample(two("A: f32[3]; B: f32[1]", *REORDERED), licences=licences)
-    assert (found is not None) is (Licence.REASSOC not in licences)
+    found = find_counterexample(two("A: f32[3]; B: f32[1]", *REORDERED), fast_math=fast_math)
+    assert (found is not None) is (FastMath.REASSOC not in fast_math)
 
 
 @one_in(4)
 @pytest.mark.parametrize(
-    ("before", "after", "licences", "differs"),
+    ("before", "after", "fast_math", "differs"),
     [
-        ("A[0] * T.float32(0)", "T.float32(0)", {Licence.NNAN}, True),  # -1 * 0 is -0
-        ("A[0] * T.float32(0)", "T.float32(0)", {Licence.NSZ}, True),  # inf * 0 is NaN
-        ("A[0] * T.float32(0)", "T.float32(0)", {Licence.NNAN, Licence.NSZ}, False),
-        ("A[0] - A[0]", "T.float32(0)", {Licence.NNAN, Licence.NINF, Licence.NSZ}, False),
-        ("T.float32(1) / A[0]", "T.float32(1) / (A[0] + T.float32(0))", {Licence.NSZ}, True),  # 1 / -0
-        ("A[0] + T.float32(0)", "A[0]", {Licence.NSZ}, False),
+        ("A[0] * T.float32(0)", "T.float32(0)", {FastMath.NNAN}, True),  # -1 * 0 is -0
+        ("A[0] * T.float32(0)", "T.float32(0)", {FastMath.NSZ}, True),  # inf * 0 is NaN
+        ("A[0] * T.float32(0)", "T.float32(0)", {FastMath.NNAN, FastMath.NSZ}, False),
+        ("A[0] - A[0]", "T.float32(0)", {FastMath.NNAN, FastMath.NINF, FastMath.NSZ}, False),
+        ("T.float32(1) / A[0]", "T.float32(1) / (A[0] + T.float32(0))", {FastMath.NSZ}, True),  # 1 / -0
+        ("A[0] + T.float32(0)", "A[0]", {FastMath.NSZ}, False),
         ("(A[0] + A[1]) * A[2]", "A[0] * A[2] + A[1]", set(ALL), True),
         ("(A[0] + A[1]) * A[2]", "A[0] * A[2] + A[1] * A[2]", set(ALL), False),
     ],
 )
-def test_licences_leave_out_what_they_say(before: str, after: str, licences: set[Licence], differs: bool) -> None:
-    """Executions in which the old program computes what is licensed away do not count; others do."""
+def test_fast_math_leave_out_what_they_say(before: str, after: str, fast_math: set[FastMath], differs: bool) -> None:
+    """Executions in which the old program computes what is excused away do not count; others do."""
     rewrite = two("A: f32[3]; B: f32[1]", f"B[0] = {before}", f"B[0] = {after}")
-    assert (find_counterexample(rewrite, licences=frozenset(licences)) is not None) is differs
+    assert (find_counterexample(rewrite, fast_math=frozenset(fast_math)) is not None) is differs
 
 
 def test_what_a_solver_thought_of_is_tried_first() -> None:

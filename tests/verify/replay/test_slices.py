@@ -1,5 +1,5 @@
-"""Programs too large to run in full: which elements are looked at, what is told of them, what licences leave out, and
-how it is kept.
+"""Programs too large to run in full: which elements are looked at, what is told of them, what fast-math assumptions
+leave out, and how it is kept.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ WRONG = {
 UNDER = [(what, allowed) for what in WRONG for allowed in ("ieee", "reals")]
 
 
-# Every run looks at each program once, turn about bit for bit and under all licences.
+# Every run looks at each program once, turn about bit for bit and under all fast-math assumptions.
 @one_in(46)
 @pytest.mark.parametrize(
     "case", chosen(UNDER, lambda number: number % 8 in (0, 5), lambda case: f"{case[0]}-{case[1]}")
@@ -89,25 +89,25 @@ def test_wrong_programs_of_real_size_are_refuted(case: tuple[str, str]) -> None:
     """Each of these changes few elements or many; it is found without a witness for instances, told in few words, and
     replays.
     """
-    what, licences = case[0], {"ieee": IEEE, "reals": ALL}[case[1]]
+    what, fast_math = case[0], {"ieee": IEEE, "reals": ALL}[case[1]]
     wrong = relu(WRONG[what])
     bare = replace(wrong, witness=Witness((), wrong.witness.cells, wrong.witness.changes_interface))
-    found = find_counterexample(bare, licences=licences)
+    found = find_counterexample(bare, fast_math=fast_math)
     assert found is not None
     text = json.dumps(found.to_dict())
     assert len(text) < 4_000 and len(found.text()) < 4_000
-    assert replays(bare, json.loads(text), licences=licences)
+    assert replays(bare, json.loads(text), fast_math=fast_math)
     right = relu()
-    assert not replays(Rewrite(right.old, right.new, bare.witness), json.loads(text), licences=licences)
+    assert not replays(Rewrite(right.old, right.new, bare.witness), json.loads(text), fast_math=fast_math)
 
 
 @one_in(10)
 @pytest.mark.parametrize("contract", ["T.float32(0)", None, "undef"])
 def test_a_right_program_of_real_size_is_not(contract: str | None) -> None:
-    """Whatever is said of its padding, and whatever licences there are."""
+    """Whatever is said of its padding, and whatever fast-math assumptions there are."""
     right = relu(contract=contract)
-    for licences in (IEEE, ALL):
-        assert find_counterexample(right, licences=licences) is None
+    for fast_math in (IEEE, ALL):
+        assert find_counterexample(right, fast_math=fast_math) is None
 
 
 @one_in(9)
@@ -118,16 +118,18 @@ def test_padding_without_a_value_may_end_as_anything() -> None:
 
 
 @one_in(4)
-def test_a_difference_that_licences_explain_is_none() -> None:
+def test_a_difference_that_fast_math_explain_is_none() -> None:
     """Which operand of a maximum stands first matters for NaN and for zeros of either sign, and for nothing else."""
     swapped = relu(("T.max(A[n, h, w, a*4 + b], T.float32(0))", "T.max(T.float32(0), A[n, h, w, a*4 + b])"))
     assert find_counterexample(swapped) is not None
-    assert find_counterexample(swapped, licences=ALL) is None
+    assert find_counterexample(swapped, fast_math=ALL) is None
 
 
 @one_in(4)
 def test_sums_are_compared_where_nothing_is_rounded() -> None:
-    """Under all licences a product of large matrices in another order is no failure, one that lacks a term is."""
+    """Under all fast-math assumptions a product of large matrices in another order is no failure, one that lacks a term
+    is.
+    """
     body = """
 for i, j in T.grid(300, 300):
     C[i, j] = T.float32(0)
@@ -140,10 +142,10 @@ for i, j in T.grid(300, 300):
         func(shapes, text) for text in (body.format("69 - k"), body.format("k").replace("range(70)", "range(69)"))
     )
     assert find_counterexample(pair(old, turned)) is not None
-    assert find_counterexample(pair(old, turned), licences=ALL) is None
-    found = find_counterexample(pair(old, short), licences=ALL)
+    assert find_counterexample(pair(old, turned), fast_math=ALL) is None
+    found = find_counterexample(pair(old, short), fast_math=ALL)
     assert found is not None and np.count_nonzero(found.inputs["A"]) < 5
-    assert replays(pair(old, short), json.loads(json.dumps(found.to_dict())), licences=ALL)
+    assert replays(pair(old, short), json.loads(json.dumps(found.to_dict())), fast_math=ALL)
 
 
 @one_in(9)

@@ -1,4 +1,6 @@
-"""Watched programs: what they call firm is exact, what licences leave out is a fault, and what is read is noted."""
+"""Watched programs: what they call firm is exact, what fast-math assumptions leave out is a fault, and what is read is
+noted.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from layoutproof.ir.interp.memory import DEFINED
 from layoutproof.ir.semantics import float_format, max_finite, round_float
 from layoutproof.verify.replay.strictness import Tracker
 from layoutproof.verify.replay.watching import exposed, watched
-from layoutproof.verify.values.fast_math import ALL, Licence
+from layoutproof.verify.values.fast_math import ALL, FastMath
 
 COUNT = 4_000
 KINDS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
@@ -144,23 +146,23 @@ def test_rounding_that_decides_control_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "values", "licence", "faults"),
+    ("text", "values", "flag", "faults"),
     [
-        ("B[0] = A[0] * A[1]", (np.inf, 0.0), Licence.NNAN, True),
-        ("B[0] = A[0] * A[1]", (np.inf, 0.0), Licence.NINF, False),
-        ("B[0] = A[0] / A[1]", (1.0, 0.0), Licence.NINF, True),
-        ("B[0] = A[0] / A[1]", (1.0, 0.0), Licence.NNAN, False),
-        ("B[0] = A[0]", (np.nan, 0.0), Licence.NNAN, False),
-        ("B[0] = T.float32('-inf')\nB[0] = T.max(B[0], A[0])", (1.0, 0.0), Licence.NINF, False),
-        ("B[0] = T.if_then_else(A[1] == T.float32(0), A[0], A[0] / A[1])", (1.0, 0.0), Licence.NINF, False),
-        ("B[0] = T.float32(1) / (A[0] * A[1])", (1.0, 0.0), Licence.NSZ, True),
+        ("B[0] = A[0] * A[1]", (np.inf, 0.0), FastMath.NNAN, True),
+        ("B[0] = A[0] * A[1]", (np.inf, 0.0), FastMath.NINF, False),
+        ("B[0] = A[0] / A[1]", (1.0, 0.0), FastMath.NINF, True),
+        ("B[0] = A[0] / A[1]", (1.0, 0.0), FastMath.NNAN, False),
+        ("B[0] = A[0]", (np.nan, 0.0), FastMath.NNAN, False),
+        ("B[0] = T.float32('-inf')\nB[0] = T.max(B[0], A[0])", (1.0, 0.0), FastMath.NINF, False),
+        ("B[0] = T.if_then_else(A[1] == T.float32(0), A[0], A[0] / A[1])", (1.0, 0.0), FastMath.NINF, False),
+        ("B[0] = T.float32(1) / (A[0] * A[1])", (1.0, 0.0), FastMath.NSZ, True),
     ],
 )
-def test_what_licences_leave_out_is_a_fault(
-    text: str, values: tuple[float, float], licence: Licence, faults: bool
+def test_what_fast_math_leave_out_is_a_fault(
+    text: str, values: tuple[float, float], flag: FastMath, faults: bool
 ) -> None:
     """What is computed counts: no literals, no loads, only what is evaluated; zeros where their sign would matter."""
-    program = watched(func("A: f32[2]; B: f32[1]", text), frozenset({licence}))
+    program = watched(func("A: f32[2]; B: f32[1]", text), frozenset({flag}))
     arguments = {"A": np.array(values, np.float32), "B": np.zeros(1, np.float32)}
     if not faults:
         run(program, arguments)
@@ -199,8 +201,8 @@ for i in T.parallel(4):
     assert Tracker.of(vector) is None
 
 
-def test_every_licence_can_be_watched() -> None:
-    """An ordinary program runs watched, and does the same, where no licence speaks of what it does."""
+def test_every_fast_math_can_be_watched() -> None:
+    """An ordinary program runs watched, and does the same, where no fast-math assumption speaks of what it does."""
     program = func("A: f32[4]; B: f32[1]", "B[0] = T.float32(0)\nfor i in range(4):\n    B[0] = B[0] + A[i] * A[i]")
     arguments = {"A": np.array([1, 2, 3, 4], np.float32), "B": np.zeros(1, np.float32)}
     result = run(watched(program, ALL), arguments)

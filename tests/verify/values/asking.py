@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.values.fast_math import ALL, Licences
-from layoutproof.verify.values.fast_math_search import search_licences
+from layoutproof.verify.values.fast_math import ALL, FastMathSet
+from layoutproof.verify.values.fast_math_search import search_fast_math
 from layoutproof.verify.values.prover import StoredValue, invariant_answer
 from layoutproof.verify.values.question import Given, Property, Question, ValueAnswer
 from layoutproof.verify.values.solving import DEFAULT, ValueBudget
@@ -35,12 +35,12 @@ def prove_same(
     computed: Iterable[Var] = (),
     old_is_computed: bool = True,
     loose: Iterable[Var] = (),
-    allowed: Licences = ALL,
+    allowed: FastMathSet = ALL,
     budget: ValueBudget = DEFAULT,
 ) -> ValueAnswer:
     """Whether `new` has the value of `old`."""
     question = make_question(new, old, given, conditions, computed, old_is_computed, loose)
-    return search_licences(question, allowed, budget)
+    return search_fast_math(question, allowed, budget)
 
 
 def prove_no_op(
@@ -50,15 +50,15 @@ def prove_no_op(
     given: Iterable[Given] = (),
     conditions: Iterable[Expr] = (),
     computed: Iterable[Var] = (),
-    allowed: Licences = ALL,
+    allowed: FastMathSet = ALL,
     budget: ValueBudget = DEFAULT,
 ) -> ValueAnswer:
     """Whether storing `value` over `current`, the value that is there, changes nothing."""
-    return search_licences(make_question(value, current, given, conditions, computed, False), allowed, budget)
+    return search_fast_math(make_question(value, current, given, conditions, computed, False), allowed, budget)
 
 
 def prove_invariant(
-    known: Property, writes: Sequence[StoredValue], allowed: Licences = ALL, budget: ValueBudget = DEFAULT
+    known: Property, writes: Sequence[StoredValue], allowed: FastMathSet = ALL, budget: ValueBudget = DEFAULT
 ) -> ValueAnswer:
     """Whether every write keeps the property."""
-    return invariant_answer(lambda question, usable: search_licences(question, usable, budget), known, writes, allowed)
+    return invariant_answer(lambda question, usable: search_fast_math(question, usable, budget), known, writes, allowed)

@@ -21,7 +21,7 @@ from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Reinterpret
 from layoutproof.ir.operators import COMPARISONS, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 from layoutproof.verify.values.question import (
     AtLeast,
     AtMost,
@@ -191,7 +191,7 @@ def has(known: Property, var: Expr, env: Env) -> bool:
             return outcome is not None and bool(outcome.value)
 
 
-def violated(question: Question, licences: Licences, env: Env) -> bool:
+def violated(question: Question, fast_math: FastMathSet, env: Env) -> bool:
     """Whether the hypotheses hold at a point and the claim does not; `reassoc` is left out."""
     old = value_at(question.old, env)
     if old is None or not all(has(g.property, g.var, env) for g in question.given):
@@ -210,16 +210,16 @@ def violated(question: Question, licences: Licences, env: Env) -> bool:
     computed = [v for v in question.computed - exact if v.dtype.is_float and v.name in env and v.name not in ignored]
     restricted = [float(env[v.name]) for v in computed]
     restricted += old.floats if question.old_is_computed else ()
-    if Licence.NNAN in licences and any(math.isnan(x) for x in restricted):
+    if FastMath.NNAN in fast_math and any(math.isnan(x) for x in restricted):
         return False
-    if Licence.NINF in licences and any(math.isinf(x) for x in restricted):
+    if FastMath.NINF in fast_math and any(math.isinf(x) for x in restricted):
         return False
     new = value_at(question.new, env)
     if question.goal is not None:
         return new is not None and not has(question.goal, question.new, env)
     if new is None:
         return True
-    if Licence.NSZ not in licences:
+    if FastMath.NSZ not in fast_math:
         return not identical(new.value, old.value)
     choices = behaviours(question.old, env, True) if question.old_is_computed else iter((old,))
     return not any(alike(new.value, b.value) for b in choices)

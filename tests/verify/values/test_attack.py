@@ -16,8 +16,8 @@ from tests.verify.values.typed_claims import FLOATS, INTEGERS, Claims
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Var
 from layoutproof.ir.semantics import round_float
-from layoutproof.verify.values.fast_math import Licence, Licences
-from layoutproof.verify.values.fast_math_search import search_licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
+from layoutproof.verify.values.fast_math_search import search_fast_math
 from layoutproof.verify.values.question import Identical, Question, ValueAnswer
 from layoutproof.verify.values.solving import ValueBudget
 from layoutproof.verify.values.terms import Number, constant_value
@@ -32,31 +32,31 @@ def attack(seed: object, points: int) -> str:
     """One random claim; its status and engine."""
     rng = Random(str(seed))
     question, allowed = claim(rng)
-    answer = search_licences(question, allowed, QUICK)
-    assert answer.licences <= allowed
+    answer = search_fast_math(question, allowed, QUICK)
+    assert answer.fast_math <= allowed
     match answer.status:
         case Status.PROVED:
-            check_proof(question, answer.licences, rng, points)
+            check_proof(question, answer.fast_math, rng, points)
         case Status.REFUTED:
             assert violated(question, allowed, refuting(question, answer)), f"{seed}: {question} {answer}"
         case _:
             assert answer.reason
-    if answer.model is not None and Status.REFUTED is not answer.status and Licence.NSZ not in allowed:
+    if answer.model is not None and Status.REFUTED is not answer.status and FastMath.NSZ not in allowed:
         assert violated(question, frozenset(), refuting(question, answer)), (
-            f"{seed}: the model does not show that licences are needed"
+            f"{seed}: the model does not show that fast-math assumptions are needed"
         )
     return f"{answer.status} {answer.engine}"
 
 
-def check_proof(question: Question, licences: Licences, rng: Random, points: int) -> None:
+def check_proof(question: Question, fast_math: FastMathSet, rng: Random, points: int) -> None:
     """No point refutes what was proved. Regrouping has no oracle here."""
-    if Licence.REASSOC in licences:
+    if FastMath.REASSOC in fast_math:
         return
     values: list[Number] = [*pool_of(F), *(round_float(rng.uniform(-3, 3), F) for _ in range(10))]
     for env in random_points(question, values, points, rng):
         for old, new in question.variants:
             env[new.name] = rng.choice((0.0, -0.0)) if env[old.name] == 0 else env[old.name]
-        assert not violated(question, licences, env), f"{question} under {sorted(licences)} at {env}"
+        assert not violated(question, fast_math, env), f"{question} under {sorted(fast_math)} at {env}"
 
 
 def refuting(question: Question, answer: ValueAnswer) -> dict[str, Number]:
@@ -87,14 +87,14 @@ def attack_typed(seed: str, points: int) -> str:
     """One random claim over any types; its status. Proofs are checked at points that satisfy what is given."""
     rng = Random(seed)
     question, allowed = Claims(rng, rng.choice(FLOATS), rng.choice(INTEGERS)).claim()
-    answer = search_licences(question, allowed, QUICK)
-    assert answer.licences <= allowed
-    if answer.is_proved and Licence.REASSOC not in answer.licences:
+    answer = search_fast_math(question, allowed, QUICK)
+    assert answer.fast_math <= allowed
+    if answer.is_proved and FastMath.REASSOC not in answer.fast_math:
         pools = {dtype: _pool(dtype) for dtype in {v.dtype for v in question.variables}}
         for _ in range(points):
             env = _typed_point(rng, question, pools)
-            assert not violated(question, answer.licences, env), (
-                f"{seed}: {question} under {sorted(answer.licences)} at {env}"
+            assert not violated(question, answer.fast_math, env), (
+                f"{seed}: {question} under {sorted(answer.fast_math)} at {env}"
             )
     return str(answer.status)
 

@@ -47,7 +47,7 @@ CLAIMS: tuple[Claim, ...] = (
 def asked(prover: ValueProver, claims: list[Claim]) -> list[tuple[Status, frozenset[str], str | None]]:
     """What a prover says of claims, one after another."""
     answers = [prover.answer(Question(new, old, computed=frozenset({x, y, z}))) for new, old in claims]
-    return [(a.status, frozenset(map(str, a.licences)), a.reason) for a in answers]
+    return [(a.status, frozenset(map(str, a.fast_math)), a.reason) for a in answers]
 
 
 @one_in(7)

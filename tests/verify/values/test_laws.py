@@ -16,7 +16,7 @@ from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.verify.certificate.lawbook import FILES, Unexpected, ask_z3, lemma_file, rule_lemmas, without_each
 from layoutproof.verify.certificate.lemmas import LemmaFile
 from layoutproof.verify.program.questions import SmtQuery
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMath
 from layoutproof.verify.values.knowledge import ANY, INFINITE, NAN, NEG_ZERO, POS, POS_INF, POS_ZERO, ZERO, Knowledge
 from layoutproof.verify.values.law_table import laws, match
 from layoutproof.verify.values.laws import satisfies_by_laws, simplified
@@ -125,16 +125,16 @@ def test_kinds_by_facts(given: object, kinds: int) -> None:
     assert Knowledge(question, IEEE).known(x).kinds == kinds
 
 
-def test_kinds_by_licences() -> None:
-    """A licence speaks of computed variables and of what the old side always computes; a NaN or infinity would have
-    shown in the result.
+def test_kinds_by_fast_math() -> None:
+    """A fast-math assumption speaks of computed variables and of what the old side always computes; a NaN or infinity
+    would have shown in the result.
     """
     old = Select(x > ZERO_F, x + y, z)
     question = make_question(x, old, computed=[x])
     under = Knowledge(question, ALL)
     assert under.known(x).kinds == ANY & ~(NAN | INFINITE) == under.known(y).kinds == under.known(x + y).kinds
     assert under.known(z).kinds == ANY and under.known(y + z).kinds == ANY
-    assert Knowledge(question, frozenset({Licence.NINF})).known(y).kinds == ANY
+    assert Knowledge(question, frozenset({FastMath.NINF})).known(y).kinds == ANY
     assert Knowledge(make_question(x, old, computed=[x], old_is_computed=False), ALL).known(y).kinds == ANY
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from layoutproof.verify.values.fast_math import names_of
-from layoutproof.verify.values.fast_math_search import search_licences
+from layoutproof.verify.values.fast_math_search import search_fast_math
 from layoutproof.verify.values.padding_rows import FLOATS, INTEGERS, Row, rows
 from layoutproof.verify.values.solving import DEFAULT, ValueBudget
 from layoutproof.verify.verdict.verdict import Status
@@ -17,17 +17,17 @@ ROWS = list(rows())
 
 def check(row: Row, budget: ValueBudget) -> None:
     """The row comes out as it says."""
-    answer = search_licences(row.question, row.allowed, budget)
+    answer = search_fast_math(row.question, row.allowed, budget)
     assert answer.status is row.expected, f"{row.name}: {answer}"
     if row.expected is Status.PROVED:
-        assert answer.licences == row.allowed, f"{row.name}: {names_of(answer.licences)}"
+        assert answer.fast_math == row.allowed, f"{row.name}: {names_of(answer.fast_math)}"
     else:
         assert answer.model is not None
 
 
 @pytest.mark.parametrize("dtype", ["mixed", *map(str, (*FLOATS, *INTEGERS))])
 def test_every_row(dtype: str) -> None:
-    """Each row is proved under exactly the licences that it names, or refuted with values."""
+    """Each row is proved under exactly the fast-math assumptions that it names, or refuted with values."""
     chosen = [
         row for row in ROWS if (row.name.split(":")[0] == dtype) or (dtype == "mixed" and row.name.startswith("int16"))
     ]

@@ -1,4 +1,6 @@
-"""What is proved and refuted of values, with the least licences; the cases that the padding of reductions rests on."""
+"""What is proved and refuted of values, with the least fast-math assumptions; the cases that the padding of reductions
+rests on.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind, OpaqueCall, Undef
 from layoutproof.ir.operators import BinaryOp, CompareOp
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences, names_of, smallest_first
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMath, FastMathSet, names_of, smallest_first
 from layoutproof.verify.values.prover import (
     StoredValue,
     ValueProver,
@@ -52,7 +54,7 @@ acc, a, v, w, x, y, z = (Var(name, F) for name in ("acc", "a", "v", "w", "x", "y
 ZERO, ONE = FloatImm(0.0, F), FloatImm(1.0, F)
 PAD_ZERO = Given(a, Identical(ZERO))
 CLEAN = Given(acc, NotNegativeZero())
-NNAN, NSZ, REASSOC = (frozenset({licence}) for licence in (Licence.NNAN, Licence.NSZ, Licence.REASSOC))
+NNAN, NSZ, REASSOC = (frozenset({flag}) for flag in (FastMath.NNAN, FastMath.NSZ, FastMath.REASSOC))
 
 
 def call(function: str, *arguments: Expr) -> Call:
@@ -66,18 +68,18 @@ def test_convolution_padding() -> None:
     """
     value = acc + a * w
     answer = prove_no_op(value, acc, given=(PAD_ZERO, CLEAN), computed={acc, w})
-    assert names_of(answer.licences) == ("nnan", "ninf") and answer.engine == "laws" and answer.laws
+    assert names_of(answer.fast_math) == ("nnan", "ninf") and answer.engine == "laws" and answer.laws
     assert answer.model is not None and answer.model["a"] == 0.0 and not math.isfinite(answer.model["w"])
     finite = (Given(w, NotNan()), Given(w, NotInfinite()))
-    assert prove_no_op(value, acc, given=(PAD_ZERO, CLEAN, *finite)).licences == IEEE
+    assert prove_no_op(value, acc, given=(PAD_ZERO, CLEAN, *finite)).fast_math == IEEE
     assumed = call("abs", w) < Limit(LimitKind.INFINITY, F)
-    assert prove_no_op(value, acc, given=(PAD_ZERO, CLEAN), conditions=(assumed,)).licences == IEEE
+    assert prove_no_op(value, acc, given=(PAD_ZERO, CLEAN), conditions=(assumed,)).fast_math == IEEE
     both = prove_no_op(value, acc, given=(PAD_ZERO, CLEAN, Given(w, Identical(ZERO))))
-    assert both.is_proved and both.licences == IEEE
+    assert both.is_proved and both.fast_math == IEEE
 
 
-def test_licences_do_not_reach_what_the_old_program_does_not_compute() -> None:
-    """Where `w` stands in nothing that is computed, no licence helps against an infinite one."""
+def test_fast_math_do_not_reach_what_the_old_program_does_not_compute() -> None:
+    """Where `w` stands in nothing that is computed, no fast-math assumption helps against an infinite one."""
     answer = prove_no_op(acc + a * w, acc, given=(PAD_ZERO, CLEAN), computed={acc})
     assert answer.status is Status.REFUTED and answer.model is not None and not math.isfinite(answer.model["w"])
 
@@ -85,7 +87,7 @@ def test_licences_do_not_reach_what_the_old_program_does_not_compute() -> None:
 def test_sum_given_by_the_caller() -> None:
     """Without an invariant, adding 0.0 may change the sign of a zero, and nothing else."""
     answer = prove_no_op(acc + a, acc, given=(PAD_ZERO,))
-    assert answer.licences == NSZ and answer.model == {"acc": -0.0, "a": 0.0}
+    assert answer.fast_math == NSZ and answer.model == {"acc": -0.0, "a": 0.0}
     refused = prove_no_op(acc + a, acc, given=(PAD_ZERO,), allowed=ALL - NSZ)
     assert (
         refused.status is Status.REFUTED and refused.model is not None and math.copysign(1.0, refused.model["acc"]) < 0
@@ -103,7 +105,7 @@ def test_invariants_of_sums(dtype: DType) -> None:
     """Never -0.0 is kept by addition, and not by fma, nor where a wider sum is rounded."""
     total, p, q = Var("acc", dtype), Var("p", dtype), Var("q", dtype)
     own, start = frozenset({total}), StoredValue(FloatImm(0.0, dtype))
-    assert prove_invariant(NotNegativeZero(), [start, StoredValue(total + p * q, own)]).licences == IEEE
+    assert prove_invariant(NotNegativeZero(), [start, StoredValue(total + p * q, own)]).fast_math == IEEE
     fused = prove_invariant(NotNegativeZero(), [start, StoredValue(call("fma", p, q, total), own)])
     assert fused.status is Status.REFUTED and fused.model is not None
     assert prove_invariant(NotNegativeZero(), [StoredValue(FloatImm(-0.0, dtype))]).status is Status.REFUTED
@@ -118,13 +120,13 @@ def test_invariant_of_a_maximum() -> None:
     first = prove_invariant(
         AtLeast(lowest), [StoredValue(lowest), StoredValue(Binary(BinaryOp.MAX, v, acc), frozenset({acc}))]
     )
-    assert first.is_proved and first.licences == IEEE
+    assert first.is_proved and first.fast_math == IEEE
     write = StoredValue(Binary(BinaryOp.MAX, acc, v), frozenset({acc}), computed=frozenset({acc, v}))
     second = prove_invariant(AtLeast(lowest), [StoredValue(lowest), write])
-    assert second.licences == NNAN and second.model is not None
+    assert second.fast_math == NNAN and second.model is not None
     assert prove_invariant(AtLeast(lowest), [write], allowed=IEEE).status is Status.REFUTED
     known = (Given(a, Identical(lowest)), Given(acc, AtLeast(lowest)))
-    assert prove_no_op(Binary(BinaryOp.MAX, acc, a), acc, given=known, computed={acc}).licences == NNAN
+    assert prove_no_op(Binary(BinaryOp.MAX, acc, a), acc, given=known, computed={acc}).fast_math == NNAN
 
 
 def test_integer_ranges_are_invariants() -> None:
@@ -159,7 +161,7 @@ def test_candidates(initial: Sequence[Expr], expected: tuple[object, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    ("new", "old", "licences"),
+    ("new", "old", "fast_math"),
     [
         (w * x + acc, acc + x * w, IEEE),
         ((x + y) + z, x + (y + z), REASSOC),
@@ -187,24 +189,24 @@ def test_candidates(initial: Sequence[Expr], expected: tuple[object, ...]) -> No
         (ZERO, x - x, NNAN),
     ],
 )
-def test_least_licences(new: Expr, old: Expr, licences: Licences | None) -> None:
-    """Each pair is proved under the least licences, or refuted (None), or left open, never more."""
+def test_least_fast_math(new: Expr, old: Expr, fast_math: FastMathSet | None) -> None:
+    """Each pair is proved under the least fast-math assumptions, or refuted (None), or left open, never more."""
     answer = prove_same(new, old, budget=DEFAULT)
-    if licences is None:
+    if fast_math is None:
         assert answer.status is not Status.PROVED
     else:
-        assert answer.is_proved and answer.licences == licences, answer
-        assert (answer.model is None) == (licences == IEEE)
+        assert answer.is_proved and answer.fast_math == fast_math, answer
+        assert (answer.model is None) == (fast_math == IEEE)
 
 
 def test_operands_of_a_maximum_may_be_swapped() -> None:
     """With neither NaN nor the sign of a zero to tell them apart."""
     larger, swapped = Binary(BinaryOp.MAX, x, y), Binary(BinaryOp.MAX, y, x)
-    assert prove_same(larger, swapped, computed={x, y}).licences == {Licence.NNAN, Licence.NSZ}
+    assert prove_same(larger, swapped, computed={x, y}).fast_math == {FastMath.NNAN, FastMath.NSZ}
 
 
 def test_zero_times_what_the_old_program_lacks() -> None:
-    """`x * 0.0` is 0.0 for no licence that speaks of the old side, which is a literal."""
+    """`x * 0.0` is 0.0 for no fast-math assumption that speaks of the old side, which is a literal."""
     answer = prove_same(x * 0.0, ZERO)
     assert answer.status is Status.REFUTED
 
@@ -263,20 +265,20 @@ def test_vectors() -> None:
 
 def test_loose_variables() -> None:
     """Once values may differ in the sign of a zero, reciprocals no longer agree, sums do up to such a sign."""
-    assert prove_same(x + y, x + y, loose={x}).licences == NSZ
+    assert prove_same(x + y, x + y, loose={x}).fast_math == NSZ
     assert prove_same(ONE / x, ONE / x, loose={x}, allowed=NSZ).status is Status.REFUTED
     assert prove_same(call("exp", x), call("exp", x), loose={x}).is_proved
-    assert prove_same(call("tanh", x), call("tanh", x), loose={x}).licences == NSZ
+    assert prove_same(call("tanh", x), call("tanh", x), loose={x}).fast_math == NSZ
     assert prove_same(call("rsqrt", x), call("rsqrt", x), loose={x}, allowed=NSZ).status is Status.REFUTED
     assert prove_same(ONE / y, ONE / y, loose={x}).is_proved
     assert prove_same(x + 1.0, x + 1.0, loose={x}).is_proved
-    assert prove_same(x * y + z, x * y + z, loose={x, y, z}).licences == NSZ
+    assert prove_same(x * y + z, x * y + z, loose={x, y, z}).fast_math == NSZ
 
 
 def test_zero_signs_are_chosen_on_the_old_side_only() -> None:
     """1 / (x + 0.0) may be infinite either way for the old program, not for the new one."""
     old = ONE / (x * 0.0)
-    assert prove_same(FloatImm(math.inf, F), old, given=(Given(x, Identical(FloatImm(-1.0, F))),)).licences == NSZ
+    assert prove_same(FloatImm(math.inf, F), old, given=(Given(x, Identical(FloatImm(-1.0, F))),)).fast_math == NSZ
     assert (
         prove_same(ONE / (x * 0.0), FloatImm(-math.inf, F), conditions=(equal(x, ONE),), allowed=NSZ).status
         is Status.REFUTED
@@ -293,7 +295,7 @@ def test_facts() -> None:
     """Facts of every kind are used, by the laws and by the solvers."""
     assert prove_same(Binary(BinaryOp.MAX, x, ZERO), x, given=(Given(x, AtLeast(ONE)), Given(x, NotNan()))).is_proved
     assert (
-        prove_same(x * 0.0, ZERO, given=(Given(x, Holds(placeholder(F) > ONE)), Given(x, NotInfinite()))).licences
+        prove_same(x * 0.0, ZERO, given=(Given(x, Holds(placeholder(F) > ONE)), Given(x, NotInfinite()))).fast_math
         == IEEE
     )
     assert prove_same(x, y, given=(Given(x, Identical(y)),)).is_proved
@@ -303,8 +305,8 @@ def test_facts() -> None:
 
 
 def test_smallest_sets_first() -> None:
-    """Sets of licences come by size, in a fixed order."""
-    order = [names_of(s) for s in smallest_first(frozenset({Licence.NSZ, Licence.NNAN}))]
+    """Sets of fast-math assumptions come by size, in a fixed order."""
+    order = [names_of(s) for s in smallest_first(frozenset({FastMath.NSZ, FastMath.NNAN}))]
     assert order == [(), ("nnan",), ("nsz",), ("nnan", "nsz")]
 
 
@@ -313,7 +315,7 @@ def test_answers_are_remembered_whatever_names_are() -> None:
     prover = ValueProver()
     first = prover.answer(Question(acc + a, acc, (PAD_ZERO,), old_is_computed=False))
     second = prover.answer(Question(x + y, x, (Given(y, Identical(ZERO)),), old_is_computed=False))
-    assert prover.hits == 1 and first.licences == second.licences
+    assert prover.hits == 1 and first.fast_math == second.fast_math
     assert first.model == {"acc": -0.0, "a": 0.0} and second.model == {"x": -0.0, "y": 0.0}
     assert prover.answer(Question(x + y, y, old_is_computed=False)).status is Status.REFUTED and prover.hits == 1
     step = [StoredValue(acc + v, frozenset({acc}))]
@@ -325,7 +327,7 @@ def test_answers_are_remembered_whatever_names_are() -> None:
 
 
 def test_only_what_is_allowed_is_used() -> None:
-    """A prover that allows nothing refutes what needs a licence."""
+    """A prover that allows nothing refutes what needs a fast-math assumption."""
     assert (
         ValueProver(allowed=IEEE).answer(Question(acc + a, acc, (PAD_ZERO,), old_is_computed=False)).status
         is Status.REFUTED

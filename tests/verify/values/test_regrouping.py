@@ -20,7 +20,7 @@ from layoutproof.ir.dtype import FLOAT16, FLOAT32
 from layoutproof.ir.expr import Binary, Cast, Expr, FloatImm, Select, Var
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.verify.values.fast_math import ALL, Licence
+from layoutproof.verify.values.fast_math import ALL, FastMath
 from layoutproof.verify.values.question import Given, Identical
 from layoutproof.verify.values.solving import ValueBudget
 from layoutproof.verify.values.terms import chain_of, comparable, ordered, regrouped, regroups
@@ -86,12 +86,12 @@ def test_random_regroupings(block: int) -> None:
         if rng.random() < 0.3:
             new = nearly(rng, new)
         given = [Given(v, fact(rng)) for v in NAMES if rng.random() < 0.2]
-        answer = prove_same(new, old, given=given, allowed=ALL - {Licence.NNAN, Licence.NINF}, budget=QUICK)
+        answer = prove_same(new, old, given=given, allowed=ALL - {FastMath.NNAN, FastMath.NINF}, budget=QUICK)
         outcomes[answer.status] += 1
-        if answer.status is not Status.PROVED or Licence.REASSOC not in answer.licences:
+        if answer.status is not Status.PROVED or FastMath.REASSOC not in answer.fast_math:
             continue
         ways = list(dict.fromkeys(groupings(old)))
-        signs = Licence.NSZ in answer.licences
+        signs = FastMath.NSZ in answer.fast_math
         known: dict[str, Number] = {
             g.var.name: g.property.value.value
             for g in given
@@ -139,7 +139,7 @@ def exact(expr: Expr, env: dict[str, Number]) -> Fraction:
 
 @one_in(4)
 def test_exact_reals() -> None:
-    """What only all four licences prove is true of fractions; what is refuted under all is not."""
+    """What only all four fast-math assumptions prove is true of fractions; what is refuted under all is not."""
     rng, outcomes = Random(5), Counter[str]()
     for _ in range(60):
         a, b, c = (rng.choice(NAMES) for _ in range(3))
@@ -166,7 +166,7 @@ def test_reals_need_finite_operands() -> None:
     assert answer.status is Status.REFUTED and answer.model is not None and not math.isfinite(answer.model["w"])
     assert prove_same(acc + w * zero, acc, computed={acc, w}, old_is_computed=False).is_proved
     quotient = prove_same(acc, acc * w / w, allowed=ALL, budget=QUICK)
-    assert quotient.is_proved and quotient.licences == ALL
+    assert quotient.is_proved and quotient.fast_math == ALL
     assert prove_same(acc * w / w, acc, computed={acc, w}, old_is_computed=False, budget=QUICK).status is Status.REFUTED
 
 

@@ -9,13 +9,13 @@ from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import Binary, Cast, Expr, FloatImm, IfThenElseExpr, Select, Var, const
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMath
 from layoutproof.verify.values.question import AtLeast, Given, NotNegativeZero
 from layoutproof.verify.values.solving import ValueBudget
 from layoutproof.verify.verdict.verdict import Status
 
 F = FLOAT32
-NSZ = frozenset({Licence.NSZ})
+NSZ = frozenset({FastMath.NSZ})
 NO_SOLVER = ValueBudget(solvers=())
 acc, a, w = (Var(name, F) for name in ("acc", "a", "w"))
 ZERO, ONE = FloatImm(0.0, F), FloatImm(1.0, F)
@@ -50,7 +50,7 @@ def relu(x: Expr) -> Expr:
     ],
 )
 def test_the_same_tree_of_values_that_may_differ_in_a_zero(expr: Expr, needs_nsz: bool) -> None:
-    """`nsz` at once where the sign of a zero comes out, no licence where it is lost on the way."""
+    """`nsz` at once where the sign of a zero comes out, no fast-math assumption where it is lost on the way."""
     answer = prove_same(expr, expr, loose={acc, a, w}, computed={acc, a, w}, budget=NO_SOLVER)
     if expr.dtype == F and any(
         isinstance(node, Cast) and node.dtype == INT32 for node in (expr, getattr(expr, "value", expr))
@@ -58,13 +58,13 @@ def test_the_same_tree_of_values_that_may_differ_in_a_zero(expr: Expr, needs_nsz
         # A conversion to an integer may trap, which the laws leave to solvers.
         assert answer.status is not Status.REFUTED
         return
-    assert answer.is_proved and answer.licences == (NSZ if needs_nsz else IEEE), answer
+    assert answer.is_proved and answer.fast_math == (NSZ if needs_nsz else IEEE), answer
 
 
 def test_in_another_order() -> None:
     """Operands of sums and products may be swapped besides."""
-    assert prove_same(w * a + acc, acc + a * w, loose={acc, a, w}, budget=NO_SOLVER).licences == NSZ
-    assert prove_same(relu(w * a + acc), relu(acc + a * w), loose={acc, a, w}, budget=NO_SOLVER).licences == IEEE
+    assert prove_same(w * a + acc, acc + a * w, loose={acc, a, w}, budget=NO_SOLVER).fast_math == NSZ
+    assert prove_same(relu(w * a + acc), relu(acc + a * w), loose={acc, a, w}, budget=NO_SOLVER).fast_math == IEEE
 
 
 @pytest.mark.parametrize(
@@ -79,23 +79,23 @@ def test_where_the_sign_of_a_zero_grows(expr: Expr) -> None:
 def test_facts_say_that_a_sign_is_lost() -> None:
     """Beside a value that is never -0.0 a zero's sign is lost, unless that value is loose itself."""
     known = (Given(a, NotNegativeZero()),)
-    assert prove_same(acc + a, acc + a, loose={acc}, given=known, budget=NO_SOLVER).licences == IEEE
-    assert prove_same(acc + a, acc + a, loose={acc, a}, given=known, budget=NO_SOLVER).licences == NSZ
-    assert prove_same(acc + a, acc + a, loose={acc}, budget=NO_SOLVER).licences == NSZ
+    assert prove_same(acc + a, acc + a, loose={acc}, given=known, budget=NO_SOLVER).fast_math == IEEE
+    assert prove_same(acc + a, acc + a, loose={acc, a}, given=known, budget=NO_SOLVER).fast_math == NSZ
+    assert prove_same(acc + a, acc + a, loose={acc}, budget=NO_SOLVER).fast_math == NSZ
     positive = (Given(a, AtLeast(ONE)),)
     assert (
-        prove_same(Binary(BinaryOp.MIN, acc, a), Binary(BinaryOp.MIN, acc, a), loose={acc}, given=positive).licences
+        prove_same(Binary(BinaryOp.MIN, acc, a), Binary(BinaryOp.MIN, acc, a), loose={acc}, given=positive).fast_math
         == NSZ
     )
     assert (
         prove_same(
             Binary(BinaryOp.MAX, acc, a), Binary(BinaryOp.MAX, acc, a), loose={acc}, given=positive, budget=NO_SOLVER
-        ).licences
+        ).fast_math
         == IEEE
     )
 
 
-def test_without_the_licence_a_zero_counts() -> None:
+def test_without_the_fast_math_a_zero_counts() -> None:
     """The law of zero signs is `nsz`'s: where that is not allowed, the case is shown that breaks the claim."""
     answer = prove_same(acc + a, acc + a, loose={acc}, allowed=ALL - NSZ)
     assert answer.status is Status.REFUTED and answer.model is not None
@@ -104,4 +104,4 @@ def test_without_the_licence_a_zero_counts() -> None:
 def test_integers_have_no_zero_signs() -> None:
     """A loose integer is no other value."""
     n = Var("n")
-    assert prove_same(n + const(1), n + const(1), loose={n}, budget=NO_SOLVER).licences == IEEE
+    assert prove_same(n + const(1), n + const(1), loose={n}, budget=NO_SOLVER).fast_math == IEEE

@@ -14,7 +14,7 @@ from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import FloatImm, Var
 from layoutproof.verify.smt.solver import COMMAND, Answer, Worker, WorkerAnswer, shared_worker
 from layoutproof.verify.values import prover as prove
-from layoutproof.verify.values.fast_math import IEEE, Licences
+from layoutproof.verify.values.fast_math import IEEE, FastMathSet
 from layoutproof.verify.values.fast_math_search import Search, search_with
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Question, ValueAnswer
@@ -180,7 +180,7 @@ def test_a_hanging_solver_makes_the_claim_unknown_and_is_not_remembered(
 
     prover, calls = ValueProver(), [answer]
 
-    def search(solving: Solving, asked: Question, allowed: Licences) -> ValueAnswer:
+    def search(solving: Solving, asked: Question, allowed: FastMathSet) -> ValueAnswer:
         return calls.pop() if calls else search_with(solving, asked, allowed)
 
     monkeypatch.setattr(prove, "search_with", search)

@@ -28,7 +28,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.semantics import max_finite, round_float
 from layoutproof.ir.visit import map_children
-from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math import FastMath, FastMathSet
 from layoutproof.verify.values.question import (
     AtLeast,
     AtMost,
@@ -176,7 +176,7 @@ class Claims:
             (NotNan(), NotInfinite(), NotNegativeZero(), AtLeast(bound), AtMost(bound), Identical(self.constant()))
         )
 
-    def claim(self) -> tuple[Question, Licences]:
+    def claim(self) -> tuple[Question, FastMathSet]:
         """A question, and what may be used to answer it."""
         rng = self.rng
         old = self.expression(rng.choice((0, 1, 2, 2, 3)))
@@ -192,7 +192,9 @@ class Claims:
         computed = [x for x in self.floats if rng.random() < 0.6]
         conditions = [self.condition()] if rng.random() < 0.15 else []
         loose = [x for x in self.floats if rng.random() < 0.25] if rng.random() < 0.4 else []
-        allowed = frozenset(Licence) if rng.random() < 0.4 else frozenset(rng.sample(list(Licence), rng.randint(0, 4)))
+        allowed = (
+            frozenset(FastMath) if rng.random() < 0.4 else frozenset(rng.sample(list(FastMath), rng.randint(0, 4)))
+        )
         return make_question(new, old, given, conditions, computed, rng.random() < 0.75, loose), allowed
 
 

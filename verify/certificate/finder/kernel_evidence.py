@@ -18,7 +18,7 @@ from layoutproof.verify.kernel.programs import TRUE, Map
 from layoutproof.verify.kernel.reader import read_rewrite
 from layoutproof.verify.kernel.rejected import FAILURES, Rejected
 from layoutproof.verify.kernel.step import Copies, Evidence, Source
-from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.values.fast_math import FastMathSet
 
 
 @dataclass
@@ -42,13 +42,13 @@ class Found:
         return self.proofs[key]
 
 
-def try_kernel(text: str, allowed: Licences = frozenset()) -> tuple[tuple[Judged, ...], Found]:
+def try_kernel(text: str, allowed: FastMathSet = frozenset()) -> tuple[tuple[Judged, ...], Found]:
     """The kernel's judgement on a rewrite's text, with the evidence that was found for it."""
     step, found = _tried(text, allowed)
     return step.claims, found
 
 
-def _tried(text: str, allowed: Licences) -> tuple[JudgedStep, Found]:
+def _tried(text: str, allowed: FastMathSet) -> tuple[JudgedStep, Found]:
     """First without values that take another way through memory, which most steps have not."""
     first = _judged(text, allowed, Found(), with_copies=False)
     if not _rejected(first[0]):
@@ -57,7 +57,7 @@ def _tried(text: str, allowed: Licences) -> tuple[JudgedStep, Found]:
     return first if _rejected(first[0]) <= _rejected(second[0]) else second
 
 
-def _judged(text: str, allowed: Licences, found: Found, *, with_copies: bool) -> tuple[JudgedStep, Found]:
+def _judged(text: str, allowed: FastMathSet, found: Found, *, with_copies: bool) -> tuple[JudgedStep, Found]:
     """What the kernel says where it has read the evidence as it stands in a certificate."""
     rewrite = read_rewrite(text)
     found.evidence = plain_evidence(evidence_for(text, found, with_copies=with_copies))
@@ -69,7 +69,7 @@ def _rejected(step: JudgedStep) -> int:
     return sum(not claim.is_accepted for claim in step.claims)
 
 
-def judge_text(text: str, allowed: Licences = frozenset()) -> JudgedStep:
+def judge_text(text: str, allowed: FastMathSet = frozenset()) -> JudgedStep:
     """The kernel's judgement on a text, whether it reads it or not."""
     try:
         return _tried(text, allowed)[0]
@@ -77,7 +77,7 @@ def judge_text(text: str, allowed: Licences = frozenset()) -> JudgedStep:
         return not_understood(problem)
 
 
-def find_evidence(text: str, allowed: Licences) -> tuple[Document | None, dict[str, object]]:
+def find_evidence(text: str, allowed: FastMathSet) -> tuple[Document | None, dict[str, object]]:
     """The evidence for a step, as JSON, and the refutations by the digests of their questions; None for a text that the
     kernel does not read.
     """

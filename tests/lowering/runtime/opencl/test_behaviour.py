@@ -47,12 +47,12 @@ def test_fast_arithmetic_is_noticed() -> None:
 
 @one_in(4)
 def test_a_compiler_that_regroups_is_told_not_to_optimise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where that helps, the kernel is slower, exact, and says so; it takes no licence."""
+    """Where that helps, the kernel is slower, exact, and says so; it takes no fast-math assumption."""
     observed = Observed(REGROUPING, SOUND)
     monkeypatch.setattr(module, "observe", observed)
     kernel = Schedule(small("row_sum")).build("opencl", device="pocl")
     assert observed.asked[1] == (*observed.asked[0], UNOPTIMISED)
-    assert kernel.report.command.endswith(UNOPTIMISED) and kernel.report.licences == ()
+    assert kernel.report.command.endswith(UNOPTIMISED) and kernel.report.fast_math == ()
     title = default_device().title
     assert kernel.report.notes == (
         f"compiled without optimisation (-cl-opt-disable): the compiler of {title} regroups float sums otherwise",
@@ -60,12 +60,14 @@ def test_a_compiler_that_regroups_is_told_not_to_optimise(monkeypatch: pytest.Mo
     assert kernel.report.self_check == "equal to the interpreter, bit for bit"
 
 
-def test_a_compiler_that_regroups_all_the_same_takes_a_licence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing helps, the report names the licence, and results are compared as far as it lets them differ."""
+def test_a_compiler_that_regroups_all_the_same_takes_a_fast_math(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing helps, the report names the fast-math assumption, and results are compared as far as it lets them
+    differ.
+    """
     monkeypatch.setattr(module, "observe", Observed(REGROUPING, REGROUPING))
     func = small("row_sum")
     kernel = Schedule(func).build("opencl", device="pocl")
-    assert kernel.report.licences == ("reassoc",) and UNOPTIMISED not in kernel.report.command
+    assert kernel.report.fast_math == ("reassoc",) and UNOPTIMISED not in kernel.report.command
     title = default_device().title
     assert kernel.report.notes == (
         f"fast-math assumption reassoc: the compiler of {title} regroups float32 sums, or fuses them with products, "
@@ -79,11 +81,11 @@ def test_a_compiler_that_regroups_all_the_same_takes_a_licence(monkeypatch: pyte
 
 
 def test_what_is_seen_counts_whatever_a_device_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that claims subnormals and correct division, and has neither, takes both licences."""
+    """A device that claims subnormals and correct division, and has neither, takes both fast-math assumptions."""
     lying = Behaviour(regroups=False, flushes=True, divides_inexactly=True)
     monkeypatch.setattr(module, "observe", Observed(lying, lying))
     kernel = Schedule(small("softmax")).build("opencl", device="pocl", check=False)
-    assert kernel.report.licences == ("flush-subnormals", "approximate-division")
+    assert kernel.report.fast_math == ("flush-subnormals", "approximate-division")
 
 
 @one_in(4)
@@ -92,8 +94,8 @@ def test_nothing_is_asked_where_nothing_is_computed(monkeypatch: pytest.MonkeyPa
     observed = Observed(REGROUPING, REGROUPING)
     monkeypatch.setattr(module, "observe", observed)
     for name in ("double_int", "transpose"):
-        assert Schedule(small(name)).build("opencl", device="pocl", check=False).report.licences == ()
-    assert Schedule(small("row_sum")).build("opencl", device="pocl", fast=True).report.licences == ()
+        assert Schedule(small(name)).build("opencl", device="pocl", check=False).report.fast_math == ()
+    assert Schedule(small("row_sum")).build("opencl", device="pocl", fast=True).report.fast_math == ()
     assert observed.asked == []
 
 

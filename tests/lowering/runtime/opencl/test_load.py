@@ -384,11 +384,11 @@ def test_kernels_that_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_options_and_report() -> None:
-    """Correct division where the device has it; the report names the device and takes no licence there."""
+    """Correct division where the device has it; the report names the device and takes no fast-math assumption there."""
     device = default_device()
     func = pointwise(4, lambda a: a / const(3.0, FLOAT32))
     report = load(func, pointer_source(func, "a / 3.0f")).report
-    assert (report.target, report.device, report.licences, report.notes) == ("opencl", device.title, (), ())
+    assert (report.target, report.device, report.fast_math, report.notes) == ("opencl", device.title, (), ())
     assert report.command == "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
     assert report.self_check == "equal to the interpreter, bit for bit"
     fast = load(func, pointer_source(func, "a / 3.0f"), fast=True).report
@@ -397,7 +397,7 @@ def test_options_and_report() -> None:
     )
 
 
-def test_licences_that_a_device_takes() -> None:
+def test_fast_math_that_a_device_takes() -> None:
     """A device that flushes subnormals or divides approximately is told, where the program computes so, by name and in
     words.
     """
@@ -405,7 +405,7 @@ def test_licences_that_a_device_takes() -> None:
     lesser = replace(device, subnormals=False, correct_division=False)
     divided = pointwise(4, lambda a: a / const(3.0, FLOAT32))
     report = load(divided, pointer_source(divided, "a / 3.0f"), lesser).report
-    assert report.licences == ("flush-subnormals", "approximate-division")
+    assert report.fast_math == ("flush-subnormals", "approximate-division")
     assert report.notes == (
         f"fast-math assumption flush-subnormals: {device.title} has no float32 subnormals: operands and results below "
         "2**-126 may count as zero",
@@ -414,14 +414,14 @@ def test_licences_that_a_device_takes() -> None:
     )
     assert report.command == "-cl-std=CL1.2" and report.self_check == "equal to the interpreter, bit for bit"
     root = pointwise(4, lambda a: Call("sqrt", (Call("abs", (a,)),)))
-    assert load(root, pointer_source(root, "sqrt(fabs(a))"), lesser).report.licences == (
+    assert load(root, pointer_source(root, "sqrt(fabs(a))"), lesser).report.fast_math == (
         "flush-subnormals",
         "approximate-division",
     )
     added = pointwise(4, double)
-    assert load(added, pointer_source(added, "a + a"), lesser).report.licences == ("flush-subnormals",)
+    assert load(added, pointer_source(added, "a + a"), lesser).report.fast_math == ("flush-subnormals",)
     moved = pointwise(4, lambda a: a)
-    assert load(moved, pointer_source(moved, "a"), lesser).report.licences == ()
+    assert load(moved, pointer_source(moved, "a"), lesser).report.fast_math == ()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # about: a value that is computed once, and copied, is computed twice, with zeros of two signs
-# clause: inlined-licences
+# clause: inlined-fast-math
 # expect: unknown
 # strictness: nsz
 # theta: 0 -> 0: lambda: []

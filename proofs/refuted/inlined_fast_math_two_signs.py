@@ -1,5 +1,5 @@
 # about: the sign of one zero is chosen twice, by two statements that loaded it
-# clause: inlined-licences
+# clause: inlined-fast-math
 # expect: unknown
 # strictness: nsz
 # theta: 0 -> 1: lambda: []

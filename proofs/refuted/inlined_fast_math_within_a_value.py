@@ -1,5 +1,5 @@
 # about: the sign of one zero, which has a name, is chosen twice within one value
-# clause: inlined-licences
+# clause: inlined-fast-math
 # expect: unknown
 # strictness: nsz
 # theta: 0 -> 0: lambda: []

@@ -1,5 +1,5 @@
-# about: the sign of one zero, which has a name, is chosen twice, by two statements that use it
-# clause: inlined-licences
+# about: the sign of one zero is chosen twice, by way of a second name for it
+# clause: inlined-fast-math
 # expect: unknown
 # strictness: nsz
 # theta: 0 -> 0: lambda: []
@@ -10,8 +10,9 @@
 def before(A: T.Buffer((1,), "float32"), B: T.Buffer((1,), "int32"), C: T.Buffer((1,), "int32")):
     T.func_attr({"tirx.noalias": True})
     x = A[0] + T.float32(0)
-    B[0] = T.Select(T.float32(1) / x > T.float32(0), 1, 0)
-    C[0] = T.Select(T.float32(1) / x > T.float32(0), 1, 0)
+    y = x
+    B[0] = T.Select(T.float32(1) / y > T.float32(0), 1, 0)
+    C[0] = T.Select(T.float32(1) / y > T.float32(0), 1, 0)
 
 
 @T.prim_func(s_tir=True)

@@ -1,5 +1,5 @@
 # about: 0 times undefined padding is not 0: it may be NaN, and nothing is assumed of what the old program does not compute
-# clause: licence-scope
+# clause: fast-math-scope
 # expect: refuted
 # theta: 0 -> 0: lambda: []
 # theta: 1 -> 1: lambda i, j: [i, j] where 4*i + j < 14

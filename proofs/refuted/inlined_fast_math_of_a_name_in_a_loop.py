@@ -1,5 +1,5 @@
 # about: the sign of one zero, which has a name, is chosen anew in each iteration that uses it
-# clause: inlined-licences
+# clause: inlined-fast-math
 # expect: unknown
 # strictness: nsz
 # theta: 0 -> 0: lambda i: [i]

@@ -13,15 +13,15 @@ from tests.attack.nests import rewrite_of
 from tests.attack.programs import Generator
 from tests.attack.rewrites import reverse_sum
 from tests.shares import one_in
-from tests.verify.replay.licensed import licensed_rewrite
+from tests.verify.replay.excused import excused_rewrite
 from tests.verify.replay.rewrites import func, pair, relaid
 
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.verify.replay.refute import Budget, find_counterexample, replays
-from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, IEEE, FastMath, FastMathSet
 
-NNAN, NINF, NSZ, REASSOC = (frozenset({licence}) for licence in Licence)
+NNAN, NINF, NSZ, REASSOC = (frozenset({flag}) for flag in FastMath)
 QUICK = Budget(instances=300_000, runs=40, minimising_runs=40)
 NAN, INF, LEAST = 'T.float32("nan")', 'T.float32("inf")', 'T.float32("-inf")'
 
@@ -31,10 +31,10 @@ def two(before: str, after: str, parameters: str = "A: f32[3]; D: i32[1]; B: f32
     return pair(func(parameters, before), func(parameters, after))
 
 
-def is_refuted(rewrite: Rewrite, licences: Licences) -> bool:
+def is_refuted(rewrite: Rewrite, fast_math: FastMathSet) -> bool:
     """Whether there is a counterexample, which then replays."""
-    found = find_counterexample(rewrite, licences=licences, budget=Budget(runs=200))
-    return found is not None and replays(rewrite, found.to_dict(), licences=licences)
+    found = find_counterexample(rewrite, fast_math=fast_math, budget=Budget(runs=200))
+    return found is not None and replays(rewrite, found.to_dict(), fast_math=fast_math)
 
 
 @one_in(4)
@@ -57,7 +57,7 @@ def is_refuted(rewrite: Rewrite, licences: Licences) -> bool:
         ("if D[0] > 0:\n    B[0] = A[0]", "B[0] = B[0] + A[0] * T.float32(0)\nif D[0] > 0:\n    B[0] = A[0]"),
     ],
 )
-def test_no_licence_explains_it(before: str, after: str) -> None:
+def test_no_fast_math_explains_it(before: str, after: str) -> None:
     """NaN that only the new program has, functions, means, literal infinities and inputs that the old program never
     reads.
     """
@@ -67,7 +67,7 @@ def test_no_licence_explains_it(before: str, after: str) -> None:
 
 @one_in(23)
 @pytest.mark.parametrize(
-    ("before", "after", "licences"),
+    ("before", "after", "fast_math"),
     [
         ("B[0] = A[0] * A[1]", "B[0] = A[0] * A[1] / A[2] * A[2]", None),  # A[2] = 0 gives NaN, and nothing excludes it
         ("B[0] = A[0] / A[2]", "B[0] = A[0] * A[1] / (A[1] * A[2])", None),
@@ -84,16 +84,18 @@ def test_no_licence_explains_it(before: str, after: str) -> None:
         ("B[0] = A[0] - A[0] + T.float32(1)", "B[0] = T.float32(1)", NNAN),
     ],
 )  # fmt: skip
-def test_it_takes_the_licences_to_explain_it(before: str, after: str, licences: Licences | None) -> None:
-    """Under the licences named there is no counterexample, without them there is one; None: there always is one."""
+def test_it_takes_the_fast_math_to_explain_it(before: str, after: str, fast_math: FastMathSet | None) -> None:
+    """Under the fast-math assumptions named there is no counterexample, without them there is one; None: there always
+    is one.
+    """
     rewrite = two(before, after)
     assert is_refuted(rewrite, IEEE)
-    if licences is None:
+    if fast_math is None:
         assert is_refuted(rewrite, ALL)
         return
-    for allowed in (licences, ALL):
+    for allowed in (fast_math, ALL):
         assert not is_refuted(rewrite, allowed)
-    assert any(is_refuted(rewrite, licences - {each}) for each in licences)
+    assert any(is_refuted(rewrite, fast_math - {each}) for each in fast_math)
 
 
 @one_in(4)
@@ -107,19 +109,19 @@ def test_an_overflow_of_the_new_program_is_rounding() -> None:
     assert not is_refuted(rewrite, ALL)
 
 
-def test_licences_that_cannot_explain_anything_change_nothing() -> None:
-    """Integers, also undefined ones that cancel out: every licence is as good as none."""
+def test_fast_math_that_cannot_explain_anything_change_nothing() -> None:
+    """Integers, also undefined ones that cancel out: every fast-math assumption is as good as none."""
     old = func("A: i32[3]; B: i32[1]", "B[0] = A[0] + A[1] + T.undef(dtype='int32') * 0")
     new = func("A: i32[3]; B: i32[1]", "B[0] = A[0] - A[1]")
-    found = [find_counterexample(pair(old, new), licences=licences) for licences in (ALL, IEEE)]
+    found = [find_counterexample(pair(old, new), fast_math=fast_math) for fast_math in (ALL, IEEE)]
     assert found[0] is not None and found[1] is not None
     assert found[0].to_dict() == found[1].to_dict()
 
 
 @one_in(4)
 def test_undefined_padding_that_is_added_up_is_seen() -> None:
-    """Whatever licences there are, padding that may hold NaN must not arrive in a sum; a stage between makes no
-    difference.
+    """Whatever fast-math assumptions there are, padding that may hold NaN must not arrive in a sum; a stage between
+    makes no difference.
     """
     body = """
 for i in range(14):
@@ -137,7 +139,7 @@ for jo in range(4):
 
 
 def test_a_vector_of_floats_is_watched() -> None:
-    """Licences know vectors too: one lane that is NaN leaves the execution out."""
+    """Fast-math assumptions know vectors too: one lane that is NaN leaves the execution out."""
     parameters = "A: f32[8]; B: f32[8]"
     before = "B[T.ramp(0, 1, 4)] = A[T.ramp(0, 1, 4)] / A[T.ramp(4, 1, 4)]"
     rewrite = two(before, before.replace("/", "/ T.broadcast(T.float32(2), 4) /"), parameters)
@@ -146,9 +148,9 @@ def test_a_vector_of_floats_is_watched() -> None:
     assert is_refuted(swapped, IEEE) and not is_refuted(swapped, NNAN | NINF | NSZ)
 
 
-def licensed_cases(seed: int, count: int) -> int:
-    """Random programs with values written otherwise, under the licences that this takes and more: nothing is refuted.
-    How many.
+def excused_cases(seed: int, count: int) -> int:
+    """Random programs with values written otherwise, under the fast-math assumptions that this takes and more: nothing
+    is refuted. How many.
     """
     rng, tried = Random(seed), 0
     generator = Generator(rng)
@@ -158,51 +160,51 @@ def licensed_cases(seed: int, count: int) -> int:
             turned = reverse_sum(program, rng)
             made = None if turned is None else (rewrite_of(program, turned), ALL, "a sum reversed")
         else:
-            made = licensed_rewrite(rewrite_of(program, program).old, rng, rng.choice([1, 1, 2, 3]))
+            made = excused_rewrite(rewrite_of(program, program).old, rng, rng.choice([1, 1, 2, 3]))
         if made is None or check_wellformed(made[0].new):
             continue
         rewrite, least, what = made
-        for licences in (least, least | frozenset(rng.sample(sorted(ALL), 2))):
+        for fast_math in (least, least | frozenset(rng.sample(sorted(ALL), 2))):
             tried += 1
-            found = find_counterexample(rewrite, where=assumed_of(rewrite), licences=licences, budget=QUICK)
-            assert found is None, (what, sorted(licences), found.text())
+            found = find_counterexample(rewrite, where=assumed_of(rewrite), fast_math=fast_math, budget=QUICK)
+            assert found is None, (what, sorted(fast_math), found.text())
     return tried
 
 
 def legal_cases(seed: int, count: int) -> int:
-    """Rewrites that are right bit for bit, under any licences: nothing is refuted, whatever the proof would say. How
-    many.
+    """Rewrites that are right bit for bit, under any fast-math assumptions: nothing is refuted, whatever the proof
+    would say. How many.
     """
     rng, tried = Random(seed), 0
     for attempt in attempts(rng):
         if tried >= count:
             break
         if attempt.legal and not attempt.what.startswith("padded"):
-            licences = rng.choice([ALL, NNAN | NINF, NSZ, REASSOC, IEEE])
+            fast_math = rng.choice([ALL, NNAN | NINF, NSZ, REASSOC, IEEE])
             tried += 1
             found = find_counterexample(
-                attempt.rewrite, where=assumed_of(attempt.rewrite), licences=licences, budget=QUICK
+                attempt.rewrite, where=assumed_of(attempt.rewrite), fast_math=fast_math, budget=QUICK
             )
-            assert found is None, (attempt.what, sorted(licences), found.text())
+            assert found is None, (attempt.what, sorted(fast_math), found.text())
     return tried
 
 
 @one_in(9)
-def test_what_licences_allow_is_not_refuted() -> None:
+def test_what_fast_math_allow_is_not_refuted() -> None:
     """Sums and values written otherwise in some random programs."""
-    assert licensed_cases(1, 15) >= 15
+    assert excused_cases(1, 15) >= 15
 
 
 @one_in(4)
 def test_what_is_right_bit_for_bit_is_not_refuted() -> None:
-    """Loops, stages and layouts of some random programs changed, under all kinds of licences."""
+    """Loops, stages and layouts of some random programs changed, under all kinds of fast-math assumptions."""
     assert legal_cases(1, 12) >= 12
 
 
 @pytest.mark.campaign
 def test_thousands_of_right_rewrites_are_not_refuted() -> None:
     """The same over many random programs."""
-    assert licensed_cases(2, 2_000) + legal_cases(2, 2_000) >= 4_000
+    assert excused_cases(2, 2_000) + legal_cases(2, 2_000) >= 4_000
 
 
 def test_a_witness_that_is_wrong_does_not_refute() -> None:
@@ -221,7 +223,7 @@ def test_a_witness_that_is_wrong_does_not_refute() -> None:
     ],
 )
 def test_a_conversion_is_nothing_to_regroup(before: str, after: str) -> None:
-    """Where neither program has a sum or a product, no licence explains a narrower type."""
+    """Where neither program has a sum or a product, no fast-math assumption explains a narrower type."""
     rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
     assert is_refuted(rewrite, ALL) and is_refuted(rewrite, IEEE)
 
@@ -234,7 +236,7 @@ def test_a_conversion_is_nothing_to_regroup(before: str, after: str) -> None:
         ("T.Cast('float32', T.Cast('float16', A[0] + A[1]))", "A[0] + A[1]"),
     ],
 )
-def test_a_conversion_beside_a_sum_is_not_licensed(before: str, after: str) -> None:
+def test_a_conversion_beside_a_sum_is_not_excused(before: str, after: str) -> None:
     """Regrouping does not leave conversions out, nor makes them."""
     rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
     assert is_refuted(rewrite, ALL) and is_refuted(rewrite, IEEE)
@@ -260,7 +262,7 @@ def test_sums_around_conversions_are_regrouped(seed: int) -> None:
     """What is converted is the same there, whatever is regrouped inside and around."""
     before, after = chain(Random(seed), 2)
     rewrite = two(f"B[0] = {before}", f"B[0] = {after}")
-    assert find_counterexample(rewrite, licences=ALL, budget=Budget(runs=80)) is None
+    assert find_counterexample(rewrite, fast_math=ALL, budget=Budget(runs=80)) is None
 
 
 def test_integers_that_a_smaller_type_does_not_hold_are_tried() -> None:

@@ -1,5 +1,5 @@
 # about: the sign of a zero is chosen where a value is compared, and not where the value stands in the place of a load
-# clause: inlined-licences
+# clause: inlined-fast-math
 # expect: unknown
 # strictness: nsz
 # theta: 0 -> 0: lambda: []

@@ -1,6 +1,6 @@
 """Rewrites that are right under some fast-math assumptions only: values written otherwise, in random programs.
 
-Each rule takes an expression to one that the named licences make equal, whatever stands around it.
+Each rule takes an expression to one that the named fast-math assumptions make equal, whatever stands around it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.ir.visit import map_children, stores_in, walk
-from layoutproof.verify.values.fast_math import ALL, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, FastMath, FastMathSet
 
-NNAN, NINF, NSZ, REASSOC = Licence.NNAN, Licence.NINF, Licence.NSZ, Licence.REASSOC
+NNAN, NINF, NSZ, REASSOC = FastMath.NNAN, FastMath.NINF, FastMath.NSZ, FastMath.REASSOC
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What an expression may become, where it has the form for it, and the licences that allow it."""
+    """What an expression may become, where it has the form for it, and the fast-math assumptions that allow it."""
 
     name: str
-    licences: Licences
+    fast_math: FastMathSet
     apply: Callable[[Expr, Random], Expr | None]
 
 
@@ -106,20 +106,20 @@ RULES = (
 _SIGN_FREE = frozenset({"exp", "abs", "tanh", "sigmoid", "sqrt", "floor"})
 
 
-def licensed_rewrite(func: PrimFunc, rng: Random, count: int) -> tuple[Rewrite, Licences, str] | None:
-    """`func` with some float expressions of its stores written otherwise, the licences that this takes, and what was
-    done.
+def excused_rewrite(func: PrimFunc, rng: Random, count: int) -> tuple[Rewrite, FastMathSet, str] | None:
+    """`func` with some float expressions of its stores written otherwise, the fast-math assumptions that this takes,
+    and what was done.
     """
-    new, licences, done = func, frozenset[Licence](), []
+    new, fast_math, done = func, frozenset[FastMath](), []
     for _ in range(count):
         rule = rng.choice(RULES)
         body = _somewhere(new, rule, rng)
         if body is not None:
-            new, licences = new.with_body(body), licences | rule.licences
+            new, fast_math = new.with_body(body), fast_math | rule.fast_math
             done.append(rule.name)
-    if NSZ in licences and any(_minds_signs(node) for node in walk(func.body)):
-        licences |= {NINF}  # then what tells zeros apart is left out
-    return (Rewrite(func, new, Witness(())), licences, ", ".join(done)) if new != func else None
+    if NSZ in fast_math and any(_minds_signs(node) for node in walk(func.body)):
+        fast_math |= {NINF}  # then what tells zeros apart is left out
+    return (Rewrite(func, new, Witness(())), fast_math, ", ".join(done)) if new != func else None
 
 
 def _minds_signs(node: Node) -> bool:
@@ -137,11 +137,11 @@ def _somewhere(func: PrimFunc, rule: Rule, rng: Random) -> Stmt | None:
     def in_value(node: Node) -> Node:
         nonlocal places
         changed = node if isinstance(node, BufferLoad) else map_children(node, in_value)
-        # Literals are not computed, even when they come back from memory: no licence speaks of them.
-        licensed = isinstance(changed, Binary | Call) or (
+        # Literals are not computed, even when they come back from memory: no fast-math assumption speaks of them.
+        excused = isinstance(changed, Binary | Call) or (
             isinstance(changed, BufferLoad) and changed.buffer.data in inputs
         )
-        if licensed and isinstance(changed, Expr) and changed.dtype.is_float and changed.dtype.lanes == 1:
+        if excused and isinstance(changed, Expr) and changed.dtype.is_float and changed.dtype.lanes == 1:
             other = rule.apply(changed, rng)
             if other is not None and other != changed:
                 places += 1

@@ -1,5 +1,5 @@
 # about: a sum that is computed once, and compared with itself, is computed twice, in two orders
-# clause: inlined-licences
+# clause: inlined-fast-math
 # expect: unknown
 # strictness: reassoc
 # theta: 0 -> 0: lambda: []
