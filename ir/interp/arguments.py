@@ -138,22 +138,10 @@ def _bind_shapes(func: PrimFunc, bound: Bound) -> None:
         shape = tuple(_value(func, buffer, e, symbols) for e in buffer.shape)
         if any(s < 0 for s in shape):
             raise bad_argument(f"{func.name}: {buffer.name} has the shape {list(shape)}")
-        _check_start(func, buffer, shape, symbols)
         if array is not None and array.shape[: buffer.rank] != shape:
             raise bad_argument(
                 f"{func.name}: {buffer.name} has the shape {list(shape)}, the array {list(array.shape[: buffer.rank])}"
             )
-
-
-def _check_start(func: PrimFunc, buffer: Buffer, shape: Sequence[int], symbols: dict[str, int]) -> None:
-    """Raise LayoutproofError where strides or an offset that are negative lead before the start of the memory."""
-    if buffer.strides and 0 not in shape:
-        strides = [_value(func, buffer, stride, symbols) for stride in buffer.strides]
-        first = sum(min((e - 1) * s, 0) for e, s in zip(shape, strides, strict=True))
-    else:
-        first = 0
-    if _value(func, buffer, buffer.elem_offset, symbols) + first < 0:
-        raise bad_argument(f"{func.name}: elements of {buffer.name} lie before the start of its memory")
 
 
 def _bind_strides(func: PrimFunc, buffer: Buffer, symbols: dict[str, int]) -> None:

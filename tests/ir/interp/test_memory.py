@@ -96,7 +96,7 @@ def test_a_parameter_begins_with_its_memory() -> None:
     """)
     arrays = {"A": np.arange(6, dtype=np.float32).reshape(2, 3), "B": np.zeros(1, np.float32)}
     assert result(func, {**arrays, "s": 4})["B"].tolist() == [3]
-    with pytest.raises(LayoutproofError, match="elements of A lie before the start of its memory"):
+    with pytest.raises(LayoutproofError, match="an element of A lies before its memory, at"):
         result(func, {**arrays, "s": -1})
 
 
