@@ -32,7 +32,7 @@ from layoutproof.lowering.compare.answers import ENGINE
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.compare.tuple_joins import packed
 from layoutproof.lowering.compare.tuple_laws import NotPacked
-from layoutproof.lowering.passes.as_loops import check_domains, check_part, fast_math_needed, forms_of
+from layoutproof.lowering.passes.as_loops import check_begun, check_domains, check_part, fast_math_needed, forms_of
 from layoutproof.verify.lockstep.memories import ASKED
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.values.fast_math import FastMathSet
@@ -181,6 +181,12 @@ class Question:
                     return f"{what}{claim}: {counterexample_text(verdict)}"
         return None
 
+    def _empty(self, where: Expr | None) -> str | None:
+        """Which values leave a reduction over threads empty, in either function; None if none do."""
+        found = (verdict for func in self.asked for verdict in check_begun(func, where, self.asked[0]))
+        verdict = next(found, None)
+        return None if verdict is None else verdict.reason
+
     def _outside(self, where: Expr | None) -> str | None:
         """Which block variable of the function after may leave its domain; None if none does."""
         found = next(check_domains(self.asked[1], where, self.asked[0]), None)
@@ -213,7 +219,7 @@ class Question:
                 return replace(answer, verdicts=(said,))
         if answer.status is not Status.PROVED:
             return self._but_one_value(answer)
-        disturbed = self._disturbed() or self._outside(answer.where)
+        disturbed = self._disturbed() or self._outside(answer.where) or self._empty(answer.where)
         if disturbed is not None:
             return _with_first(answer, Status.UNKNOWN, disturbed, ())
         needed = fast_math_needed(self.forms)
