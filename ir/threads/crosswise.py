@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -10,7 +10,19 @@ from math import isfinite
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE, INT32
 from layoutproof.ir.evaluate import Overflow, evaluate, foreign_part
-from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IntImm, Logical, Var, binary, const, negated
+from layoutproof.ir.expr import (
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IntImm,
+    Logical,
+    Var,
+    binary,
+    const,
+    negated,
+)
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import Trap
@@ -169,6 +181,14 @@ def _is_first(values: AbstractSet[Expr], axis: Var) -> bool:
             return False
         found |= wholes
     return True
+
+
+def wholes(values: Iterable[Expr]) -> set[Expr]:
+    """Values, and what any two of them are the quotient and the remainder of."""
+    found = set(map(_normal, values))
+    while more := {w for a in found for b in found if (w := _divided(a, b)) is not None} - found:
+        found |= more
+    return found
 
 
 def _divided(quotient: Expr, remainder: Expr) -> Expr | None:
