@@ -1,4 +1,4 @@
-"""Threads that all do the same disturb one another where each stores several values to one cell, one after the other."""
+"""Threads that all do the same disturb one another where each stores several values to one cell in turn."""
 
 from __future__ import annotations
 
