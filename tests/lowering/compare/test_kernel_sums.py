@@ -289,3 +289,35 @@ def test_a_sum_that_no_iteration_starts() -> None:
     text = HEAD + JOINED.replace("reduce(32, t)", "reduce(64, t * 2 + 1)").replace("A[k]", "A[k // 2]")
     loop, threads = (loads(text.replace("LOOP", each)) for each in ("range(32)", THREADS))
     assert lp.compare(loop, threads).status is Status.UNKNOWN
+
+
+GUARDED = """guarded(A: T.Buffer((64,), "int32"), B: T.Buffer((1,), "int32"), n: T.int32):
+    T.func_attr({"tirx.noalias": True})
+    for k in LOOP:
+        with T.block("sum"):
+            vk = T.axis.reduce(64, k)
+            T.where(k < n)
+            with T.init():
+                B[0] = 0
+            B[0] = B[0] + A[vk]
+"""
+GUARDED_LOWERED = """guarded(A: T.Buffer((64,), "int32"), B: T.Buffer((1,), "int32"), n: T.int32):
+    T.func_attr({"tirx.noalias": True})
+    for k in T.thread_binding(64, thread="threadIdx.x"):
+        C = T.decl_buffer((1,), "int32", scope="local")
+        with T.attr(T.comm_reducer(lambda x, y: x + y, [0]), "reduce_scope", T.int32(0)):
+            T.tvm_thread_allreduce(T.uint32(1), T.if_then_else(k < n, A[k], 0), T.bool(True), C[0], k)
+        if k == 0:
+            B[0] = C[0]
+"""
+
+
+def test_a_sum_without_parts_refutes_nothing() -> None:
+    """TVM makes the second kernel of the first, and both store 0 where nothing is added; the loop does not."""
+    lowered = loads(HEAD + GUARDED_LOWERED)
+    loop, block = (loads(HEAD + GUARDED.replace("LOOP", each)) for each in ("range(64)", THREADS.replace("32", "64")))
+    assert lp.compare(block, lowered).status is lp.compare(lowered, block).status is Status.UNKNOWN
+    assert lp.compare(loop, lowered).status is Status.REFUTED
+    assert all(lp.compare(each, lowered, where="n >= 1").status is Status.PROVED for each in (block, loop))
+    other = loads(HEAD + GUARDED_LOWERED.replace("A[k]", "A[0]"))
+    assert lp.compare(block, other, where="n >= 1").status is Status.REFUTED
