@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
-from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IntImm, Logical, Var, binary, const
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import HANDLE, INT32
+from layoutproof.ir.evaluate import Overflow, evaluate, foreign_part
+from layoutproof.ir.expr import (
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IntImm,
+    Logical,
+    Var,
+    binary,
+    const,
+    negated,
+)
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
-from layoutproof.ir.stmt import NOTHING, BufferStore, For, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Allocate,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    IterKind,
+    Let,
+    Seq,
+    Stmt,
+    at_first_update,
+    seq,
+)
 from layoutproof.ir.threads.kernel_text import Across, NotSequential, is_sync
-from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
+from layoutproof.ir.visit import children, free_variables, loads_in, map_children, stores_in, substitute, walk
 
 _EXTREMES = frozenset((BinaryOp.MIN, BinaryOp.MAX))
 _JOINS = frozenset((BinaryOp.ADD, BinaryOp.MUL)) | _EXTREMES
@@ -153,6 +183,14 @@ def _is_first(values: AbstractSet[Expr], axis: Var) -> bool:
     return True
 
 
+def wholes(values: Iterable[Expr]) -> set[Expr]:
+    """Values, and what any two of them are the quotient and the remainder of."""
+    found = set(map(_normal, values))
+    while more := {w for a in found for b in found if (w := _divided(a, b)) is not None} - found:
+        found |= more
+    return found
+
+
 def _divided(quotient: Expr, remainder: Expr) -> Expr | None:
     """What two values are the quotient and the remainder of, by a positive number; None if of nothing."""
     match quotient, remainder:
@@ -254,3 +292,107 @@ def _part(store: BufferStore) -> tuple[BinaryOp, Expr] | None:
     if value.lhs == cell:
         return value.op, value.rhs
     return (value.op, value.lhs) if value.rhs == cell else None
+
+
+NONE = Buffer("none", INT32, (), Var("none", HANDLE))
+"""Where a store stands for a reduction over threads without parts."""
+
+_Around = tuple[Stmt, ...]
+
+
+def not_begun(body: Stmt) -> Stmt:
+    """A store to `NONE` wherever a block reduces over threads, and the first of them has nothing to join in the first
+    iteration of the loops along which it reduces. TVM stores the start before these loops, hence also there, and with
+    one thread; a loop stores nothing.
+    """
+    return _decided(seq(*(_missed(*found) for found in _reductions(body, (), {}))))
+
+
+def _reductions(stmt: Stmt, around: _Around, values: Mapping[Var, Expr]) -> Iterator[tuple[Expr, _Around, set[Var]]]:
+    """What starts each reduction over threads, the loops, branches and memory around it, and what it reduces along;
+    `values` are those of variables of lets and blocks, which are written out.
+    """
+    match stmt:
+        case IfThenElse(condition=condition, then=then, otherwise=otherwise):
+            known = substitute(condition, values)
+            yield from _reductions(then, (*around, IfThenElse(known, NOTHING)), values)
+            if otherwise is not None:
+                yield from _reductions(otherwise, (*around, IfThenElse(negated(known), NOTHING)), values)
+        case Let(var=var, value=value, body=body):
+            yield from _reductions(body, around, {**values, var: substitute(value, values)})
+        case Block():
+            yield from _in_block(stmt, around, values)
+        case For(start=start, extent=extent, body=body):
+            loop = replace(stmt, start=substitute(start, values), extent=substitute(extent, values))
+            yield from _reductions(body, (*around, loop), values)
+        case Allocate(body=body) | DeclBuffer(body=body):
+            yield from _reductions(body, (*around, stmt), values)
+        case _:
+            for child in children(stmt):
+                if isinstance(child, Stmt):
+                    yield from _reductions(child, around, values)
+
+
+def _in_block(block: Block, around: _Around, values: Mapping[Var, Expr]) -> Iterator[tuple[Expr, _Around, set[Var]]]:
+    inside = {**values, **{v.var: substitute(v.binding, values) for v in block.iter_vars}}
+    guard = IfThenElse(substitute(block.where, inside), NOTHING)
+    around = (*around, guard, *(Allocate(buffer, NOTHING) for buffer in block.alloc_buffers))
+    reduced = [inside[v.var] for v in block.iter_vars if v.kind is IterKind.REDUCE]
+    along = {v for value in reduced for v in free_variables(value)}
+    threads = {loop.var for loop in around if isinstance(loop, For) and loop.kind is ForKind.THREAD_BINDING}
+    if block.init is not None and along & threads:
+        yield substitute(at_first_update(block), inside), around, along
+    yield from _reductions(block.body, around, inside)
+
+
+def _missed(first: Expr, around: _Around, along: set[Var]) -> Stmt:
+    """Where a reduction has no part: conditions on what it reduces along have to hold at first, and such loops have an
+    iteration; others say where that is asked.
+    """
+    missed = seq(*map(_where_not, _terms(first)))
+    for stmt in reversed(around):
+        match stmt:
+            case For(var=var, start=start, extent=extent, kind=kind) if var in along:
+                some = const(0, extent.dtype) < extent
+                missed = substitute(missed, {var: start})
+                is_axis = kind is ForKind.THREAD_BINDING  # without threads no kernel runs
+                missed = IfThenElse(some, missed) if is_axis else seq(_where_not(some), missed)
+            case IfThenElse(condition=condition):
+                for term in _terms(condition):
+                    at_first = along & set(free_variables(term))
+                    missed = seq(_where_not(term), missed) if at_first else IfThenElse(term, missed)
+            case For():
+                missed = replace(stmt, kind=ForKind.SERIAL, thread=None, body=missed)
+            case Allocate() | DeclBuffer():
+                missed = replace(stmt, body=missed)
+            case _:
+                pass
+    return missed
+
+
+def _where_not(term: Expr) -> Stmt:
+    return IfThenElse(negated(term), BufferStore(NONE, (), IntImm(0)))
+
+
+def _decided(stmt: Stmt) -> Stmt:
+    """Without branches that are never taken, as far as numbers alone say so."""
+    match stmt:
+        case Seq(body=body):
+            return seq(*map(_decided, body))
+        case IfThenElse(condition=condition, then=then):
+            inner = NOTHING if _is_false(condition) else _decided(then)
+            return NOTHING if inner == NOTHING else replace(stmt, then=inner)
+        case For(body=body) | Allocate(body=body) | DeclBuffer(body=body):
+            inner = _decided(body)
+            return NOTHING if inner == NOTHING else replace(stmt, body=inner)
+        case _:
+            return stmt
+
+
+def _is_false(condition: Expr) -> bool:
+    if foreign_part(condition) is not None or next(iter(free_variables(condition)), None) is not None:
+        return False
+    try:
+        return not evaluate(condition, {})
+    except (Trap, Overflow):
+        return False  # it has no value, and is left to the question

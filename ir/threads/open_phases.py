@@ -7,14 +7,18 @@ has no race is what has to be shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from layoutproof.ir.expr import Expr, IntImm, Var, equal
-from layoutproof.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.dtype import INT32
+from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Ramp, Var, equal
+from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.stmt import AttrStmt, BufferStore, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.threads.crosswise import wholes
 from layoutproof.ir.threads.implied import Access
-from layoutproof.ir.visit import bound_variables, substitute, take_fresh
+from layoutproof.ir.visit import bound_variables, free_variables, loads_in, substitute, take_fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +197,68 @@ def in_let(let: Let) -> Callable[[Stmt], Stmt]:
 def _at(stmt: Stmt, index: Var, value: Expr) -> Stmt:
     """A statement of an iteration; one that binds the name itself is of another loop."""
     return stmt if index in bound_variables(stmt) else substitute(stmt, {index: value})
+
+
+def are_apart(store: BufferStore, loops: Iterable[For], changing: AbstractSet[Var]) -> bool:
+    """Whether all iterations of loops around a store are seen to have cells of their own: the indices say which one it
+    is, as digits or as sums of them. `changing` are other variables that may differ from iteration to iteration.
+    """
+    numbers = {loop.var: loop.extent.value if isinstance(loop.extent, IntImm) else None for loop in loops}
+    left = {var for var, number in numbers.items() if number != 1}
+    lane = Var("lane", INT32)
+    digits = list[Expr]()
+    for index in store.indices:
+        if isinstance(index, Ramp):
+            numbers[lane] = index.lanes
+            left.add(lane)
+            index = index.base + Cast(index.stride.dtype, lane) * index.stride
+        digits.append(index)
+    known, before = wholes(digits), set[Expr]()
+    while left and known != before:
+        before = set(known)
+        sums = (_sum_of(value, left, changing) for value in before)
+        known |= {part for each in sums if each is not None and _are_digits(each, numbers) for part in each}
+        known = wholes(known)
+        left -= known
+    return not left and not store.buffer.strides
+
+
+def _sum_of(value: Expr, left: AbstractSet[Var], changing: AbstractSet[Var]) -> dict[Expr, int] | None:
+    """How often each part with some variables is in a sum whose other parts stay; None if that is not seen."""
+    used = set(free_variables(value))
+    if used & changing or next(loads_in(value), None) is not None:
+        return None
+    match value:
+        case _ if not used & left:
+            return {}
+        case Binary(op=BinaryOp.ADD | BinaryOp.SUB as op, lhs=lhs, rhs=rhs):
+            a, b = _sum_of(lhs, left, changing), _sum_of(rhs, left, changing)
+            sign = 1 if op is BinaryOp.ADD else -1
+            return None if a is None or b is None else {v: a.get(v, 0) + sign * b.get(v, 0) for v in (a | b)}
+        case (
+            Binary(op=BinaryOp.MUL, lhs=inner, rhs=IntImm(value=n))
+            | Binary(op=BinaryOp.MUL, lhs=IntImm(value=n), rhs=inner)
+        ):
+            terms = _sum_of(inner, left, changing)
+            return None if terms is None else {v: n * count for v, count in terms.items()}
+        case Cast(value=inner, dtype=dtype) if inner.dtype.is_integer and inner.dtype.bits <= dtype.bits:
+            return _sum_of(inner, left, changing)
+        case _:
+            return {value: 1}
+
+
+def _are_digits(terms: Mapping[Expr, int], numbers: Mapping[Var, int | None]) -> bool:
+    """Whether a sum has another value for any other values of its parts: each outweighs those below."""
+    reach: int | None = 0
+    for part, count in sorted(terms.items(), key=lambda term: abs(term[1])):
+        if reach is None or abs(count) <= reach:
+            return False
+        match part:
+            case Var():
+                number = numbers[part]
+            case Binary(op=BinaryOp.FLOORMOD, rhs=IntImm(value=by)) if by > 0:
+                number = by
+            case _:
+                number = None
+        reach = None if number is None else reach + abs(count) * (number - 1)
+    return True

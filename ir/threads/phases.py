@@ -30,7 +30,7 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.threads.axes import Axis, Sharing
 from layoutproof.ir.threads.implied import Access, ImpliedBarriers
 from layoutproof.ir.threads.kernel_text import Across, Kernel, NotSequential, is_sync
-from layoutproof.ir.threads.open_phases import OpenPhase, OpenPhases, Touched, in_branch, in_let, is_one
+from layoutproof.ir.threads.open_phases import OpenPhase, OpenPhases, Touched, are_apart, in_branch, in_let, is_one
 from layoutproof.ir.visit import children, free_variables, loads_in, loops_of_stores, map_children, stores_in, walk
 
 Tags = frozenset[str]
@@ -330,14 +330,12 @@ class Phases:
 
     def _stores_in_turn(self, stmt: Stmt) -> bool:
         """Whether a thread may store to one cell more than once, its own memory left out."""
-        seen: set[Var] = set()
+        seen, lets = set[Var](), {node.var for node in walk(stmt) if isinstance(node, Let)}
         for store, loops in zip(stores_in(stmt), loops_of_stores(stmt), strict=True):
             data = store.buffer.data
             if self.sharing.get(data) is Sharing.THREAD:
                 continue
-            named = {v for index in store.indices for v in free_variables(index)}
-            again = (loop for loop in loops if loop.extent != IntImm(1, loop.var.dtype))
-            if data in seen or any(loop.var not in named for loop in again):
+            if data in seen or not are_apart(store, loops, lets):
                 return True
             seen.add(data)
         return False

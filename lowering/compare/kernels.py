@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from layoutproof.ir.expr import Binary, Expr, IntImm, Var, const
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, const, equal, logical_and
 from layoutproof.ir.node import Node, Steps, trampoline
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import MAY_OVERLAP, PrimFunc
@@ -28,11 +28,12 @@ from layoutproof.ir.visit import (
     take_fresh,
     walk,
 )
+from layoutproof.lowering.arith.known_facts import constants_of
 from layoutproof.lowering.compare.answers import ENGINE
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.compare.tuple_joins import packed
 from layoutproof.lowering.compare.tuple_laws import NotPacked
-from layoutproof.lowering.passes.as_loops import check_domains, check_part, fast_math_needed, forms_of
+from layoutproof.lowering.passes.as_loops import check_begun, check_domains, check_part, fast_math_needed, forms_of
 from layoutproof.verify.lockstep.memories import ASKED
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.values.fast_math import FastMathSet
@@ -181,6 +182,29 @@ class Question:
                     return f"{what}{claim}: {counterexample_text(verdict)}"
         return None
 
+    def _empty(self, where: Expr | None) -> str | None:
+        """Which values leave a reduction over threads empty, in either function; None if none do."""
+        found = (verdict for func in self.asked for verdict in check_begun(func, where, self.asked[0]))
+        verdict = next(found, None)
+        return None if verdict is None else verdict.reason
+
+    def _but_at_empty(self, answer: Comparison) -> Comparison:
+        """The answer, nothing refuted by a run in which a reduction over threads has no part: the form of the kernel
+        leaves out what TVM stores then.
+        """
+        said = tuple(self._unless_empty(verdict, answer.where) for verdict in answer.verdicts)
+        return answer if said == answer.verdicts else replace(answer, verdicts=said)
+
+    def _unless_empty(self, verdict: Verdict, where: Expr | None) -> Verdict:
+        if verdict.status is not Status.REFUTED:
+            return verdict
+        seen = {} if verdict.counterexample is None else verdict.counterexample.get("symbols", {})
+        known = [equal(v, const(seen[v.name], v.dtype)) for v in constants_of(self.asked[0]) if v.name in seen]
+        empty = self._empty(logical_and(*known, *([] if where is None else [where])))
+        if empty is None:
+            return verdict
+        return replace(verdict, status=Status.UNKNOWN, counterexample=None, reason=f"{empty}; {verdict.reason}")
+
     def _outside(self, where: Expr | None) -> str | None:
         """Which block variable of the function after may leave its domain; None if none does."""
         found = next(check_domains(self.asked[1], where, self.asked[0]), None)
@@ -212,8 +236,8 @@ class Question:
                 said = Verdict(Status.UNKNOWN, answer.verdicts[0].claim, ENGINE, (), _OTHER_TUPLES)
                 return replace(answer, verdicts=(said,))
         if answer.status is not Status.PROVED:
-            return self._but_one_value(answer)
-        disturbed = self._disturbed() or self._outside(answer.where)
+            return self._but_one_value(self._but_at_empty(answer))
+        disturbed = self._disturbed() or self._outside(answer.where) or self._empty(answer.where)
         if disturbed is not None:
             return _with_first(answer, Status.UNKNOWN, disturbed, ())
         needed = fast_math_needed(self.forms)

@@ -15,8 +15,9 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
-from layoutproof.ir.stmt import Block, For
+from layoutproof.ir.stmt import NOTHING, Allocate, Block, For
 from layoutproof.ir.threads.axes import has_threads
+from layoutproof.ir.threads.crosswise import NONE, not_begun
 from layoutproof.ir.threads.sequential import Barriers, NoSequence, Sequential, sequential
 from layoutproof.ir.visit import loops_of_stores, substitute, walk
 from layoutproof.verify.faults.facts import STRUCTURE
@@ -34,6 +35,8 @@ _ORDER: Mapping[BinaryOp, FastMathSet] = {
 or zero a minimum yields depends on the order."""
 
 _FINITE: FastMathSet = frozenset({FastMath.NINF})
+
+_EMPTY = "a reduction over threads may have nothing to join, where TVM stores what it starts from, and loops do not"
 
 _FORMS: Kept[Sequential | NoSequence] = Kept(16)
 
@@ -136,6 +139,24 @@ def check_part(part: PrimFunc | None) -> Iterator[Verdict]:
 
     if part is not None:
         yield from prove_race_free(Facts.of(part.with_parameters_apart()))
+
+
+def check_begun(func: PrimFunc, where: Expr | None, called_as: PrimFunc | None = None) -> Iterator[Verdict]:
+    """That every reduction of a block over threads has a part, and is so started in loops, too: TVM stores its start
+    also where there is nothing to join. No verdict where that is proved, and nothing is refuted.
+    """
+    from layoutproof.verify.faults.facts import Facts, values_text, visible
+
+    missed = not_begun(func.body) if has_threads(func.body) else NOTHING
+    if missed == NOTHING:
+        return
+    facts = Facts.of(func.with_body(Allocate(NONE, missed)), where, called_as)
+    claim = Claim(ClaimKind.OTHER, "every reduction over threads has a part", about=("reduction",))
+    for access in facts.program.accesses:
+        found = facts.search(access.domain)
+        if access.buffer == NONE and not found.is_empty:
+            at = "" if found.point is None else values_text(visible(access.domain, found.point, facts.program))
+            yield Verdict(Status.UNKNOWN, claim, found.engine, (), f"{_EMPTY}: {at}" if at else _EMPTY)
 
 
 def check_order(forms: Iterable[Sequential], allowed: FastMathSet) -> Iterator[Verdict]:

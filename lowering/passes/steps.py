@@ -18,6 +18,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.passes.as_loops import (
     as_loops,
     check_apart,
+    check_begun,
     check_domains,
     check_order,
     has_kernel,
@@ -99,6 +100,8 @@ def _verdicts(transform: Pass, rewrite: Rewrite, options: ProofOptions) -> Itera
         return
     yield from verdicts_of(formed, *kept)
     yield from check_domains(rewrite.new, options.where, rewrite.old)
+    yield from check_begun(rewrite.old, options.where)
+    yield from check_begun(rewrite.new, options.where, rewrite.old)
     yield from check_apart(after)
     yield from check_order((before, after), options.allowed)
 

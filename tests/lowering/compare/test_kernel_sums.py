@@ -225,7 +225,7 @@ def test_the_first_thread_takes_part(guard: str, expected: Status) -> None:
         ((2, 16), ("t // 16", "t % 16")),
         ((4, 4, 2), ("t // 8", "t // 2 % 4", "t % 2")),
         ((4, 4, 2), ("t // 8", "t % 8 // 2", "t % 2")),
-        ((64,), ("t * 2 + 1",)),
+        ((64,), ("t * 2",)),
     ],
 )
 def test_reductions_along_parts_of_a_thread_axis(domains: tuple[int, ...], places: tuple[str, ...]) -> None:
@@ -238,3 +238,86 @@ def test_reductions_along_parts_of_a_thread_axis(domains: tuple[int, ...], place
     text = HEAD + JOINED.replace("            k = T.axis.reduce(32, t)\n", axes).replace("A[k]", "A[0]")
     loop, threads = (loads(text.replace("LOOP", each)) for each in ("range(32)", THREADS))
     assert lp.compare(loop, threads).status is Status.PROVED
+
+
+RAGGED = """ragged(a: T.handle, B: T.Buffer((16,), "int32"), m: T.int32):
+    n = T.int32()
+    T.func_attr({"tirx.noalias": True})
+    A = T.match_buffer(a, (16, n), "int32")
+    for i in T.thread_binding(16, thread="blockIdx.x"):
+        for ko in range(OUTER):
+            for ki in LOOP:
+                with T.block("sum"):
+                    vi = T.axis.spatial(16, i)
+                    vk = T.axis.reduce(n, ko * 32 + ki)
+                    T.where(GUARD)
+                    with T.init():
+                        B[vi] = 0
+                    B[vi] = B[vi] + A[vi, vk]
+"""
+
+
+@pytest.mark.parametrize(
+    ("outer", "guard", "where", "expected"),
+    [
+        ("(n + 31) // 32", "ko * 32 + ki < n", None, Status.UNKNOWN),
+        ("(n + 31) // 32", "ko * 32 + ki < n", "n >= 1", Status.PROVED),
+        ("4", "ko * 32 + ki < n", "n <= 128", Status.UNKNOWN),
+        ("4", "ko * 32 + ki < n and i < m", "n <= 128 and n >= 1", Status.PROVED),
+        ("(n + 31) // 32", "ko * 32 + ki < n and ko * 32 + ki + i < m", "n >= 1", Status.UNKNOWN),
+        ("(n + 31) // 32", "ko * 32 + ki < n and ko * 32 + ki + i < m", "n >= 1 and m >= 16", Status.PROVED),
+    ],
+)
+def test_a_sum_over_threads_has_a_part(outer: str, guard: str, where: str | None, expected: Status) -> None:
+    """TVM stores the start before the loops of the sum, hence also where nothing is added; a plain loop does not."""
+    text = HEAD + RAGGED.replace("OUTER", outer).replace("GUARD", guard)
+    loop, threads = (loads(text.replace("LOOP", each)) for each in ("range(32)", THREADS))
+    assert lp.compare(loop, threads, where=where).status is expected
+    assert lp.compare(threads, loop, where=where).status is expected
+
+
+def test_a_sum_over_one_thread_has_a_part() -> None:
+    """One thread is no other case: what starts its sum stands before its loop."""
+    text = HEAD + RAGGED.replace("OUTER", "n").replace("ko * 32 + ki", "ko + ki").replace("GUARD", "ko < 99")
+    loop, threads = (loads(text.replace("LOOP", each)) for each in ("range(1)", THREADS.replace("32", "1")))
+    assert lp.compare(loop, threads).status is Status.UNKNOWN
+    assert lp.compare(loop, threads, where="n >= 1").status is Status.PROVED
+
+
+def test_a_sum_that_no_iteration_starts() -> None:
+    """TVM starts it whatever the variables along which it reduces are; a loop only where they are at their first."""
+    text = HEAD + JOINED.replace("reduce(32, t)", "reduce(64, t * 2 + 1)").replace("A[k]", "A[k // 2]")
+    loop, threads = (loads(text.replace("LOOP", each)) for each in ("range(32)", THREADS))
+    assert lp.compare(loop, threads).status is Status.UNKNOWN
+
+
+GUARDED = """guarded(A: T.Buffer((64,), "int32"), B: T.Buffer((1,), "int32"), n: T.int32):
+    T.func_attr({"tirx.noalias": True})
+    for k in LOOP:
+        with T.block("sum"):
+            vk = T.axis.reduce(64, k)
+            T.where(k < n)
+            with T.init():
+                B[0] = 0
+            B[0] = B[0] + A[vk]
+"""
+GUARDED_LOWERED = """guarded(A: T.Buffer((64,), "int32"), B: T.Buffer((1,), "int32"), n: T.int32):
+    T.func_attr({"tirx.noalias": True})
+    for k in T.thread_binding(64, thread="threadIdx.x"):
+        C = T.decl_buffer((1,), "int32", scope="local")
+        with T.attr(T.comm_reducer(lambda x, y: x + y, [0]), "reduce_scope", T.int32(0)):
+            T.tvm_thread_allreduce(T.uint32(1), T.if_then_else(k < n, A[k], 0), T.bool(True), C[0], k)
+        if k == 0:
+            B[0] = C[0]
+"""
+
+
+def test_a_sum_without_parts_refutes_nothing() -> None:
+    """TVM makes the second kernel of the first, and both store 0 where nothing is added; the loop does not."""
+    lowered = loads(HEAD + GUARDED_LOWERED)
+    loop, block = (loads(HEAD + GUARDED.replace("LOOP", each)) for each in ("range(64)", THREADS.replace("32", "64")))
+    assert lp.compare(block, lowered).status is lp.compare(lowered, block).status is Status.UNKNOWN
+    assert lp.compare(loop, lowered).status is Status.REFUTED
+    assert all(lp.compare(each, lowered, where="n >= 1").status is Status.PROVED for each in (block, loop))
+    other = loads(HEAD + GUARDED_LOWERED.replace("A[k]", "A[0]"))
+    assert lp.compare(block, other, where="n >= 1").status is Status.REFUTED
