@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.importers.mlir.builder import Builder, Overflow
-from layoutproof.importers.mlir.flags import OVERFLOW, check_attributes, check_overflow, flags_of
+from layoutproof.importers.mlir.flags import OVERFLOW, Meaning, check_attributes, check_overflow, flags_of, may_deviate
 from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub, unsigned_order
 from layoutproof.importers.mlir.placement import is_evaluated
 from layoutproof.importers.mlir.values import Indices, Vector, View, divides, number, value_of
@@ -33,8 +33,6 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.semantics import round_float
 from layoutproof.ir.visit import loads_in, map_expressions, walk
-
-Meaning = Callable[[Op, Sequence[Expr], DType], Expr]
 
 
 def _binary(op: BinaryOp) -> Meaning:
@@ -310,7 +308,7 @@ _UNSIGNED = ("arith.minui", "arith.maxui", "arith.shrui", "arith.divui", "arith.
 def translate(b: Builder, op: Op) -> None:
     """An operation of the table, on numbers, vectors or tensors."""
     check_attributes(op)
-    meaning = EXPRESSIONS[op.name]
+    meaning = may_deviate(b, EXPRESSIONS[op.name])
     result = op.results[0]
     kind = result.type
     if isinstance(kind, Scalar):

@@ -62,6 +62,7 @@ class Builder:
         self.dims: list[list[Expr]] = []
         self.dead: frozenset[Op] = frozenset()
         self.no_overflow = Overflow.WRAPS
+        self.deviations: dict[tuple[str, DType], Var] = {}
 
     # ---- operations
 

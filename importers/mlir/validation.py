@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from layoutproof.importers.mlir import codes
 from layoutproof.importers.mlir.builder import Overflow
-from layoutproof.importers.mlir.flags import Flags, loosened, must_not_overflow
+from layoutproof.importers.mlir.flags import Flags, deviations, left_open, loosened, must_not_overflow
 from layoutproof.importers.mlir.model import Op, Shaped
 from layoutproof.importers.mlir.translate import Function, Options, find_functions, read_module, translate
 from layoutproof.ir.diagnostic import error
@@ -29,7 +29,8 @@ from layoutproof.verify.verdict.verdict import Status, Verdict
 @dataclass(frozen=True)
 class Pair:
     """Two functions ready to be compared: `layouts` says how arguments of the first are stored in the second, `where`
-    what holds of sizes in every run of the first without a fault.
+    what holds of sizes in every run of the first without a fault. `again` translates both, with the operations of these
+    names deviating.
     """
 
     before: Function
@@ -38,6 +39,7 @@ class Pair:
     where: str | None
     flags: Flags
     new_flags: Flags
+    again: Callable[[Collection[str]], tuple[PrimFunc, PrimFunc]]
 
     def compared(
         self,
@@ -52,7 +54,13 @@ class Pair:
         known = " and ".join(terms) if terms else None
         old, new = self.before.program, self.after.program
         found = compare(old, new, layouts=maps, pads=pads, match=match, where=known)
-        return loosened(_defined(found, self.before.fresh), self.flags, self.new_flags)
+        found = loosened(_defined(found, self.before.fresh), self.flags, self.new_flags)
+        names = self.new_flags.deviating(found.strictness) if found.status is Status.PROVED else frozenset[str]()
+        if not names:
+            return found
+        old, new = self.again(names)
+        deviating = compare(old, new, layouts=maps, pads=pads, match=match, where=known)
+        return found if deviating.status is Status.PROVED else left_open(found, names)
 
 
 def _defined(found: Comparison, fresh: frozenset[str]) -> Comparison:
@@ -97,12 +105,20 @@ def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
     flags, new_flags = Flags.of(before), Flags.of(after)
     obliged = must_not_overflow(flags, new_flags)
     here, there = (Overflow.OF_STORED, Overflow.FAULT) if obliged else (Overflow.WRAPS, Overflow.WRAPS)
-    old = translate(before, replace(options, no_overflow=here))
-    new = translate(after, replace(options, private=private, no_overflow=there))
+    old_options = replace(options, no_overflow=here)
+    new_options = replace(options, private=private, no_overflow=there)
+    old, new = translate(before, old_options), translate(after, new_options)
+
+    def again(names: Collection[str]) -> tuple[PrimFunc, PrimFunc]:
+        moved = deviations((before, after), names)
+        both = (before, replace(old_options, deviations=moved)), (after, replace(new_options, deviations=moved))
+        return translate(*both[0]).program, translate(*both[1]).program
+
     names = {one.name: other.name for one, other in zip(old.program.buffers, new.program.buffers, strict=False)}
     layouts = {name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts}
     condition = valid_sizes(old.program)
-    return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN), flags, new_flags)
+    where = None if condition is None else expr_text(condition, Style.PLAIN)
+    return Pair(old, new, layouts, where, flags, new_flags, again)
 
 
 def _reads_fresh_memory(program: PrimFunc) -> bool:
