@@ -63,6 +63,7 @@ class Builder:
         self.dead: frozenset[Op] = frozenset()
         self.no_overflow = Overflow.WRAPS
         self.deviations: dict[tuple[str, DType], Var] = {}
+        self.only_flagged = False
 
     # ---- operations
 

@@ -3,10 +3,10 @@
 An operation without its flags does one of the things that it may do with them. So the flags of the program before are
 left aside where something is proved; a difference is no refutation then, as the flags may allow it. An operation of the
 program after may have no flag of floats that one of the same name before lacks, and has to do what one of these did:
-the proof has to hold, too, where all operations of that name, before and after, deviate by an unknown number in their
-operands and results (`may_deviate`). Its flags of integers are obligations; for these what certainly overflows before,
-and is stored, is a fault there. `maxnumf` and `minnumf` of zeros with different signs give either, and so does a
-`vector.reduction` that adds floats and is given no accumulator, if all are -0.0 (LLVM starts with 0.0 there, but an
+the proof has to hold, too, where all operations of that name, or those with flags, deviate by an unknown number in
+their operands and results (`may_deviate`). Its flags of integers are obligations; for these what certainly overflows
+before, and is stored, is a fault there. `maxnumf` and `minnumf` of zeros with different signs give either, and so does
+a `vector.reduction` that adds floats and is given no accumulator, if all are -0.0 (LLVM starts with 0.0 there, but an
 addition of one lane is that lane): that is a flag that these operations always have.
 """
 
@@ -106,7 +106,8 @@ def may_deviate(b: Builder, meaning: Meaning) -> Meaning:
 
     def moved(op: Op, expr: Expr) -> Expr:
         deviation = b.deviations.get((op.name, expr.dtype))
-        return expr if deviation is None else expr + deviation
+        usual = deviation is None or (b.only_flagged and not any(_flags(op)))
+        return expr if deviation is None or usual else expr + deviation
 
     return lambda op, args, dtype: moved(op, meaning(op, [moved(op, arg) for arg in args], dtype))
 

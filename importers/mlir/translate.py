@@ -65,7 +65,7 @@ class Options:
     whose contents callers do not see afterwards; `observe_return`: that the function returns is seen, as one more
     parameter that is stored to; `fill`: new memory holds arbitrary values, so that reading it is no fault;
     `no_overflow`: what `nsw` and `nuw` mean; `deviations`: operations that may give other floats than is usual, each
-    with a type.
+    with a type, or those of them with flags, if `only_flagged`.
     """
 
     may_alias: bool = False
@@ -74,10 +74,16 @@ class Options:
     fill: bool = False
     no_overflow: Overflow = Overflow.WRAPS
     deviations: Deviations = ()
+    only_flagged: bool = False
 
 
 def functions_of(module: Op) -> list[Op]:
-    """The functions of a module. Raises LayoutproofError for anything else in it."""
+    """The functions of a module. Raises LayoutproofError for anything else in it, and where it says how wide
+    indices are or how memory is laid out.
+    """
+    stated = next((name for name in module.attributes if name.startswith("dlti.")), None)
+    if stated is not None:
+        raise module.fail(f"the attribute {stated} is not translated")
     found = []
     for op in module.block().ops:
         if op.name == "func.func":
@@ -123,6 +129,7 @@ class _Translation:
         for name, dtype in self.options.deviations:
             b.deviations[name, dtype] = Var(b.name(f"{name}_{dtype}", "deviation"), dtype)
         self.params += b.deviations.values()
+        b.only_flagged = self.options.only_flagged
         end = b.block(block)
         if end.name != "func.return":
             raise end.fail("a function ends with func.return")
