@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from layoutproof.importers.mlir.builder import Builder, Overflow
 from layoutproof.importers.mlir.flags import OVERFLOW, Meaning, check_attributes, check_overflow, flags_of, may_deviate
 from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub, unsigned_order
-from layoutproof.importers.mlir.placement import is_evaluated
+from layoutproof.importers.mlir.placement import is_evaluated, needs_memory
 from layoutproof.importers.mlir.values import Indices, Vector, View, divides, number, value_of
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import BOOL, DType, Kind
@@ -21,7 +21,6 @@ from layoutproof.ir.expr import (
     IfThenElseExpr,
     IntImm,
     Select,
-    Var,
     const,
     logical_and,
     logical_or,
@@ -318,8 +317,8 @@ def translate(b: Builder, op: Op) -> None:
         expr = meaning(op, args, kind.dtype)
         if b.no_overflow is not Overflow.WRAPS and flags_of(op, OVERFLOW):
             check_overflow(b, op, args, kind)
-        wraps = kind.index and op.name in _UNSIGNED and any(interval_of(arg, b.ranges).low < 0 for arg in args)
-        if wraps or _needs_memory(b, op, kind, args, expr):
+        wraps = _wraps(b, op, kind, args)
+        if wraps or needs_memory(op, kind, args, expr, b.ranges):
             args = [b.data(op, arg) for arg in args]
             expr = meaning(op, args, kind.dtype)
         if wraps:
@@ -336,21 +335,9 @@ def translate(b: Builder, op: Op) -> None:
     _by_element(b, op, kind, meaning)
 
 
-def _needs_memory(b: Builder, op: Op, kind: Scalar, args: Sequence[Expr], expr: Expr) -> bool:
-    """Whether operands have to be stored first, so that integers wrap.
-
-    An integer expression over variables alone is taken for index arithmetic, which must fit its type; and so is all of
-    an index, also what it has of data.
-    """
-    if kind.index:
-        own = [value for value in op.operands if not (isinstance(value.type, Scalar) and value.type.index)]
-        return any(not isinstance(b.meanings[value], BufferLoad | IntImm) for value in own)
-    whole = [*args, *([expr] if kind.dtype.is_integer else [])]
-    parts = [part for each in whole if is_index_like(each) for part in walk(each)]
-    return any(
-        isinstance(part, Expr) and not interval_of(part, b.ranges).fits(part.dtype) and not isinstance(part, Var)
-        for part in parts
-    )
+def _wraps(b: Builder, op: Op, kind: Scalar, args: Sequence[Expr]) -> bool:
+    """Whether an operation on unsigned numbers may take a negative index for a large one."""
+    return kind.index and op.name in _UNSIGNED and any(interval_of(arg, b.ranges).low < 0 for arg in args)
 
 
 def _by_element(b: Builder, op: Op, kind: Shaped, meaning: Meaning) -> None:
@@ -363,18 +350,25 @@ def _by_element(b: Builder, op: Op, kind: Shaped, meaning: Meaning) -> None:
     dtype = kind.element.dtype
     parts = [b.meanings[value] for value in op.operands]
 
-    def at(indices: Indices) -> Expr:
-        args = [
+    def operands(indices: Indices) -> list[Expr]:
+        return [
             part.at(indices) if isinstance(part, Vector)
             else part.load(indices, b.is_inside, op.span) if isinstance(part, View)
             else part
             for part in parts
         ]  # fmt: skip
-        return meaning(op, args, dtype)
+
+    def at(indices: Indices) -> Expr:
+        return meaning(op, operands(indices), dtype)
 
     if kind.kind == "vector":
-        shape = tuple(extent for extent in kind.shape if extent is not None)
-        b.bind(op.results[0], Vector(shape, at))
+        vector = Vector(tuple(extent for extent in kind.shape if extent is not None), at)
+        lanes = b.lanes(vector)
+        args = operands(lanes)
+        wraps = _wraps(b, op, kind.element, args)
+        if wraps or needs_memory(op, kind.element, args, at(lanes), b.ranges):
+            parts[:] = [b.stored(op, part) if isinstance(part, Vector) else part for part in parts]
+        b.bind(op.results[0], b.kept(vector, op.span) if wraps else vector)
         return
     first = next(part for part in parts if isinstance(part, View))
     view = View.of(b.allocate(op.results[0].name, first.shape, dtype, op.span))

@@ -295,6 +295,15 @@ class Builder:
         self.fill(kept, vector.at, span)
         return Vector(vector.shape, lambda at: kept.load(at, self.is_inside, span))
 
+    def stored(self, op: Op, vector: Vector) -> Vector:
+        """The same; in memory for one number where all lanes are one expression."""
+        lanes = self.lanes(vector)
+        found = vector.at(lanes)
+        if not set(lanes).isdisjoint(free_variables(found)):
+            return self.kept(vector, op.span)
+        cell = self.data(op, found)
+        return Vector(vector.shape, lambda _: cell)
+
     def lanes(self, vector: Vector) -> list[Expr]:
         """Indices of any lane: what is read of the first one need not be all that is read."""
         lanes = [Var(self.name("lane", "lane"), INT64) for _ in vector.shape]
